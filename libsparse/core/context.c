@@ -1,0 +1,196 @@
+/* The context: where a computation runs, whose memory it uses, and the sentence of its last failure. */
+#include <errno.h>
+#include <omp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+const char *sp_status_string(sp_status status)
+{
+    switch (status) {
+    case SP_OK: return "success";
+    case SP_ERROR_ARGUMENT: return "invalid argument";
+    case SP_ERROR_MATRIX: return "malformed matrix";
+    case SP_ERROR_NOT_FINITE: return "a value is not a finite number";
+    case SP_ERROR_OVERFLOW: return "a size does not fit";
+    case SP_ERROR_HOST_MEMORY: return "out of memory";
+    case SP_ERROR_DEVICE_MEMORY: return "out of device memory";
+    case SP_ERROR_NO_DEVICE: return "no such device";
+    case SP_ERROR_DEVICE: return "device failure";
+    case SP_ERROR_UNSUPPORTED: return "not supported here";
+    case SP_ERROR_INTERRUPTED: return "interrupted";
+    }
+    return "unknown status";
+}
+
+double sp_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- allocation ---------------------------------------------------------------------------------------- */
+
+static void *allocate_default(void *user, size_t bytes)
+{
+    (void)user;
+    return malloc(bytes);
+}
+
+static void release_default(void *user, void *pointer)
+{
+    (void)user;
+    free(pointer);
+}
+
+static sp_status block_size(sp_context *context, int64_t count, size_t size, size_t *bytes)
+{
+    if (count < 0 || !sp_mul_size((size_t)count, size, bytes) || *bytes > PTRDIFF_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld elements of %zu bytes are more than memory can address",
+                       (long long)count, size);
+    if (*bytes == 0) *bytes = 1;
+    return SP_OK;
+}
+
+static sp_status no_memory(sp_context *context, size_t bytes)
+{
+    return sp_fail(context, SP_ERROR_HOST_MEMORY, "out of memory: %zu bytes could not be allocated", bytes);
+}
+
+sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer)
+{
+    size_t bytes;
+    *pointer = NULL;
+    sp_status status = block_size(context, count, size, &bytes);
+    if (status != SP_OK) return status;
+    *pointer = context->allocator.allocate(context->allocator.user, bytes);
+    return *pointer ? SP_OK : no_memory(context, bytes);
+}
+
+sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer)
+{
+    size_t bytes;
+    *pointer = NULL;
+    sp_status status = block_size(context, count, size, &bytes);
+    if (status != SP_OK) return status;
+    /* calloc leaves fresh pages untouched, which matters for accumulators as wide as the matrix. */
+    if (context->allocator.allocate == allocate_default) {
+        *pointer = calloc(1, bytes);
+    } else {
+        *pointer = context->allocator.allocate(context->allocator.user, bytes);
+        if (*pointer) memset(*pointer, 0, bytes);
+    }
+    return *pointer ? SP_OK : no_memory(context, bytes);
+}
+
+sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer)
+{
+    size_t bytes;
+    sp_status status = block_size(context, count, size, &bytes);
+    if (status != SP_OK) return status;
+    void *grown;
+    if (context->allocator.allocate == allocate_default) {
+        grown = realloc(*pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
+    } else {
+        grown = context->allocator.allocate(context->allocator.user, bytes);
+        if (grown && *pointer) {
+            memcpy(grown, *pointer, (size_t)used * size);
+            context->allocator.release(context->allocator.user, *pointer);
+        }
+    }
+    if (!grown) return no_memory(context, bytes);
+    *pointer = grown;
+    return SP_OK;
+}
+
+void sp_free(sp_context *context, void *pointer)
+{
+    if (pointer) context->allocator.release(context->allocator.user, pointer);
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+
+sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(context->error, sizeof context->error, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+const char *sp_last_error(const sp_context *context) { return context ? context->error : ""; }
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+/* Reads "cpu", "cuda", "cuda:N" or "auto" into *want_cuda, *required and *index (-1: any). */
+static bool parse_device(const char *device, bool *want_cuda, bool *required, int *index)
+{
+    *index = -1;
+    *want_cuda = *required = false;
+    if (!device || strcmp(device, "auto") == 0) {
+        *want_cuda = true;
+        return true;
+    }
+    if (strcmp(device, "cpu") == 0) return true;
+    *want_cuda = *required = true;
+    if (strcmp(device, "cuda") == 0) return true;
+    if (strncmp(device, "cuda:", 5) != 0 || device[5] < '0' || device[5] > '9') return false;
+    char *end;
+    errno = 0;
+    long number = strtol(device + 5, &end, 10);
+    *index = (int)number;
+    return *end == '\0' && errno == 0 && number < 1024;
+}
+
+sp_status sp_context_create(const sp_context_options *options, sp_context **context)
+{
+    static const sp_allocator standard = {allocate_default, release_default, NULL};
+    const sp_context_options defaults = {0};
+    if (!options) options = &defaults;
+    const sp_allocator *allocator = options->allocator ? options->allocator : &standard;
+    *context = NULL;
+
+    bool want_cuda, required;
+    int index;
+    if (!parse_device(options->device, &want_cuda, &required, &index) || options->threads < 0) return SP_ERROR_ARGUMENT;
+
+    sp_context *made = allocator->allocate(allocator->user, sizeof *made);
+    if (!made) return SP_ERROR_HOST_MEMORY;
+    memset(made, 0, sizeof *made);
+    made->allocator = *allocator;
+    made->backend = &sp_backend_cpu;
+    made->threads = options->threads ? options->threads : omp_get_max_threads();
+    made->memory_budget = options->memory_budget;
+    made->interrupt = options->interrupt;
+    strcpy(made->device_name, "cpu");
+    if (want_cuda) {
+        sp_status status = sp_cuda_open(made, index);
+        if (status != SP_OK && required) {
+            allocator->release(allocator->user, made);
+            return status;
+        }
+        made->error[0] = '\0';
+    }
+    *context = made;
+    return SP_OK;
+}
+
+void sp_context_destroy(sp_context *context)
+{
+    if (!context) return;
+    if (context->backend->destroy) context->backend->destroy(context);
+    sp_allocator allocator = context->allocator;
+    allocator.release(allocator.user, context);
+}
+
+const char *sp_context_device(const sp_context *context) { return context->device_name; }
+
+bool sp_context_is_cuda(const sp_context *context) { return context->backend->space == SP_DEVICE; }
+
+int sp_context_threads(const sp_context *context) { return context->threads; }

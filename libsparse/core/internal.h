@@ -1,0 +1,62 @@
+/* What the files of libsparse share: the context, the back-end table, checked size arithmetic. */
+#ifndef SPARSE_INTERNAL_H
+#define SPARSE_INTERNAL_H
+
+#include "sparse.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One back end: the operations that exist more than once. Each has a file of the same name in cpu/ and cuda/.
+ * Matrices handed to these functions are already in the back end's space and checked for shape and type. */
+typedef struct sp_backend {
+    sp_space space;
+    sp_status (*spgemm)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+    sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
+                               sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
+    sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
+    void (*release)(sp_context *, void *pointer);
+    sp_status (*copy)(sp_context *, void *to, sp_space to_space, const void *from, sp_space from_space, size_t bytes);
+    void (*destroy)(sp_context *); /* releases context->device_state */
+} sp_backend;
+
+extern const sp_backend sp_backend_cpu;
+
+/* cuda/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable) and fills
+ * backend, device_state and device_name; SP_ERROR_NO_DEVICE when there is none. */
+sp_status sp_cuda_open(sp_context *context, int index);
+
+struct sp_context {
+    const sp_backend *backend;
+    sp_allocator allocator;
+    int threads;
+    size_t memory_budget;
+    const volatile int *interrupt;
+    void *device_state; /* the CUDA back end's own struct; NULL on the CPU */
+    char device_name[128];
+    char error[512];
+};
+
+static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
+
+/* a * b or a + b into *result; false when it does not fit. */
+static inline bool sp_mul_size(size_t a, size_t b, size_t *result) { return !__builtin_mul_overflow(a, b, result); }
+static inline bool sp_add_size(size_t a, size_t b, size_t *result) { return !__builtin_add_overflow(a, b, result); }
+
+static inline size_t sp_value_size(sp_value_type type) { return type == SP_F32 ? sizeof(float) : sizeof(double); }
+
+/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`, where the function
+ * frees what it took. */
+#define SP_TRY(call)                     \
+    do {                                 \
+        status = (call);                 \
+        if (status != SP_OK) goto done;  \
+    } while (0)
+
+double sp_seconds(void); /* monotonic wall clock */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,187 @@
+/* libsparse: sparse matrices and products for graph analytics, on the CPU (OpenMP) and on CUDA GPUs.
+ *
+ * This header is the whole public interface. Conventions:
+ *   - Every call that can fail returns an sp_status; sp_last_error(context) then holds one sentence with the
+ *     numbers in it. Outputs are written only on success.
+ *   - The library never prints, never exits, keeps no global state. A context must not be used by two threads
+ *     at once; different contexts are independent.
+ *   - Matrices are plain structs whose arrays belong to whoever holds them; arrays that the library makes come
+ *     from the context's allocator and are released by sp_csr_free / sp_free with the same context.
+ *   - Sizes are int64_t. Dimensions are below 2^31; the number of nonzeros is limited by memory only.
+ */
+#ifndef SPARSE_H
+#define SPARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define SP_VERSION "0.1.0"
+
+/* ---- status ------------------------------------------------------------------------------------------- */
+
+typedef enum sp_status {
+    SP_OK = 0,
+    SP_ERROR_ARGUMENT,      /* an argument breaks its documented condition */
+    SP_ERROR_MATRIX,        /* a matrix is malformed: offsets, indices out of range, unsorted, duplicates */
+    SP_ERROR_NOT_FINITE,    /* NaN or infinity where a number is needed */
+    SP_ERROR_OVERFLOW,      /* a size does not fit its type */
+    SP_ERROR_HOST_MEMORY,   /* the allocator returned NULL */
+    SP_ERROR_DEVICE_MEMORY, /* the device, or the memory budget, cannot hold what is needed */
+    SP_ERROR_NO_DEVICE,     /* the device that was asked for does not exist or this build has no CUDA */
+    SP_ERROR_DEVICE,        /* a CUDA call failed for another reason */
+    SP_ERROR_UNSUPPORTED,   /* a valid request that this back end does not offer */
+    SP_ERROR_INTERRUPTED    /* the context's interrupt flag was set */
+} sp_status;
+
+/* A constant English phrase for a status, never NULL. */
+const char *sp_status_string(sp_status status);
+
+/* ---- context ------------------------------------------------------------------------------------------ */
+
+typedef struct sp_context sp_context;
+
+/* Where all host memory of the library comes from. `allocate` returns NULL on failure; `release` takes NULL. */
+typedef struct sp_allocator {
+    void *(*allocate)(void *user, size_t bytes);
+    void (*release)(void *user, void *pointer);
+    void *user;
+} sp_allocator;
+
+typedef struct sp_context_options {
+    const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto" */
+    int threads;                   /* CPU threads; 0: all that OpenMP offers */
+    size_t memory_budget;          /* bytes the back end may hold at once; 0: what is free on the device */
+    const sp_allocator *allocator; /* NULL: malloc and free. Copied. */
+    const volatile int *interrupt; /* when not NULL and nonzero, long calls end with SP_ERROR_INTERRUPTED */
+} sp_context_options;
+
+/* Creates a context. `options` may be NULL (all defaults). On failure *context is NULL and the status says why;
+ * "auto" never fails for want of a device. */
+sp_status sp_context_create(const sp_context_options *options, sp_context **context);
+void sp_context_destroy(sp_context *context);
+
+/* "cpu" or "cuda:N NAME", for logs. */
+const char *sp_context_device(const sp_context *context);
+bool sp_context_is_cuda(const sp_context *context);
+int sp_context_threads(const sp_context *context);
+
+/* The sentence of the last failed call on this context, "" if none. Valid until the next call. */
+const char *sp_last_error(const sp_context *context);
+
+/* Records a failure sentence (printf form) and returns `status`: for modules built on the library. */
+sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Host memory through the context's allocator. sp_alloc takes count * size with the product checked, returns
+ * SP_ERROR_OVERFLOW or SP_ERROR_HOST_MEMORY and leaves *pointer NULL. A count of 0 yields a valid pointer. */
+sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer);
+sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer);
+/* Grows *pointer, which holds `used` elements, to `count`; on failure the old block stays valid. */
+sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
+void sp_free(sp_context *context, void *pointer);
+
+/* ---- matrices ----------------------------------------------------------------------------------------- */
+
+typedef enum sp_value_type { SP_F32, SP_F64 } sp_value_type;
+typedef enum sp_space { SP_HOST, SP_DEVICE } sp_space;
+
+/* Compressed sparse rows. Column indices ascend strictly within a row. */
+typedef struct sp_csr {
+    int64_t rows, cols, nnz;
+    int64_t *row_offsets; /* rows + 1 entries, from 0 to nnz */
+    int32_t *col_indices; /* nnz */
+    void *values;         /* nnz of value_type; NULL: a pattern, every entry is one */
+    sp_value_type value_type;
+    sp_space space;
+} sp_csr;
+
+/* Allocates the arrays in the space asked for. row_offsets is not initialised. On failure *matrix is zeroed. */
+sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
+                        sp_space space, sp_csr *matrix);
+/* Releases the arrays and zeroes the struct; NULL arrays are fine. */
+void sp_csr_free(sp_context *context, sp_csr *matrix);
+/* A copy in `space`, whatever the space of the source. */
+sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space, sp_csr *copy);
+/* Checks every promise of the struct (host matrices): offsets, ranges, order, duplicates, finite values. O(nnz). */
+sp_status sp_csr_check(sp_context *context, const sp_csr *matrix);
+
+/* What to do with entries of the same row and column. */
+typedef enum sp_combine { SP_COMBINE_SUM, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST } sp_combine;
+
+/* Coordinate triples (host) to CSR (host): counting sort by row, columns sorted within a row, duplicates combined
+ * in the order of their appearance. `values` are f32 or f64 by `type`, or NULL for a pattern. With `symmetric`
+ * every triple also stands for its mirror image (rows must equal cols; a diagonal entry counts once).
+ * O(count + rows + sorting within rows), parallel. */
+sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
+                          const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
+                          bool symmetric, sp_csr *matrix);
+/* B = Aᵀ, host. O(nnz + rows + cols). */
+sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+
+/* ---- SpGEMM ------------------------------------------------------------------------------------------- */
+
+/* What one product cost and how it was done. Times are wall seconds. */
+typedef struct sp_spgemm_info {
+    int64_t products;      /* intermediate products (multiplications) */
+    int64_t product_nnz;   /* nonzeros of the product before any pruning */
+    int64_t nnz;           /* nonzeros of C */
+    int64_t batches;       /* batches of rows under the memory budget */
+    int64_t peak_bytes;    /* working memory at its peak, beyond A, B and C (0: not measured) */
+    double analysis_seconds, symbolic_seconds, numeric_seconds;
+} sp_spgemm_info;
+
+/* C = A·B, sorted, in the space where the context computes (host for cpu, device for CUDA); A and B in either
+ * space (copied for the call if they are elsewhere), of the same value type. Entries that cancel to zero are kept.
+ * Row-wise (Gustavson) in two phases with hash or dense accumulators (Nagasaka et al. 2017; Li et al., "Accelerating
+ * SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 4). Sums run over A's row in ascending column order,
+ * so the values do not depend on threads or on the back end. `info` may be NULL. O(products). */
+sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+
+/* The row epilogue of Markov clustering, applied to each row of A·B while it is in its accumulator, so that the
+ * product itself is never stored. For a row c (sums in f64, rounded to f32, exact zeros dropped), n = |c|:
+ *   max = largest entry, centre = Σ c²;
+ *   keep entries >= cutoff; m = kept mass, k = kept count;
+ *   if k < recover and m < recover_mass: recover — if n <= recover keep all, else keep also the (recover - k)
+ *       largest of the others, ties included;
+ *   else if k > select: keep the `select` largest, ties included; if then k < recover and m < recover_mass,
+ *       recover from what the cutoff had kept;
+ *   if recover is 0 and nothing is left: a single 1 on the diagonal;
+ *   divide by the kept mass; chaos = (max - centre) · k; raise to `inflation`; divide by the sum.
+ * This is mcl 22-282's order of operations (van Dongen 2000 for the process itself). */
+typedef struct sp_markov_epilogue {
+    double cutoff;        /* 0: none */
+    int64_t select;       /* S; 0: no selection */
+    int64_t recover;      /* R; 0: no recovery */
+    double recover_mass;  /* fraction of 1 */
+    double inflation;     /* > 0; 1: no inflation */
+    int64_t dense_factor; /* rows with dense_factor · products >= cols multiply in f32 (mcl's dense path), the
+                             others in f64; sums are f64 in both */
+} sp_markov_epilogue;
+
+/* What the epilogue saw of one row. */
+typedef struct sp_markov_row {
+    float chaos;
+    float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the new row */
+    float kept_mass;   /* mass after pruning, before it is scaled back to 1 */
+    int32_t expanded;  /* nonzeros before pruning; above 2^31 - 1 cannot be, cols is less */
+} sp_markov_row;
+
+/* C = epilogue(A·B), square or not, f32, same spaces and rules as sp_spgemm. `rows` (host, A.rows entries) and
+ * `info` may be NULL. On CUDA rows are processed in batches under the memory budget. */
+sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
+                           sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
+
+/* v := v^power within each row, then each row divided by its sum (f64 sums of the rounded f32 powers). Host, f32,
+ * in place; a row whose sum is 0 stays as it is. power 1 only normalises. */
+sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

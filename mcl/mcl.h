@@ -1,0 +1,113 @@
+/* mcl: Markov clustering (van Dongen 2000) on libsparse, with the results of mcl 22-282.
+ *
+ * Matrices are stored by columns of the stochastic matrix: row j of an sp_csr here is column j of mcl's matrix, so
+ * that expansion M·M is one row-wise product of the stored matrix with itself.
+ * The steps: transform (optional) -> mcl_start_matrix -> mcl_iterate -> mcl_interpret.
+ */
+#ifndef MCL_H
+#define MCL_H
+
+#include "sparse.h"
+
+/* ---- options ------------------------------------------------------------------------------------------ */
+
+typedef enum mcl_overlap { MCL_OVERLAP_CUT, MCL_OVERLAP_KEEP, MCL_OVERLAP_SPLIT } mcl_overlap;
+typedef enum mcl_sort { MCL_SORT_SIZE, MCL_SORT_REVSIZE, MCL_SORT_LEX, MCL_SORT_NONE } mcl_sort;
+
+typedef struct mcl_options {
+    double inflation;         /* -I, 2.0 */
+    double initial_inflation; /* -i, used in the first initial_length iterations */
+    int64_t initial_length;   /* -l, 0 */
+    int64_t main_length;      /* -L, 10000 */
+    double start_inflation;   /* -if, 0: none; otherwise the graph is inflated once and loops are left alone */
+    double pre_inflation;     /* -pi, 0: none */
+    double loop_factor;       /* -c, 1.0 */
+    bool discard_loops;       /* -discard-loops, true: loops are dropped and set to the column maximum */
+    int64_t prune_number;     /* -P, 10000: cutoff is 0.99999 / P */
+    double prune_cutoff;      /* -p, 0: use prune_number */
+    int64_t select;           /* -S, 1100 */
+    int64_t recover;          /* -R, 1400 */
+    double recover_percent;   /* -pct, 90 */
+    int64_t dense_factor;     /* -sparse, 10 */
+    mcl_overlap overlap;      /* -overlap, cut */
+    bool force_connected;     /* -force-connected, false */
+    mcl_sort sort;            /* -sort, size */
+} mcl_options;
+
+void mcl_options_default(mcl_options *options);
+
+/* Sets P, S, R and pct to resource scheme 1..7. SP_ERROR_ARGUMENT otherwise. */
+sp_status mcl_options_scheme(sp_context *context, mcl_options *options, int scheme);
+
+/* ---- transforms --------------------------------------------------------------------------------------- */
+
+/* A parsed -tf / -abc-tf list. */
+typedef struct mcl_transform mcl_transform;
+
+/* Parses SPEC, e.g. "gq(0.5),mul(10),#knn(20)". With `values_only` (-abc-tf) graph operations (#...) are refused.
+ * Unknown names and missing or surplus arguments are SP_ERROR_ARGUMENT with a sentence naming the culprit. */
+sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values_only, mcl_transform **transform);
+void mcl_transform_free(sp_context *context, mcl_transform *transform);
+/* The value operations on one weight, in f64; 0 means "no edge". */
+double mcl_transform_value(const mcl_transform *transform, double weight);
+/* The whole list on a graph (host, f32, square), in place of *graph. Entries that become 0 are dropped. */
+sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, sp_csr *graph);
+
+/* ---- the process -------------------------------------------------------------------------------------- */
+
+/* Drops loops, sets them to the column maximum (1 for an empty column), scales them, pre-inflates, makes columns
+ * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight is
+ * SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are dropped. */
+sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
+                           const mcl_options *options, bool lenient, sp_csr *start);
+
+typedef struct mcl_iteration {
+    int64_t number;       /* from 1 */
+    double chaos;         /* largest of the columns */
+    double homogeneity_average, homogeneity_low, homogeneity_high;
+    int64_t nnz_before, nnz_expanded, nnz_after, nnz_input;
+    int64_t products;
+    int64_t dense_columns; /* columns that mcl would do by its dense path */
+    double mark;          /* mean kept mass, in percent, of the worst min(1000, N) columns */
+    double inflation;     /* used in this iteration */
+    bool bumped;          /* inflation was raised after this iteration (from 40 on) */
+    double seconds;       /* expansion with its epilogue, wall */
+    double cpu_seconds;
+    sp_spgemm_info product;
+} mcl_iteration;
+
+/* Called after each iteration with the new iterand (in the context's space). Returning false stops the run. */
+typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
+
+typedef struct mcl_run {
+    int64_t iterations;
+    bool converged;
+    bool stopped;         /* by the monitor */
+    double marks[3];      /* of iterations 1, 2, 3; 100 where there was none */
+    double synopsis;      /* (5 m1 + 2 m2 + m3) / 8 */
+} mcl_run;
+
+/* Runs expansion and inflation from `start` (host) until chaos < 1e-4, main_length or the monitor ends it; `limit`
+ * is a host matrix. Expansion runs on the context's back end. */
+sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
+                      void *user, sp_csr *limit, mcl_run *run);
+
+/* ---- interpretation ----------------------------------------------------------------------------------- */
+
+typedef struct mcl_clustering {
+    int64_t nodes, clusters;
+    int64_t *offsets;      /* clusters + 1 */
+    int32_t *members;      /* ascending within a cluster */
+    int64_t attractors;    /* attractor systems */
+    int64_t overlap;       /* surplus memberships found (cut, kept or split, by options) */
+    int64_t overlap_nodes; /* nodes in more than one attractor system */
+    int64_t garbage;       /* nodes that no attractor reaches; gathered in one cluster */
+} mcl_clustering;
+
+/* Clusters of a limit matrix (host): attractor systems and what reaches them. `graph` (host, may be NULL unless
+ * force_connected) is the input graph. */
+sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
+                        mcl_clustering *clustering);
+void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
+
+#endif
