@@ -130,6 +130,7 @@ typedef struct sp_spgemm_info {
     int64_t products;      /* intermediate products (multiplications) */
     int64_t product_nnz;   /* nonzeros of the product before any pruning */
     int64_t nnz;           /* nonzeros of C */
+    int64_t dense_rows;    /* Markov product: rows multiplied in f32 by the rule of dense_factor */
     int64_t batches;       /* batches of rows under the memory budget */
     int64_t peak_bytes;    /* working memory at its peak, beyond A, B and C (0: not measured) */
     double analysis_seconds, symbolic_seconds, numeric_seconds;

@@ -50,6 +50,7 @@ static void release_default(void *user, void *pointer)
 
 static sp_status block_size(sp_context *context, int64_t count, size_t size, size_t *bytes)
 {
+    *bytes = 0;
     if (count < 0 || !sp_mul_size((size_t)count, size, bytes) || *bytes > PTRDIFF_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "%lld elements of %zu bytes are more than memory can address",
                        (long long)count, size);

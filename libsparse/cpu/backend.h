@@ -1,0 +1,12 @@
+/* The operations of the CPU back end, one file each. */
+#ifndef SPARSE_CPU_BACKEND_H
+#define SPARSE_CPU_BACKEND_H
+
+#include "internal.h"
+
+sp_status sp_cpu_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
+                               const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                               sp_spgemm_info *info);
+
+#endif

@@ -1,0 +1,45 @@
+/* Row-wise products on the CPU: what the general and the Markov product share.
+ *
+ * A product is done row by row of A (Gustavson). Rows are cut into chunks of about equal products, threads take
+ * chunks as they become free, and each thread appends its rows to a buffer of its own. The buffers are joined after
+ * every batch of chunks, so that beside C only one batch of its rows is held twice.
+ */
+#ifndef SPARSE_CPU_ROWS_H
+#define SPARSE_CPU_ROWS_H
+
+#include "internal.h"
+
+/* Finished rows of one thread. */
+typedef struct row_buffer {
+    sp_context *context;
+    size_t value_size;
+    int64_t count, capacity;
+    int32_t *columns;
+    void *values;
+} row_buffer;
+
+/* Makes room for `more` entries after `count`. Threads may call it at the same time. */
+sp_status row_buffer_reserve(row_buffer *buffer, int64_t more);
+
+/* What the threads work on: how a row is made, and each thread's own scratch memory. */
+typedef struct row_method {
+    /* Appends row `row`, whose products are `products`, to `out`, columns ascending. */
+    sp_status (*row)(void *worker, int64_t row, int64_t products, row_buffer *out);
+    void *workers; /* one element of worker_size bytes a thread */
+    size_t worker_size;
+    int threads;
+    int64_t row_entries; /* about how many entries a row may have at most, to size batches; 0: as many as columns */
+} row_method;
+
+/* products[i] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
+sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
+                       int64_t *largest);
+
+/* Makes all rows and joins them into `c` (rows × cols). */
+sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products, const row_method *method,
+                  sp_value_type type, sp_csr *c);
+
+/* Threads worth starting for so many products. */
+int row_threads(const sp_context *context, int64_t products);
+
+#endif

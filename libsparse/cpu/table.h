@@ -1,0 +1,57 @@
+/* Hash tables keyed by column, open addressing with linear probing; and sorting of what was in them: each entry is
+ * packed into 64 bits, the column above, 32 bits of load below. */
+#ifndef SPARSE_CPU_TABLE_H
+#define SPARSE_CPU_TABLE_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* A table of 2^bits slots is at most half full with `entries`, which are below 2^27 (a sixteenth of the columns). */
+static inline int table_bits(int64_t entries)
+{
+    int bits = 4;
+    while ((int64_t)1 << bits < 2 * entries) bits++;
+    return bits;
+}
+
+/* Multiplicative (Fibonacci) hashing: the upper bits of column × 2^64 / golden ratio. */
+static inline uint32_t hash_column(int32_t column, int bits)
+{
+    return (uint32_t)((uint64_t)column * 0x9E3779B97F4A7C15u >> (64 - bits));
+}
+
+static inline uint64_t pack_entry(int32_t column, uint32_t load) { return (uint64_t)(uint32_t)column << 32 | load; }
+
+static inline uint32_t float_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Sorts entries of distinct columns below `cols`; `other` has room for as many. Returns the array that holds the
+ * result. Insertion sort for short lists, else a byte-wise radix sort over the bytes that columns have. */
+static inline uint64_t *sort_entries(uint64_t *list, uint64_t *other, int64_t count, int64_t cols)
+{
+    if (count <= 32) {
+        for (int64_t i = 1; i < count; i++) {
+            uint64_t moving = list[i];
+            int64_t j = i;
+            for (; j > 0 && list[j - 1] > moving; j--) list[j] = list[j - 1];
+            list[j] = moving;
+        }
+        return list;
+    }
+    for (int shift = 32; shift < 64 && (cols - 1) >> (shift - 32) > 0; shift += 8) {
+        int64_t starts[257] = {0};
+        for (int64_t i = 0; i < count; i++) starts[(list[i] >> shift & 255) + 1]++;
+        for (int i = 0; i < 256; i++) starts[i + 1] += starts[i];
+        for (int64_t i = 0; i < count; i++) other[starts[list[i] >> shift & 255]++] = list[i];
+        uint64_t *swap = list;
+        list = other;
+        other = swap;
+    }
+    return list;
+}
+
+#endif

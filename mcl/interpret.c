@@ -1,0 +1,463 @@
+/* From a limit matrix to clusters, as mcl 22-282 reads it.
+ *
+ * The heavy entries of each column make a directed graph, arcs from a node to the nodes that attract it. Nodes that
+ * attract themselves are attractors; attractors joined by arcs form attractor systems. A node belongs to every
+ * system that it reaches. Systems come by falling number of attractors, ties by their smallest one. Each system is
+ * searched against the arcs, so the cost is O(arcs + Σ over systems of the arcs that lead to it).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcl.h"
+
+/* Memberships while they are made: lists of nodes one after another. */
+typedef struct lists {
+    int64_t count, offsets_capacity, members_capacity;
+    int64_t *offsets; /* count + 1 */
+    int32_t *members;
+} lists;
+
+static void lists_free(sp_context *context, lists *l)
+{
+    sp_free(context, l->offsets);
+    sp_free(context, l->members);
+    memset(l, 0, sizeof *l);
+}
+
+/* Room for one more list of `length` members. */
+static sp_status lists_reserve(sp_context *context, lists *l, int64_t length)
+{
+    sp_status status = SP_OK;
+    const int64_t used = l->offsets ? l->offsets[l->count] : 0;
+    if (l->count + 2 > l->offsets_capacity) {
+        const int64_t capacity = 2 * l->count + 64;
+        status = sp_grow(context, l->offsets ? l->count + 1 : 0, capacity, sizeof *l->offsets, (void **)&l->offsets);
+        if (status != SP_OK) return status;
+        if (l->count == 0) l->offsets[0] = 0;
+        l->offsets_capacity = capacity;
+    }
+    if (used + length > l->members_capacity) {
+        const int64_t capacity = used + length + used / 2;
+        status = sp_grow(context, used, capacity, sizeof *l->members, (void **)&l->members);
+        if (status != SP_OK) return status;
+        l->members_capacity = capacity;
+    }
+    return SP_OK;
+}
+
+static inline int64_t lists_length(const lists *l, int64_t i) { return l->offsets[i + 1] - l->offsets[i]; }
+
+/* ---- attraction ---------------------------------------------------------------------------------------- */
+
+/* Keeps of a column what is at least as heavy as (nearly) its loop, then what is above average; returns how many. */
+static int64_t attracting(const sp_csr *limit, int64_t j, int32_t *columns, float *values)
+{
+    const int64_t first = limit->row_offsets[j], end = limit->row_offsets[j + 1];
+    const float *from = limit->values;
+    double self = 0, largest = 0, sum = 0;
+    for (int64_t k = first; k < end; k++) {
+        if (limit->col_indices[k] == j) self = (double)from[k];
+        if ((double)from[k] > largest) largest = (double)from[k];
+    }
+    const double bar = self < largest ? 0.999 * self + 0.001 * largest : self / 1.01;
+    int64_t count = 0, left = 0;
+    for (int64_t k = first; k < end; k++) {
+        if ((double)from[k] < bar) continue;
+        columns[count] = limit->col_indices[k];
+        values[count++] = from[k];
+        sum += (double)from[k];
+    }
+    for (int64_t k = 0; k < count; k++) {
+        if (!(sum > 0) || (double)(float)((double)values[k] / sum) < 1.0 / (double)(count + 1)) continue;
+        columns[left++] = columns[k];
+    }
+    return left;
+}
+
+/* The graph of attraction as a pattern: row j holds the nodes that attract j. */
+static sp_status attraction_graph(sp_context *context, const sp_csr *limit, sp_csr *graph)
+{
+    sp_status status = sp_csr_create(context, limit->rows, limit->cols, limit->nnz, SP_F32, SP_HOST, graph);
+    if (status != SP_OK) return status;
+    int64_t nnz = 0;
+    for (int64_t j = 0; j < limit->rows; j++) {
+        graph->row_offsets[j] = nnz;
+        nnz += attracting(limit, j, graph->col_indices + nnz, (float *)graph->values + nnz);
+    }
+    graph->row_offsets[limit->rows] = graph->nnz = nnz;
+    sp_free(context, graph->values);
+    graph->values = NULL;
+    return SP_OK;
+}
+
+/* ---- attractor systems --------------------------------------------------------------------------------- */
+
+static int32_t find_root(int32_t *parent, int32_t node)
+{
+    while (parent[node] != node) node = parent[node] = parent[parent[node]];
+    return node;
+}
+
+/* Joins two sets; the smaller number stays root, so a root is the smallest of its set. */
+static void join(int32_t *parent, int32_t a, int32_t b)
+{
+    a = find_root(parent, a);
+    b = find_root(parent, b);
+    if (a < b) parent[b] = a;
+    else parent[a] = b;
+}
+
+typedef struct ranked {
+    int32_t root;
+    int64_t size;
+} ranked;
+
+static int by_size_then_root(const void *left, const void *right)
+{
+    const ranked *a = left, *b = right;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return a->root < b->root ? -1 : a->root > b->root;
+}
+
+/* system_of[j] = the rank of attractor j's system, -1 for other nodes; *count systems. */
+static sp_status attractor_systems(sp_context *context, const sp_csr *graph, int32_t *system_of, int64_t *count)
+{
+    const int32_t nodes = (int32_t)graph->rows;
+    int32_t *parent = NULL;
+    ranked *systems = NULL;
+    sp_status status = sp_alloc(context, nodes, sizeof *parent, (void **)&parent);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *systems, (void **)&systems);
+    if (status != SP_OK) goto done;
+    for (int32_t j = 0; j < nodes; j++) parent[j] = -1;
+    for (int32_t j = 0; j < nodes; j++)
+        for (int64_t k = graph->row_offsets[j]; k < graph->row_offsets[j + 1]; k++)
+            if (graph->col_indices[k] == j) parent[j] = j;
+    for (int32_t j = 0; j < nodes; j++)
+        for (int64_t k = graph->row_offsets[j]; k < graph->row_offsets[j + 1] && parent[j] >= 0; k++)
+            if (parent[graph->col_indices[k]] >= 0) join(parent, j, graph->col_indices[k]);
+
+    int64_t made = 0;
+    for (int32_t j = 0; j < nodes; j++) {
+        if (parent[j] < 0) continue;
+        const int32_t root = find_root(parent, j); /* not above j, so it already has its number */
+        if (root == j) {
+            system_of[j] = (int32_t)made;
+            systems[made++] = (ranked){j, 0};
+        }
+        systems[system_of[root]].size++;
+    }
+    qsort(systems, (size_t)made, sizeof *systems, by_size_then_root);
+    for (int64_t s = 0; s < made; s++) system_of[systems[s].root] = (int32_t)s;
+    for (int32_t j = 0; j < nodes; j++) system_of[j] = parent[j] < 0 ? -1 : system_of[find_root(parent, j)];
+    *count = made;
+done:
+    sp_free(context, parent);
+    sp_free(context, systems);
+    return status;
+}
+
+/* ---- membership ---------------------------------------------------------------------------------------- */
+
+static int by_number(const void *left, const void *right)
+{
+    const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* For each system the nodes that reach it: its attractors and, against the arcs, whatever leads to them. Other
+ * systems' attractors are passed through but do not become members. */
+static sp_status memberships(sp_context *context, const sp_csr *graph, const int32_t *system_of, int64_t systems,
+                             lists *clusters)
+{
+    const int64_t nodes = graph->rows;
+    sp_csr reverse = {0};
+    int32_t *seen = NULL, *queue = NULL, *attractors = NULL;
+    int64_t *starts = NULL;
+    sp_status status = sp_csr_transpose(context, graph, &reverse);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *seen, (void **)&seen);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *queue, (void **)&queue);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *attractors, (void **)&attractors);
+    if (status == SP_OK) status = sp_calloc(context, systems + 2, sizeof *starts, (void **)&starts);
+    if (status == SP_OK) status = lists_reserve(context, clusters, nodes);
+    if (status != SP_OK) goto done;
+    for (int64_t j = 0; j < nodes; j++) {
+        seen[j] = -1;
+        if (system_of[j] >= 0) starts[system_of[j] + 2]++;
+    }
+    for (int64_t s = 0; s < systems; s++) starts[s + 2] += starts[s + 1];
+    for (int64_t j = 0; j < nodes; j++)
+        if (system_of[j] >= 0) attractors[starts[system_of[j] + 1]++] = (int32_t)j;
+
+    for (int64_t s = 0; s < systems; s++) {
+        int64_t head = 0, tail = 0, count = 0;
+        for (int64_t i = starts[s]; i < starts[s + 1]; i++) {
+            queue[tail++] = attractors[i];
+            seen[attractors[i]] = (int32_t)s;
+        }
+        while (head < tail) {
+            const int32_t node = queue[head++];
+            for (int64_t k = reverse.row_offsets[node]; k < reverse.row_offsets[node + 1]; k++) {
+                const int32_t before = reverse.col_indices[k];
+                if (seen[before] == s) continue;
+                seen[before] = (int32_t)s;
+                queue[tail++] = before;
+            }
+        }
+        status = lists_reserve(context, clusters, tail);
+        if (status != SP_OK) goto done;
+        int32_t *members = clusters->members + clusters->offsets[s];
+        for (int64_t i = 0; i < tail; i++)
+            if (system_of[queue[i]] < 0 || system_of[queue[i]] == s) members[count++] = queue[i];
+        qsort(members, (size_t)count, sizeof *members, by_number);
+        clusters->count = s + 1;
+        clusters->offsets[s + 1] = clusters->offsets[s] + count;
+    }
+done:
+    sp_csr_free(context, &reverse);
+    sp_free(context, seen);
+    sp_free(context, queue);
+    sp_free(context, attractors);
+    sp_free(context, starts);
+    return status;
+}
+
+/* ---- overlap ------------------------------------------------------------------------------------------- */
+
+/* Removes from every list the nodes for which drop[node] says so in that list: with `first_only`, all but the first
+ * list of a node keep none of it; otherwise nodes of several lists (copies[node] > 1) leave all lists. */
+static void remove_overlap(lists *clusters, const int32_t *copies, uint8_t *taken, bool first_only)
+{
+    int64_t to = 0, first = 0;
+    for (int64_t c = 0; c < clusters->count; c++) {
+        const int64_t end = clusters->offsets[c + 1];
+        for (int64_t i = first; i < end; i++) {
+            const int32_t node = clusters->members[i];
+            if (first_only ? taken[node] : copies[node] > 1) continue;
+            taken[node] = 1;
+            clusters->members[to++] = node;
+        }
+        first = end;
+        clusters->offsets[c + 1] = to;
+    }
+}
+
+/* Makes a new list of each group of overlapping nodes that share exactly the same lists. Groups are refined list by
+ * list: nodes of one group that are together in a list move to a new group; what is left in the old one stays. */
+static sp_status split_overlap(sp_context *context, lists *clusters, const int32_t *copies, uint8_t *taken,
+                               int64_t nodes)
+{
+    int32_t *group = NULL, *moved = NULL, *order = NULL;
+    int64_t *sizes = NULL;
+    int64_t memberships_left = 0, groups = 1;
+    sp_status status;
+    for (int64_t j = 0; j < nodes; j++) memberships_left += copies[j] > 1 ? copies[j] : 0;
+    status = sp_calloc(context, nodes, sizeof *group, (void **)&group);
+    if (status == SP_OK) status = sp_alloc(context, memberships_left + 1, sizeof *moved, (void **)&moved);
+    if (status != SP_OK) goto done;
+    for (int64_t i = 0; i <= memberships_left; i++) moved[i] = -1;
+    for (int64_t c = 0; c < clusters->count; c++) {
+        const int64_t base = groups;
+        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++) {
+            const int32_t node = clusters->members[i];
+            if (copies[node] < 2) continue;
+            const int32_t old = group[node];
+            if (moved[old] < base) moved[old] = (int32_t)groups++;
+            group[node] = moved[old];
+        }
+    }
+    remove_overlap(clusters, copies, taken, false);
+
+    status = sp_calloc(context, groups + 1, sizeof *sizes, (void **)&sizes);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *order, (void **)&order);
+    if (status != SP_OK) goto done;
+    for (int64_t j = 0; j < nodes; j++)
+        if (copies[j] > 1) sizes[group[j] + 1]++;
+    for (int64_t g = 0; g < groups; g++) sizes[g + 1] += sizes[g];
+    for (int64_t j = 0; j < nodes; j++)
+        if (copies[j] > 1) order[sizes[group[j]]++] = (int32_t)j;
+    for (int64_t g = 0, first = 0; g < groups; first = sizes[g++]) {
+        const int64_t count = sizes[g] - first;
+        if (count == 0) continue;
+        status = lists_reserve(context, clusters, count);
+        if (status != SP_OK) goto done;
+        memcpy(clusters->members + clusters->offsets[clusters->count], order + first, (size_t)count * sizeof *order);
+        clusters->offsets[clusters->count + 1] = clusters->offsets[clusters->count] + count;
+        clusters->count++;
+    }
+done:
+    sp_free(context, group);
+    sp_free(context, moved);
+    sp_free(context, order);
+    sp_free(context, sizes);
+    return status;
+}
+
+/* Counts and resolves overlap, gathers nodes without a list in one more ("garbage"). */
+static sp_status settle_nodes(sp_context *context, lists *clusters, int64_t nodes, mcl_overlap overlap,
+                              mcl_clustering *result)
+{
+    int32_t *copies = NULL;
+    uint8_t *taken = NULL;
+    sp_status status = sp_calloc(context, nodes, sizeof *copies, (void **)&copies);
+    if (status == SP_OK) status = sp_calloc(context, nodes, sizeof *taken, (void **)&taken);
+    if (status != SP_OK) goto done;
+    for (int64_t i = 0; i < clusters->offsets[clusters->count]; i++) copies[clusters->members[i]]++;
+    for (int64_t j = 0; j < nodes; j++) {
+        result->garbage += copies[j] == 0;
+        result->overlap_nodes += copies[j] > 1;
+        result->overlap += copies[j] > 1 ? copies[j] - 1 : 0;
+    }
+    if (result->overlap > 0 && overlap == MCL_OVERLAP_CUT) remove_overlap(clusters, copies, taken, true);
+    if (result->overlap > 0 && overlap == MCL_OVERLAP_SPLIT)
+        status = split_overlap(context, clusters, copies, taken, nodes);
+    if (status == SP_OK && result->garbage > 0) {
+        status = lists_reserve(context, clusters, result->garbage);
+        if (status != SP_OK) goto done;
+        int64_t end = clusters->offsets[clusters->count];
+        for (int64_t j = 0; j < nodes; j++)
+            if (copies[j] == 0) clusters->members[end++] = (int32_t)j;
+        clusters->offsets[++clusters->count] = end;
+    }
+done:
+    sp_free(context, copies);
+    sp_free(context, taken);
+    return status;
+}
+
+/* ---- components ---------------------------------------------------------------------------------------- */
+
+/* Splits each list into the connected components that the input graph leaves of it. */
+static sp_status split_components(sp_context *context, const sp_csr *graph, lists *clusters)
+{
+    const int64_t nodes = graph->rows;
+    lists made = {0};
+    int32_t *parent = NULL, *where = NULL;
+    int64_t *filled = NULL;
+    sp_status status = sp_alloc(context, nodes, sizeof *parent, (void **)&parent);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *where, (void **)&where);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *filled, (void **)&filled);
+    if (status == SP_OK) status = lists_reserve(context, &made, clusters->offsets[clusters->count]);
+    for (int64_t j = 0; j < nodes && status == SP_OK; j++) where[j] = -1;
+    for (int64_t c = 0; c < clusters->count && status == SP_OK; c++) {
+        const int32_t *members = clusters->members + clusters->offsets[c];
+        const int64_t count = lists_length(clusters, c);
+        for (int64_t i = 0; i < count; i++) {
+            where[members[i]] = (int32_t)c;
+            parent[members[i]] = members[i];
+            filled[members[i]] = 0;
+        }
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t k = graph->row_offsets[members[i]]; k < graph->row_offsets[members[i] + 1]; k++)
+                if (where[graph->col_indices[k]] == c) join(parent, members[i], graph->col_indices[k]);
+        for (int64_t i = 0; i < count; i++) filled[find_root(parent, members[i])]++;
+        /* A root is the smallest of its component, so components come by their first member; filled[root] turns
+         * from a size into the place of the component's next member. */
+        for (int64_t i = 0; i < count; i++) {
+            const int32_t root = find_root(parent, members[i]);
+            if (root == members[i]) {
+                const int64_t size = filled[root];
+                status = lists_reserve(context, &made, size);
+                if (status != SP_OK) break;
+                filled[root] = made.offsets[made.count];
+                made.offsets[made.count + 1] = made.offsets[made.count] + size;
+                made.count++;
+            }
+            made.members[filled[root]++] = members[i];
+        }
+    }
+    sp_free(context, parent);
+    sp_free(context, where);
+    sp_free(context, filled);
+    if (status == SP_OK) {
+        lists_free(context, clusters);
+        *clusters = made;
+    } else {
+        lists_free(context, &made);
+    }
+    return status;
+}
+
+/* ---- order --------------------------------------------------------------------------------------------- */
+
+typedef struct placed {
+    const int32_t *members;
+    int64_t count;
+} placed;
+
+static int by_members(const void *left, const void *right)
+{
+    const placed *a = left, *b = right;
+    for (int64_t i = 0; i < a->count && i < b->count; i++)
+        if (a->members[i] != b->members[i]) return a->members[i] < b->members[i] ? -1 : 1;
+    return a->count < b->count ? -1 : a->count > b->count;
+}
+
+static int by_falling_size(const void *left, const void *right)
+{
+    const placed *a = left, *b = right;
+    if (a->count != b->count) return a->count > b->count ? -1 : 1;
+    return by_members(left, right);
+}
+
+static int by_rising_size(const void *left, const void *right) { return -by_falling_size(left, right); }
+
+/* The lists without empty ones, in the order asked for. */
+static sp_status order_lists(sp_context *context, const lists *clusters, mcl_sort sort, mcl_clustering *result)
+{
+    static int (*const comparisons[])(const void *, const void *) = {by_falling_size, by_rising_size, by_members};
+    placed *order = NULL;
+    int64_t count = 0;
+    sp_status status = sp_alloc(context, clusters->count, sizeof *order, (void **)&order);
+    if (status != SP_OK) return status;
+    for (int64_t c = 0; c < clusters->count; c++)
+        if (lists_length(clusters, c) > 0)
+            order[count++] = (placed){clusters->members + clusters->offsets[c], lists_length(clusters, c)};
+    if (sort != MCL_SORT_NONE) qsort(order, (size_t)count, sizeof *order, comparisons[sort]);
+    status = sp_alloc(context, count + 1, sizeof *result->offsets, (void **)&result->offsets);
+    if (status == SP_OK)
+        status = sp_alloc(context, clusters->offsets[clusters->count], sizeof *result->members,
+                          (void **)&result->members);
+    if (status == SP_OK) {
+        result->clusters = count;
+        result->offsets[0] = 0;
+        for (int64_t c = 0; c < count; c++) {
+            memcpy(result->members + result->offsets[c], order[c].members,
+                   (size_t)order[c].count * sizeof *result->members);
+            result->offsets[c + 1] = result->offsets[c] + order[c].count;
+        }
+    }
+    sp_free(context, order);
+    return status;
+}
+
+sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
+                        mcl_clustering *clustering)
+{
+    sp_csr attraction = {0};
+    int32_t *system_of = NULL;
+    lists clusters = {0};
+    mcl_clustering made = {.nodes = limit->rows};
+    memset(clustering, 0, sizeof *clustering);
+    if (options->force_connected && (!graph || graph->rows != limit->rows))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "splitting clusters into components needs the input graph");
+    sp_status status = attraction_graph(context, limit, &attraction);
+    if (status == SP_OK) status = sp_alloc(context, limit->rows, sizeof *system_of, (void **)&system_of);
+    if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
+    if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);
+    if (status == SP_OK) status = settle_nodes(context, &clusters, limit->rows, options->overlap, &made);
+    if (status == SP_OK && options->force_connected) status = split_components(context, graph, &clusters);
+    if (status == SP_OK) status = order_lists(context, &clusters, options->sort, &made);
+    sp_csr_free(context, &attraction);
+    sp_free(context, system_of);
+    lists_free(context, &clusters);
+    if (status == SP_OK) *clustering = made;
+    else mcl_clustering_free(context, &made);
+    return status;
+}
+
+void mcl_clustering_free(sp_context *context, mcl_clustering *clustering)
+{
+    sp_free(context, clustering->offsets);
+    sp_free(context, clustering->members);
+    memset(clustering, 0, sizeof *clustering);
+}

@@ -1,0 +1,140 @@
+/* The Markov cluster process: M := inflate(prune(M·M)) until the columns are (nearly) homogeneous.
+ *
+ * Expansion, pruning and inflation are one product with a row epilogue (sp_spgemm_markov), on whichever back end the
+ * context has; here are the schedule of inflation, the stop rule and the figures of each iteration.
+ */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "mcl.h"
+
+/* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
+static const double CHAOS_LIMIT = 1e-4, BUMP = 1.001;
+enum { BUMP_AFTER = 40, WORST_COLUMNS = 1000 };
+
+static double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void sift_down(float *heap, int64_t root, int64_t count)
+{
+    float moving = heap[root];
+    for (int64_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && heap[child] < heap[child + 1]) child++;
+        if (!(moving < heap[child])) break;
+        heap[root] = heap[child];
+    }
+    heap[root] = moving;
+}
+
+/* Mean kept mass in percent of the columns that pruning hurt most: a heap holds the worst seen so far. */
+static double jury_mark(const sp_markov_row *rows, int64_t count)
+{
+    float worst[WORST_COLUMNS];
+    const int64_t size = count < WORST_COLUMNS ? count : WORST_COLUMNS;
+    double sum = 0;
+    if (count == 0) return 100;
+    for (int64_t i = 0; i < size; i++) worst[i] = rows[i].kept_mass;
+    for (int64_t i = size / 2; i-- > 0;) sift_down(worst, i, size);
+    for (int64_t i = size; i < count; i++) {
+        if (!(rows[i].kept_mass < worst[0])) continue;
+        worst[0] = rows[i].kept_mass;
+        sift_down(worst, 0, size);
+    }
+    for (int64_t i = 0; i < size; i++) sum += (double)worst[i];
+    return 100 * sum / (double)size;
+}
+
+/* Fills the figures that come from single columns. A NaN is refused, named by its column. */
+static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64_t count, mcl_iteration *iteration)
+{
+    double sum = 0;
+    float low = count ? rows[0].homogeneity : 0, high = low;
+    for (int64_t j = 0; j < count; j++) {
+        if (isnan(rows[j].chaos))
+            return sp_fail(context, SP_ERROR_NOT_FINITE, "column %lld of iteration %lld is not a number", (long long)j,
+                           (long long)iteration->number);
+        if ((double)rows[j].chaos > iteration->chaos) iteration->chaos = (double)rows[j].chaos;
+        sum += (double)rows[j].homogeneity;
+        if (rows[j].homogeneity < low) low = rows[j].homogeneity;
+        if (rows[j].homogeneity > high) high = rows[j].homogeneity;
+    }
+    iteration->homogeneity_average = count ? sum / (double)count : 0;
+    iteration->homogeneity_low = (double)low;
+    iteration->homogeneity_high = (double)high;
+    iteration->mark = jury_mark(rows, count);
+    return SP_OK;
+}
+
+/* One step: *next = epilogue(current²), with the figures of the step. */
+static sp_status step(sp_context *context, const sp_csr *current, const mcl_options *options, sp_markov_row *rows,
+                      mcl_iteration *iteration, sp_csr *next)
+{
+    const sp_markov_epilogue epilogue = {
+        .cutoff = options->prune_cutoff > 0 ? options->prune_cutoff
+                  : options->prune_number > 0 ? 0.99999 / (double)options->prune_number
+                                              : 0,
+        .select = options->select,
+        .recover = options->recover,
+        .recover_mass = options->recover_percent / 100,
+        .inflation = iteration->inflation,
+        .dense_factor = options->dense_factor,
+    };
+    const double start = wall_seconds();
+    const clock_t cpu_start = clock();
+    sp_status status = sp_spgemm_markov(context, current, current, &epilogue, next, rows, &iteration->product);
+    if (status != SP_OK) return status;
+    iteration->seconds = wall_seconds() - start;
+    iteration->cpu_seconds = (double)(clock() - cpu_start) / CLOCKS_PER_SEC;
+    iteration->nnz_before = current->nnz;
+    iteration->nnz_expanded = iteration->product.product_nnz;
+    iteration->nnz_after = next->nnz;
+    iteration->products = iteration->product.products;
+    iteration->dense_columns = iteration->product.dense_rows;
+    status = summarise(context, rows, next->rows, iteration);
+    if (status != SP_OK) sp_csr_free(context, next);
+    return status;
+}
+
+sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
+                      void *user, sp_csr *limit, mcl_run *run)
+{
+    const int64_t last = options->initial_length + options->main_length;
+    double inflation = options->inflation;
+    mcl_run done = {.marks = {100, 100, 100}};
+    sp_csr owned = {0}, next;
+    const sp_csr *current = start;
+    sp_markov_row *rows = NULL;
+    memset(limit, 0, sizeof *limit);
+    sp_status status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
+
+    while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
+        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start->nnz};
+        iteration.inflation = iteration.number <= options->initial_length ? options->initial_inflation : inflation;
+        status = step(context, current, options, rows, &iteration, &next);
+        if (status != SP_OK) break;
+        sp_csr_free(context, &owned);
+        owned = next;
+        current = &owned;
+        done.converged = iteration.chaos < CHAOS_LIMIT;
+        if (iteration.number <= 3) done.marks[iteration.number - 1] = iteration.mark;
+        iteration.bumped = !done.converged && iteration.number >= BUMP_AFTER;
+        if (iteration.bumped) inflation *= BUMP;
+        if (monitor && !monitor(user, &iteration, current)) done.stopped = true;
+    }
+    if (status == SP_OK && owned.row_offsets && owned.space == SP_HOST) {
+        *limit = owned;
+        owned = (sp_csr){0};
+    } else if (status == SP_OK) {
+        status = sp_csr_copy(context, current, SP_HOST, limit);
+    }
+    sp_csr_free(context, &owned);
+    sp_free(context, rows);
+    done.synopsis = (5 * done.marks[0] + 2 * done.marks[1] + done.marks[2]) / 8;
+    if (status == SP_OK) *run = done;
+    return status;
+}
