@@ -122,6 +122,9 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
                           bool symmetric, sp_csr *matrix);
 /* B = Aᵀ, host. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+/* B(i, column[j]) = A(row[i], j), host: row i of B is row row[i] of A, column j of A becomes column[j] of B. Both are
+ * permutations. O(nnz log(longest row)), parallel. */
+sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
 
@@ -162,12 +165,16 @@ typedef struct sp_markov_epilogue {
     double inflation;     /* > 0; 1: no inflation */
     int64_t dense_factor; /* rows with dense_factor · products >= cols multiply in f32 (mcl's dense path), the
                              others in f64; sums are f64 in both */
+    /* NULL, or for matrices whose nodes were renumbered so that communities lie together: order[j] is the original
+     * number of column j (host, B.cols entries, a permutation). On the CPU every sum then runs by ascending original
+     * number and has the bits that it would have without renumbering; on CUDA sums run by column. */
+    const int32_t *order;
 } sp_markov_epilogue;
 
 /* What the epilogue saw of one row. */
 typedef struct sp_markov_row {
     float chaos;
-    float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the new row */
+    float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the pruned row inflated by 2 */
     float kept_mass;   /* mass after pruning, before it is scaled back to 1 */
     int32_t expanded;  /* nonzeros before pruning; above 2^31 - 1 cannot be, cols is less */
 } sp_markov_row;

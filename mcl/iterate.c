@@ -12,6 +12,8 @@
 /* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
 static const double CHAOS_LIMIT = 1e-4, BUMP = 1.001;
 enum { BUMP_AFTER = 40, WORST_COLUMNS = 1000 };
+/* A matrix of this many entries stays in cache however its nodes are numbered. */
+enum { RENUMBER_NNZ = 200000 };
 
 static double wall_seconds(void)
 {
@@ -83,6 +85,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
         .recover_mass = options->recover_percent / 100,
         .inflation = iteration->inflation,
         .dense_factor = options->dense_factor,
+        .order = iteration->order,
     };
     const double start = wall_seconds();
     const clock_t cpu_start = clock();
@@ -104,17 +107,24 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
                       void *user, sp_csr *limit, mcl_run *run)
 {
     const int64_t last = options->initial_length + options->main_length;
-    double inflation = options->inflation;
+    float inflation = (float)options->inflation; /* mcl keeps it in f32, which decides the last bits */
     mcl_run done = {.marks = {100, 100, 100}};
     sp_csr owned = {0}, next;
     const sp_csr *current = start;
     sp_markov_row *rows = NULL;
+    int32_t *order = NULL;
     memset(limit, 0, sizeof *limit);
     sp_status status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
+    if (status == SP_OK && start->nnz >= RENUMBER_NNZ) {
+        status = mcl_community_order(context, start, &order);
+        if (status == SP_OK) status = mcl_renumber(context, start, order, &owned);
+        current = &owned;
+    }
 
     while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
-        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start->nnz};
-        iteration.inflation = iteration.number <= options->initial_length ? options->initial_inflation : inflation;
+        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start->nnz, .order = order};
+        iteration.inflation =
+            (double)(iteration.number <= options->initial_length ? (float)options->initial_inflation : inflation);
         status = step(context, current, options, rows, &iteration, &next);
         if (status != SP_OK) break;
         sp_csr_free(context, &owned);
@@ -122,17 +132,19 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
         current = &owned;
         done.converged = iteration.chaos < CHAOS_LIMIT;
         if (iteration.number <= 3) done.marks[iteration.number - 1] = iteration.mark;
-        iteration.bumped = !done.converged && iteration.number >= BUMP_AFTER;
-        if (iteration.bumped) inflation *= BUMP;
+        iteration.bumped = iteration.number >= BUMP_AFTER;
+        if (iteration.bumped) inflation = (float)((double)inflation * BUMP);
+        iteration.next_inflation = (double)inflation;
         if (monitor && !monitor(user, &iteration, current)) done.stopped = true;
     }
-    if (status == SP_OK && owned.row_offsets && owned.space == SP_HOST) {
+    if (status == SP_OK && !order && owned.row_offsets && owned.space == SP_HOST) {
         *limit = owned;
         owned = (sp_csr){0};
     } else if (status == SP_OK) {
-        status = sp_csr_copy(context, current, SP_HOST, limit);
+        status = mcl_restore(context, current, order, limit);
     }
     sp_csr_free(context, &owned);
+    sp_free(context, order);
     sp_free(context, rows);
     done.synopsis = (5 * done.marks[0] + 2 * done.marks[1] + done.marks[2]) / 8;
     if (status == SP_OK) *run = done;

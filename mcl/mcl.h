@@ -60,6 +60,16 @@ sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transfor
  * SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are dropped. */
 sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                            const mcl_options *options, bool lenient, sp_csr *start);
+/* The same without the last step, dividing the columns by their sums: what mcl's -write-graphx shows. */
+sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
+                             const mcl_options *options, bool lenient, sp_csr *prepared);
+
+/* An order of the nodes (order[new] = old) in which communities lie together, and matrices brought into it and back.
+ * mcl_iterate does this by itself; a monitor that wants the iterand calls mcl_restore, which takes matrices in any
+ * space, and NULL for "no renumbering". */
+sp_status mcl_community_order(sp_context *context, const sp_csr *matrix, int32_t **order);
+sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
+sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
 
 typedef struct mcl_iteration {
     int64_t number;       /* from 1 */
@@ -71,12 +81,15 @@ typedef struct mcl_iteration {
     double mark;          /* mean kept mass, in percent, of the worst min(1000, N) columns */
     double inflation;     /* used in this iteration */
     bool bumped;          /* inflation was raised after this iteration (from 40 on) */
+    double next_inflation; /* main inflation from here on */
     double seconds;       /* expansion with its epilogue, wall */
     double cpu_seconds;
     sp_spgemm_info product;
+    const int32_t *order; /* how the iterand is numbered, for mcl_restore; NULL: as the graph */
 } mcl_iteration;
 
-/* Called after each iteration with the new iterand (in the context's space). Returning false stops the run. */
+/* Called after each iteration with the new iterand (in the context's space, numbered by iteration->order). Returning
+ * false stops the run. */
 typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
 
 typedef struct mcl_run {

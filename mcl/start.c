@@ -41,7 +41,8 @@ static sp_status drop_loops(sp_context *context, const sp_csr *graph, sp_csr *re
     return SP_OK;
 }
 
-/* Adds to each loop-free column a loop as heavy as its heaviest arc, 1 where there is none. */
+/* Gives each column a loop as heavy as its heaviest other arc, 1 where there is none. A loop that a transform made
+ * goes. */
 static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *result)
 {
     sp_status status =
@@ -52,8 +53,13 @@ static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *res
     int64_t nnz = 0;
     for (int64_t j = 0; j < graph->rows; j++) {
         const int64_t first = graph->row_offsets[j], end = graph->row_offsets[j + 1];
-        float heaviest = 0;
-        for (int64_t k = first; k < end; k++) heaviest = from[k] > heaviest ? from[k] : heaviest;
+        bool any = false;
+        float heaviest = 0; /* negative in a column of negative weights, as with mcl */
+        for (int64_t k = first; k < end; k++) {
+            if (graph->col_indices[k] == j) continue;
+            if (!any || from[k] > heaviest) heaviest = from[k];
+            any = true;
+        }
         result->row_offsets[j] = nnz;
         int64_t k = first;
         for (; k < end && graph->col_indices[k] < j; k++, nnz++) {
@@ -61,13 +67,14 @@ static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *res
             to[nnz] = from[k];
         }
         result->col_indices[nnz] = (int32_t)j;
-        to[nnz++] = heaviest > 0 ? heaviest : 1;
+        to[nnz++] = heaviest != 0 ? heaviest : 1;
+        if (k < end && graph->col_indices[k] == j) k++;
         for (; k < end; k++, nnz++) {
             result->col_indices[nnz] = graph->col_indices[k];
             to[nnz] = from[k];
         }
     }
-    result->row_offsets[graph->rows] = nnz;
+    result->row_offsets[graph->rows] = result->nnz = nnz;
     return SP_OK;
 }
 
@@ -76,15 +83,15 @@ static void scale_loops(sp_csr *matrix, double factor)
     float *values = matrix->values;
     for (int64_t j = 0; j < matrix->rows; j++)
         for (int64_t k = matrix->row_offsets[j]; k < matrix->row_offsets[j + 1]; k++)
-            if (matrix->col_indices[k] == j) values[k] = (float)((double)values[k] * factor);
+            if (matrix->col_indices[k] == j) values[k] *= (float)factor; /* mcl multiplies in f32 */
 }
 
-sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
-                           const mcl_options *options, bool lenient, sp_csr *start)
+sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
+                             const mcl_options *options, bool lenient, sp_csr *prepared)
 {
     const bool loops = options->discard_loops && options->start_inflation == 0;
     sp_csr work = {0}, made = {0};
-    memset(start, 0, sizeof *start);
+    memset(prepared, 0, sizeof *prepared);
     sp_status status = check_graph(context, graph, lenient);
     if (status != SP_OK) return status;
     if (loops) status = drop_loops(context, graph, &work);
@@ -102,10 +109,18 @@ sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_t
     if (options->loop_factor != 1 && options->start_inflation == 0) scale_loops(&made, options->loop_factor);
     if (options->start_inflation > 0) status = sp_csr_inflate(context, &made, options->start_inflation);
     else if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
-    if (status == SP_OK) status = sp_csr_inflate(context, &made, 1);
 done:
     sp_csr_free(context, &work);
-    if (status == SP_OK) *start = made;
+    if (status == SP_OK) *prepared = made;
     else sp_csr_free(context, &made);
+    return status;
+}
+
+sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
+                           const mcl_options *options, bool lenient, sp_csr *start)
+{
+    sp_status status = mcl_prepared_graph(context, graph, transform, options, lenient, start);
+    if (status == SP_OK) status = sp_csr_inflate(context, start, 1);
+    if (status != SP_OK) sp_csr_free(context, start);
     return status;
 }

@@ -172,6 +172,14 @@ static void sort_entries(entry *list, int64_t count, int depth)
     }
 }
 
+/* How deep a quicksort of `count` entries goes unless the input defeats it. */
+static int sorting_depth(int64_t count)
+{
+    int depth = 2;
+    for (; count; count >>= 1) depth += 2;
+    return depth;
+}
+
 static inline double combine(double kept, double next, sp_combine rule)
 {
     switch (rule) {
@@ -251,9 +259,7 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
 #pragma omp parallel for schedule(dynamic, 64) num_threads(context->threads)
     for (int64_t i = 0; i < rows; i++) {
         int64_t length = starts[i + 1] - starts[i];
-        int depth = 2;
-        for (int64_t n = length; n; n >>= 1) depth += 2;
-        sort_entries(list + starts[i], length, depth);
+        sort_entries(list + starts[i], length, sorting_depth(length));
         next[i] = combine_row(list + starts[i], length, values, type, rule, made.col_indices + starts[i],
                               (char *)made.values + (size_t)starts[i] * size);
     }
@@ -279,7 +285,7 @@ done:
     return status;
 }
 
-/* ---- transpose and inflation --------------------------------------------------------------------------- */
+/* ---- transpose, permutation, inflation --------------------------------------------------------------------------- */
 
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
@@ -307,6 +313,44 @@ sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
         }
 done:
     sp_free(context, next);
+    if (status == SP_OK) *b = made;
+    else sp_csr_free(context, &made);
+    return status;
+}
+
+sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b)
+{
+    sp_csr made;
+    entry *lists = NULL;
+    int64_t longest = 0;
+    memset(b, 0, sizeof *b);
+    if (a->space != SP_HOST || !a->values)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices with values can be permuted");
+    sp_status status = sp_csr_create(context, a->rows, a->cols, a->nnz, a->value_type, SP_HOST, &made);
+    if (status != SP_OK) return status;
+    made.row_offsets[0] = 0;
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t length = a->row_offsets[row[i] + 1] - a->row_offsets[row[i]];
+        made.row_offsets[i + 1] = made.row_offsets[i] + length;
+        if (length > longest) longest = length;
+    }
+    SP_TRY(sp_alloc(context, longest * context->threads, sizeof *lists, (void **)&lists));
+    const size_t size = sp_value_size(a->value_type);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
+    for (int64_t i = 0; i < a->rows; i++) {
+        entry *list = lists + longest * omp_get_thread_num();
+        const int64_t source = a->row_offsets[row[i]], target = made.row_offsets[i];
+        const int64_t length = made.row_offsets[i + 1] - target;
+        for (int64_t k = 0; k < length; k++) list[k] = (entry){column[a->col_indices[source + k]], source + k};
+        sort_entries(list, length, sorting_depth(length));
+        for (int64_t k = 0; k < length; k++) {
+            made.col_indices[target + k] = list[k].col;
+            memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)list[k].source * size,
+                   size);
+        }
+    }
+done:
+    sp_free(context, lists);
     if (status == SP_OK) *b = made;
     else sp_csr_free(context, &made);
     return status;

@@ -6,8 +6,8 @@
 
 /* A chunk must be long against the few hundred nanoseconds that taking it costs, short against the whole. */
 enum { CHUNK_PRODUCTS = 1 << 18, CHUNK_ROWS = 512 };
-/* A batch ends when its rows may hold this many entries: 64 MB of columns and f32 values. */
-enum { BATCH_ENTRIES = 8 << 20 };
+/* A batch ends when its rows may hold this many entries: 8 MB of columns and f32 values. */
+enum { BATCH_ENTRIES = 1 << 20 };
 /* Below this many products a second thread costs more than it brings. */
 enum { PRODUCTS_PER_THREAD = 20000 };
 
