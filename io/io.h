@@ -29,10 +29,12 @@ typedef struct io_read_options {
     bool expect_values;    /* SIF / ETC labels carry :VALUE */
     io_blast_score blast;  /* IO_BLAST: weight of a hit; -log10 E is capped at 200 */
     double minimum_score;  /* IO_STRING: pairs below are left out */
+    const char *score_column; /* IO_STRING: its name in the header; NULL: combined_score, or the last column */
     /* Applied to each weight in f64 before it is stored as f32 (IO_ABC, IO_SIF, IO_ETC); may be NULL. */
     double (*transform)(void *user, double weight);
     void *transform_user;
     const char *tab;       /* file ID<TAB>LABEL: names for a native or Matrix Market graph; NULL: none */
+    const volatile int *interrupt; /* as in sp_context_options: reading ends with SP_ERROR_INTERRUPTED */
 } io_read_options;
 
 /* Names of 0..count-1: name i is bytes[offsets[i]] .. bytes[offsets[i+1]-1], each ends with a NUL inside its span. */
@@ -99,6 +101,10 @@ sp_status io_write_label_clusters(sp_context *context, const char *path, const i
  * command_line is not NULL. `ids` as in io_graph (NULL: 0..nodes-1). */
 sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,
                                    const int64_t *ids, const char *command_line);
+/* Both into an output that is open, for callers that add text of their own. */
+void io_put_label_clusters(io_output *output, const io_clusters *clusters, const io_names *names);
+void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
+                            const char *command_line);
 /* mcl's native matrix of a square host CSR whose row j is column j of the matrix (mcl -write-graph and friends);
  * values with `digits` significant digits (mcl's default 8 as %g), or mcl's binary form. */
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,

@@ -326,48 +326,50 @@ done:
 
 /* ---- components ---------------------------------------------------------------------------------------- */
 
-/* Splits each list into the connected components that the input graph leaves of it. */
+/* Moves to `component` the members of cluster `cluster` that arcs of the graph reach from `node` within it, and sorts
+ * them; returns how many. */
+static int64_t take_component(const sp_csr *graph, int32_t node, int32_t cluster, int32_t *cluster_of,
+                              int32_t *component)
+{
+    int64_t head = 0, tail = 0;
+    component[tail++] = node;
+    cluster_of[node] = -1;
+    while (head < tail) {
+        const int32_t from = component[head++];
+        for (int64_t k = graph->row_offsets[from]; k < graph->row_offsets[from + 1]; k++) {
+            const int32_t to = graph->col_indices[k];
+            if (cluster_of[to] != cluster) continue;
+            cluster_of[to] = -1;
+            component[tail++] = to;
+        }
+    }
+    qsort(component, (size_t)tail, sizeof *component, by_number);
+    return tail;
+}
+
+/* Splits each list into the connected components that the input graph leaves of it. In a directed graph that is what
+ * the smallest member reaches, then what the smallest remaining one does, as with mcl. */
 static sp_status split_components(sp_context *context, const sp_csr *graph, lists *clusters)
 {
-    const int64_t nodes = graph->rows;
     lists made = {0};
-    int32_t *parent = NULL, *where = NULL;
-    int64_t *filled = NULL;
-    sp_status status = sp_alloc(context, nodes, sizeof *parent, (void **)&parent);
-    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *where, (void **)&where);
-    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *filled, (void **)&filled);
+    int32_t *cluster_of = NULL;
+    sp_status status = sp_alloc(context, graph->rows, sizeof *cluster_of, (void **)&cluster_of);
     if (status == SP_OK) status = lists_reserve(context, &made, clusters->offsets[clusters->count]);
-    for (int64_t j = 0; j < nodes && status == SP_OK; j++) where[j] = -1;
+    for (int64_t j = 0; j < graph->rows && status == SP_OK; j++) cluster_of[j] = -1;
     for (int64_t c = 0; c < clusters->count && status == SP_OK; c++) {
         const int32_t *members = clusters->members + clusters->offsets[c];
         const int64_t count = lists_length(clusters, c);
-        for (int64_t i = 0; i < count; i++) {
-            where[members[i]] = (int32_t)c;
-            parent[members[i]] = members[i];
-            filled[members[i]] = 0;
-        }
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t k = graph->row_offsets[members[i]]; k < graph->row_offsets[members[i] + 1]; k++)
-                if (where[graph->col_indices[k]] == c) join(parent, members[i], graph->col_indices[k]);
-        for (int64_t i = 0; i < count; i++) filled[find_root(parent, members[i])]++;
-        /* A root is the smallest of its component, so components come by their first member; filled[root] turns
-         * from a size into the place of the component's next member. */
-        for (int64_t i = 0; i < count; i++) {
-            const int32_t root = find_root(parent, members[i]);
-            if (root == members[i]) {
-                const int64_t size = filled[root];
-                status = lists_reserve(context, &made, size);
-                if (status != SP_OK) break;
-                filled[root] = made.offsets[made.count];
-                made.offsets[made.count + 1] = made.offsets[made.count] + size;
-                made.count++;
-            }
-            made.members[filled[root]++] = members[i];
+        for (int64_t i = 0; i < count; i++) cluster_of[members[i]] = (int32_t)c;
+        for (int64_t i = 0; i < count && status == SP_OK; i++) {
+            if (cluster_of[members[i]] != c) continue;
+            status = lists_reserve(context, &made, 0);
+            if (status != SP_OK) break;
+            const int64_t at = made.offsets[made.count++];
+            made.offsets[made.count] =
+                at + take_component(graph, members[i], (int32_t)c, cluster_of, made.members + at);
         }
     }
-    sp_free(context, parent);
-    sp_free(context, where);
-    sp_free(context, filled);
+    sp_free(context, cluster_of);
     if (status == SP_OK) {
         lists_free(context, clusters);
         *clusters = made;

@@ -74,7 +74,7 @@ sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums)
     sp_status status = sp_calloc(context, sums->lines + 1, LINE * sizeof(double), &sums->block);
     if (status == SP_OK) sums->sums = (double *)(((uintptr_t)sums->block + 63) / 64 * 64);
     if (status == SP_OK) status = sp_calloc(context, sums->lines + 8, 1, (void **)&sums->touched);
-    if (status == SP_OK) status = sp_alloc(context, sums->lines, sizeof *sums->ids, (void **)&sums->ids);
+    if (status == SP_OK) status = sp_alloc(context, sums->lines + 1, sizeof *sums->ids, (void **)&sums->ids);
     return status;
 }
 
@@ -93,8 +93,10 @@ static void list_touched(line_sums *sums)
         uint64_t eight;
         memcpy(&eight, sums->touched + base, sizeof eight);
         if (eight == 0) continue;
-        for (int64_t line = base; line < base + 8; line++)
-            if (sums->touched[line]) sums->ids[count++] = (int32_t)line;
+        for (int64_t line = base; line < base + 8; line++) {
+            sums->ids[count] = (int32_t)line;
+            count += sums->touched[line];
+        }
         memset(sums->touched + base, 0, sizeof eight);
     }
     sums->id_count = count;
@@ -119,6 +121,18 @@ void line_clear(line_sums *sums)
     for (int64_t l = 0; l < sums->id_count; l++)
         memset(sums->sums + (int64_t)sums->ids[l] * LINE, 0, LINE * sizeof(double));
     sums->id_count = 0;
+}
+
+void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products)
+{
+    const float *values = b->values;
+    double *restrict all = sums->sums;
+    uint8_t *restrict touched = sums->touched;
+    for (int64_t k = b->row_offsets[row]; k < b->row_offsets[row + 1]; k++) {
+        const int32_t column = b->col_indices[k];
+        touched[column / LINE] = 1;
+        all[column] += f32_products ? (double)(weight * values[k]) : (double)weight * (double)values[k];
+    }
 }
 
 static int64_t scan_plain(const line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)
@@ -177,41 +191,30 @@ AVX2 static inline void add_line(double *s, __m256 value, __m256 weight, __m256d
     _mm256_store_pd(s + 4, _mm256_add_pd(_mm256_load_pd(s + 4), high));
 }
 
-AVX2 static inline __attribute__((always_inline)) void add_lines(line_sums *sums, const sp_csr *b,
-                                                                 const line_index *index, int64_t row, float weight,
-                                                                 bool f32_products)
+/* A row whose values are followed by at least seven more, so that each line may be read as eight. */
+AVX2 static inline __attribute__((always_inline)) void add_lines(const line_sums *sums, const uint32_t *lines,
+                                                                 const uint32_t *end, const float *packed,
+                                                                 float weight, bool f32_products)
 {
     const __m256 weights = _mm256_set1_ps(weight);
     const __m256d wide_weights = _mm256_set1_pd((double)weight);
-    const float *packed = (const float *)b->values + b->row_offsets[row];
-    const float *const last = (const float *)b->values + b->nnz - LINE; /* where eight values can still be read */
     double *const all = sums->sums;
     uint8_t *const touched = sums->touched;
-    for (int64_t l = index->offsets[row]; l < index->offsets[row + 1]; l++) {
-        const uint32_t group = index->lines[l] >> 8, mask = index->lines[l] & 255;
-        const int count = _mm_popcnt_u32(mask);
-        __m256 value;
-        if (packed <= last) {
-            value = spread(packed, mask);
-        } else {
-            float tail[LINE] = {0};
-            for (int i = 0; i < count; i++) tail[i] = packed[i];
-            value = spread(tail, mask);
-        }
-        add_line(all + (int64_t)group * LINE, value, weights, wide_weights, f32_products);
+    for (; lines < end; lines++) {
+        const uint32_t group = *lines >> 8, mask = *lines & 255;
+        add_line(all + (size_t)group * LINE, spread(packed, mask), weights, wide_weights, f32_products);
         touched[group] = 1;
-        packed += count;
+        packed += _mm_popcnt_u32(mask);
     }
 }
 
-AVX2 static void add_lines_f32(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight)
+AVX2 static void add_row_avx2(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight,
+                              bool f32_products)
 {
-    add_lines(sums, b, index, row, weight, true);
-}
-
-AVX2 static void add_lines_f64(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight)
-{
-    add_lines(sums, b, index, row, weight, false);
+    const uint32_t *lines = index->lines + index->offsets[row], *end = index->lines + index->offsets[row + 1];
+    const float *packed = (const float *)b->values + b->row_offsets[row];
+    if (f32_products) add_lines(sums, lines, end, packed, weight, true);
+    else add_lines(sums, lines, end, packed, weight, false);
 }
 
 AVX2 static int64_t scan_avx2(const line_sums *sums, float cutoff, int32_t *columns, float *values,
@@ -255,11 +258,12 @@ AVX2 static int64_t scan_avx2(const line_sums *sums, float cutoff, int32_t *colu
 void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight, bool f32_products)
 {
 #if defined(__x86_64__)
-    if (f32_products) add_lines_f32(sums, b, index, row, weight);
-    else add_lines_f64(sums, b, index, row, weight);
-#else
-    (void)sums, (void)b, (void)index, (void)row, (void)weight, (void)f32_products;
+    if (b->row_offsets[row + 1] + LINE <= b->nnz) {
+        add_row_avx2(sums, b, index, row, weight, f32_products);
+        return;
+    }
 #endif
+    line_add_entries(sums, b, row, weight, f32_products);
 }
 
 int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)

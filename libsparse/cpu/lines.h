@@ -36,9 +36,10 @@ typedef struct line_sums {
 sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums);
 void line_sums_free(sp_context *context, line_sums *sums);
 
-/* sums += weight · row of B, whose index is given. Products are rounded to f32 before they are added, or formed in
- * f64. */
+/* sums += weight · row of B, by lines or entry by entry. Products are rounded to f32 before they are added, or formed
+ * in f64. */
 void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight, bool f32_products);
+void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products);
 
 /* What a row holds. Values are sums rounded to f32; exact zeros do not count. */
 typedef struct row_figures {

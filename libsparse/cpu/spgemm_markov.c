@@ -81,24 +81,12 @@ static inline double multiply(float a, float b, bool f32_product)
     return f32_product ? (double)(a * b) : (double)a * (double)b;
 }
 
-static void add_entries(line_sums *into, const sp_csr *b, int64_t row, float weight, bool f32_products)
-{
-    const float *values = b->values;
-    double *restrict sums = into->sums;
-    uint8_t *restrict touched = into->touched;
-    for (int64_t q = b->row_offsets[row]; q < b->row_offsets[row + 1]; q++) {
-        const int32_t column = b->col_indices[q];
-        touched[column / LINE] = 1;
-        sums[column] += multiply(weight, values[q], f32_products);
-    }
-}
-
 static void accumulate_dense(markov_worker *w, bool f32_products)
 {
     const markov *job = w->job;
     for (int64_t k = 0; k < w->terms; k++) {
         if (job->index.offsets) line_add(&w->sums, job->b, &job->index, w->term_rows[k], w->weights[k], f32_products);
-        else add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products);
+        else line_add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products);
     }
 }
 

@@ -43,9 +43,9 @@ static inline uint64_t *sort_entries(uint64_t *list, uint64_t *other, int64_t co
         return list;
     }
     for (int shift = 32; shift < 64 && (cols - 1) >> (shift - 32) > 0; shift += 8) {
-        int64_t starts[257] = {0};
+        uint32_t starts[257] = {0};
         for (int64_t i = 0; i < count; i++) starts[(list[i] >> shift & 255) + 1]++;
-        for (int i = 0; i < 256; i++) starts[i + 1] += starts[i];
+        for (int i = 0; i < 256; i++) starts[i + 1] += starts[i]; /* rows have fewer than 2^31 entries */
         for (int64_t i = 0; i < count; i++) other[starts[list[i] >> shift & 255]++] = list[i];
         uint64_t *swap = list;
         list = other;

@@ -37,6 +37,9 @@ static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_stat
 sp_status cuda_status(sp_context *context, cudaError_t error, const char *call);
 /* Bytes that may still be allocated: the budget, or what is free less a reserve. */
 sp_status cuda_available(sp_context *context, size_t *bytes);
+/* Bytes in use now, from which the peak is watched; and how far they have risen since. */
+sp_status cuda_watch_peak(sp_context *context, size_t *before);
+sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise);
 sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer);
 void cuda_release(sp_context *context, void *pointer);
 /* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */
@@ -73,14 +76,16 @@ template <typename T> struct device_array {
         size_t bytes;
         free();
         if (count < 0 || !sp_mul_size((size_t)count, sizeof(T), &bytes))
-            return sp_fail(owner, SP_ERROR_OVERFLOW, "%lld elements are more than memory can address", (long long)count);
+            return sp_fail(owner, SP_ERROR_OVERFLOW, "%lld elements are more than memory can address",
+                           (long long)count);
         context = owner;
         return cuda_allocate(owner, bytes, (void **)&data);
     }
     sp_status fill(int byte, int64_t count)
     {
-        return cuda_status(context, cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), cuda_state_of(context)->stream),
-                           "cudaMemsetAsync");
+        cudaStream_t stream = cuda_state_of(context)->stream;
+        CUDA_TRY(cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), stream));
+        return SP_OK;
     }
     void free()
     {
@@ -111,8 +116,10 @@ struct row_order {
     int64_t begin[MAX_CLASSES + 1]; /* where each class starts in `rows` */
 };
 
-/* keys[i] = class << CLASS_SHIFT | place; counts[c], on the device, rows of class c. Keys are used up. */
-sp_status cuda_order_rows(sp_context *context, int64_t rows, uint32_t *keys, const uint32_t *counts, row_order *order);
+/* keys[i] = class << CLASS_SHIFT | place; counts[c], on the device, rows of class c. Rows with keys that agree from
+ * bit `first_bit` up stay in their order. Waits for the stream. */
+sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint32_t *keys, int first_bit,
+                          const uint32_t *counts, row_order *order);
 /* offsets[i] = Σ of counts before i, for rows + 1 offsets; counts[rows] must exist, its value does not matter. */
 sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets);
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
@@ -141,8 +148,6 @@ struct work_list {
     int32_t *spill;         /* takes rows that do not fit this table */
     int *spill_count;
 };
-
-#ifdef __CUDACC__
 
 /* ---- device: a block and its sums ---------------------------------------------------------------------- */
 
@@ -244,6 +249,41 @@ __device__ void sort_row(int32_t *cols, V *row_values, int count, uint32_t *keys
     }
 }
 
+/* Calls write(i, place) for each i < count with keep(i), places counting from 0 in no particular order. */
+template <int THREADS, typename Keep, typename Write>
+__device__ void gather(int count, int *counter, Keep keep, Write write)
+{
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) *counter = 0;
+    __syncthreads();
+    for (int base = 0; base < count; base += THREADS) {
+        const int i = base + threadIdx.x;
+        const bool kept = i < count && keep(i);
+        const unsigned keepers = __ballot_sync(FULL_WARP, kept);
+        int first = 0;
+        if (lane == 0 && keepers) first = atomicAdd(counter, __popc(keepers));
+        first = __shfl_sync(FULL_WARP, first, 0);
+        if (kept) write(i, first + __popc(keepers & ((1u << lane) - 1)));
+    }
+    __syncthreads();
+}
+
+/* The same with places in the order of i. */
+template <int THREADS, typename Keep, typename Write>
+__device__ void gather_in_order(int count, uint64_t *scratch, Keep keep, Write write)
+{
+    int done = 0;
+    for (int base = 0; base < count; base += THREADS) {
+        const int i = base + threadIdx.x;
+        const bool kept = i < count && keep(i);
+        int total;
+        const int place = done + block_scan<THREADS>(kept, &total, scratch);
+        if (kept) write(i, place);
+        done += total;
+    }
+    __syncthreads();
+}
+
 /* ---- device: the walk over a row's products ------------------------------------------------------------ */
 
 /* Rows of B that a block looks up at a time, so that their offsets are at hand when their turn comes. */
@@ -313,7 +353,7 @@ __device__ bool walk_products(const matrix_view<V> &a, const matrix_view<V> &b, 
             }
             /* A vote costs more than a barrier; threads with a full table only drop products until the next. */
             if (k % 16 == 15 || k + 1 == count) {
-                if (__syncthreads_or(sums.full)) return false;
+                if (__syncthreads_or(sums.full())) return false;
             } else {
                 __syncthreads();
             }
@@ -324,9 +364,11 @@ __device__ bool walk_products(const matrix_view<V> &a, const matrix_view<V> &b, 
 
 /* ---- device: accumulators ------------------------------------------------------------------------------ */
 
+__host__ __device__ constexpr int next_power_of_two(int n) { return n <= 1 ? 1 : 2 * next_power_of_two((n + 1) / 2); }
+
 /* Finds or claims slots by column: linear probing from a multiplicative hash; any number of slots. */
-template <int SLOTS> struct key_table {
-    static constexpr int LIMIT = SLOTS / 5 * 4; /* 3 probes a hit on average; room for every thread to overshoot */
+template <int SLOTS, int MOST = SLOTS / 5 * 4> struct key_table {
+    static constexpr int LIMIT = MOST; /* at 4/5 3 probes a hit on average; room for every thread to overshoot */
     int32_t *keys;
     int *fill;
     bool full;
@@ -358,26 +400,27 @@ template <int SLOTS> struct key_table {
 };
 
 /* Sums by column in shared memory. */
-template <int SLOTS> struct sum_table {
-    key_table<SLOTS> table;
+template <int SLOTS, int MOST = SLOTS / 5 * 4> struct sum_table {
+    key_table<SLOTS, MOST> table;
     double *sums;
-    bool full;
 
     static constexpr size_t BYTES = (size_t)SLOTS * (sizeof(double) + sizeof(int32_t));
 
     __device__ sum_table(void *memory, int *fill)
-        : table{(int32_t *)((double *)memory + SLOTS), fill, false}, sums((double *)memory), full(false)
+        : table{(int32_t *)((double *)memory + SLOTS), fill, false}, sums((double *)memory)
     {
     }
+    __device__ bool full() const { return table.full; }
     /* -0 is what any first product can be added to without changing its bits. Ends with a barrier. */
     template <int THREADS> __device__ void clear()
     {
+        static_assert(next_power_of_two(MOST + THREADS) <= SLOTS, "sorting needs the next power of two");
         for (int i = threadIdx.x; i < SLOTS; i += THREADS) {
             table.keys[i] = EMPTY;
             sums[i] = -0.0;
         }
         if (threadIdx.x == 0) *table.fill = 0;
-        full = table.full = false;
+        table.full = false;
         __syncthreads();
     }
     template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
@@ -395,23 +438,22 @@ template <int SLOTS> struct sum_table {
             const int at = key[u] == col[u] ? slot[u] : table.find(col[u], slot[u], key[u]);
             if (at >= 0) sums[at] = __dadd_rn(sums[at], product[u]);
         }
-        full = table.full;
     }
 };
 
 /* Columns without sums. */
 template <int SLOTS> struct column_table {
     key_table<SLOTS> table;
-    bool full;
 
     static constexpr size_t BYTES = (size_t)SLOTS * sizeof(int32_t);
 
-    __device__ column_table(void *memory, int *fill) : table{(int32_t *)memory, fill, false}, full(false) {}
+    __device__ column_table(void *memory, int *fill) : table{(int32_t *)memory, fill, false} {}
+    __device__ bool full() const { return table.full; }
     template <int THREADS> __device__ void clear()
     {
         for (int i = threadIdx.x; i < SLOTS; i += THREADS) table.keys[i] = EMPTY;
         if (threadIdx.x == 0) *table.fill = 0;
-        full = table.full = false;
+        table.full = false;
         __syncthreads();
     }
     template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&)[N])
@@ -419,7 +461,6 @@ template <int SLOTS> struct column_table {
 #pragma unroll
         for (int u = 0; u < N; u++)
             if (col[u] != EMPTY) table.find(col[u], table.home(col[u]), table.look(table.home(col[u])));
-        full = table.full;
     }
 };
 
@@ -429,7 +470,7 @@ template <int SLOTS> struct column_table {
 struct wide_sums {
     unsigned long long *sums; /* cols, all ones between rows */
     uint32_t *touched;        /* a bit a column, zero between rows */
-    bool full;
+    __device__ bool full() const { return false; }
 
     static constexpr unsigned long long UNTOUCHED = ~0ull;
 
@@ -469,10 +510,55 @@ struct wide_sums {
     }
 };
 
+/* A table in shared memory for the columns that come first, which in clustered networks are those hit most, and a sum a
+ * column in global memory for those that come when it is full. A column that found the table full finds it full ever
+ * after, so that each has one home. */
+template <int SLOTS, int MOST> struct mixed_sums {
+    sum_table<SLOTS, MOST> near;
+    wide_sums far;
+    __device__ bool full() const { return false; }
+
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
+    {
+        int at[N];
+        int32_t key[N], far_col[N];
+        bool any_far = false;
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            at[u] = near.table.home(col[u]);
+            key[u] = col[u] == EMPTY ? EMPTY : near.table.look(at[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            far_col[u] = EMPTY;
+            if (col[u] == EMPTY) continue;
+            if (key[u] != col[u]) at[u] = near.table.find(col[u], at[u], key[u]);
+            if (at[u] >= 0) {
+                near.sums[at[u]] = __dadd_rn(near.sums[at[u]], product[u]);
+            } else {
+                far_col[u] = col[u];
+                any_far = true;
+            }
+        }
+        if (any_far) far.add<N>(far_col, product);
+    }
+    /* Moves the table's sums to global memory. Ends with a barrier. */
+    template <int THREADS> __device__ void flush()
+    {
+        for (int i = threadIdx.x; i < SLOTS; i += THREADS) {
+            const int32_t col = near.table.keys[i];
+            if (col == EMPTY) continue;
+            atomicOr(far.touched + col / 32, 1u << (col % 32));
+            far.sums[col] = (unsigned long long)__double_as_longlong(near.sums[i]);
+        }
+        __syncthreads();
+    }
+};
+
 /* Columns of one row as a bit mask in global memory, for counting. */
 struct wide_columns {
     uint32_t *touched;
-    bool full;
+    __device__ bool full() const { return false; }
 
     template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&)[N])
     {
@@ -497,5 +583,4 @@ struct wide_columns {
     }
 };
 
-#endif
 #endif

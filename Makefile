@@ -1,0 +1,233 @@
+# libsparse and its tools. `make help` lists the targets; everything made goes under build/.
+#
+#   CUDA=auto|0|1     build the CUDA back end: if nvcc is there (default), never, or stop without it
+#   CUDA_HOME=DIR     where CUDA is; otherwise /usr/local/cuda, then nvcc on the PATH
+#   CUDA_ARCHS="90"   compute capabilities to make machine code for, instead of what nvcc offers of ALL_ARCHS
+#   BUILD=DIR         where everything made goes
+#   V=1               show whole command lines
+#   CC, CPPFLAGS, CFLAGS, LDFLAGS are respected; the flags come after the project's own.
+
+MAKEFLAGS += --no-builtin-rules
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+CUDA   ?= auto
+AR     ?= ar
+ALL_ARCHS := 70 75 80 86 89 90
+
+VERSION := $(shell sed -n 's/^\#define SP_VERSION "\(.*\)"/\1/p' libsparse/sparse.h)
+MAJOR   := $(firstword $(subst ., ,$(VERSION)))
+
+# ---- CUDA ----------------------------------------------------------------------------------------------------
+
+ifneq ($(CUDA),0)
+NVCC := $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(wildcard /usr/local/cuda/bin/nvcc) \
+          $(shell command -v nvcc 2>/dev/null))
+endif
+ifeq ($(NVCC),)
+ifeq ($(CUDA),1)
+$(error CUDA=1 needs nvcc, which is neither in CUDA_HOME/bin, /usr/local/cuda/bin nor on the PATH: install the CUDA \
+        toolkit, or name its folder with CUDA_HOME=DIR, or build for the CPU with CUDA=0)
+endif
+CONFIG := cpu
+else
+CONFIG := cuda
+CUDA_ROOT := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+OFFERED   := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null))
+DROPPED   := $(filter-out $(OFFERED),$(ALL_ARCHS))
+CUDA_ARCHS ?= $(filter-out $(if $(DROPPED),,75),$(filter $(OFFERED),$(ALL_ARCHS))) # sm_70 code runs on 75 too
+GENCODE   := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+             -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+CUDA_LIBS := -Wl,--as-needed $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/targets/*/lib)) \
+             -lcudart_static -lstdc++ -ldl -lrt -lpthread
+endif
+
+# ---- flags ---------------------------------------------------------------------------------------------------
+
+# Contraction is off on both sides: a fused multiply-add would round differently on the CPU and on the GPU.
+HARDENING := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
+C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
+             $(HARDENING) $(WARNINGS)
+CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+INCLUDES  := -Ilibsparse -Iio -Imcl
+COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
+LIBS       = $(CUDA_LIBS) -lm
+IO_LIBS   := -lzstd -lz
+CHECK_LIBS = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lsubunit -lrt -lpthread) -lm
+
+# ---- what there is -------------------------------------------------------------------------------------------
+
+OBJ := $(BUILD)/obj/$(CONFIG)
+BIN := $(BUILD)/bin
+LIB := $(BUILD)/lib
+
+CUDA_SOURCES := $(if $(NVCC),$(wildcard libsparse/cuda/*.cu))
+LIB_SOURCES  := $(wildcard libsparse/core/*.c libsparse/cpu/*.c)
+LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
+TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/sparse-bench.c))
+APP_SOURCES  := $(filter-out $(TOOLS:%=apps/%.c),$(wildcard apps/*.c))
+SUITES       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
+
+objects      = $(patsubst %,$(OBJ)/%.o,$(1))
+LIB_OBJECTS := $(call objects,$(LIB_SOURCES) $(CUDA_SOURCES))
+IO_OBJECTS  := $(call objects,$(wildcard io/*.c))
+MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
+APP_OBJECTS := $(call objects,$(APP_SOURCES))
+TEST_OBJECTS := $(call objects,$(filter-out tests/test_%,$(wildcard tests/*.c)))
+
+# What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
+MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
+PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
+
+.PHONY: all lib tools suites generators fuzzers test demo bench install setup help clean
+.PHONY: check-layers fuzz sanitize notice FORCE
+
+all: notice lib tools
+lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
+tools: $(TOOLS:%=$(BIN)/%)
+suites: $(SUITES:%=$(BUILD)/tests/%)
+generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
+
+notice:
+ifeq ($(NVCC),)
+	@echo "CPU-only build$(if $(filter auto,$(CUDA)),: no nvcc found (set CUDA_HOME to build for GPUs too))"
+else
+	@echo "CPU and CUDA build: sm_$(subst $() ,$() sm_,$(strip $(CUDA_ARCHS))) and PTX$(if \
+	  $(DROPPED),; this nvcc no longer offers sm_$(subst $() ,$() sm_,$(strip $(DROPPED))))"
+endif
+
+# ---- rules ---------------------------------------------------------------------------------------------------
+
+# Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
+FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+$(OBJ)/flags: FORCE
+	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || printf '%s\n' '$(FLAGS_NOW)' > $@
+$(BUILD)/obj/linked: FORCE
+	@mkdir -p $(@D); printf '%s\n' '$(LINK_NOW)' | cmp -s - $@ || printf '%s\n' '$(LINK_NOW)' > $@
+
+Q   := $(if $(filter 1,$(V)),,@)
+say  = @mkdir -p $(@D)$(if $(Q),; printf '  %-5s %s\n' '$(1)' '$(2)')
+
+$(OBJ)/%.c.o: %.c $(OBJ)/flags
+	$(call say,CC,$<)
+	$(Q)$(COMPILE_C)
+
+$(OBJ)/%.cu.o: %.cu $(OBJ)/flags
+	$(call say,NVCC,$<)
+	$(Q)$(NVCC) $(CPPFLAGS) $(INCLUDES) $(CU_FLAGS) $(GENCODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
+$(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
+$(OBJ)/tests/%.o: private INCLUDES += -Itests
+
+ARCHIVE = @mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
+$(LIB)/libsparse.a: $(LIB_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+$(OBJ)/libio.a: $(IO_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+$(OBJ)/libmcl.a: $(MCL_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+$(OBJ)/libapps.a: $(APP_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+$(OBJ)/libtests.a: $(TEST_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+
+$(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) $(filter %.o,$^) $(LIBS)
+	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
+
+$(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS)
+
+$(BUILD)/tests/%: $(OBJ)/tests/%.c.o $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $< $(OBJ)/libtests.a $(MODULES) $(CHECK_LIBS) $(IO_LIBS) $(LIBS)
+
+$(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $< -lm
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
+.SECONDARY:
+
+# ---- what people type ----------------------------------------------------------------------------------------
+
+setup:
+	@scripts/setup build
+
+demo: ; @scripts/setup build
+	@+$(MAKE) --no-print-directory all
+	@scripts/demo $(BUILD)
+
+test: ; @scripts/setup test
+	@+$(MAKE) --no-print-directory all suites generators
+	@BUILD=$(BUILD) tests/run.sh
+
+check-layers:
+	@tests/check_layers.sh
+
+bench: all generators
+	@BUILD=$(BUILD) bench/bench_mcl.sh --small
+
+# Address and undefined-behaviour sanitizers, in their own folder. OpenMP's own threads never end, hence no leak
+# check of what they hold.
+sanitize:
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize CUDA=0 HARDENING= \
+	  CFLAGS='-O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined $(CFLAGS)' \
+	  all suites generators
+	@BUILD=$(BUILD)/sanitize ASAN_OPTIONS=allocator_may_return_null=1 tests/run.sh --suites
+
+# libFuzzer targets, FUZZ_SECONDS each; what they find stays in build/fuzz/NAME.found.
+FUZZ_SECONDS ?= 60
+FUZZ_CC      ?= clang
+fuzz:
+	@command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz needs clang: scripts/setup fuzz" >&2; exit 1; }
+	@+$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=$(FUZZ_CC) CUDA=0 HARDENING= \
+	  CFLAGS='-O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -Wno-sign-conversion' \
+	  fuzzers
+	@BUILD=$(BUILD)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run_fuzz.sh
+
+fuzzers: $(FUZZERS:%=$(BUILD)/bin/%)
+$(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(MODULES)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -fsanitize=fuzzer $< $(MODULES) $(IO_LIBS) $(LIBS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	  $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 libsparse/sparse.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsparse.so.$(MAJOR)
+	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(PREFIX)/lib/libsparse.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	  -e 's|@PRIVATE@|-fopenmp $(if $(CUDA_SOURCES),$(CUDA_LIBS)) -lm|' \
+	  libsparse/libsparse.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libsparse.pc
+	for tool in $(TOOLS); do install -m 755 $(BIN)/$$tool $(DESTDIR)$(PREFIX)/bin/ || exit 1; done
+	for page in $(wildcard docs/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
+
+clean:
+	rm -rf $(BUILD)
+
+help:
+	@echo 'make                 library and tools, under build/ (CPU-only without nvcc)'
+	@echo 'make demo            installs what is missing, builds, clusters the yeast network in data/'
+	@echo 'make test            installs what is missing, builds, runs every test that this machine can run'
+	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
+	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
+	@echo 'make setup           only installs what is missing (apt-get)'
+	@echo 'make check-layers    includes between modules point one way'
+	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'
+	@echo 'make fuzz            every reader under libFuzzer, FUZZ_SECONDS=60 each (clang)'
+	@echo 'make clean           removes build/'
+	@echo 'CUDA=auto|0|1  CUDA_HOME=DIR  CUDA_ARCHS="80 90"  V=1  CC  CPPFLAGS  CFLAGS  LDFLAGS'

@@ -1,0 +1,98 @@
+/* The command line of mcl-gpu: one table of options, parsed into one struct. */
+#ifndef MCL_OPTIONS_H
+#define MCL_OPTIONS_H
+
+#include <stdio.h>
+
+#include "io.h"
+#include "mcl.h"
+
+/* What the command line asks for: a clustering, or one of the informative options. */
+typedef enum request {
+    REQUEST_RUN,
+    REQUEST_HELP,
+    REQUEST_HELP_ALL,
+    REQUEST_VERSION,
+    REQUEST_SETTINGS,      /* -z */
+    REQUEST_SCHEMES,
+    REQUEST_SKIDS,
+    REQUEST_CHARTER,
+    REQUEST_RAM,           /* -how-much-ram */
+    REQUEST_OUTPUT_NAME,   /* -az */
+    REQUEST_OUTPUT_SUFFIX  /* -ax */
+} request;
+
+enum { MAX_INFLATIONS = 64, MAX_PATH = 4096, SUFFIX_SIZE = 256, PRESETS = 7 };
+
+/* Everything the command line says. Strings point into argv. */
+typedef struct settings {
+    request request;
+    int64_t ram_nodes;
+
+    const char *input; /* a file or "-" */
+    io_read_options read;
+    const char *value_transform; /* -abc-tf */
+    bool negative_log, negative_log10;
+    const char *graph_transform; /* -tf */
+
+    mcl_options mcl; /* .inflation is the first of the list */
+    double inflations[MAX_INFLATIONS];
+    int inflation_count;
+    bool loops_scaled; /* -c was given: it shows in names */
+    bool prune_given; /* a prune number was chosen, by -P, -p or a scheme: -resource leaves it */
+    bool check_connected;
+
+    const char *output; /* -o; NULL: a name made from the input's */
+    const char *prefix, *suffix, *directory; /* -ap, -aa, -odir */
+    bool input_directory; /* --d */
+    bool three_digits;    /* --i3 */
+    bool append_log;
+
+    const char *write_graph, *write_transformed, *write_expanded;
+    bool write_limit, binary;
+    bool dump_iterands, dump_clusters;
+    const char *dump_stem;
+    int64_t dump_from, dump_to, dump_modulo; /* iterations from <= i < to with i % modulo == 0 */
+
+    const char *device; /* "auto", "cpu", "cuda" or "cuda:N" */
+    bool exact, fast;
+    int64_t threads; /* 0: all */
+    int64_t memory;  /* bytes; 0: what is free */
+    const char *report;
+    bool quiet;
+    int64_t warn_percent, warn_factor; /* shown by -z */
+
+    int argument_count; /* for "# cline:" and -append-log */
+    char **arguments;
+} settings;
+
+/* Reads argv into *settings. On a mistake prints one line to stderr and returns false. */
+bool settings_parse(int argc, char **argv, settings *settings);
+
+/* The name of a clustering made with `inflation`: -o, or the name that mcl makes. With several inflations -o names
+ * the stem: FILE.I14, FILE.I20. false when it is longer than MAX_PATH. */
+bool settings_output_name(const settings *settings, double inflation, char name[MAX_PATH]);
+/* The part of that name that the settings make, such as I20pi08c25. */
+void settings_suffix(const settings *settings, double inflation, char suffix[SUFFIX_SIZE]);
+
+/* START and the arguments after the program's name, as mcl quotes them: the input bare, the others "-I" "2". An empty
+ * START leaves the input out. Control characters become '?', so that the text is one line. NULL when out of memory;
+ * to be freed by free(). */
+char *settings_quoted(const settings *settings, const char *start);
+
+/* Sets P, S, R and pct to the cheap preset 1..7 of -skid. */
+void settings_skid(mcl_options *options, int skid);
+
+/* The pruning, length and inflation of a run, a line each. */
+void settings_print(const settings *settings, double inflation, FILE *stream);
+/* Every option, a line each, on stdout. */
+void settings_print_options(void);
+/* The screen of the important options. */
+void settings_usage(FILE *stream);
+/* Answers an informative request on stdout. */
+void settings_answer(const settings *settings);
+
+/* mcl's word for a jury synopsis from 0 to 100. */
+const char *jury_word(double synopsis);
+
+#endif

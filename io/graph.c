@@ -1,0 +1,123 @@
+/* Reading a graph: what format it is, who reads it. */
+#include <ctype.h>
+
+#include "internal.h"
+
+enum { DETECT_BYTES = 1 << 16 };
+
+/* Whether text..end begins with `word`, whatever the case. */
+static bool begins(const char *text, const char *end, const char *word)
+{
+    for (; *word; word++, text++)
+        if (text >= end || tolower((unsigned char)*text) != tolower((unsigned char)*word)) return false;
+    return true;
+}
+
+/* The first byte that is neither blank nor within a line beginning with #. */
+static const char *skip_comments(const char *text, const char *end)
+{
+    while (text < end) {
+        if (*text == '#')
+            while (text < end && *text != '\n') text++;
+        else if (!isspace((unsigned char)*text))
+            break;
+        else
+            text++;
+    }
+    return text;
+}
+
+static sp_status detect(io_source *source, io_format *format)
+{
+    const char *bytes;
+    size_t count = DETECT_BYTES;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
+    const char *end = bytes + count, *text = skip_comments(bytes, end);
+    *format = IO_ABC;
+    if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0)
+        *format = IO_NATIVE;
+    else if (begins(bytes, end, "%%MatrixMarket"))
+        *format = IO_MTX;
+    else if (begins(text, end, "(mcl"))
+        *format = IO_NATIVE;
+    else if (begins(bytes, end, "protein1 protein2 ") || begins(bytes, end, "protein1\tprotein2\t"))
+        *format = IO_STRING;
+    return SP_OK;
+}
+
+static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,
+                             size_t reader_block, io_graph *graph)
+{
+    const io_format_state state = {.options = options};
+    graph->symmetric = true;
+    switch (graph->format) {
+    case IO_AUTO:
+    case IO_ABC: return io_read_lines(context, source, &state, io_line_abc, reader_block, 0, NULL, graph);
+    case IO_SIF: return io_read_lines(context, source, &state, io_line_sif, reader_block, 0, NULL, graph);
+    case IO_ETC: return io_read_lines(context, source, &state, io_line_etc, reader_block, 0, NULL, graph);
+    case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
+    case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
+    case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);
+    case IO_NATIVE: return io_read_native(context, source, options, graph);
+    }
+    return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
+}
+
+static sp_status read_tab_file(sp_context *context, const io_read_options *options, io_graph *graph)
+{
+    io_source *source;
+    sp_status status = io_source_open(context, options->tab, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_tab(context, source, graph);
+    io_source_close(source);
+    return status;
+}
+
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,
+                         size_t reader_block, io_graph *graph)
+{
+    sp_status status = SP_OK;
+    memset(graph, 0, sizeof *graph);
+    graph->format = options->format;
+    if (graph->format == IO_AUTO) status = detect(source, &graph->format);
+    if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
+    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX;
+    if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
+    if (status != SP_OK) io_graph_free(context, graph);
+    return status;
+}
+
+sp_status io_read_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                         const io_read_options *options, size_t reader_block, io_graph *graph)
+{
+    io_source *source;
+    memset(graph, 0, sizeof *graph);
+    sp_status status = io_source_memory(context, name, bytes, count, &source);
+    if (status != SP_OK) return status;
+    status = io_read_source(context, source, options, reader_block, graph);
+    io_source_close(source);
+    return status;
+}
+
+sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph)
+{
+    io_source *source;
+    memset(graph, 0, sizeof *graph);
+    sp_status status = io_source_open(context, path, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_source(context, source, options, 0, graph);
+    io_source_close(source);
+    return status;
+}
+
+void io_graph_free(sp_context *context, io_graph *graph)
+{
+    sp_free(context, graph->tails);
+    sp_free(context, graph->heads);
+    sp_free(context, graph->weights);
+    sp_free(context, graph->ids);
+    sp_free(context, graph->names.offsets);
+    sp_free(context, graph->names.bytes);
+    memset(graph, 0, sizeof *graph);
+}

@@ -1,0 +1,208 @@
+/* Shared inside io: byte sources, number parsing, label tables and the parallel line reader. */
+#ifndef IO_INTERNAL_H
+#define IO_INTERNAL_H
+
+#include <string.h>
+
+#include "io.h"
+
+/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
+#define IO_TRY(call)                    \
+    do {                                \
+        status = (call);                \
+        if (status != SP_OK) goto done; \
+    } while (0)
+
+/* Allocation that may happen inside a parallel region: the context is used by one thread at a time. */
+sp_status io_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
+/* Ensures room for `needed` elements, growing by half; *capacity follows. */
+sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t size, int64_t *capacity,
+                     void **pointer);
+
+/* ---- source: the uncompressed bytes of a file, of standard input or of memory ------------------------------ */
+
+typedef struct io_source io_source;
+
+sp_status io_source_open(sp_context *context, const char *path, const volatile int *interrupt, io_source **source);
+sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                           io_source **source);
+void io_source_close(io_source *source);
+/* Fills `to`; *got is less than `count` only at the end of the data. */
+sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got);
+/* The first bytes (up to `*count`) without taking them; valid until the next read. */
+sp_status io_source_peek(io_source *source, const char **bytes, size_t *count);
+/* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
+ * unless it is. Valid until the next call; *bytes grows by what was taken. */
+sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes);
+const char *io_source_name(const io_source *source);
+/* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
+int64_t io_source_size(const io_source *source);
+
+/* ---- numbers ------------------------------------------------------------------------------------------------ */
+
+/* Reads the longest decimal number ([sign] digits [. digits] [e exponent]) that text..end begins with, correctly
+ * rounded; returns its end, or `text` if there is none. The byte at `end` must be readable and no part of a number. */
+const char *io_parse_decimal(const char *text, const char *end, double *value);
+/* The same with C's full syntax (hexadecimal, inf, nan), as scanf's %lf takes it. */
+const char *io_parse_scanf(const char *text, const char *end, double *value);
+/* Reads an integer of digits only, at most `limit`; false for anything else. */
+bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
+
+/* ---- labels: names and a hash table over them --------------------------------------------------------------- */
+
+typedef struct io_slot {
+    uint32_t hash;
+    int32_t id; /* -1: free */
+} io_slot;
+
+typedef struct io_labels {
+    io_names names;
+    int64_t offset_capacity, byte_capacity;
+    io_slot *slots;
+    int64_t slot_count; /* a power of two, or 0 */
+} io_labels;
+
+uint32_t io_label_hash(const char *label, size_t length);
+/* The id of a label, or -1. */
+int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash);
+/* The id of a label that may be new. SP_ERROR_OVERFLOW beyond 2^31 - 1 labels. */
+sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
+                        int32_t *id);
+/* Two steps of fetching what io_labels_find will look at. */
+static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t hash)
+{
+    if (labels->slot_count) __builtin_prefetch(labels->slots + (hash & ((uint64_t)labels->slot_count - 1)));
+}
+void io_labels_prefetch_name(const io_labels *labels, uint32_t hash);
+/* Forgets all labels, keeps the memory. */
+void io_labels_clear(io_labels *labels);
+void io_labels_free(sp_context *context, io_labels *labels);
+
+/* ---- lines: the parallel reader ----------------------------------------------------------------------------- */
+
+enum { IO_TOKEN_SHOWN = 40, IO_MESSAGE = 320 };
+
+typedef struct io_arcs {
+    int64_t count, capacity;
+    int32_t *tails, *heads;
+    float *weights;
+} io_arcs;
+
+sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
+void io_arcs_free(sp_context *context, io_arcs *arcs);
+
+/* What a parser needs to know beside the line itself. */
+typedef struct io_format_state {
+    const io_read_options *options;
+    int64_t rows, cols;   /* Matrix Market: bounds of indices */
+    int score_column;     /* STRING: 0-based */
+    bool pattern, integer, skew; /* Matrix Market */
+} io_format_state;
+
+/* A pair of labels that waits for its ids. */
+typedef struct io_pair {
+    const char *tail, *head;
+    size_t tail_length, head_length;
+    uint32_t tail_hash, head_hash;
+    float weight;
+    bool keep;
+    bool same_tail; /* as the pair before */
+} io_pair;
+
+enum { IO_PAIRS = 32 }; /* looked up together, so that their cache misses overlap */
+
+/* A part of a block, parsed by one thread. Labels that earlier blocks brought have ids >= 0; those that are new
+ * here get ~k, k being their number in `fresh`, until the slices are joined in file order. */
+typedef struct io_slice {
+    sp_context *context;
+    const io_format_state *state;
+    const io_labels *known;
+    io_labels fresh;
+    io_arcs arcs;
+    char *begin, *end;
+    io_pair pairs[IO_PAIRS];
+    int pair_count;
+    int32_t last_tail;
+    int32_t *map;
+    int64_t map_capacity;
+    int64_t lines, odd_lines, negative;
+    int64_t entries; /* Matrix Market: counted by its parser */
+    bool odd; /* this line */
+    sp_status status;
+    char message[IO_MESSAGE]; /* of a malformed line; its number is `lines` */
+} io_slice;
+
+/* Parses line..end (without its newline; *end is readable). Returns false after io_slice_fail or when memory ends
+ * (slice->status says so). */
+typedef bool (*io_line_parser)(io_slice *slice, char *line, char *end);
+
+/* Refuses the line: what is wrong, the text that is wrong, what would be right. Always false. */
+bool io_slice_fail(io_slice *slice, const char *what, const char *token, const char *token_end, const char *remedy);
+/* Adds both labels, in this order, and, with `keep`, the arc between them. The labels must stay where they are until
+ * the slice ends. A parser uses either this or the two calls below. */
+bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,
+                   float weight, bool keep);
+bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id);
+bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight);
+/* Checks and converts a weight by the rules of label formats (an empty token is 1); *keep is false for a weight of
+ * 0, which makes no arc. */
+bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep);
+
+/* `reader_block`: bytes a block at most, 0 for the default; tests use small ones. `first_line` counts lines that
+ * were taken before. Fills arcs, labels and counters of *graph; *entries (may be NULL) gets the slices' sum. */
+sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
+                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph);
+
+/* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, what is not printable escaped. */
+void io_show_token(const char *text, const char *end, char *shown, size_t size);
+/* "NAME:LINE: what (got "token"); remedy" as the context's error. */
+sp_status io_fail_line(sp_context *context, const char *name, int64_t line, const char *what, const char *token,
+                       const char *token_end, const char *remedy);
+
+/* Blank in C's sense, newline apart. */
+static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
+
+/* ---- formats ------------------------------------------------------------------------------------------------ */
+
+bool io_line_abc(io_slice *slice, char *line, char *end);
+bool io_line_sif(io_slice *slice, char *line, char *end);
+bool io_line_etc(io_slice *slice, char *line, char *end);
+bool io_line_blast(io_slice *slice, char *line, char *end);
+
+extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
+sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
+sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph);
+sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options,
+                         size_t reader_block, io_graph *graph);
+/* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
+sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);
+
+/* ---- mcl's native text, written column by column ------------------------------------------------------------ */
+
+typedef struct io_native_writer {
+    io_output *output;
+    int digits;      /* significant ones of a value */
+    int64_t width;   /* of a column's id, padded: the digits of the largest node id plus one */
+    int64_t length;  /* of the line so far */
+    int64_t indent;  /* of a continued line */
+} io_native_writer;
+
+/* Writes everything above the first column. `rows` nodes have `ids` (ascending; NULL: 0..rows-1); with `graph` the
+ * columns have the same. */
+void io_native_begin(io_native_writer *writer, io_output *output, int64_t rows, int64_t cols, const int64_t *ids,
+                     bool graph, int digits, const char *command_line);
+void io_native_column(io_native_writer *writer, int64_t id);
+/* `value` is NULL in a clustering, where an entry is an id alone. */
+void io_native_entry(io_native_writer *writer, int64_t id, const float *value);
+void io_native_column_end(io_native_writer *writer);
+void io_native_end(io_native_writer *writer);
+
+/* io_read_graph on an open source (not closed here). */
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,
+                         size_t reader_block, io_graph *graph);
+/* io_read_graph on bytes in memory, called NAME in messages. */
+sp_status io_read_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                         const io_read_options *options, size_t reader_block, io_graph *graph);
+
+#endif

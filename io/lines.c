@@ -1,0 +1,448 @@
+/* The parallel line reader: blocks of lines, cut into slices that threads parse on their own.
+ *
+ * While the slices of one block are parsed, the next block is read (and decompressed). A slice resolves labels in
+ * the table of earlier blocks, which nobody changes meanwhile, and keeps labels that are new in a table of its own;
+ * afterwards the slices are joined in file order, so ids are in order of first appearance whatever the threads and
+ * the block size. As most labels are known after the first blocks, what is joined one after another is little.
+ * The first malformed line in file order wins: its slice has parsed everything before it.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+enum {
+    FIRST_BLOCK = 1 << 19,      /* small files touch little memory; blocks double from here */
+    BLOCK_PER_THREAD = 1 << 20, /* enough work a slice to hide the joining, small enough for the caches */
+    LARGEST_BLOCK = 1 << 24,
+    SERIAL_BLOCK = 1 << 19,     /* below this a block is not worth waking threads for */
+    SLICES_PER_THREAD = 2       /* evens out threads of unequal speed */
+};
+
+/* Lines in memory: bytes[0..used) are whole lines, bytes[used..filled) the beginning of the next one. */
+typedef struct block {
+    char *bytes;
+    int64_t capacity, filled, used;
+    bool ended;
+    sp_status status; /* why no more bytes came; the lines before are parsed all the same */
+} block;
+
+/* ---- messages ------------------------------------------------------------------------------------------- */
+
+void io_show_token(const char *text, const char *end, char *shown, size_t size)
+{
+    const char *stop = end - text > IO_TOKEN_SHOWN ? text + IO_TOKEN_SHOWN : end;
+    size_t at = 0;
+    for (; text < stop && at + 8 < size; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '\t')
+            at += (size_t)snprintf(shown + at, size - at, "\\t");
+        else if (c == '\r')
+            at += (size_t)snprintf(shown + at, size - at, "\\r");
+        else if (c < ' ' || c >= 0x7f)
+            at += (size_t)snprintf(shown + at, size - at, "\\x%02x", c);
+        else
+            shown[at++] = (char)c;
+    }
+    snprintf(shown + at, size - at, "%s", stop < end ? "..." : "");
+}
+
+static void write_message(char *message, size_t size, const char *what, const char *token, const char *token_end,
+                          const char *remedy)
+{
+    char shown[4 * IO_TOKEN_SHOWN + 16];
+    io_show_token(token, token_end, shown, sizeof shown);
+    snprintf(message, size, "%s (got \"%s\"); %s", what, shown, remedy);
+}
+
+sp_status io_fail_line(sp_context *context, const char *name, int64_t line, const char *what, const char *token,
+                       const char *token_end, const char *remedy)
+{
+    char message[IO_MESSAGE];
+    write_message(message, sizeof message, what, token, token_end, remedy);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: %s", name, (long long)line, message);
+}
+
+/* ---- what line parsers call ----------------------------------------------------------------------------- */
+
+bool io_slice_fail(io_slice *slice, const char *what, const char *token, const char *token_end, const char *remedy)
+{
+    slice->status = SP_ERROR_ARGUMENT;
+    write_message(slice->message, sizeof slice->message, what, token, token_end, remedy);
+    return false;
+}
+
+static bool find_or_add(io_slice *slice, const char *label, size_t length, uint32_t hash, int32_t *id)
+{
+    *id = io_labels_find(slice->known, label, length, hash);
+    if (*id >= 0) return true;
+    int32_t fresh;
+    slice->status = io_labels_add(slice->context, &slice->fresh, label, length, hash, &fresh);
+    *id = ~fresh;
+    return slice->status == SP_OK;
+}
+
+bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id)
+{
+    size_t length = (size_t)(label_end - label);
+    return find_or_add(slice, label, length, io_label_hash(label, length), id);
+}
+
+sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
+{
+    if (needed <= arcs->capacity) return SP_OK;
+    int64_t capacity = arcs->capacity + arcs->capacity / 2 + 256;
+    if (capacity < needed) capacity = needed;
+    sp_status status;
+    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
+    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
+    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
+    arcs->capacity = capacity;
+done:
+    return status;
+}
+
+void io_arcs_free(sp_context *context, io_arcs *arcs)
+{
+    sp_free(context, arcs->tails);
+    sp_free(context, arcs->heads);
+    sp_free(context, arcs->weights);
+    memset(arcs, 0, sizeof *arcs);
+}
+
+bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight)
+{
+    io_arcs *arcs = &slice->arcs;
+    slice->status = io_arcs_reserve(slice->context, arcs, arcs->count + 1);
+    if (slice->status != SP_OK) return false;
+    arcs->tails[arcs->count] = tail;
+    arcs->heads[arcs->count] = head;
+    arcs->weights[arcs->count] = weight;
+    arcs->count++;
+    return true;
+}
+
+/* Resolves the pairs that wait. */
+static bool flush_pairs(io_slice *slice)
+{
+    int count = slice->pair_count;
+    slice->pair_count = 0;
+    for (int i = 0; i < count; i++) {
+        const io_pair *pair = &slice->pairs[i];
+        if (!pair->same_tail) io_labels_prefetch_name(slice->known, pair->tail_hash);
+        io_labels_prefetch_name(slice->known, pair->head_hash);
+    }
+    for (int i = 0; i < count; i++) {
+        const io_pair *pair = &slice->pairs[i];
+        int32_t head;
+        if (!pair->same_tail &&
+            !find_or_add(slice, pair->tail, pair->tail_length, pair->tail_hash, &slice->last_tail))
+            return false;
+        if (!find_or_add(slice, pair->head, pair->head_length, pair->head_hash, &head)) return false;
+        if (pair->keep && !io_slice_arc(slice, slice->last_tail, head, pair->weight)) return false;
+    }
+    return true;
+}
+
+bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,
+                   float weight, bool keep)
+{
+    io_pair *pair = &slice->pairs[slice->pair_count];
+    /* The pair before, while the batch lasts: files are often sorted by their first column. */
+    const io_pair *last = slice->pair_count ? pair - 1 : NULL;
+    pair->tail = tail;
+    pair->head = head;
+    pair->tail_length = (size_t)(tail_end - tail);
+    pair->head_length = (size_t)(head_end - head);
+    pair->weight = weight;
+    pair->keep = keep;
+    pair->same_tail =
+        last && last->tail_length == pair->tail_length && memcmp(last->tail, tail, pair->tail_length) == 0;
+    if (pair->same_tail) {
+        pair->tail_hash = last->tail_hash;
+    } else {
+        pair->tail_hash = io_label_hash(tail, pair->tail_length);
+        io_labels_prefetch_slot(slice->known, pair->tail_hash);
+    }
+    pair->head_hash = io_label_hash(head, pair->head_length);
+    io_labels_prefetch_slot(slice->known, pair->head_hash);
+    return ++slice->pair_count < IO_PAIRS || flush_pairs(slice);
+}
+
+/* The number in a weight token. Lenient reading follows mcl: what a number begins with counts, anything else is 1. */
+static bool read_weight(io_slice *slice, const char *token, const char *token_end, double *number)
+{
+    if (slice->state->options->lenient) {
+        const char *stop = io_parse_scanf(token, token_end, number);
+        if (stop == token || !isfinite(*number) || *number > FLT_MAX) {
+            *number = 1.0;
+            slice->odd = true;
+        }
+        slice->odd = slice->odd || stop != token_end;
+        return true;
+    }
+    if (io_parse_decimal(token, token_end, number) != token_end)
+        return io_slice_fail(slice, "the weight is not a number", token, token_end,
+                             "write a decimal number (--lenient reads it as mcl does)");
+    if (!isfinite(*number))
+        return io_slice_fail(slice, "the weight is too large", token, token_end, "write a number below 3.4e38");
+    return true;
+}
+
+bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep)
+{
+    const io_read_options *options = slice->state->options;
+    double number = 1.0;
+    if (token < token_end && !read_weight(slice, token, token_end, &number)) return false;
+    if (options->transform) number = options->transform(options->transform_user, number);
+    if (!(fabs(number) <= FLT_MAX))
+        return io_slice_fail(slice, options->transform ? "the weight after its transformation is not finite"
+                                                       : "the weight is too large",
+                             token, token_end, "write a number below 3.4e38");
+    if (number < 0) {
+        if (!options->lenient)
+            return io_slice_fail(slice, options->transform ? "the weight after its transformation is negative"
+                                                           : "the weight is negative",
+                                 token, token_end, "weights are similarities, 0 or above");
+        slice->negative++;
+        slice->odd = true;
+    }
+    *weight = (float)number;
+    *keep = number != 0;
+    return true;
+}
+
+/* ---- one slice ------------------------------------------------------------------------------------------ */
+
+/* mcl drops NUL bytes; strict reading refuses them, since they hide what follows. */
+static bool handle_nul(io_slice *slice, char *line, char **end)
+{
+    char *nul = memchr(line, '\0', (size_t)(*end - line));
+    if (!nul) return true;
+    if (!slice->state->options->lenient)
+        return io_slice_fail(slice, "the line holds a NUL byte", nul, *end, "is this a text file?");
+    char *to = nul;
+    for (char *from = nul; from < *end; from++)
+        if (*from) *to++ = *from;
+    *to = '\n';
+    *end = to;
+    slice->odd = true;
+    return true;
+}
+
+static void parse_slice(io_slice *slice, io_line_parser parser)
+{
+    slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
+    slice->status = SP_OK;
+    slice->pair_count = 0;
+    io_labels_clear(&slice->fresh);
+    bool has_nul = memchr(slice->begin, '\0', (size_t)(slice->end - slice->begin)) != NULL;
+    for (char *line = slice->begin; line < slice->end;) {
+        char *newline = memchr(line, '\n', (size_t)(slice->end - line));
+        char *end = newline ? newline : slice->end, *next = end + 1;
+        slice->lines++;
+        slice->odd = false;
+        if ((has_nul && !handle_nul(slice, line, &end)) || !parser(slice, line, end)) return;
+        slice->odd_lines += slice->odd;
+        line = next;
+    }
+    flush_pairs(slice);
+}
+
+/* Cuts the block's whole lines into slices of about equal size. */
+static void cut(const block *from, io_slice *slices, int count)
+{
+    char *begin = from->bytes, *end = from->bytes + from->used;
+    for (int i = 0; i < count; i++) {
+        char *stop = from->bytes + from->used / count * (i + 1);
+        if (stop < begin) stop = begin;
+        char *newline = i + 1 < count ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
+        stop = newline ? newline + 1 : end;
+        slices[i].begin = begin;
+        slices[i].end = stop;
+        begin = stop;
+    }
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------------- */
+
+/* Makes room for `target` bytes and the newline that ends a last line without one. */
+static sp_status widen(sp_context *context, block *into, int64_t target)
+{
+    if (target <= into->capacity) return SP_OK;
+    sp_status status = io_grow(context, into->filled, target + 1, 1, (void **)&into->bytes);
+    if (status == SP_OK) into->capacity = target;
+    return status;
+}
+
+/* Reads the block that follows `before`, whose incomplete last line it takes over: `target` bytes, or as many more
+ * as it takes to hold a whole line. */
+static void fill(sp_context *context, io_source *source, const block *before, int64_t target, block *into)
+{
+    int64_t carried = before->filled - before->used;
+    into->used = into->filled = 0;
+    into->status = SP_OK;
+    into->ended = before->ended;
+    while (into->used == 0 && !into->ended) {
+        if (target < 2 * carried) target = 2 * carried;
+        into->status = widen(context, into, target);
+        if (into->status != SP_OK) break;
+        if (into->filled == 0 && carried) memcpy(into->bytes, before->bytes + before->used, (size_t)carried);
+        char *fresh = into->bytes + carried;
+        size_t got, wanted = (size_t)(into->capacity - carried);
+        into->status = io_source_read(source, fresh, wanted, &got);
+        into->ended = into->status != SP_OK || got < wanted;
+        into->filled = carried + (int64_t)got;
+        char *newline = memrchr(fresh, '\n', got);
+        into->used = newline ? newline + 1 - into->bytes : 0;
+        carried = into->filled;
+    }
+    if (into->status == SP_OK && into->ended && into->used < into->filled) {
+        into->bytes[into->filled] = '\n';
+        into->used = into->filled;
+    }
+}
+
+/* ---- joining -------------------------------------------------------------------------------------------- */
+
+typedef struct joined {
+    io_labels labels;
+    io_arcs arcs;
+    int64_t lines, bytes, odd_lines, negative, entries;
+} joined;
+
+/* Ids for the labels that the slice brought. */
+static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *slice)
+{
+    const io_names *fresh = &slice->fresh.names;
+    sp_status status;
+    IO_TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
+    for (int64_t k = 0; k < fresh->count; k++) {
+        const char *label = io_name(fresh, k);
+        size_t length = (size_t)(fresh->offsets[k + 1] - fresh->offsets[k] - 1);
+        IO_TRY(io_labels_add(context, labels, label, length, io_label_hash(label, length), &slice->map[k]));
+    }
+done:
+    return status;
+}
+
+static void append_arcs(const io_slice *slice, const io_arcs *to, int64_t at)
+{
+    const io_arcs *from = &slice->arcs;
+    const int32_t *map = slice->map;
+    for (int64_t i = 0; i < from->count; i++) {
+        int32_t tail = from->tails[i], head = from->heads[i];
+        to->tails[at + i] = tail >= 0 ? tail : map[~tail];
+        to->heads[at + i] = head >= 0 ? head : map[~head];
+    }
+    if (from->count) memcpy(to->weights + at, from->weights, (size_t)from->count * sizeof *from->weights);
+}
+
+static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, int threads, joined *all)
+{
+    sp_status status = SP_OK;
+    int64_t total = all->arcs.count;
+    for (int i = 0; i < count; i++) {
+        io_slice *slice = &slices[i];
+        if (slice->status == SP_ERROR_ARGUMENT)
+            return sp_fail(context, slice->status, "%s:%lld: %s", name, (long long)(all->lines + slice->lines),
+                           slice->message);
+        if (slice->status != SP_OK)
+            return sp_fail(context, slice->status, "%s: %s", name, sp_status_string(slice->status));
+        IO_TRY(map_fresh(context, &all->labels, slice));
+        total += slice->arcs.count;
+        all->lines += slice->lines;
+        all->odd_lines += slice->odd_lines;
+        all->negative += slice->negative;
+        all->entries += slice->entries;
+    }
+    IO_TRY(io_arcs_reserve(context, &all->arcs, total));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int i = 0; i < count; i++) {
+        int64_t at = all->arcs.count;
+        for (int before = 0; before < i; before++) at += slices[before].arcs.count;
+        append_arcs(&slices[i], &all->arcs, at);
+    }
+    all->arcs.count = total;
+done:
+    return status;
+}
+
+/* ---- the whole file ------------------------------------------------------------------------------------- */
+
+static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
+                             io_slice *slices, int most_slices, block blocks[2], joined *all)
+{
+    int threads = sp_context_threads(context);
+    int64_t largest = (int64_t)BLOCK_PER_THREAD * threads, target = FIRST_BLOCK, size = io_source_size(source);
+    if (largest > LARGEST_BLOCK) largest = LARGEST_BLOCK;
+    if (reader_block) largest = target = (int64_t)reader_block;
+    if (size > 0 && size < target) target = size + 1; /* one more, to see the end at once */
+
+    sp_status status = SP_OK;
+    fill(context, source, &blocks[1], target, &blocks[0]);
+    for (int at = 0; blocks[at].used > 0; at = !at) {
+        block *now = &blocks[at], *next = &blocks[!at];
+        bool alone = now->used < SERIAL_BLOCK && !reader_block;
+        int count = alone ? 1 : most_slices;
+        cut(now, slices, count);
+        target = target * 2 < largest ? target * 2 : largest;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (!alone)
+        for (int i = 0; i <= count; i++) {
+            if (i == 0)
+                fill(context, source, now, target, next);
+            else
+                parse_slice(&slices[i - 1], parser);
+        }
+        all->bytes += now->used;
+        IO_TRY(join(context, io_source_name(source), slices, count, threads, all));
+        if (now->status != SP_OK) IO_TRY(now->status);
+    }
+    /* The loop ends at the first empty block, which carries why it is empty. */
+    status = blocks[0].status != SP_OK ? blocks[0].status : blocks[1].status;
+done:
+    return status;
+}
+
+sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
+                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph)
+{
+    int count = SLICES_PER_THREAD * sp_context_threads(context);
+    io_slice *slices = NULL;
+    block blocks[2] = {{0}};
+    joined all = {.lines = first_line};
+    sp_status status;
+    IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
+    for (int i = 0; i < count; i++) {
+        slices[i].context = context;
+        slices[i].state = state;
+        slices[i].known = &all.labels;
+    }
+    IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
+    graph->nodes = all.labels.names.count;
+    graph->arcs = all.arcs.count;
+    graph->tails = all.arcs.tails;
+    graph->heads = all.arcs.heads;
+    graph->weights = all.arcs.weights;
+    graph->names = all.labels.names;
+    graph->lines = all.lines;
+    graph->bytes += all.bytes;
+    graph->odd_lines = all.odd_lines;
+    graph->negative = all.negative;
+    if (entries) *entries = all.entries;
+    memset(&all.arcs, 0, sizeof all.arcs);
+    memset(&all.labels.names, 0, sizeof all.labels.names);
+done:
+    for (int i = 0; slices && i < count; i++) {
+        io_labels_free(context, &slices[i].fresh);
+        io_arcs_free(context, &slices[i].arcs);
+        sp_free(context, slices[i].map);
+    }
+    sp_free(context, slices);
+    sp_free(context, blocks[0].bytes);
+    sp_free(context, blocks[1].bytes);
+    io_labels_free(context, &all.labels);
+    io_arcs_free(context, &all.arcs);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i.
+ *
+ * real, integer or pattern (weight 1); general, symmetric or skew-symmetric (the mirror image has the opposite sign,
+ * so that only lenient reading takes it, unless every value is 0). A symmetric file stores each pair once.
+ * The entries are read by the parallel line reader.
+ */
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+
+#include "internal.h"
+
+enum { BANNER_WORDS = 5, FREE_NODES = 1 << 20 /* see native.c */ };
+
+static const char *next_word(const char **at, const char *end)
+{
+    while (*at < end && io_is_blank(**at)) ++*at;
+    const char *word = *at;
+    while (*at < end && !io_is_blank(**at)) ++*at;
+    return word;
+}
+
+static bool is_word(const char *word, const char *end, const char *expected)
+{
+    for (; word < end && *expected; word++, expected++)
+        if (tolower((unsigned char)*word) != *expected) return false;
+    return word == end && *expected == '\0';
+}
+
+/* ---- entries -------------------------------------------------------------------------------------------- */
+
+static bool read_index(io_slice *slice, const char *word, const char *end, int64_t limit, int32_t *index)
+{
+    int64_t number;
+    if (!io_parse_index(word, end, limit, &number) || number == 0)
+        return io_slice_fail(slice, "an index that is not within the matrix", word, end,
+                             "indices run from 1 to the size that the header gives");
+    *index = (int32_t)(number - 1);
+    return true;
+}
+
+static bool read_value(io_slice *slice, const char *word, const char *end, double *value)
+{
+    if (io_parse_decimal(word, end, value) != end || word == end)
+        return io_slice_fail(slice, "the value is not a number", word, end, "write ROW COLUMN VALUE");
+    if (!(fabs(*value) <= FLT_MAX))
+        return io_slice_fail(slice, "the value is too large", word, end, "write a number below 3.4e38");
+    if (slice->state->integer && *value != trunc(*value))
+        return io_slice_fail(slice, "a value that is no integer in an integer matrix", word, end,
+                             "say real in the first line");
+    if (*value >= 0) return true;
+    if (!slice->state->options->lenient)
+        return io_slice_fail(slice, "the value is negative", word, end, "weights are similarities, 0 or above");
+    slice->negative++;
+    slice->odd = true;
+    return true;
+}
+
+static bool read_entry(io_slice *slice, char *line, char *line_end)
+{
+    const io_format_state *state = slice->state;
+    const char *at = line, *end = line_end, *word = next_word(&at, end);
+    int32_t row = 0, col = 0;
+    double value = 1.0;
+    if (word == at || *word == '%') return true;
+    if (!read_index(slice, word, at, state->rows, &row)) return false;
+    word = next_word(&at, end);
+    if (!read_index(slice, word, at, state->cols, &col)) return false;
+    if (!state->pattern) {
+        word = next_word(&at, end);
+        if (!read_value(slice, word, at, &value)) return false;
+    }
+    word = next_word(&at, end);
+    if (word < at)
+        return io_slice_fail(slice, "too many fields", word, end, "an entry is ROW COLUMN, and VALUE unless pattern");
+    slice->entries++;
+    if (state->skew && value != 0) {
+        if (row == col)
+            return io_slice_fail(slice, "a diagonal entry in a skew-symmetric matrix", line, end, "it can only be 0");
+        if (!slice->state->options->lenient)
+            return io_slice_fail(slice, "a skew-symmetric matrix has negative values", line, end,
+                                 "weights are similarities, 0 or above");
+        slice->negative++;
+        slice->odd = true;
+        if (!io_slice_arc(slice, row, col, (float)-value)) return false;
+    }
+    return value == 0 || io_slice_arc(slice, col, row, (float)value);
+}
+
+/* ---- header --------------------------------------------------------------------------------------------- */
+
+typedef struct header {
+    int64_t lines, entries;
+    bool symmetric;
+} header;
+
+static sp_status read_banner(sp_context *context, const char *name, const char *line, const char *end,
+                             io_format_state *state, header *head)
+{
+    const char *words[BANNER_WORDS], *ends[BANNER_WORDS], *at = line;
+    for (int i = 0; i < BANNER_WORDS; i++) {
+        words[i] = next_word(&at, end);
+        ends[i] = at;
+    }
+    if (!is_word(words[0], ends[0], "%%matrixmarket") || !is_word(words[1], ends[1], "matrix"))
+        return io_fail_line(context, name, 1, "no Matrix Market banner", line, end,
+                            "the first line is %%MatrixMarket matrix coordinate real general or the like");
+    if (!is_word(words[2], ends[2], "coordinate"))
+        return io_fail_line(context, name, 1, "only the coordinate form is read as a graph", words[2], ends[2],
+                            "write coordinate entries");
+    state->pattern = is_word(words[3], ends[3], "pattern");
+    state->integer = is_word(words[3], ends[3], "integer");
+    if (!state->pattern && !state->integer && !is_word(words[3], ends[3], "real"))
+        return io_fail_line(context, name, 1, "a field that is no weight", words[3], ends[3],
+                            "use real, integer or pattern");
+    state->skew = is_word(words[4], ends[4], "skew-symmetric");
+    head->symmetric = is_word(words[4], ends[4], "symmetric");
+    if (!state->skew && !head->symmetric && !is_word(words[4], ends[4], "general"))
+        return io_fail_line(context, name, 1, "an unknown symmetry", words[4], ends[4],
+                            "use general, symmetric or skew-symmetric");
+    return SP_OK;
+}
+
+static sp_status read_sizes(sp_context *context, const char *name, const char *line, const char *end,
+                            io_format_state *state, header *head)
+{
+    const char *at = line;
+    int64_t *sizes[3] = {&state->rows, &state->cols, &head->entries};
+    for (int i = 0; i < 3; i++) {
+        const char *word = next_word(&at, end);
+        if (!io_parse_index(word, at, i < 2 ? INT32_MAX : INT64_MAX, sizes[i]))
+            return io_fail_line(context, name, head->lines, "no size line", line, end,
+                                "write ROWS COLUMNS ENTRIES, rows and columns below 2^31");
+    }
+    if (next_word(&at, end) < at)
+        return io_fail_line(context, name, head->lines, "too many fields in the size line", line, end,
+                            "write ROWS COLUMNS ENTRIES");
+    if (state->rows != state->cols)
+        return io_fail_line(context, name, head->lines, "rows and columns differ", line, end,
+                            "a graph needs a square matrix");
+    return SP_OK;
+}
+
+static sp_status read_header(sp_context *context, io_source *source, io_format_state *state, header *head,
+                             int64_t *bytes)
+{
+    const char *name = io_source_name(source), *line, *end, *at;
+    sp_status status;
+    IO_TRY(io_source_line(source, &line, &end, bytes));
+    head->lines = 1;
+    IO_TRY(read_banner(context, name, line, end, state, head));
+    do {
+        IO_TRY(io_source_line(source, &line, &end, bytes));
+        head->lines++;
+        if (!line)
+            return sp_fail(context, SP_ERROR_MATRIX, "%s:%lld: the file ends before its size line; it is truncated",
+                           name, (long long)head->lines);
+        at = line;
+    } while (*line == '%' || next_word(&at, end) == end);
+    status = read_sizes(context, name, line, end, state, head);
+done:
+    return status;
+}
+
+sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph)
+{
+    io_format_state state = {.options = options};
+    header head = {0};
+    int64_t bytes = 0, entries = 0;
+    sp_status status;
+    IO_TRY(read_header(context, source, &state, &head, &bytes));
+    graph->bytes = bytes;
+    IO_TRY(io_read_lines(context, source, &state, read_entry, reader_block, head.lines, &entries, graph));
+    if (entries != head.entries)
+        return sp_fail(context, SP_ERROR_MATRIX,
+                       "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
+                       io_source_name(source), (long long)graph->lines, (long long)entries, (long long)head.entries);
+    if (state.rows > FREE_NODES && state.rows / 8 > graph->bytes)
+        return sp_fail(context, SP_ERROR_MATRIX,
+                       "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct its sizes",
+                       io_source_name(source), (long long)state.rows, (long long)graph->bytes);
+    graph->nodes = state.rows;
+    graph->symmetric = head.symmetric;
+done:
+    return status;
+}

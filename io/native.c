@@ -1,0 +1,620 @@
+/* mcl's native matrix, text or binary, as a graph: column = tail, row = head.
+ *
+ * Text: sections "(mclheader", optionally "(mcldoms" or "(mclrows" and "(mclcols", then "(mclmatrix ... begin"; white
+ * space and # comments anywhere between tokens, columns missing, in any order or repeated, ids without a value
+ * (1). As in mcl, of entries repeated within a column the first counts and entries of value 0 are dropped; entries of
+ * a column that is repeated are left for the caller to combine (mcl takes the largest). For the binary layout see
+ * write_native.c. Domains may have any ids; nodes are numbered by their order.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+enum {
+    TEXT_BYTES = 1 << 18,
+    TOKEN_BYTES = 512,     /* no token is longer */
+    BINARY_ENTRIES = 4096, /* taken at once */
+    FREE_NODES = 1 << 20   /* a header may claim so many nodes without evidence */
+};
+
+typedef struct entry {
+    int32_t head;
+    int32_t place; /* within its column */
+    float weight;
+} entry;
+
+/* What both forms build. */
+typedef struct native {
+    sp_context *context;
+    const io_read_options *options;
+    const char *name;
+    int64_t nodes;
+    int64_t *ids; /* ascending; NULL: 0..nodes-1 */
+    io_arcs arcs;
+    int64_t column_begin; /* first arc of the present column */
+    bool ascending;       /* its heads, so far */
+    entry *entries;       /* for sorting */
+    int64_t entry_capacity;
+    int64_t negative, odd_lines;
+} native;
+
+/* ---- columns -------------------------------------------------------------------------------------------- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->head != y->head) return x->head < y->head ? -1 : 1;
+    return x->place < y->place ? -1 : 1;
+}
+
+/* The node of an id, or -1. */
+static int64_t find_node(const native *from, int64_t id)
+{
+    if (!from->ids) return id < from->nodes ? id : -1;
+    if (from->nodes == 0) return -1;
+    int64_t guess = id - from->ids[0]; /* domains are mostly without gaps */
+    if (guess >= 0 && guess < from->nodes && from->ids[guess] == id) return guess;
+    const int64_t *found = bsearch(&id, from->ids, (size_t)from->nodes, sizeof id, compare_ids);
+    return found ? found - from->ids : -1;
+}
+
+static sp_status add_entry(native *to, int32_t tail, int32_t head, double value)
+{
+    if (value == 0) return SP_OK;
+    io_arcs *arcs = &to->arcs;
+    sp_status status = io_arcs_reserve(to->context, arcs, arcs->count + 1);
+    if (status != SP_OK) return status;
+    if (arcs->count > to->column_begin && arcs->heads[arcs->count - 1] >= head) to->ascending = false;
+    arcs->tails[arcs->count] = tail;
+    arcs->heads[arcs->count] = head;
+    arcs->weights[arcs->count] = (float)value;
+    arcs->count++;
+    return SP_OK;
+}
+
+static void begin_column(native *to)
+{
+    to->column_begin = to->arcs.count;
+    to->ascending = true;
+}
+
+/* Sorts a column whose entries did not ascend and keeps the first of those repeated. */
+static sp_status end_column(native *to)
+{
+    if (to->ascending) return SP_OK;
+    io_arcs *arcs = &to->arcs;
+    int64_t begin = to->column_begin, count = arcs->count - begin;
+    sp_status status =
+        io_reserve(to->context, 0, count, sizeof *to->entries, &to->entry_capacity, (void **)&to->entries);
+    if (status != SP_OK) return status;
+    if (count > INT32_MAX) return sp_fail(to->context, SP_ERROR_OVERFLOW, "%s: a column of 2^31 entries", to->name);
+    for (int64_t i = 0; i < count; i++)
+        to->entries[i] = (entry){arcs->heads[begin + i], (int32_t)i, arcs->weights[begin + i]};
+    qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
+    int64_t at = begin;
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0 && to->entries[i].head == to->entries[i - 1].head) continue;
+        arcs->heads[at] = to->entries[i].head;
+        arcs->weights[at++] = to->entries[i].weight;
+    }
+    arcs->count = at;
+    return SP_OK;
+}
+
+static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *graph)
+{
+    /* Nodes need no line of their own, but a short file has no business with thousands of millions of them. */
+    if (!from->ids && from->nodes > FREE_NODES && from->nodes / 8 > bytes)
+        return sp_fail(from->context, SP_ERROR_MATRIX,
+                       "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct its dimensions",
+                       from->name, (long long)from->nodes, (long long)bytes);
+    graph->nodes = from->nodes;
+    graph->ids = from->ids;
+    graph->arcs = from->arcs.count;
+    graph->tails = from->arcs.tails;
+    graph->heads = from->arcs.heads;
+    graph->weights = from->arcs.weights;
+    graph->symmetric = false;
+    graph->lines = lines;
+    graph->bytes = bytes;
+    graph->negative = from->negative;
+    graph->odd_lines = from->odd_lines;
+    from->ids = NULL;
+    memset(&from->arcs, 0, sizeof from->arcs);
+    return SP_OK;
+}
+
+/* Takes the domains of rows and columns, NULL for 0..n-1. They must be the same, and `rows` be their size. */
+static sp_status set_domains(native *to, int64_t rows, int64_t cols, int64_t **row_ids, int64_t **col_ids)
+{
+    to->nodes = rows;
+    bool same = rows == cols;
+    for (int64_t i = 0; same && (*row_ids || *col_ids) && i < rows; i++)
+        same = (*row_ids ? (*row_ids)[i] : i) == (*col_ids ? (*col_ids)[i] : i);
+    if (!same)
+        return sp_fail(to->context, SP_ERROR_MATRIX,
+                       "%s: rows (%lld) and columns (%lld) are not the same nodes; a graph needs a square matrix with "
+                       "equal domains",
+                       to->name, (long long)rows, (long long)cols);
+    bool canonical = true;
+    for (int64_t i = 0; *row_ids && canonical && i < rows; i++) canonical = (*row_ids)[i] == i;
+    if (!canonical) {
+        to->ids = *row_ids;
+        *row_ids = NULL;
+    }
+    return SP_OK;
+}
+
+/* Sorts a domain; false if an id is repeated. */
+static bool sort_domain(int64_t *ids, int64_t count)
+{
+    bool sorted = true;
+    for (int64_t i = 1; i < count && sorted; i++) sorted = ids[i - 1] < ids[i];
+    if (!sorted) qsort(ids, (size_t)count, sizeof *ids, compare_ids);
+    for (int64_t i = 1; i < count; i++)
+        if (ids[i - 1] == ids[i]) return false;
+    return true;
+}
+
+/* ---- text: tokens --------------------------------------------------------------------------------------- */
+
+typedef struct text {
+    io_source *source;
+    native *to;
+    char *buffer;
+    const char *at, *end; /* *end is 0 */
+    bool ended;
+    int64_t line, bytes;
+} text;
+
+/* Makes sure that the next TOKEN_BYTES are in the buffer, or all that is left. */
+static sp_status ensure(text *from)
+{
+    if (from->ended || from->end - from->at >= TOKEN_BYTES) return SP_OK;
+    size_t left = (size_t)(from->end - from->at), got;
+    memmove(from->buffer, from->at, left);
+    sp_status status = io_source_read(from->source, from->buffer + left, TEXT_BYTES - left, &got);
+    from->at = from->buffer;
+    from->end = from->buffer + left + got;
+    from->buffer[left + got] = '\0';
+    from->ended = got < TEXT_BYTES - left;
+    from->bytes += (int64_t)got;
+    return status;
+}
+
+/* Moves to the next token. */
+static sp_status skip_space(text *from)
+{
+    bool comment = false;
+    for (;;) {
+        for (; from->at < from->end; from->at++) {
+            char c = *from->at;
+            if (c == '\n') {
+                from->line++;
+                comment = false;
+            } else if (comment || io_is_blank(c)) {
+                continue;
+            } else if (c == '#') {
+                comment = true;
+            } else {
+                return ensure(from);
+            }
+        }
+        sp_status status = ensure(from);
+        if (status != SP_OK || from->at == from->end) return status;
+    }
+}
+
+static const char *word_end(const text *from)
+{
+    const char *stop = from->at;
+    while (stop < from->end && *stop != '\n' && !io_is_blank(*stop) && stop - from->at < TOKEN_BYTES) stop++;
+    return stop;
+}
+
+static sp_status fail(text *from, const char *what, const char *remedy)
+{
+    if (from->at == from->end)
+        return sp_fail(from->to->context, SP_ERROR_MATRIX, "%s:%lld: %s, but the file ends; it is truncated",
+                       from->to->name, (long long)from->line, what);
+    return io_fail_line(from->to->context, from->to->name, from->line, what, from->at, word_end(from), remedy);
+}
+
+/* Takes `word` if it is next. */
+static bool take(text *from, const char *word)
+{
+    size_t length = (size_t)(word_end(from) - from->at);
+    if (length != strlen(word) || memcmp(from->at, word, length) != 0) return false;
+    from->at += length;
+    return true;
+}
+
+static bool take_char(text *from, char c)
+{
+    if (from->at == from->end || *from->at != c) return false;
+    from->at++;
+    return true;
+}
+
+static sp_status take_id(text *from, int64_t *id)
+{
+    const char *stop = from->at;
+    while (*stop >= '0' && *stop <= '9') stop++;
+    if (stop == from->at) return fail(from, "an id (a whole number, 0 or above) is expected", "see docs/formats.md");
+    if (!io_parse_index(from->at, stop, INT32_MAX - 1, id))
+        return fail(from, "the id is too large", "ids are below 2147483647");
+    from->at = stop;
+    return SP_OK;
+}
+
+/* Takes ":VALUE", white space allowed on both sides of the colon, as mcl does; 1 if there is none. */
+static sp_status take_value(text *from, double *value)
+{
+    *value = 1.0;
+    sp_status status = skip_space(from);
+    if (status != SP_OK || !take_char(from, ':')) return status;
+    status = skip_space(from);
+    if (status != SP_OK) return status;
+    const char *stop = io_parse_decimal(from->at, from->end, value);
+    bool whole = stop == from->end || *stop == '\n' || *stop == '$' || io_is_blank(*stop);
+    if (stop == from->at || !whole) return fail(from, "a value that is a number is expected", "write ID:VALUE");
+    if (!(fabs(*value) <= FLT_MAX)) return fail(from, "the value is too large", "write a number below 3.4e38");
+    if (*value < 0) {
+        if (!from->to->options->lenient)
+            return fail(from, "the value is negative", "weights are similarities, 0 or above");
+        from->to->negative++;
+        from->to->odd_lines++;
+    }
+    from->at = stop;
+    return SP_OK;
+}
+
+/* ---- text: sections ------------------------------------------------------------------------------------- */
+
+static sp_status skip_line(text *from)
+{
+    for (;;) {
+        while (from->at < from->end && *from->at != '\n') from->at++;
+        if (from->at < from->end || from->ended) return SP_OK;
+        sp_status status = ensure(from);
+        if (status != SP_OK || from->at == from->end) return status;
+    }
+}
+
+/* "RxC" */
+static sp_status take_dimensions(text *from, int64_t *rows, int64_t *cols)
+{
+    const char *stop = word_end(from), *cross = memchr(from->at, 'x', (size_t)(stop - from->at));
+    if (!cross || !io_parse_index(from->at, cross, INT32_MAX, rows) || !io_parse_index(cross + 1, stop, INT32_MAX, cols))
+        return fail(from, "dimensions that are not ROWSxCOLUMNS, both below 2^31", "write e.g. dimensions 10x10");
+    from->at = stop;
+    return SP_OK;
+}
+
+static sp_status read_header(text *from, int64_t *rows, int64_t *cols)
+{
+    bool typed = false, sized = false;
+    sp_status status = skip_space(from);
+    if (status != SP_OK) return status;
+    if (!take(from, "(mclheader"))
+        return fail(from, "(mclheader is expected", "is this a native matrix? for label triples use --abc");
+    for (;;) {
+        IO_TRY(skip_space(from));
+        if (take(from, ")")) break;
+        if (from->at == from->end) return fail(from, "the header's ) is expected", "");
+        if (take(from, "mcltype")) {
+            IO_TRY(skip_space(from));
+            typed = take(from, "matrix");
+            if (!typed) return fail(from, "mcltype matrix is expected", "only matrices are graphs");
+        } else if (take(from, "dimensions")) {
+            IO_TRY(skip_space(from));
+            IO_TRY(take_dimensions(from, rows, cols));
+            sized = true;
+        } else {
+            IO_TRY(skip_line(from)); /* other facts */
+        }
+    }
+    if (!typed || !sized) {
+        from->at--;
+        return fail(from, typed ? "a header without dimensions" : "a header without mcltype matrix",
+                    "write (mclheader, mcltype matrix, dimensions NxN, ) on four lines");
+    }
+done:
+    return status;
+}
+
+/* The ids of a domain up to ")"; `expected` is the dimension that the header gave. */
+static sp_status read_domain(text *from, int64_t expected, int64_t **ids)
+{
+    int64_t count = 0, capacity = 0;
+    double value;
+    sp_status status;
+    if (*ids) return fail(from, "a second domain of the same kind", "remove one");
+    for (;;) {
+        IO_TRY(skip_space(from));
+        if (take_char(from, '$')) break;
+        if (count == expected) return fail(from, "more ids in the domain than its dimension says", "correct either");
+        IO_TRY(io_reserve(from->to->context, count, count + 1, sizeof **ids, &capacity, (void **)ids));
+        IO_TRY(take_id(from, *ids + count));
+        IO_TRY(take_value(from, &value));
+        count++;
+    }
+    IO_TRY(skip_space(from));
+    if (count < expected) return fail(from, "fewer ids in the domain than its dimension says", "correct either");
+    if (count == 0) IO_TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
+    if (!sort_domain(*ids, count)) return fail(from, "a domain with a repeated id", "remove it");
+    if (!take(from, ")")) return fail(from, "the domain's ) is expected", "write $ and ) after the ids");
+done:
+    return status;
+}
+
+static sp_status read_column(text *from)
+{
+    native *to = from->to;
+    int64_t id;
+    double value;
+    sp_status status;
+    IO_TRY(take_id(from, &id));
+    int64_t tail = find_node(to, id), head;
+    if (tail < 0) return sp_fail(to->context, SP_ERROR_MATRIX, "%s:%lld: column %lld is not in the domain; correct the "
+                                 "dimensions or the id", to->name, (long long)from->line, (long long)id);
+    IO_TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
+    begin_column(to);
+    for (;;) {
+        IO_TRY(skip_space(from));
+        if (take_char(from, '$')) break;
+        IO_TRY(take_id(from, &id));
+        head = find_node(to, id);
+        if (head < 0)
+            return sp_fail(to->context, SP_ERROR_MATRIX, "%s:%lld: row %lld is not in the domain; correct the "
+                           "dimensions or the id", to->name, (long long)from->line, (long long)id);
+        IO_TRY(take_value(from, &value));
+        IO_TRY(add_entry(to, (int32_t)tail, (int32_t)head, value));
+    }
+    status = end_column(to);
+done:
+    return status;
+}
+
+static sp_status read_columns(text *from)
+{
+    sp_status status;
+    for (;;) {
+        IO_TRY(skip_space(from));
+        if (take_char(from, ')')) break;
+        IO_TRY(read_column(from));
+    }
+    IO_TRY(skip_space(from));
+    if (from->at < from->end && !from->to->options->lenient)
+        return fail(from, "something follows the matrix", "keep one matrix a file");
+done:
+    return status;
+}
+
+static sp_status read_sections(text *from, int64_t **row_ids, int64_t **col_ids)
+{
+    native *to = from->to;
+    int64_t rows = 0, cols = 0;
+    bool both = false;
+    sp_status status;
+    IO_TRY(read_header(from, &rows, &cols));
+    for (;;) {
+        IO_TRY(skip_space(from));
+        if (take(from, "(mclmatrix")) break;
+        if (take(from, "(mclcols")) {
+            IO_TRY(read_domain(from, cols, col_ids));
+        } else if (take(from, "(mclrows")) {
+            IO_TRY(read_domain(from, rows, row_ids));
+        } else if (take(from, "(mcldoms")) {
+            both = true;
+            IO_TRY(read_domain(from, rows, row_ids));
+        } else {
+            return fail(from, "(mclmatrix or a domain is expected", "see docs/formats.md");
+        }
+    }
+    if (both && *col_ids) return fail(from, "(mcldoms and (mclcols exclude each other", "keep one");
+    status = set_domains(to, rows, cols, row_ids, both ? row_ids : col_ids);
+    if (status != SP_OK) return status;
+    IO_TRY(skip_space(from));
+    if (!take(from, "begin")) return fail(from, "begin is expected", "write (mclmatrix, begin on two lines");
+    IO_TRY(read_columns(from));
+done:
+    return status;
+}
+
+static sp_status read_text(native *to, io_source *source, io_graph *graph)
+{
+    int64_t *row_ids = NULL, *col_ids = NULL;
+    text from = {.source = source, .to = to, .line = 1};
+    sp_status status;
+    IO_TRY(io_grow(to->context, 0, TEXT_BYTES + 1, 1, (void **)&from.buffer));
+    from.at = from.end = from.buffer;
+    IO_TRY(read_sections(&from, &row_ids, &col_ids));
+    IO_TRY(finish(to, from.line - 1, from.bytes, graph));
+done:
+    sp_free(to->context, row_ids);
+    sp_free(to->context, col_ids);
+    sp_free(to->context, from.buffer);
+    return status;
+}
+
+/* ---- binary --------------------------------------------------------------------------------------------- */
+
+typedef struct binary {
+    io_source *source;
+    native *to;
+    int64_t bytes;
+} binary;
+
+static sp_status take_bytes(binary *from, void *into, size_t count)
+{
+    size_t got;
+    sp_status status = io_source_read(from->source, into, count, &got);
+    from->bytes += (int64_t)got;
+    if (status == SP_OK && got < count)
+        return sp_fail(from->to->context, SP_ERROR_MATRIX,
+                       "%s: byte %lld: the binary matrix ends too soon; it is truncated, or its header lies",
+                       from->to->name, (long long)from->bytes);
+    return status;
+}
+
+static sp_status corrupt(binary *from, const char *what, int64_t number)
+{
+    return sp_fail(from->to->context, SP_ERROR_MATRIX, "%s: byte %lld: %s (got %lld); write the file again",
+                   from->to->name, (long long)from->bytes, what, (long long)number);
+}
+
+typedef struct vector_head {
+    int64_t count, id;
+} vector_head;
+
+static sp_status take_head(binary *from, int64_t most, vector_head *head)
+{
+    double value;
+    sp_status status = take_bytes(from, &head->count, sizeof head->count);
+    if (status == SP_OK) status = take_bytes(from, &head->id, sizeof head->id);
+    if (status == SP_OK) status = take_bytes(from, &value, sizeof value);
+    if (status == SP_OK && (head->count < 0 || head->count > most))
+        return corrupt(from, "a vector with more entries than the matrix has rows", head->count);
+    return status;
+}
+
+typedef struct pair {
+    int32_t id;
+    float value;
+} pair;
+
+static sp_status take_domain(binary *from, int64_t count, int64_t **ids)
+{
+    pair pairs[BINARY_ENTRIES];
+    vector_head head;
+    int64_t capacity = 0;
+    sp_status status;
+    IO_TRY(take_head(from, count, &head));
+    if (head.count != count) return corrupt(from, "a domain whose size is not the dimension", head.count);
+    IO_TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
+    for (int64_t done = 0; done < count;) {
+        int64_t now = count - done < BINARY_ENTRIES ? count - done : BINARY_ENTRIES;
+        IO_TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
+        IO_TRY(io_reserve(from->to->context, done, done + now, sizeof **ids, &capacity, (void **)ids));
+        for (int64_t i = 0; i < now; i++, done++) {
+            if (pairs[i].id < 0) return corrupt(from, "a negative id in a domain", pairs[i].id);
+            (*ids)[done] = pairs[i].id;
+        }
+    }
+    if (!sort_domain(*ids, count)) return corrupt(from, "a domain with a repeated id among", count);
+done:
+    return status;
+}
+
+/* The offsets only serve access out of order; here they must ascend and end where the columns do. */
+static sp_status take_offsets(binary *from, int64_t count, int64_t *last)
+{
+    int64_t offsets[BINARY_ENTRIES];
+    sp_status status = SP_OK;
+    *last = 0;
+    for (int64_t done = 0; done < count;) {
+        int64_t now = count - done < BINARY_ENTRIES ? count - done : BINARY_ENTRIES;
+        IO_TRY(take_bytes(from, offsets, (size_t)now * sizeof *offsets));
+        for (int64_t i = 0; i < now; i++) {
+            if (offsets[i] < *last) return corrupt(from, "column offsets that do not ascend", offsets[i]);
+            *last = offsets[i];
+        }
+        done += now;
+    }
+done:
+    return status;
+}
+
+static sp_status take_column(binary *from)
+{
+    native *to = from->to;
+    pair pairs[BINARY_ENTRIES];
+    vector_head head;
+    sp_status status;
+    IO_TRY(take_head(from, to->nodes, &head));
+    int64_t tail = head.id < 0 ? -1 : find_node(to, head.id);
+    if (tail < 0) return corrupt(from, "a column that is not in the domain", head.id);
+    begin_column(to);
+    for (int64_t done = 0; done < head.count;) {
+        int64_t now = head.count - done < BINARY_ENTRIES ? head.count - done : BINARY_ENTRIES;
+        IO_TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
+        for (int64_t i = 0; i < now; i++, done++) {
+            int64_t node = pairs[i].id < 0 ? -1 : find_node(to, pairs[i].id);
+            if (node < 0) return corrupt(from, "a row that is not in the domain", pairs[i].id);
+            if (!isfinite(pairs[i].value)) return corrupt(from, "a value that is not finite in column", head.id);
+            if (pairs[i].value < 0) {
+                if (!to->options->lenient) return corrupt(from, "a negative value in column", head.id);
+                to->negative++;
+                to->odd_lines++;
+            }
+            IO_TRY(add_entry(to, (int32_t)tail, (int32_t)node, (double)pairs[i].value));
+        }
+    }
+    status = end_column(to);
+done:
+    return status;
+}
+
+static sp_status read_vectors(binary *from, int64_t **row_ids, int64_t **col_ids)
+{
+    native *to = from->to;
+    int32_t cookie;
+    int64_t sizes[3], last, begin; /* columns, rows, flags */
+    sp_status status;
+    IO_TRY(take_bytes(from, &cookie, sizeof cookie));
+    IO_TRY(take_bytes(from, sizes, sizeof sizes));
+    if (sizes[0] < 0 || sizes[0] > INT32_MAX || sizes[1] < 0 || sizes[1] > INT32_MAX)
+        return corrupt(from, "dimensions that are not below 2^31", sizes[0] < 0 || sizes[0] > INT32_MAX ? sizes[0] : sizes[1]);
+    if (!(sizes[2] & 1)) IO_TRY(take_domain(from, sizes[0], col_ids));
+    if (!(sizes[2] & 2)) IO_TRY(take_domain(from, sizes[1], row_ids));
+    status = set_domains(to, sizes[1], sizes[0], row_ids, col_ids);
+    if (status != SP_OK) return status;
+    IO_TRY(take_offsets(from, sizes[0] + 1, &last));
+    begin = from->bytes;
+    for (int64_t j = 0; j < sizes[0]; j++) IO_TRY(take_column(from));
+    if (from->bytes - begin != last) return corrupt(from, "columns that do not end where their offsets say", last);
+done:
+    return status;
+}
+
+static sp_status read_binary(native *to, io_source *source, io_graph *graph)
+{
+    int64_t *row_ids = NULL, *col_ids = NULL;
+    binary from = {.source = source, .to = to};
+    sp_status status;
+    IO_TRY(read_vectors(&from, &row_ids, &col_ids));
+    IO_TRY(finish(to, 0, from.bytes, graph));
+done:
+    sp_free(to->context, row_ids);
+    sp_free(to->context, col_ids);
+    return status;
+}
+
+/* ---- both ----------------------------------------------------------------------------------------------- */
+
+const unsigned char io_binary_cookie[4] = {0x1b, 0xc2, 0x4d, 0xe8};
+
+sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
+{
+    native to = {.context = context, .options = options, .name = io_source_name(source)};
+    const char *bytes;
+    size_t count = sizeof io_binary_cookie;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (count == sizeof io_binary_cookie && memcmp(bytes, io_binary_cookie, count) == 0)
+        status = read_binary(&to, source, graph);
+    else if (status == SP_OK)
+        status = read_text(&to, source, graph);
+    sp_free(context, to.ids);
+    sp_free(context, to.entries);
+    io_arcs_free(context, &to.arcs);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* Text to numbers, exactly and without regard to the locale.
+ *
+ * A decimal of at most 19 digits whose digits, read as an integer m, stay within 2^53 and whose power of ten is
+ * within 10^22 is m·10^e with both factors exact in f64, so one multiplication or division rounds it correctly
+ * (Clinger 1990). Everything else goes to strtod in the C locale.
+ */
+#include <locale.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+enum { EXACT_POWER = 22, EXACT_DIGITS = 19, EXPONENT_LIMIT = 1000000 };
+#define EXACT_MANTISSA (UINT64_C(1) << 53)
+
+static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* strtod as in the C locale; glibc and musl hand out that locale without allocating. */
+static double strtod_c(const char *text, char **end)
+{
+    locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!locale) return strtod(text, end);
+    double value = strtod_l(text, end, locale);
+    freelocale(locale);
+    return value;
+}
+
+/* The explicit exponent at *text ("e-5"), 0 and *text unmoved if there is none. */
+static int64_t read_exponent(const char **text)
+{
+    const char *at = *text;
+    if (*at != 'e' && *at != 'E') return 0;
+    at++;
+    bool negative = *at == '-';
+    if (*at == '-' || *at == '+') at++;
+    if (!is_digit(*at)) return 0;
+    int64_t exponent = 0;
+    for (; is_digit(*at); at++)
+        if (exponent < EXPONENT_LIMIT) exponent = exponent * 10 + (*at - '0');
+    *text = at;
+    return negative ? -exponent : exponent;
+}
+
+const char *io_parse_decimal(const char *text, const char *end, double *value)
+{
+    const char *at = text;
+    bool negative = at < end && *at == '-';
+    if (at < end && (*at == '-' || *at == '+')) at++;
+
+    uint64_t mantissa = 0;
+    int digits = 0; /* significant ones */
+    int64_t exponent = 0;
+    const char *start = at;
+    for (; is_digit(*at); at++) {
+        if (digits < EXACT_DIGITS) mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+        digits += digits > EXACT_DIGITS ? 0 : digits > 0 || *at != '0';
+    }
+    bool any = at > start;
+    if (*at == '.') {
+        const char *fraction = at + 1;
+        for (at = fraction; is_digit(*at); at++) {
+            if (digits < EXACT_DIGITS) mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+            digits += digits > EXACT_DIGITS ? 0 : digits > 0 || *at != '0';
+        }
+        any = any || at > fraction;
+        exponent = fraction - at;
+    }
+    if (!any) return text;
+    exponent += read_exponent(&at);
+
+    if (digits <= EXACT_DIGITS && mantissa <= EXACT_MANTISSA && exponent >= -EXACT_POWER && exponent <= EXACT_POWER) {
+        double magnitude = (double)mantissa;
+        magnitude = exponent < 0 ? magnitude / powers_of_ten[-exponent] : magnitude * powers_of_ten[exponent];
+        *value = negative ? -magnitude : magnitude;
+        return at;
+    }
+    char *stop;
+    *value = strtod_c(text, &stop);
+    return at;
+}
+
+const char *io_parse_scanf(const char *text, const char *end, double *value)
+{
+    if (text == end || io_is_blank(*text)) return text;
+    char *stop;
+    *value = strtod_c(text, &stop);
+    /* strtod takes the 0 of "0x" followed by no digit; scanf has read on to the x by then and fails. */
+    const char *digits = text + (*text == '-' || *text == '+');
+    if (stop == digits + 1 && *digits == '0' && (*stop == 'x' || *stop == 'X') && stop[1] != '.') return text;
+    return stop;
+}
+
+bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value)
+{
+    if (text == end) return false;
+    int64_t number = 0;
+    for (; text < end; text++) {
+        if (!is_digit(*text)) return false;
+        if (number > (INT64_MAX - 9) / 10) return false;
+        number = number * 10 + (*text - '0');
+    }
+    *value = number;
+    return number <= limit;
+}

@@ -1,0 +1,305 @@
+/* Output files that appear complete or not at all.
+ *
+ * A regular target is written as PATH.tmp.PID in its own folder, synced and renamed over PATH; the folder is synced
+ * too, so that the name survives a power cut. Standard output, FIFOs and devices are written directly. The first
+ * error is kept and reported by io_output_commit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64 };
+
+struct io_output {
+    sp_context *context;
+    int file;
+    int slot;      /* in `temporaries`; -1: written directly */
+    int error;     /* errno of the first failure */
+    size_t used;
+    char shown[256];            /* what the user called it */
+    char target[PATH_MAX];      /* symbolic links followed */
+    char temporary[PATH_MAX];
+    char buffer[BUFFER_BYTES];
+};
+
+/* Paths of the temporary files that exist, for the signal handler. */
+static _Atomic(const char *) temporaries[MOST_OUTPUTS];
+
+static sp_status fail(sp_context *context, const char *path, const char *what)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place with -o", path, what);
+}
+
+/* ---- where ---------------------------------------------------------------------------------------------- */
+
+typedef enum target_kind { TARGET_STANDARD, TARGET_DIRECT, TARGET_FILE } target_kind;
+
+/* What PATH is; *mode gets the permissions of a file that is there, 0 if none is. */
+static sp_status classify(sp_context *context, const char *path, target_kind *kind, mode_t *mode)
+{
+    struct stat about;
+    *mode = 0;
+    *kind = TARGET_FILE;
+    if (strcmp(path, "-") == 0) {
+        *kind = TARGET_STANDARD;
+        if (fcntl(STDOUT_FILENO, F_GETFD) < 0) return fail(context, "(standard output)", strerror(errno));
+        return SP_OK;
+    }
+    if (stat(path, &about) != 0) {
+        if (errno == ENOENT && *path) return SP_OK;
+        return fail(context, path, strerror(errno));
+    }
+    if (S_ISDIR(about.st_mode)) return fail(context, path, "this is a folder");
+    /* Below /dev and /proc a name stands for an open file, which must not be replaced. */
+    bool alias = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+    if (!S_ISREG(about.st_mode) || alias) *kind = TARGET_DIRECT;
+    *mode = about.st_mode & 0777;
+    return SP_OK;
+}
+
+/* The folder of `path`, "." when it names none. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (!slash)
+        strcpy(folder, ".");
+    else if (length == 0)
+        strcpy(folder, "/");
+    else {
+        memcpy(folder, path, length);
+        folder[length] = '\0';
+    }
+}
+
+sp_status io_output_check(sp_context *context, const char *path)
+{
+    target_kind kind;
+    mode_t mode;
+    char folder[PATH_MAX];
+    sp_status status = classify(context, path, &kind, &mode);
+    if (status != SP_OK || kind == TARGET_STANDARD) return status;
+    if (strlen(path) + 32 > PATH_MAX) return fail(context, path, strerror(ENAMETOOLONG));
+    if (mode != 0 && access(path, W_OK) != 0) return fail(context, path, strerror(errno));
+    if (kind == TARGET_DIRECT) return SP_OK;
+    folder_of(path, folder);
+    if (access(folder, W_OK | X_OK) == 0) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the folder %s cannot be written: %s; give another place with -o",
+                   path, folder, strerror(errno));
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------- */
+
+static sp_status take_slot(io_output *output)
+{
+    for (int i = 0; i < MOST_OUTPUTS; i++) {
+        const char *free_slot = NULL;
+        if (atomic_compare_exchange_strong(&temporaries[i], &free_slot, output->temporary)) {
+            output->slot = i;
+            return SP_OK;
+        }
+        if (strcmp(free_slot, output->temporary) == 0)
+            return fail(output->context, output->shown, "this file is already being written");
+    }
+    return fail(output->context, output->shown, "too many output files are open");
+}
+
+static sp_status open_temporary(io_output *output, const char *path, mode_t mode)
+{
+    if (strlen(path) + 32 > PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));
+    if (mode == 0 || !realpath(path, output->target)) strcpy(output->target, path);
+    int length = snprintf(output->temporary, sizeof output->temporary, "%s.tmp.%ld", output->target, (long)getpid());
+    if (length < 0 || length >= PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));
+    sp_status status = take_slot(output);
+    if (status != SP_OK) return status;
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    output->file = open(output->temporary, flags, 0666);
+    if (output->file < 0 && errno == EEXIST) {
+        /* Left by a process that was killed and had our number. */
+        unlink(output->temporary);
+        output->file = open(output->temporary, flags, 0666);
+    }
+    if (output->file < 0) {
+        status = fail(output->context, output->shown, strerror(errno));
+        atomic_store(&temporaries[output->slot], NULL);
+        output->slot = -1;
+        return status;
+    }
+    if (mode != 0 && fchmod(output->file, mode) != 0) output->error = errno;
+    return SP_OK;
+}
+
+sp_status io_output_open(sp_context *context, const char *path, io_output **output)
+{
+    target_kind kind;
+    mode_t mode;
+    *output = NULL;
+    sp_status status = io_output_check(context, path);
+    if (status == SP_OK) status = classify(context, path, &kind, &mode);
+    io_output *made = NULL;
+    if (status == SP_OK) status = sp_alloc(context, 1, sizeof *made, (void **)&made);
+    if (status != SP_OK) return status;
+    made->context = context;
+    made->file = made->slot = -1;
+    made->error = 0;
+    made->used = 0;
+    snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
+    if (kind == TARGET_STANDARD) {
+        made->file = STDOUT_FILENO;
+    } else if (kind == TARGET_DIRECT) {
+        made->file = open(path, O_WRONLY | O_CLOEXEC);
+        if (made->file < 0) status = fail(context, path, strerror(errno));
+    } else {
+        status = open_temporary(made, path, mode);
+    }
+    if (status != SP_OK) {
+        sp_free(context, made);
+        return status;
+    }
+    *output = made;
+    return SP_OK;
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------- */
+
+static void write_all(io_output *output, const char *bytes, size_t count)
+{
+    while (count && !output->error) {
+        ssize_t written = write(output->file, bytes, count);
+        if (written >= 0) {
+            bytes += written;
+            count -= (size_t)written;
+        } else if (errno != EINTR) {
+            output->error = errno;
+        }
+    }
+}
+
+static void flush(io_output *output)
+{
+    write_all(output, output->buffer, output->used);
+    output->used = 0;
+}
+
+void io_output_bytes(io_output *output, const void *bytes, size_t count)
+{
+    if (count > BUFFER_BYTES - output->used) flush(output);
+    if (count > BUFFER_BYTES) {
+        write_all(output, bytes, count);
+        return;
+    }
+    memcpy(output->buffer + output->used, bytes, count);
+    output->used += count;
+}
+
+void io_output_string(io_output *output, const char *string) { io_output_bytes(output, string, strlen(string)); }
+
+void io_output_format(io_output *output, const char *format, ...)
+{
+    va_list arguments;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        size_t room = BUFFER_BYTES - output->used;
+        va_start(arguments, format);
+        int length = vsnprintf(output->buffer + output->used, room, format, arguments);
+        va_end(arguments);
+        if (length >= 0 && (size_t)length < room) {
+            output->used += (size_t)length;
+            return;
+        }
+        flush(output);
+    }
+    /* Longer than the buffer: written through a stream of its own. */
+    va_start(arguments, format);
+    if (!output->error && vdprintf(output->file, format, arguments) < 0) output->error = errno ? errno : EIO;
+    va_end(arguments);
+}
+
+void io_output_int(io_output *output, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (value < 0) digits[--at] = '-';
+    io_output_bytes(output, digits + at, sizeof digits - at);
+}
+
+/* ---- ending --------------------------------------------------------------------------------------------- */
+
+/* Removes the temporary file, if it still is there, and forgets it. */
+static void drop_temporary(io_output *output)
+{
+    if (output->slot < 0) return;
+    unlink(output->temporary);
+    atomic_store(&temporaries[output->slot], NULL);
+    output->slot = -1;
+}
+
+/* Some file systems know no fsync: that is no failure of ours. */
+static int sync_file(int file)
+{
+    if (fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS) return 0;
+    return errno;
+}
+
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    folder_of(path, folder);
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return; /* a folder that may be written but not read */
+    fsync(file);
+    close(file);
+}
+
+sp_status io_output_commit(io_output *output)
+{
+    flush(output);
+    bool temporary = output->slot >= 0;
+    if (!output->error && temporary) output->error = sync_file(output->file);
+    if (output->file != STDOUT_FILENO && close(output->file) != 0 && !output->error) output->error = errno;
+    output->file = -1;
+    if (!output->error && temporary) {
+        if (rename(output->temporary, output->target) != 0) {
+            output->error = errno;
+        } else {
+            atomic_store(&temporaries[output->slot], NULL);
+            output->slot = -1;
+            sync_folder(output->target);
+        }
+    }
+    sp_status status = SP_OK;
+    if (output->error)
+        status = sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; nothing was written there", output->shown,
+                         strerror(output->error));
+    drop_temporary(output);
+    sp_free(output->context, output);
+    return status;
+}
+
+void io_output_discard(io_output *output)
+{
+    if (!output) return;
+    if (output->file >= 0 && output->file != STDOUT_FILENO) close(output->file);
+    drop_temporary(output);
+    sp_free(output->context, output);
+}
+
+void io_output_unlink_all(void)
+{
+    for (int i = 0; i < MOST_OUTPUTS; i++) {
+        const char *path = atomic_load(&temporaries[i]);
+        if (path) unlink(path);
+    }
+}

@@ -1,0 +1,376 @@
+/* Byte sources: a file, standard input or memory, decompressed on the way.
+ *
+ * The first bytes decide: gzip (any number of members, zero padding after the last), zstd (any number of frames) or
+ * plain. A compressed stream that ends early or is damaged is an error naming the file, never a short file. Plain
+ * files are read straight into the caller's buffer. No mmap: a file that shrinks while it is read must not kill the
+ * process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "internal.h"
+
+enum {
+    INPUT_BYTES = 1 << 17, /* compressed bytes taken at once */
+    PEEK_BYTES = 1 << 16
+};
+
+typedef enum source_kind { SOURCE_PLAIN, SOURCE_GZIP, SOURCE_ZSTD } source_kind;
+
+struct io_source {
+    sp_context *context;
+    const volatile int *interrupt;
+    const char *name;
+    source_kind kind;
+    int file;              /* -1: memory */
+    bool close_file;
+    const char *memory;    /* what is left of it */
+    size_t memory_left;
+    int64_t size;
+    char *input;           /* raw bytes read ahead: all that is compressed, the magic number of a plain file */
+    size_t input_at, input_end;
+    bool input_ended;
+    char *peeked;          /* uncompressed bytes that io_source_peek took */
+    size_t peeked_at, peeked_end;
+    z_stream gzip;
+    bool gzip_open;
+    ZSTD_DStream *zstd;
+    bool between;          /* a member or frame has ended and none has begun */
+    bool started;
+};
+
+static sp_status fail(io_source *source, sp_status code, const char *what)
+{
+    sp_status status;
+#pragma omp critical(io_context)
+    status = sp_fail(source->context, code, "%s: %s", source->name, what);
+    return status;
+}
+
+/* ---- raw bytes ------------------------------------------------------------------------------------------ */
+
+static sp_status read_raw(io_source *source, char *to, size_t count, size_t *got)
+{
+    *got = 0;
+    if (source->file < 0) {
+        *got = count < source->memory_left ? count : source->memory_left;
+        memcpy(to, source->memory, *got);
+        source->memory += *got;
+        source->memory_left -= *got;
+        return SP_OK;
+    }
+    while (*got < count) {
+        if (source->interrupt && *source->interrupt)
+            return fail(source, SP_ERROR_INTERRUPTED, "reading was interrupted");
+        ssize_t bytes = read(source->file, to + *got, count - *got);
+        if (bytes == 0) break;
+        if (bytes > 0)
+            *got += (size_t)bytes;
+        else if (errno != EINTR)
+            return fail(source, SP_ERROR_ARGUMENT, strerror(errno));
+    }
+    return SP_OK;
+}
+
+static sp_status refill(io_source *source)
+{
+    if (source->input_ended) return SP_OK;
+    size_t got;
+    sp_status status = read_raw(source, source->input, INPUT_BYTES, &got);
+    source->input_at = 0;
+    source->input_end = got;
+    source->input_ended = got < INPUT_BYTES;
+    return status;
+}
+
+/* ---- gzip ----------------------------------------------------------------------------------------------- */
+
+static void *gzip_allocate(void *context, uInt count, uInt size)
+{
+    void *pointer = NULL;
+    return io_grow(context, 0, (int64_t)count, size, &pointer) == SP_OK ? pointer : NULL;
+}
+
+static void gzip_release(void *context, void *pointer)
+{
+#pragma omp critical(io_context)
+    sp_free(context, pointer);
+}
+
+static sp_status gzip_open(io_source *source)
+{
+    source->gzip.zalloc = gzip_allocate;
+    source->gzip.zfree = gzip_release;
+    source->gzip.opaque = source->context;
+    if (inflateInit2(&source->gzip, 15 + 16) != Z_OK)
+        return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+    source->gzip_open = true;
+    return SP_OK;
+}
+
+/* Between members: zero padding is skipped; *more says whether another member begins. */
+static sp_status gzip_next_member(io_source *source, bool *more)
+{
+    *more = false;
+    for (;;) {
+        while (source->input_at < source->input_end && source->input[source->input_at] == 0) source->input_at++;
+        if (source->input_at < source->input_end) break;
+        if (source->input_ended) return SP_OK;
+        sp_status status = refill(source);
+        if (status != SP_OK) return status;
+    }
+    if ((unsigned char)source->input[source->input_at] != 0x1f)
+        return fail(source, SP_ERROR_ARGUMENT, "bytes that are no gzip data follow the compressed data");
+    inflateReset(&source->gzip);
+    source->between = false;
+    *more = true;
+    return SP_OK;
+}
+
+static sp_status read_gzip(io_source *source, char *to, size_t count, size_t *got)
+{
+    sp_status status;
+    *got = 0;
+    while (*got < count) {
+        if (source->between) {
+            bool more;
+            status = gzip_next_member(source, &more);
+            if (status != SP_OK || !more) return status;
+        }
+        if (source->input_at == source->input_end) {
+            status = refill(source);
+            if (status != SP_OK) return status;
+            if (source->input_at == source->input_end)
+                return fail(source, SP_ERROR_ARGUMENT,
+                            "the gzip data end too soon: the file is truncated; copy or compress it again");
+        }
+        size_t room = count - *got;
+        if (room > UINT32_MAX) room = UINT32_MAX;
+        source->gzip.next_in = (Bytef *)(source->input + source->input_at);
+        source->gzip.avail_in = (uInt)(source->input_end - source->input_at);
+        source->gzip.next_out = (Bytef *)(to + *got);
+        source->gzip.avail_out = (uInt)room;
+        int result = inflate(&source->gzip, Z_NO_FLUSH);
+        source->input_at = source->input_end - source->gzip.avail_in;
+        *got += room - source->gzip.avail_out;
+        if (result == Z_STREAM_END)
+            source->between = true;
+        else if (result == Z_MEM_ERROR)
+            return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+        else if (result != Z_OK)
+            return fail(source, SP_ERROR_ARGUMENT, "the gzip data are damaged; copy or compress the file again");
+    }
+    return SP_OK;
+}
+
+/* ---- zstd ----------------------------------------------------------------------------------------------- */
+
+/* zstd's stable interface takes no allocator, so its state is the one block here that comes from malloc. */
+static sp_status zstd_open(io_source *source)
+{
+    source->zstd = ZSTD_createDStream();
+    if (!source->zstd || ZSTD_isError(ZSTD_initDStream(source->zstd)))
+        return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+    return SP_OK;
+}
+
+static sp_status read_zstd(io_source *source, char *to, size_t count, size_t *got)
+{
+    *got = 0;
+    while (*got < count) {
+        if (source->input_at == source->input_end) {
+            sp_status status = refill(source);
+            if (status != SP_OK) return status;
+            if (source->input_at == source->input_end && source->between) return SP_OK;
+        }
+        bool starved = source->input_at == source->input_end;
+        ZSTD_inBuffer in = {source->input, source->input_end, source->input_at};
+        ZSTD_outBuffer out = {to, count, *got};
+        size_t hint = ZSTD_decompressStream(source->zstd, &out, &in);
+        if (ZSTD_isError(hint))
+            return fail(source, SP_ERROR_ARGUMENT, "the zstd data are damaged; copy or compress the file again");
+        bool idle = out.pos == *got && in.pos == source->input_at;
+        if (starved && idle)
+            return fail(source, SP_ERROR_ARGUMENT,
+                        "the zstd data end too soon: the file is truncated; copy or compress it again");
+        source->between = hint == 0;
+        source->input_at = in.pos;
+        *got = out.pos;
+    }
+    return SP_OK;
+}
+
+/* ---- all kinds ------------------------------------------------------------------------------------------ */
+
+static sp_status read_plain(io_source *source, char *to, size_t count, size_t *got)
+{
+    size_t ahead = source->input_end - source->input_at;
+    if (ahead > count) ahead = count;
+    memcpy(to, source->input + source->input_at, ahead);
+    source->input_at += ahead;
+    *got = 0;
+    sp_status status = SP_OK;
+    if (!source->input_ended) status = read_raw(source, to + ahead, count - ahead, got);
+    *got += ahead;
+    return status;
+}
+
+/* Looks at the first bytes and opens the decompressor that they ask for. */
+static sp_status start(io_source *source)
+{
+    static const unsigned char zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    source->started = true;
+    sp_status status = io_grow(source->context, 0, INPUT_BYTES, 1, (void **)&source->input);
+    if (status == SP_OK) status = refill(source);
+    if (status != SP_OK) return status;
+    if (source->input_end >= 2 && memcmp(source->input, "\x1f\x8b", 2) == 0) {
+        source->kind = SOURCE_GZIP;
+        source->size = 0;
+        return gzip_open(source);
+    }
+    if (source->input_end >= 4 && memcmp(source->input, zstd_magic, 4) == 0) {
+        source->kind = SOURCE_ZSTD;
+        source->size = 0;
+        return zstd_open(source);
+    }
+    return SP_OK;
+}
+
+static sp_status read_any(io_source *source, char *to, size_t count, size_t *got)
+{
+    *got = 0;
+    if (!source->started) {
+        sp_status status = start(source);
+        if (status != SP_OK) return status;
+    }
+    switch (source->kind) {
+    case SOURCE_GZIP: return read_gzip(source, to, count, got);
+    case SOURCE_ZSTD: return read_zstd(source, to, count, got);
+    case SOURCE_PLAIN: break;
+    }
+    return read_plain(source, to, count, got);
+}
+
+sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got)
+{
+    size_t ahead = source->peeked_end - source->peeked_at;
+    if (ahead > count) ahead = count;
+    if (ahead) memcpy(to, source->peeked + source->peeked_at, ahead);
+    source->peeked_at += ahead;
+    sp_status status = SP_OK;
+    *got = 0;
+    if (ahead < count) status = read_any(source, (char *)to + ahead, count - ahead, got);
+    *got += ahead;
+    return status;
+}
+
+/* Fills the look-ahead buffer. */
+static sp_status look_ahead(io_source *source)
+{
+    if (!source->peeked) {
+        sp_status status = io_grow(source->context, 0, PEEK_BYTES + 1, 1, (void **)&source->peeked);
+        if (status != SP_OK) return status;
+    }
+    size_t left = source->peeked_end - source->peeked_at, got;
+    memmove(source->peeked, source->peeked + source->peeked_at, left);
+    sp_status status = read_any(source, source->peeked + left, PEEK_BYTES - left, &got);
+    source->peeked_at = 0;
+    source->peeked_end = left + got;
+    source->peeked[left + got] = '\n';
+    return status;
+}
+
+sp_status io_source_peek(io_source *source, const char **bytes, size_t *count)
+{
+    sp_status status = SP_OK;
+    if (source->peeked_end - source->peeked_at < *count) status = look_ahead(source);
+    size_t ahead = source->peeked_end - source->peeked_at;
+    *bytes = ahead ? source->peeked + source->peeked_at : "";
+    if (ahead < *count) *count = ahead;
+    return status;
+}
+
+sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes)
+{
+    *line = *end = NULL;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        size_t ahead = source->peeked_end - source->peeked_at;
+        const char *begin = source->peeked + source->peeked_at;
+        const char *newline = ahead ? memchr(begin, '\n', ahead) : NULL;
+        if (attempt == 0 && !newline) {
+            sp_status status = look_ahead(source);
+            if (status != SP_OK) return status;
+            continue;
+        }
+        if (!newline && ahead == PEEK_BYTES)
+            return fail(source, SP_ERROR_MATRIX, "a line of more than 65536 bytes; is this the right format?");
+        if (ahead == 0) return SP_OK;
+        *line = begin;
+        *end = newline ? newline : begin + ahead;
+        size_t taken = newline ? (size_t)(newline + 1 - begin) : ahead;
+        source->peeked_at += taken;
+        *bytes += (int64_t)taken;
+        break;
+    }
+    return SP_OK;
+}
+
+const char *io_source_name(const io_source *source) { return source->name; }
+
+int64_t io_source_size(const io_source *source) { return source->size; }
+
+void io_source_close(io_source *source)
+{
+    if (!source) return;
+    if (source->gzip_open) inflateEnd(&source->gzip);
+    ZSTD_freeDStream(source->zstd);
+    if (source->close_file) close(source->file);
+    sp_free(source->context, source->peeked);
+    sp_free(source->context, source->input);
+    sp_free(source->context, source);
+}
+
+sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
+                           io_source **source)
+{
+    sp_status status = sp_calloc(context, 1, sizeof **source, (void **)source);
+    if (status != SP_OK) return status;
+    (*source)->context = context;
+    (*source)->name = name;
+    (*source)->file = -1;
+    (*source)->memory = bytes;
+    (*source)->memory_left = count;
+    (*source)->size = (int64_t)count;
+    return SP_OK;
+}
+
+sp_status io_source_open(sp_context *context, const char *path, const volatile int *interrupt, io_source **source)
+{
+    bool standard = strcmp(path, "-") == 0;
+    *source = NULL;
+    int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give a readable file, or - for standard input", path,
+                       strerror(errno));
+    struct stat about;
+    const char *name = standard ? "(standard input)" : path;
+    sp_status status = SP_OK;
+    if (fstat(file, &about) != 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", name, strerror(errno));
+    else if (S_ISDIR(about.st_mode))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: this is a folder; give a file", name);
+    if (status == SP_OK) status = io_source_memory(context, name, NULL, 0, source);
+    if (status != SP_OK) {
+        if (!standard) close(file);
+        return status;
+    }
+    (*source)->interrupt = interrupt;
+    (*source)->file = file;
+    (*source)->close_file = !standard;
+    (*source)->size = S_ISREG(about.st_mode) ? (int64_t)about.st_size : 0;
+    return SP_OK;
+}

@@ -1,0 +1,90 @@
+/* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name is
+ * called ?_ID, as mcl does it; ids that are no nodes are passed over.
+ */
+#include <stdio.h>
+
+#include "internal.h"
+
+typedef struct naming {
+    sp_context *context;
+    const io_graph *graph;
+    io_names names;
+    int64_t offset_capacity, byte_capacity;
+} naming;
+
+static int64_t id_of(const naming *to, int64_t node) { return to->graph->ids ? to->graph->ids[node] : node; }
+
+static sp_status append(naming *to, const char *label, size_t length)
+{
+    io_names *names = &to->names;
+    int64_t used = names->count ? names->offsets[names->count] : 0;
+    sp_status status;
+    IO_TRY(io_reserve(to->context, names->count + 1, names->count + 2, sizeof *names->offsets, &to->offset_capacity,
+                      (void **)&names->offsets));
+    IO_TRY(io_reserve(to->context, used, used + (int64_t)length + 1, 1, &to->byte_capacity, (void **)&names->bytes));
+    memcpy(names->bytes + used, label, length);
+    names->bytes[used + (int64_t)length] = '\0';
+    names->offsets[0] = 0;
+    names->offsets[++names->count] = used + (int64_t)length + 1;
+done:
+    return status;
+}
+
+/* Makes up names for the nodes whose ids are below `id`. */
+static sp_status append_missing(naming *to, int64_t id)
+{
+    char label[32];
+    while (to->names.count < to->graph->nodes && id_of(to, to->names.count) < id) {
+        int length = snprintf(label, sizeof label, "?_%lld", (long long)id_of(to, to->names.count));
+        sp_status status = append(to, label, (size_t)length);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+static sp_status read_line(naming *to, const char *name, int64_t number, const char *line, const char *end,
+                           int64_t *last)
+{
+    int64_t id;
+    while (line < end && io_is_blank(*line)) line++;
+    if (line == end || *line == '#') return SP_OK;
+    const char *stop = line;
+    while (stop < end && !io_is_blank(*stop)) stop++;
+    if (!io_parse_index(line, stop, INT32_MAX, &id))
+        return io_fail_line(to->context, name, number, "no id at the beginning of the line", line, end,
+                            "write ID<TAB>LABEL, ids below 2147483648");
+    if (id <= *last)
+        return io_fail_line(to->context, name, number, "an id that is not above the one before", line, end,
+                            "sort the file by id, each id once");
+    *last = id;
+    while (stop < end && io_is_blank(*stop)) stop++;
+    while (end > stop && end[-1] == '\r') end--;
+    if (stop == end)
+        return io_fail_line(to->context, name, number, "an id without a label", line, end, "write ID<TAB>LABEL");
+    if (memchr(stop, '\0', (size_t)(end - stop)))
+        return io_fail_line(to->context, name, number, "a label with a NUL byte", line, end, "is this a text file?");
+    sp_status status = append_missing(to, id);
+    if (status == SP_OK && to->names.count < to->graph->nodes && id_of(to, to->names.count) == id)
+        status = append(to, stop, (size_t)(end - stop));
+    return status;
+}
+
+sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph)
+{
+    naming to = {.context = context, .graph = graph};
+    const char *line, *end;
+    int64_t number = 0, last = -1, bytes = 0;
+    sp_status status;
+    for (;;) {
+        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        if (!line) break;
+        IO_TRY(read_line(&to, io_source_name(source), ++number, line, end, &last));
+    }
+    IO_TRY(append_missing(&to, INT64_MAX));
+    graph->names = to.names;
+    memset(&to.names, 0, sizeof to.names);
+done:
+    sp_free(context, to.names.offsets);
+    sp_free(context, to.names.bytes);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* Clusterings as text: a line of labels a cluster, or mcl's native matrix. */
+#include "internal.h"
+
+void io_put_label_clusters(io_output *output, const io_clusters *clusters, const io_names *names)
+{
+    for (int64_t c = 0; c < clusters->clusters; c++) {
+        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++) {
+            int64_t node = clusters->members[i];
+            if (i > clusters->offsets[c]) io_output_bytes(output, "\t", 1);
+            io_output_string(output, io_name(names, node));
+        }
+        io_output_bytes(output, "\n", 1);
+    }
+}
+
+sp_status io_write_label_clusters(sp_context *context, const char *path, const io_clusters *clusters,
+                                  const io_names *names)
+{
+    io_output *output;
+    if (names->count < clusters->nodes)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; give a complete tab file", path,
+                       (long long)names->count, (long long)clusters->nodes);
+    sp_status status = io_output_open(context, path, &output);
+    if (status != SP_OK) return status;
+    io_put_label_clusters(output, clusters, names);
+    return io_output_commit(output);
+}
+
+void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
+                            const char *command_line)
+{
+    io_native_writer writer;
+    io_native_begin(&writer, output, clusters->nodes, clusters->clusters, ids, false, 0,
+                    command_line);
+    for (int64_t c = 0; c < clusters->clusters; c++) {
+        if (clusters->offsets[c] == clusters->offsets[c + 1]) continue;
+        io_native_column(&writer, c);
+        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++)
+            io_native_entry(&writer, ids ? ids[clusters->members[i]] : clusters->members[i], NULL);
+        io_native_column_end(&writer);
+    }
+    io_native_end(&writer);
+}
+
+sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,
+                                   const int64_t *ids, const char *command_line)
+{
+    io_output *output;
+    sp_status status = io_output_open(context, path, &output);
+    if (status != SP_OK) return status;
+    io_put_native_clusters(output, clusters, ids, command_line);
+    return io_output_commit(output);
+}

@@ -1,0 +1,215 @@
+#!/bin/bash
+# Clusters seeded random networks with the installed mcl and with mcl-gpu --exact on one and two threads, and compares
+# what they write byte for byte, but for the "# cline:" comment. Every failure comes with the commands that repeat it.
+#   MCL_GPU    the tool [$BUILD/bin/mcl-gpu]        MCL  the other one [mcl]
+#   LIVE_SEED  added to every seed [0]              LIVE_FULL=1  more seeds and networks up to 20,000 nodes
+cd "$(dirname "$0")/.." || exit 1
+build=${BUILD:-build}
+tool=$(realpath "${MCL_GPU:-$build/bin/mcl-gpu}") || exit 1
+generators=$(realpath "$build/tests/gen") || exit 1
+mcl=${MCL:-mcl}
+shift_seed=${LIVE_SEED:-0}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+
+finish() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+    exit
+}
+
+if ! command -v "$mcl" >/dev/null; then
+    echo "skipped: mcl is not installed (apt-get install mcl)"
+    skipped=1
+    finish
+fi
+exact=(--exact --device cpu)
+[ "$tool" != "$(realpath "$(command -v "$mcl")")" ] || exact=() # mcl against itself: a check of this script
+
+# make GENERATOR KIND... NODES... SEED [native]: writes the network and keeps how it was made.
+make_network() {
+    local words=("$@") last=$(($# - 1))
+    [ "${words[last]}" != native ] || last=$((last - 1))
+    words[last]=$((words[last] + shift_seed))
+    made="${words[*]}"
+    format=--abc
+    [ "${words[-1]}" != native ] || format=
+    "$generators/${words[0]}" "${words[@]:1}" >"$work/network" 3>/dev/null && return
+    echo "$made: no network"
+    failed=$((failed + 1))
+    return 1
+}
+
+same() { cmp -s <(grep -v '^# cline:' "$1") <(grep -v '^# cline:' "$2"); }
+
+# compare OPTIONS...: the network at hand, with these options, on one thread and on two.
+compare() {
+    local threads status
+    (cd "$work" && "$mcl" network $format "$@" -q x -o theirs >/dev/null 2>theirs.log) || {
+        echo "mcl itself failed: $made; mcl network $format $*"
+        failed=$((failed + 1))
+        return
+    }
+    for threads in 1 2; do
+        rm -f "$work/ours"
+        (cd "$work" && "$tool" network $format "$@" -te $threads "${exact[@]}" -o ours >/dev/null 2>ours.log)
+        status=$?
+        if [ $status -eq 0 ] && same "$work/ours" "$work/theirs"; then
+            passed=$((passed + 1))
+            continue
+        fi
+        failed=$((failed + 1))
+        echo "differs (status $status): $made > network; mcl-gpu network $format $* -te $threads ${exact[*]}"
+        tail -n 1 "$work/ours.log"
+    done
+}
+
+# Each line one set of options.
+compare_all() {
+    local line
+    while read -r line; do
+        eval "compare $line"
+    done
+}
+
+inflations() {
+    compare_all <<'END'
+-I 2
+-I 1.4
+-I 4
+END
+}
+
+pruning() {
+    compare_all <<'END'
+-scheme 1
+-resource 20
+-P 1000 -S 50 -R 70
+-P 2000 -S 60 -R 200 -pct 95 -I 1.4
+-P 500 -S 30 -R 0
+-P 100 -S 10 -R 15 -pct 99
+-p 0.02 -S 5 -R 6 -I 1.3
+-p 0.05 -S 0 -R 0
+END
+}
+
+interpretation() {
+    compare_all <<'END'
+-overlap keep -I 1.7
+-overlap split -I 2.5
+-overlap cut -I 8
+-force-connected y -I 1.5
+-force-connected y -overlap keep
+-sort lex
+-sort revsize
+END
+}
+
+process() {
+    compare_all <<'END'
+-pi 1.3
+-pi 0.7 -I 3
+-if 1.5
+-c 0.5
+-c 3 -I 1.5
+-discard-loops n
+-i 1.3 -l 4
+-L 3
+-sparse 1
+-sparse 1000
+-I 25
+END
+}
+
+transforms() {
+    compare_all <<'END'
+-tf 'gq(2)'
+-tf 'lt(3),mul(0.37),add(0.11)'
+-tf 'ceil(3),pow(1.7)'
+-tf 'log(),abs(),add(0.2)'
+-tf 'scale(3.3),exp(1.7)'
+-tf '#knn(4)'
+-tf '#knnj(3)'
+-tf '#ceilnb(5)'
+-tf '#selfmax(),#step(1)'
+-tf '#ils()'
+-tf 'gq(0.2),#mcl(3),mul(2)'
+-tf '#arcmax(),#add()'
+END
+}
+
+# ---- protein-like networks
+
+seeds='1'
+sizes='300 1000 3000'
+if [ -n "${LIVE_FULL-}" ]; then
+    seeds='1 2 3 4 5 6 7 8'
+    sizes='300 1000 3000 10000 20000'
+fi
+for seed in $seeds; do
+    for size in $sizes; do
+        make_network gen_protein "$size" 20 "$seed" && inflations
+        make_network gen_protein2 "$size" 30 "$seed" && inflations
+    done
+    if make_network gen_protein2 600 60 "$seed"; then
+        pruning
+        interpretation
+        process
+        compare_all <<'END'
+-tf 'gq(50)'
+-tf 'gq(60),#knn(10)'
+-tf '#ceilnb(15)'
+-abc-tf 'gq(40),mul(0.01)'
+-abc-tf 'mul(0.005),neglog(10),add(1)'
+--abc-neg-log -abc-tf 'mul(-1),ceil(4)'
+-tf '#symmcl(4)'
+END
+    fi
+
+    # ---- awkward graphs: ties, symmetry, no structure, many pieces
+
+    for kind in gnp integer real stars cliques grid rings bipartite islands untidy; do
+        for size in 40 400; do
+            make_network gen_graph $kind $size "$seed" && inflations
+        done
+    done
+    for kind in gnp integer cliques islands untidy; do
+        make_network gen_graph $kind 90 "$seed" && interpretation
+    done
+    for kind in integer grid; do
+        make_network gen_graph $kind 150 "$seed" && process
+    done
+    make_network gen_graph integer 200 "$seed" && transforms
+    if make_network gen_graph real 200 "$seed"; then
+        compare_all <<'END'
+--abc-neg-log
+--abc-neg-log10 -I 4
+--abc-neg-log10 -abc-tf 'ceil(2)' -tf '#knn(5)'
+-abc-tf 'acos()'
+END
+    fi
+    for kind in dense real integer; do
+        make_network gen_graph $kind 250 "$seed" && pruning
+    done
+
+    # ---- native matrices
+
+    for kind in integer dense islands; do
+        make_network gen_graph $kind 120 "$seed" native && inflations
+    done
+    if make_network gen_graph directed 150 "$seed" native; then
+        inflations
+        interpretation
+        process
+        pruning
+        compare_all <<'END'
+-tf '#max()'
+-tf '#tp(),#knn(6)'
+-tf '#symmcl(2)'
+-tf '#arcsub(),gq(0.1)'
+END
+    fi
+done
+
+finish

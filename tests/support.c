@@ -1,0 +1,251 @@
+/* The implementation of support.h. */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+static int skipped;
+
+int test_devices(void)
+{
+    static int devices;
+    if (devices) return devices;
+    sp_context *context;
+    devices = sp_context_create(&(sp_context_options){.device = "cuda"}, &context) == SP_OK ? 2 : 1;
+    sp_context_destroy(context);
+    return devices;
+}
+
+void test_count_skipped(int tests) { skipped += tests; }
+
+int test_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    /* CUDA does not survive a fork. */
+    if (test_devices() > 1) srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    int passed = srunner_ntests_run(runner) - failed;
+    srunner_free(runner);
+    if (skipped) printf("skipped on the GPU, of which there is none: %d tests\n", skipped);
+    printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    return failed ? 1 : 0;
+}
+
+sp_context *test_context(int device, int threads)
+{
+    sp_context *context;
+    const sp_context_options options = {.device = device ? "cuda" : "cpu", .threads = threads};
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    ck_assert(sp_context_is_cuda(context) == (device != 0));
+    return context;
+}
+
+/* ---- random matrices ----------------------------------------------------------------------------------- */
+
+test_random test_seed(uint64_t seed) { return (test_random){seed, seed}; }
+
+/* splitmix64 */
+uint64_t test_next(test_random *random)
+{
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+int64_t test_below(test_random *random, int64_t bound) { return (int64_t)(test_next(random) % (uint64_t)bound); }
+
+double test_unit(test_random *random) { return (double)(test_next(random) >> 11) * 0x1p-53; }
+
+static double random_value(test_random *random, test_values values)
+{
+    switch (values) {
+    case TEST_POSITIVE: return test_unit(random) + 0x1p-20;
+    case TEST_SIGNED: return 2 * test_unit(random) - 1;
+    case TEST_INTEGERS: return (double)(1 + test_below(random, 3)) * (test_below(random, 2) ? 1 : -1);
+    case TEST_PATTERN: break;
+    }
+    return 1;
+}
+
+sp_csr test_from_dense(sp_context *context, int64_t rows, int64_t cols, const double *numbers, sp_value_type type)
+{
+    int64_t nnz = 0;
+    for (int64_t i = 0; i < rows * cols; i++) nnz += numbers[i] != 0;
+    sp_csr matrix;
+    ck_ok(context, sp_csr_create(context, rows, cols, nnz, type, SP_HOST, &matrix));
+    nnz = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        matrix.row_offsets[i] = nnz;
+        for (int64_t j = 0; j < cols; j++) {
+            if (numbers[i * cols + j] == 0) continue;
+            matrix.col_indices[nnz] = (int32_t)j;
+            if (type == SP_F32) ((float *)matrix.values)[nnz] = (float)numbers[i * cols + j];
+            else ((double *)matrix.values)[nnz] = numbers[i * cols + j];
+            nnz++;
+        }
+    }
+    matrix.row_offsets[rows] = nnz;
+    return matrix;
+}
+
+static double *dense_zeros(int64_t count)
+{
+    double *numbers = calloc((size_t)count + 1, sizeof *numbers);
+    ck_assert_ptr_nonnull(numbers);
+    return numbers;
+}
+
+sp_csr test_matrix(sp_context *context, test_random *random, int64_t rows, int64_t cols, double density,
+                   sp_value_type type, test_values values)
+{
+    double *numbers = dense_zeros(rows * cols);
+    for (int64_t i = 0; i < rows * cols; i++)
+        if (test_unit(random) < density) numbers[i] = random_value(random, values);
+    sp_csr matrix = test_from_dense(context, rows, cols, numbers, type);
+    free(numbers);
+    if (values == TEST_PATTERN) {
+        sp_free(context, matrix.values);
+        matrix.values = NULL;
+    }
+    return matrix;
+}
+
+sp_csr test_stochastic(sp_context *context, test_random *random, int64_t nodes, int64_t degree)
+{
+    double *numbers = dense_zeros(nodes * nodes);
+    for (int64_t i = 0; i < nodes; i++) {
+        double *row = numbers + i * nodes, sum = 0;
+        row[i] = 1;
+        for (int64_t k = 1; k < degree; k++) row[test_below(random, nodes)] = test_unit(random) + 0x1p-20;
+        for (int64_t j = 0; j < nodes; j++) sum += row[j];
+        for (int64_t j = 0; j < nodes; j++) row[j] /= sum;
+    }
+    sp_csr matrix = test_from_dense(context, nodes, nodes, numbers, SP_F32);
+    free(numbers);
+    return matrix;
+}
+
+sp_csr test_communities(sp_context *context, test_random *random, int64_t groups, int64_t size, double inner,
+                        double outer)
+{
+    const int64_t nodes = groups * size;
+    double *numbers = dense_zeros(nodes * nodes);
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (test_unit(random) < (i / size == j / size ? inner : outer))
+                numbers[i * nodes + j] = numbers[j * nodes + i] = test_unit(random) + 0x1p-20;
+    sp_csr matrix = test_from_dense(context, nodes, nodes, numbers, SP_F32);
+    free(numbers);
+    return matrix;
+}
+
+double test_value(const sp_csr *matrix, int64_t entry)
+{
+    if (!matrix->values) return 1;
+    if (matrix->value_type == SP_F32) return (double)((const float *)matrix->values)[entry];
+    return ((const double *)matrix->values)[entry];
+}
+
+/* ---- comparisons --------------------------------------------------------------------------------------- */
+
+void test_to_host(sp_context *context, sp_csr *matrix)
+{
+    if (matrix->space == SP_HOST) return;
+    sp_csr copy;
+    ck_ok(context, sp_csr_copy(context, matrix, SP_HOST, &copy));
+    sp_csr_free(context, matrix);
+    *matrix = copy;
+}
+
+void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed)
+{
+    test_expect(a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->value_type == b->value_type &&
+                    !a->values == !b->values,
+                "seed %llu: %lld x %lld with %lld nonzeros against %lld x %lld with %lld", (unsigned long long)seed,
+                (long long)a->rows, (long long)a->cols, (long long)a->nnz, (long long)b->rows, (long long)b->cols,
+                (long long)b->nnz);
+    for (int64_t i = 0; i <= a->rows; i++)
+        test_expect(a->row_offsets[i] == b->row_offsets[i], "seed %llu: offset of row %lld",
+                    (unsigned long long)seed, (long long)i);
+    for (int64_t k = 0; k < a->nnz; k++) {
+        double x = test_value(a, k), y = test_value(b, k);
+        test_expect(a->col_indices[k] == b->col_indices[k] && memcmp(&x, &y, sizeof x) == 0,
+                    "seed %llu: entry %lld is %.17g in column %d against %.17g in column %d",
+                    (unsigned long long)seed, (long long)k, x, a->col_indices[k], y, b->col_indices[k]);
+    }
+}
+
+void test_is_product(const sp_csr *a, const sp_csr *b, const sp_csr *c, uint64_t seed)
+{
+    const double rounding = c->value_type == SP_F32 ? 0x1p-23 : 0x1p-52;
+    double *sums = dense_zeros(3 * b->cols), *sizes = sums + b->cols, *products = sizes + b->cols;
+    ck_assert_int_eq(c->rows, a->rows);
+    ck_assert_int_eq(c->cols, b->cols);
+    ck_assert_int_eq(c->value_type, a->value_type);
+    ck_assert_int_eq(c->row_offsets[0], 0);
+    for (int64_t i = 0; i < a->rows; i++) {
+        memset(sums, 0, 3 * (size_t)b->cols * sizeof *sums);
+        for (int64_t p = a->row_offsets[i]; p < a->row_offsets[i + 1]; p++)
+            for (int64_t q = b->row_offsets[a->col_indices[p]]; q < b->row_offsets[a->col_indices[p] + 1]; q++) {
+                const double product = test_value(a, p) * test_value(b, q);
+                sums[b->col_indices[q]] += product;
+                sizes[b->col_indices[q]] += fabs(product);
+                products[b->col_indices[q]] += 1;
+            }
+        int64_t entry = c->row_offsets[i];
+        for (int64_t j = 0; j < b->cols; j++) {
+            if (products[j] == 0) continue;
+            test_expect(entry < c->row_offsets[i + 1] && c->col_indices[entry] == j,
+                        "seed %llu: row %lld lacks column %lld", (unsigned long long)seed, (long long)i,
+                        (long long)j);
+            const double value = test_value(c, entry++), bound = (products[j] + 1) * rounding * sizes[j];
+            test_expect(fabs(value - sums[j]) <= bound, "seed %llu: (%lld, %lld) is %.17g, not %.17g",
+                        (unsigned long long)seed, (long long)i, (long long)j, value, sums[j]);
+        }
+        test_expect(entry == c->row_offsets[i + 1], "seed %llu: row %lld has entries that no product makes",
+                    (unsigned long long)seed, (long long)i);
+    }
+    ck_assert_int_eq(c->row_offsets[a->rows], c->nnz);
+    free(sums);
+}
+
+/* ---- allocation ---------------------------------------------------------------------------------------- */
+
+/* Kept before each block: its size; 16 bytes, so that blocks stay aligned as malloc's. */
+enum { HEADER = 16 };
+
+static void *heap_allocate(void *user, size_t bytes)
+{
+    test_heap *heap = user;
+    const int64_t number = __atomic_fetch_add(&heap->allocations, 1, __ATOMIC_SEQ_CST);
+    if (number == heap->fail_at || (heap->fail_all && heap->fail_at >= 0 && number > heap->fail_at)) return NULL;
+    if (bytes > (size_t)1 << 34) return NULL;
+    char *block = malloc(bytes + HEADER);
+    if (!block) return NULL;
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + HEADER, 0xa5, bytes); /* nobody may rely on fresh memory being zero */
+    __atomic_fetch_add(&heap->live_blocks, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&heap->live_bytes, (int64_t)bytes, __ATOMIC_SEQ_CST);
+    return block + HEADER;
+}
+
+static void heap_release(void *user, void *pointer)
+{
+    test_heap *heap = user;
+    if (!pointer) return;
+    char *block = (char *)pointer - HEADER;
+    size_t bytes;
+    memcpy(&bytes, block, sizeof bytes);
+    __atomic_fetch_sub(&heap->live_blocks, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&heap->live_bytes, (int64_t)bytes, __ATOMIC_SEQ_CST);
+    memset(pointer, 0x5a, bytes);
+    free(block);
+}
+
+sp_allocator test_allocator(test_heap *heap) { return (sp_allocator){heap_allocate, heap_release, heap}; }

@@ -1,0 +1,93 @@
+/* What the suites share: devices, random matrices, slow and obvious references, an allocator that counts and fails,
+ * and a runner that ends with the line "N passed, N failed, N skipped".
+ *
+ * A test registered with test_on_devices runs once a device; its loop index `_i` is the device for test_context.
+ */
+#ifndef TESTS_SUPPORT_H
+#define TESTS_SUPPORT_H
+
+#include <check.h>
+
+#include "sparse.h"
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+/* 1: only the CPU; 2: a CUDA device as well. */
+int test_devices(void);
+void test_count_skipped(int tests);
+
+#define test_on_devices(tcase, test)                           \
+    do {                                                       \
+        tcase_add_loop_test(tcase, test, 0, test_devices());   \
+        if (test_devices() == 1) test_count_skipped(1);        \
+    } while (0)
+
+/* Runs the suite and reports; the value for main to return. */
+int test_run(Suite *suite);
+
+/* A context on device 0 (CPU) or 1 (CUDA) with so many threads (0: all). */
+sp_context *test_context(int device, int threads);
+
+#define ck_ok(context, call)                                                                                     \
+    do {                                                                                                         \
+        sp_status ck_status = (call);                                                                            \
+        ck_assert_msg(ck_status == SP_OK, "%s: %s (%s)", #call, sp_status_string(ck_status),                     \
+                      sp_last_error(context));                                                                   \
+    } while (0)
+
+/* ck_assert_msg for inner loops: Check's own makes a system call each time, also when all is well. */
+#define test_expect(condition, ...)                     \
+    do {                                                \
+        if (!(condition)) ck_abort_msg(__VA_ARGS__);    \
+    } while (0)
+
+/* ---- random matrices ----------------------------------------------------------------------------------- */
+
+typedef struct test_random {
+    uint64_t seed, state;
+} test_random;
+
+test_random test_seed(uint64_t seed);
+uint64_t test_next(test_random *random);
+int64_t test_below(test_random *random, int64_t bound); /* 0 .. bound - 1 */
+double test_unit(test_random *random);                  /* [0, 1) */
+
+/* What the values of a random matrix are: reals in (0, 1), reals in (-1, 1), or small integers of both signs, whose
+ * products cancel exactly; or none at all (a pattern). */
+typedef enum test_values { TEST_POSITIVE, TEST_SIGNED, TEST_INTEGERS, TEST_PATTERN } test_values;
+
+/* A host matrix whose entries are present with probability `density`. */
+sp_csr test_matrix(sp_context *context, test_random *random, int64_t rows, int64_t cols, double density,
+                   sp_value_type type, test_values values);
+/* A host f32 matrix, every row of which sums to 1, with `degree` entries a row at most, the diagonal among them. */
+sp_csr test_stochastic(sp_context *context, test_random *random, int64_t nodes, int64_t degree);
+/* A host matrix from dense rows × cols numbers; zeros are no entries. */
+sp_csr test_from_dense(sp_context *context, int64_t rows, int64_t cols, const double *numbers, sp_value_type type);
+/* A symmetric weighted graph without loops: `groups` groups of `size` nodes, dense inside (probability `inner`),
+ * sparse between (`outer`). */
+sp_csr test_communities(sp_context *context, test_random *random, int64_t groups, int64_t size, double inner,
+                        double outer);
+
+double test_value(const sp_csr *matrix, int64_t entry);
+
+/* ---- comparisons --------------------------------------------------------------------------------------- */
+
+/* A host copy of a matrix wherever it is; the original is freed. */
+void test_to_host(sp_context *context, sp_csr *matrix);
+/* Same shape, pattern, type and bits; `seed` is printed on failure. */
+void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed);
+/* C is A·B: its pattern is that of the products, its values are within a few roundings of the sums in f64. */
+void test_is_product(const sp_csr *a, const sp_csr *b, const sp_csr *c, uint64_t seed);
+
+/* ---- allocation ---------------------------------------------------------------------------------------- */
+
+/* Counts blocks and bytes; the allocation numbered `fail_at` (from 0) and, with `fail_all`, those after it fail. */
+typedef struct test_heap {
+    int64_t allocations, live_blocks, live_bytes, fail_at;
+    bool fail_all;
+} test_heap;
+
+/* An allocator on `heap`, for sp_context_options; safe for threads. */
+sp_allocator test_allocator(test_heap *heap);
+
+#endif

@@ -1,0 +1,342 @@
+#!/bin/bash
+# The command line of mcl-gpu: options, names, formats, exit codes, error lines, atomic output, signals, the report.
+#   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]
+cd "$(dirname "$0")/.." || exit 1
+tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
+in=$PWD/tests/golden/in
+out=$PWD/tests/golden/out
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+
+ok() { # ok NAME COMMAND...: the command succeeds
+    local name=$1
+    shift
+    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 5 check.out run.err 2>/dev/null
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+run() { "$tool" "$@" >run.out 2>run.err; } # leaves the status
+status() { # status EXPECTED ARGUMENTS...
+    local expected=$1 got
+    shift
+    run "$@"
+    got=$?
+    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; return 1; }
+}
+one_line() { # one_line FILE PATTERN: exactly one line, and it matches
+    [ "$(wc -l <"$1")" -eq 1 ] && grep -qE "$2" "$1" || { cat "$1"; return 1; }
+}
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout
+    local expected=$1 pattern=$2
+    shift 2
+    status "$expected" "$@" && one_line run.err "^mcl-gpu: .*$pattern" && [ ! -s run.out ]
+}
+clusters() { # clusters EXPECTED ARGUMENTS...: what the run writes to stdout is what golden file EXPECTED holds
+    local expected=$1
+    shift
+    status 0 "$@" -o - && cmp <(grep -v '^# cline' run.out) <(grep -v '^# cline' "$out/$expected.cls")
+}
+silent() { status 0 "$@" && [ ! -s run.err ]; }
+says() { # says LINE ARGUMENTS...: a quiet run prints this line on stdout
+    local line=$1
+    shift
+    status 0 "$@" -q x && grep -qxF -- "$line" run.out || { cat run.out; return 1; }
+}
+no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }
+
+# ---- informative options -------------------------------------------------------------------------------
+
+ok 'without arguments: usage on stderr, status 2' eval 'status 2 && [ ! -s run.out ] && grep -q "^usage" run.err'
+one_screen() { status 0 "$1" && [ ! -s run.err ] && lines=$(wc -l <run.out) && [ "$lines" -ge 24 ] && [ "$lines" -le 40 ]; }
+ok '-h fits a screen' one_screen -h
+ok '--help fits a screen' one_screen --help
+help_width() { status 0 --help && ! grep -E '^.{121}' run.out; }
+ok '--help is not too wide' help_width
+all_options() {
+    status 0 --help-all || return 1
+    for option in I scheme P p S R pct overlap force-connected te abc sif etc tf abc-tf use-tab device report lenient; do
+        grep -qE -- "^  --?$option( |$)" run.out || { echo "no $option"; return 1; }
+    done
+}
+ok '--help-all names every option' all_options
+ok '--version names mcl 22-282' eval 'status 0 --version && grep -q "^mcl 22-282" run.out'
+ok '--show-schemes' eval 'status 0 --show-schemes && cmp run.out "$out/show-schemes.stdout"'
+ok '--show-skid' eval 'status 0 --show-skid && grep -qE "^Scheme 7 +1000 +200 +250 +60$" run.out'
+ok '--jury-charter' eval 'status 0 --jury-charter && grep -qE "^ 99 +perfect$" run.out'
+ok '-z takes other options into account' \
+    eval 'status 0 g.mci -scheme 2 -I 3 -z && grep -qE "^Prune number +4000 +\[-P n\]" run.out && grep -qE "3.0 +\[-I f\]" run.out'
+ok '-how-much-ram' eval 'status 0 -how-much-ram 1000000 && grep -q "at most <21G> RAM" run.out'
+ok '-how-much-ram after a file' eval 'status 0 - -how-much-ram 100000 -R 3000 && grep -q "<6000>" run.out'
+ok 'information wins over a missing input' status 0 --version -I 3
+full() { ! "$tool" --help >/dev/full 2>run.err && one_line run.err 'stdout'; }
+[ -w /dev/full ] && ok 'help to a full device fails' full
+
+# ---- names of outputs ----------------------------------------------------------------------------------
+
+named() { # named EXPECTED ARGUMENTS...
+    local expected=$1
+    shift
+    status 0 "$@" -az && [ "$(cat run.out)" = "$expected" ] || { cat run.out; return 1; }
+}
+ok 'default name' named out.cathat.mci.I20 cathat.mci
+ok 'the input folder is left out' named out.g.abc.I20 some/where/g.abc --abc
+ok '--d keeps it' named some/where/out.g.abc.I20 some/where/g.abc --abc --d
+ok '--d in the root folder' named /out.g.I20 /g --d
+ok '-odir' named x/out.g.I20 a/g -odir x
+ok '-odir with a slash' named x/out.g.I20 a/g --d -odir x/
+ok 'inflation' named out.g.I14 g -I 1.4
+ok 'inflation above ten' named out.g.I120 g -I 12
+ok 'inflation as mcl rounds it' named out.g.I15 g -I 1.45
+ok 'inflation as mcl rounds it to even' named out.g.I12 g -I 1.25
+ok 'three digits' named out.g.I123 g --i3 -I 1.234
+ok 'pre-inflation and loops' named out.g.I14pi08c25 g -I 1.4 -pi 0.8 -c 2.5
+ok 'initial inflation' named out.g.I20l3i13pi30c05 g -c 0.5 -i 1.3 -l 3 -if 3 -L 20 -te 3 -overlap keep
+ok 'an initial inflation that is not used' named out.g.I20 g -i 1.3
+ok 'prefix' named pre.I20 g -ap pre
+ok 'prefix with the place of the name' named xgy=.I30.s a/g -I 2 -I 3 -ap x=y= -aa .s
+ok '-o' named - g -o -
+ok '-ax' eval 'status 0 g -I 2.55 --i3 -aa b -ax && [ "$(cat run.out)" = I255b ]'
+ok 'stdin' named out.-.I20 -
+ok 'several inflations' named $'out.g.I14\nout.g.I20' g -I 1.4,2
+ok 'several inflations with -o' named $'F.I14\nF.I20\nF.I40' g -I 1.4,2,4 -o F
+default_name() {
+    mkdir -p d1 && cp "$in/line7.abc" d1/ && status 0 d1/line7.abc --abc -q x && cmp out.line7.abc.I20 "$out/line7-I2.cls" &&
+        status 0 d1/line7.abc --abc -q x --d && cmp d1/out.line7.abc.I20 "$out/line7-I2.cls" && rm out.line7.abc.I20
+}
+ok 'output under the default name' default_name
+
+# ---- how options are written ---------------------------------------------------------------------------
+
+ok '-x y' clusters line7-I4 "$in/line7.abc" --abc -I 4
+ok '--x=y' clusters line7-I4 "$in/line7.abc" --abc --I=4
+ok '--x y' clusters line7-I4 "$in/line7.abc" --abc --I 4
+ok 'the last one wins' clusters line7-I4 "$in/line7.abc" -I 2 --abc -I 4
+ok 'the file may stand last' clusters line7-I4 --abc -I 4 "$in/line7.abc"
+ok 'y and n' clusters line7-I2 "$in/line7.abc" --abc --force-connected=n -discard-loops yes
+ok 'what old scripts pass is ignored' silent "$in/cathat.abc" --abc -V all -o F --silent -progress 3 -nj 5 \
+    --stream-mirror --partition-selection -v progress -V progress --append-log=n --show-log=y -l 0 -t 1 -ti 1 \
+    -annot text -cache-mx y --unchecked -digits 5 -wself 1 -set k=v -warn-pct 5 -warn-factor 3 -partition-p 9 -devel 1
+for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' '-scheme 8' '-scheme 0' \
+    '-pct 101' '-p 0.2' '-P -1' '-P 1e4' '-S -3' '-resource 0' '-te -1' '-overlap some' '-sort up' '-i 0' '-i 31' \
+    '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
+    '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' '-dump-modulo 0' \
+    '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' '--sum-loops' '--degree-adjust' \
+    '-dae 2' '--null-node' '-Q 3' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
+    ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
+done
+ok 'no input' fails 2 'no input' -I 3
+ok '--exact and CUDA: says why' fails 2 'rounds' g --exact --device cuda:0
+
+# ---- results -------------------------------------------------------------------------------------------
+
+ok 'native text to native text' clusters native-I2 "$in/cathat.mci" -I 2
+ok 'native binary' clusters binary-I2 "$in/cathat.mcb" -I 2
+ok 'native with a tab file' clusters native-tab "$in/cathat.mci" -use-tab "$in/cathat.tab"
+ok 'no clusters of an empty graph' clusters empty "$in/empty.abc" --abc
+ok 'standard input' eval '"$tool" - --abc -I 2 -o - -q x <"$in/line7.abc" | cmp - "$out/line7-I2.cls"'
+ok 'standard input, redirected output' eval '"$tool" - --abc -I 2 -q x -o - <"$in/line7.abc" >F && cmp F "$out/line7-I2.cls"'
+several() {
+    status 0 "$in/p2000.abc" --abc -I 1.4,2,4 -o M -q x --exact --device cpu &&
+        cmp M.I14 "$out/p2000-I1.4.cls" && cmp M.I20 "$out/p2000-I2.cls" && cmp M.I40 "$out/p2000-I4.cls"
+}
+ok 'several inflations in one run' several
+threads() {
+    status 0 "$in/p2000.abc" --abc -te 1 -o T1 -q x && status 0 "$in/p2000.abc" --abc -te 64 -o T2 -q x && cmp T1 T2
+}
+ok 'threads do not change the result' threads
+if command -v gzip >/dev/null; then
+    gzip -c "$in/line7.abc" >line7.gz
+    ok 'gzip by content' clusters line7-I2 line7.gz --abc
+    gzip -c "$in/cathat.mcb" >cathat.gz
+    ok 'a binary matrix in gzip' clusters binary-I2 cathat.gz
+    gzip -c "$in/p2000.abc" | head -c 50000 >cut.gz
+    ok 'cut gzip' fails 1 'cut.gz' cut.gz --abc -o X -V all
+else skip 'no gzip'; fi
+if command -v zstd >/dev/null; then
+    zstd -q -c "$in/line7.abc" >line7.zst
+    ok 'zstd by content' clusters line7-I2 line7.zst --abc
+else skip 'no zstd'; fi
+printf 'protein1 protein2 combined_score\nA B 900\nB A 900\nB C 800\nC B 800\nC D 200\nD C 200\nD E 950\nE D 950\n' >string.txt
+ok 'STRING by content' eval 'status 0 string.txt -o - -q x && [ "$(sort run.out | tr "\n\t" "|,")" = "A,B,C|D,E|" ]'
+ok 'STRING with a cutoff' eval 'status 0 string.txt --min-score 850 -o - -q x && grep -qx "A	B" run.out && ! grep -q "C	" run.out'
+printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 1.5\n3 1 0.1\n4 3 2\n' >m.mtx
+ok 'Matrix Market by content' says '0 0 1 $' m.mtx -o -
+printf 'q1\ts1\t90.0\t100\t1\t0\t1\t100\t1\t100\t1e-50\t200\ns1\tq1\t91.0\t100\t1\t0\t1\t100\t1\t100\t1e-60\t210\n' >blast.tsv
+printf 'q2\ts2\t90.0\t100\t1\t0\t1\t100\t1\t100\t1e-5\t50\n' >>blast.tsv
+for score in bits evalue identity; do
+    ok "BLAST, $score" eval 'status 0 blast.tsv --blast $score -o - -q x && [ "$(tr "\n\t" "|," <run.out)" = "q1,s1|q2,s2|" ]'
+done
+blast_best() { status 0 blast.tsv --blast bits -write-graph - -o F -q x && grep -q '1:210' run.out; }
+ok 'BLAST: the best hit of a pair' blast_best
+printf 'a x b c\nd x e\n' >g.sif
+ok '--sif' eval 'status 0 g.sif --sif -o - -q x && [ "$(tr "\n\t" "|," <run.out)" = "a,b,c|d,e|" ]'
+printf 'a b c\nd e\n' >g.etc
+ok '--etc' eval 'status 0 g.etc --etc -o - -q x && [ "$(tr "\n\t" "|," <run.out)" = "a,b,c|d,e|" ]'
+abctf() { status 0 "$in/cathat.abc" --abc --abc-neg-log10 -abc-tf 'gq(0.3)' -tf 'gq(0.2)' -o - -q x; }
+ok 'transforms' eval 'abctf && [ "$(tr "\n\t" "|," <run.out)" = "bat,bit,fit,hit|cat,hat|" ]'
+ok 'unknown transform' fails 2 'foo' nofile -tf 'foo(3)' -V all
+ok 'a graph transform of single weights' fails 2 'knn' nofile --abc -abc-tf '#knn(3)' -V all
+ok '-write-graph' says '2 0:1 1:0.16 3:0.125 $' "$in/cathat.mci" -write-graph - -o F
+ok '-write-graphx' says '3 2:0.125 3:0.25 4:0.25 5:0.16 $' "$in/cathat.mci" -write-graphx - -o F
+ok '-write-expanded' says '0 0:0.4380049 1:0.105618 2:0.4315114 3:0.02486572 $' "$in/cathat.mci" -write-expanded - -o F
+ok '--write-limit' eval 'status 0 "$in/cathat.mci" --write-limit -o F -q x && grep -qxF "3 4:1 $" F-limit'
+dumps() {
+    mkdir -p dump && cd dump && "$tool" "$in/cathat.mci" -dump ite,cls -dump-stem S -q x -o F >../run.out 2>../run.err &&
+        [ "$(ls | tr '\n' ' ')" = 'F cls-1.S cls-2.S cls-3.S cls-4.S ite-0.S ite-1.S ite-2.S ite-3.S ite-4.S ' ] &&
+        grep -qxF '0 0:0.492141 1:0.02861589 2:0.477657 3:0.001586112 $' ite-1.S && grep -qxF '1 3 4 5 $' cls-4.S
+}
+ok '-dump' eval '(dumps)'
+ok '-append-log' eval 'status 0 "$in/line7.abc" --abc -append-log y -o - -q x && grep -q "^number of clusters <2>" run.out'
+limited() { status 0 "$in/p2000.abc" --abc -L 2 -o F && grep -qE '^  2 ' run.err && ! grep -qE '^  3 ' run.err; }
+ok '-L ends the process' limited
+
+# ---- the log -------------------------------------------------------------------------------------------
+
+ok '-V all says nothing' silent "$in/cathat.mci" -I 1.5 -o F -te 2 -V all
+ok '-q x says nothing' silent "$in/cathat.mci" -q x -o F
+ok 'overlap is told even so' eval 'status 0 "$in/line7.abc" --abc -V all -o F && one_line run.err "^.mcl. cut <1> instances of overlap$"'
+printf '(mclheader\nmcltype matrix\ndimensions 5x5\n)\n(mclmatrix\nbegin\n0 1 $\n1 2 $\n2 0 $\n3 4 $\n4 3 4 $\n)\n' >cycle.mci
+ok 'garbage is told even so' eval 'status 0 cycle.mci --discard-loops=n -V all -o F && one_line run.err "^.mcl. added <3> garbage entries$"'
+ok 'no progress line without a terminal' eval 'status 0 "$in/p2000.abc" --abc -o F && ! grep -q $'"'\r'"' run.err'
+
+# ---- bad input and bad outputs -------------------------------------------------------------------------
+
+refused() { # refused PATTERN ARGUMENTS...: bad.txt fails and leaves no output
+    local pattern=$1
+    shift
+    rm -f X
+    fails 1 "$pattern" bad.txt "$@" -o X -V all && [ ! -e X ] && no_leftovers
+}
+bad() { # bad NAME TEXT PATTERN ARGUMENTS...: such an input is refused, at FILE:LINE
+    local name=$1
+    printf "$2" >bad.txt
+    shift 2
+    ok "$name" refused "$@"
+}
+bad 'a weight that is no number' 'a b 1\na c x\n' 'bad.txt:2: .*"x"' --abc
+bad 'NaN' 'a b 1\n\na c nan\n' 'bad.txt:3:' --abc
+bad 'infinity' 'a b inf\n' 'bad.txt:1:' --abc
+bad 'a negative weight' 'a b 1\na b -3\n' 'bad.txt:2:' --abc
+bad 'one field' 'a b 1\nbroken\n' 'bad.txt:2:' --abc
+bad 'an index out of range' '(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mclmatrix\nbegin\n0 0 1 $\n1 0 7 $\n)\n' 'bad.txt:8:'
+bad 'a header that lies' '(mclheader\nmcltype matrix\ndimensions 2147483647x2147483647\n)\n(mclmatrix\nbegin\n0 1 $\n' 'bad.txt'
+bad 'labels without --abc' 'a b 1\nb c 2\n' '--abc'
+ok 'no such file' fails 1 'nofile.*o such file' nofile --abc -V all
+ok 'a folder as input' fails 1 "$work" "$work" --abc -o X -V all
+ok 'no such tab file' fails 1 'notab' "$in/cathat.mci" -use-tab notab -o X -V all
+lenient() {
+    printf 'a b 1\nbroken\nc d x\n' >odd.txt && status 0 odd.txt --abc --lenient -V all -o - &&
+        one_line run.err '^mcl-gpu: odd.txt: [0-9]+ odd lines'
+}
+ok '--lenient goes on and counts' lenient
+ok 'folder of the output is missing' fails 1 'nodir' "$in/line7.abc" --abc -o nodir/F -V all
+ok 'the output is a folder' fails 1 '' "$in/line7.abc" --abc -o "$work" -V all
+ok 'folder of the report is missing' fails 1 'nodir' "$in/line7.abc" --abc -o X --report nodir/r.json -V all
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir -p locked && chmod a-w locked
+    ok 'the folder may not be written' fails 1 'locked' "$in/line7.abc" --abc -o locked/F -V all
+else skip 'as root every folder can be written'; fi
+[ -w /dev/full ] && ok 'a full device' eval '! "$tool" "$in/line7.abc" --abc -V all -q x -o - >/dev/full 2>run.err && grep -q "^mcl-gpu: " run.err'
+small_limit() { # the file size limit stands for a full disk
+    (ulimit -f 1 && trap '' XFSZ && "$tool" "$in/p2000.abc" --abc -V all -o full/F 2>run.err)
+    [ $? -eq 1 ] && [ -z "$(ls -A full)" ] && grep -q '^mcl-gpu: ' run.err
+}
+mkdir -p full
+ok 'a full disk leaves nothing' small_limit
+ok 'an old output survives a failure' eval 'cp "$in/line7.abc" kept; ! run nofile --abc -o kept -V all; cmp kept "$in/line7.abc"'
+ok 'closed standard output' eval '! "$tool" "$in/line7.abc" --abc -V all -o - >&- 2>run.err && grep -q "^mcl-gpu: " run.err'
+ok 'closed standard error' eval '"$tool" "$in/line7.abc" --abc -o F 2>&- && cmp F "$out/line7-I2.cls"'
+ok 'closed standard input' eval '! "$tool" - --abc -o F -V all <&- 2>run.err && grep -q "^mcl-gpu: " run.err'
+ok 'all streams closed' eval '"$tool" "$in/line7.abc" --abc -o F <&- >&- 2>&- && cmp F "$out/line7-I2.cls"'
+broken_pipe() {
+    (trap '' PIPE; "$tool" "$in/p2000.abc" --abc -V all -o - 2>run.err; echo $? >code) | true
+    [ "$(cat code)" = 1 ] && grep -q '^mcl-gpu: ' run.err
+}
+printf 'a\xff\x01"\\ b 1\n' >'odd
+name'
+ok 'a name that breaks lines' eval 'status 0 "odd
+name" --abc -V all -o -'
+
+# ---- signals -------------------------------------------------------------------------------------------
+
+# A run that takes long: a graph without structure, -I close to 1.
+awk 'BEGIN { srand(7); for (i = 0; i < 60000; i++) print int(rand() * 3000), int(rand() * 3000), rand() }' >long.abc
+ends_by() { # ends_by SIGNAL STATUS
+    mkdir -p sig && rm -f sig/*
+    "$tool" long.abc --abc -I 1.01 -o sig/F 2>run.err &
+    local process=$! waited=0
+    until grep -qE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
+    kill -s "$1" $process
+    wait $process
+    [ $? -eq "$2" ] && [ -z "$(ls -A sig)" ] && ! grep -q 'Traceback\|dumped' run.err
+}
+ok 'SIGINT' eval '(set -m; ends_by INT 130)'
+ok 'SIGTERM' ends_by TERM 143
+ok 'SIGHUP' ends_by HUP 129
+blocked_reading() {
+    mkfifo -m 600 pipe
+    "$tool" pipe --abc -o sig/F -V all 2>run.err &
+    local process=$! writer
+    sleep 30 >pipe &
+    writer=$!
+    sleep 0.3
+    kill -s TERM $process
+    wait $process
+    local status=$?
+    kill $writer
+    [ $status -eq 143 ] && [ -z "$(ls -A sig)" ]
+}
+ok 'SIGTERM while a pipe says nothing' blocked_reading
+alarm_stops() {
+    "$tool" long.abc --abc -I 1.01 -o sig/A 2>run.err &
+    local process=$! waited=0
+    until grep -qE '^  1 ' run.err || [ $waited -eq 200 ]; do sleep 0.05; waited=$((waited + 1)); done
+    kill -s ALRM $process
+    wait $process && [ -f sig/A ]
+}
+ok 'SIGALRM: the clusters of the present iterand' alarm_stops
+
+# ---- device and report ---------------------------------------------------------------------------------
+
+ok '--device cpu' clusters line7-I2 "$in/line7.abc" --abc --device cpu
+ok '--device auto' clusters line7-I2 "$in/line7.abc" --abc --device auto
+ok '--exact' clusters line7-I2 "$in/line7.abc" --abc --exact
+ok '--fast' clusters line7-I2 "$in/line7.abc" --abc --fast
+ok '--memory' clusters line7-I2 "$in/line7.abc" --abc --memory 100M
+if "$tool" "$in/line7.abc" --abc --device cuda -o F -V all 2>run.err; then
+    ok '--device cuda' cmp F "$out/line7-I2.cls"
+else
+    ok '--device cuda where there is none' fails 1 '--device cuda: ' "$in/line7.abc" --abc --device cuda -o X -V all
+fi
+if command -v python3 >/dev/null; then
+    report() {
+        status 0 "$in/p2000.abc" --abc -I 1.4,2 -o R -q x --report r.json && python3 - <<'PYTHON'
+import json
+r = json.load(open("r.json"))
+assert r["tool"] == "mcl-gpu" and r["input"]["format"] == "abc" and r["input"]["nodes"] == 1997
+assert r["options"]["inflations"] == [1.4, 2] and r["options"]["prune_number"] == 10000
+assert [run["output"] for run in r["runs"]] == ["R.I14", "R.I20"]
+run = r["runs"][1]
+assert run["clusters"] == 209 == sum(1 for line in open("R.I20"))
+assert run["jury"]["marks"] == [98, 99, 99] and run["jury"]["word"] == "marvelous" and run["converged"]
+assert len(run["steps"]) == run["iterations"] == 24 and run["steps"][-1]["chaos"] < 1e-4
+assert run["steps"][0]["nnz_before"] == r["input"]["start_entries"]
+assert run["overlap"] == 0 and run["garbage_nodes"] == 0 and run["device"] == "cpu"
+assert {"iterate", "expand", "interpret", "write"} <= set(run["seconds"])
+assert r["seconds"]["total"] >= r["seconds"]["read"] > 0 and r["peak_host_bytes"] > 0
+PYTHON
+    }
+    ok '--report' report
+    ok '--report with odd bytes in names' eval 'status 0 "odd
+name" --abc -V all -o $'"'o\"\xff\\\\'"' --report r2.json && python3 -m json.tool r2.json'
+else skip 'no python3: --report'; skip 'no python3: --report with odd bytes in names'; fi
+
+ok 'a reader that goes away' broken_pipe
+ok 'no temporary files are left' no_leftovers
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

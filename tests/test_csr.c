@@ -1,0 +1,453 @@
+/* Contexts, allocation and the host operations on CSR matrices: creation, copies, checks, COO → CSR, transpose,
+ * permutation, inflation. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+/* ---- contexts ------------------------------------------------------------------------------------------ */
+
+START_TEST(context_names_its_device)
+{
+    sp_context *context = test_context(_i, 1);
+    ck_assert_int_eq(strncmp(sp_context_device(context), _i ? "cuda:" : "cpu", _i ? 5 : 3), 0);
+    ck_assert_int_eq(sp_context_threads(context), 1);
+    ck_assert_str_eq(sp_last_error(context), "");
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(context_refuses_odd_devices)
+{
+    const char *odd[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999999999999", ""};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        sp_context *context = (sp_context *)1;
+        ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = odd[i]}, &context), SP_ERROR_ARGUMENT);
+        ck_assert_ptr_null(context);
+    }
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .threads = -1}, &context),
+                     SP_ERROR_ARGUMENT);
+}
+END_TEST
+
+START_TEST(absent_device_is_an_error_only_when_asked_for)
+{
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cuda:1023"}, &context), SP_ERROR_NO_DEVICE);
+    ck_assert_ptr_null(context);
+    ck_assert_int_eq(sp_context_create(NULL, &context), SP_OK);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(status_strings_differ)
+{
+    for (int i = SP_OK; i <= SP_ERROR_INTERRUPTED; i++)
+        for (int j = i + 1; j <= SP_ERROR_INTERRUPTED + 1; j++)
+            ck_assert_str_ne(sp_status_string((sp_status)i), sp_status_string((sp_status)j));
+}
+END_TEST
+
+START_TEST(allocation_sizes_are_checked)
+{
+    sp_context *context = test_context(0, 1);
+    void *pointer = (void *)1;
+    ck_assert_int_eq(sp_alloc(context, INT64_MAX, 16, &pointer), SP_ERROR_OVERFLOW);
+    ck_assert_ptr_null(pointer);
+    ck_assert_int_eq(sp_alloc(context, -1, 1, &pointer), SP_ERROR_OVERFLOW);
+    ck_assert_int_eq(sp_calloc(context, INT64_MAX, 1, &pointer), SP_ERROR_HOST_MEMORY);
+    ck_assert_ptr_null(pointer);
+    ck_ok(context, sp_alloc(context, 0, 8, &pointer));
+    ck_assert_ptr_nonnull(pointer);
+    sp_free(context, pointer);
+    sp_free(context, NULL);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(grow_keeps_contents_with_any_allocator)
+{
+    for (int custom = 0; custom < 2; custom++) {
+        test_heap heap = {.fail_at = -1};
+        sp_allocator allocator = test_allocator(&heap);
+        const sp_context_options options = {.device = "cpu", .allocator = custom ? &allocator : NULL};
+        sp_context *context;
+        ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+        int *numbers = NULL;
+        ck_ok(context, sp_grow(context, 0, 3, sizeof *numbers, (void **)&numbers));
+        for (int i = 0; i < 3; i++) numbers[i] = i + 7;
+        ck_ok(context, sp_grow(context, 3, 100000, sizeof *numbers, (void **)&numbers));
+        for (int i = 0; i < 3; i++) ck_assert_int_eq(numbers[i], i + 7);
+        ck_assert_int_eq(sp_grow(context, 3, INT64_MAX, sizeof *numbers, (void **)&numbers), SP_ERROR_OVERFLOW);
+        ck_assert_int_eq(numbers[2], 9);
+        sp_free(context, numbers);
+        sp_context_destroy(context);
+        ck_assert_int_eq(heap.live_blocks, 0);
+    }
+}
+END_TEST
+
+/* ---- creation and copies ------------------------------------------------------------------------------- */
+
+START_TEST(create_refuses_impossible_sizes)
+{
+    sp_context *context = test_context(0, 1);
+    const int64_t large = (int64_t)1 << 31;
+    const int64_t sizes[][3] = {{-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {large, 1, 0}, {1, large, 0}, {1, 1, INT64_MAX}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        sp_csr matrix;
+        memset(&matrix, 1, sizeof matrix);
+        ck_assert_int_eq(sp_csr_create(context, sizes[i][0], sizes[i][1], sizes[i][2], SP_F64, SP_HOST, &matrix),
+                         SP_ERROR_OVERFLOW);
+        ck_assert_ptr_null(matrix.row_offsets);
+        ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(copies_travel_to_the_device_and_back)
+{
+    sp_context *context = test_context(_i, 0);
+    const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr matrix = test_matrix(context, &random, test_below(&random, 30), test_below(&random, 30), 0.2,
+                                    seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
+        sp_csr away, back;
+        ck_ok(context, sp_csr_copy(context, &matrix, space, &away));
+        ck_assert_int_eq(away.space, space);
+        ck_ok(context, sp_csr_copy(context, &away, SP_HOST, &back));
+        test_same(&matrix, &back, seed);
+        sp_csr_free(context, &matrix);
+        sp_csr_free(context, &away);
+        sp_csr_free(context, &back);
+        ck_assert_ptr_null(back.row_offsets);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(device_matrices_need_a_device)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr matrix;
+    ck_assert_int_eq(sp_csr_create(context, 1, 1, 1, SP_F32, SP_DEVICE, &matrix), SP_ERROR_ARGUMENT);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- validation ---------------------------------------------------------------------------------------- */
+
+/* 2 × 3 with entries (0,0) (0,2) (1,1). */
+static sp_csr small_matrix(sp_context *context)
+{
+    const double numbers[] = {1, 0, 2, 0, 3, 0};
+    return test_from_dense(context, 2, 3, numbers, SP_F32);
+}
+
+START_TEST(check_accepts_random_matrices)
+{
+    sp_context *context = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr matrix = test_matrix(context, &random, test_below(&random, 20), test_below(&random, 20), 0.3, SP_F64,
+                                    (test_values)(seed % 4));
+        ck_ok(context, sp_csr_check(context, &matrix));
+        sp_csr_free(context, &matrix);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(check_names_each_broken_promise)
+{
+    sp_context *context = test_context(0, 1);
+    for (int damage = 0; damage < 8; damage++) {
+        sp_csr matrix = small_matrix(context);
+        sp_status expected = SP_ERROR_MATRIX;
+        switch (damage) {
+        case 0: matrix.row_offsets[0] = 1; break;
+        case 1: matrix.row_offsets[2] = 2; break;
+        case 2: matrix.row_offsets[1] = 4; break;
+        case 3: matrix.col_indices[1] = 3; break;
+        case 4: matrix.col_indices[0] = -1; break;
+        case 5: matrix.col_indices[1] = 0; break; /* a duplicate */
+        case 6:
+            matrix.col_indices[0] = 2; /* unsorted */
+            matrix.col_indices[1] = 0;
+            break;
+        default:
+            ((float *)matrix.values)[2] = NAN;
+            expected = SP_ERROR_NOT_FINITE;
+        }
+        test_expect(sp_csr_check(context, &matrix) == expected, "damage %d went unseen", damage);
+        ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
+        sp_csr_free(context, &matrix);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- COO → CSR ----------------------------------------------------------------------------------------- */
+
+typedef struct triples {
+    int64_t count;
+    int32_t *rows, *cols;
+    double *values;
+} triples;
+
+static triples random_triples(test_random *random, int64_t rows, int64_t cols, int64_t count)
+{
+    triples t = {count, malloc((size_t)count * 4 + 1), malloc((size_t)count * 4 + 1), malloc((size_t)count * 8 + 1)};
+    for (int64_t i = 0; i < count; i++) {
+        t.rows[i] = (int32_t)test_below(random, rows);
+        t.cols[i] = (int32_t)test_below(random, cols);
+        t.values[i] = (double)test_below(random, 100) - 30; /* whole numbers: f32 sums are exact */
+    }
+    return t;
+}
+
+static void free_triples(triples *t)
+{
+    free(t->rows);
+    free(t->cols);
+    free(t->values);
+}
+
+static double combine(double old, double next, sp_combine rule)
+{
+    switch (rule) {
+    case SP_COMBINE_SUM: return old + next;
+    case SP_COMBINE_MAX: return fmax(old, next);
+    case SP_COMBINE_MIN: return fmin(old, next);
+    case SP_COMBINE_FIRST: break;
+    }
+    return old;
+}
+
+/* The same as a dense table: `present` and `numbers` are rows × cols. */
+static void combine_dense(const triples *t, int64_t cols, sp_combine rule, bool symmetric, bool *present,
+                          double *numbers)
+{
+    for (int64_t i = 0; i < t->count; i++)
+        for (int mirror = 0; mirror <= (symmetric && t->rows[i] != t->cols[i]); mirror++) {
+            const int64_t at = mirror ? t->cols[i] * cols + t->rows[i] : t->rows[i] * cols + t->cols[i];
+            numbers[at] = present[at] ? combine(numbers[at], t->values[i], rule) : t->values[i];
+            present[at] = true;
+        }
+}
+
+static void check_against_dense(const sp_csr *matrix, const bool *present, const double *numbers, uint64_t seed)
+{
+    int64_t entry = 0;
+    for (int64_t i = 0; i < matrix->rows; i++)
+        for (int64_t j = 0; j < matrix->cols; j++) {
+            if (!present[i * matrix->cols + j]) continue;
+            test_expect(entry < matrix->nnz && entry >= matrix->row_offsets[i] && matrix->col_indices[entry] == j,
+                        "seed %llu: (%lld, %lld) is missing", (unsigned long long)seed, (long long)i, (long long)j);
+            test_expect(test_value(matrix, entry) == numbers[i * matrix->cols + j],
+                        "seed %llu: (%lld, %lld) is %g, not %g", (unsigned long long)seed, (long long)i,
+                        (long long)j, test_value(matrix, entry), numbers[i * matrix->cols + j]);
+            entry++;
+        }
+    test_expect(entry == matrix->nnz, "seed %llu: %lld entries too many", (unsigned long long)seed,
+                (long long)(matrix->nnz - entry));
+}
+
+START_TEST(coo_combines_duplicates_by_each_rule)
+{
+    sp_context *context = test_context(0, 1 + _i % 2);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        test_random random = test_seed(seed);
+        const bool symmetric = seed % 3 == 0;
+        const int64_t rows = 1 + test_below(&random, 12), cols = symmetric ? rows : 1 + test_below(&random, 90);
+        const sp_combine rule = (sp_combine)(seed % 4);
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        triples t = random_triples(&random, rows, cols, test_below(&random, 600));
+        float *narrow = malloc((size_t)t.count * sizeof *narrow + 1);
+        for (int64_t i = 0; i < t.count; i++) narrow[i] = (float)t.values[i];
+        bool *present = calloc((size_t)(rows * cols), sizeof *present);
+        double *numbers = calloc((size_t)(rows * cols), sizeof *numbers);
+        combine_dense(&t, cols, rule, symmetric, present, numbers);
+        sp_csr matrix;
+        ck_ok(context, sp_csr_from_coo(context, rows, cols, t.count, t.rows, t.cols,
+                                       type == SP_F32 ? (void *)narrow : (void *)t.values, type, rule, symmetric,
+                                       &matrix));
+        ck_ok(context, sp_csr_check(context, &matrix));
+        check_against_dense(&matrix, present, numbers, seed);
+        sp_csr_free(context, &matrix);
+        free_triples(&t);
+        free(narrow);
+        free(present);
+        free(numbers);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(coo_refuses_positions_outside)
+{
+    sp_context *context = test_context(0, 1);
+    const int32_t inside[] = {0, 1}, outside[] = {0, 2}, below[] = {0, -1};
+    sp_csr m;
+    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, 2, outside, inside, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, 2, inside, below, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_from_coo(context, 2, 3, 2, inside, inside, NULL, SP_F32, SP_COMBINE_SUM, true, &m),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, -1, inside, inside, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(m.row_offsets);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Orders that make a careless quicksort quadratic: within seconds or the test's time limit ends it. */
+START_TEST(coo_sorts_long_rows_of_any_order)
+{
+    enum { COUNT = 400000 };
+    sp_context *context = test_context(0, 1);
+    int32_t *rows = calloc(COUNT, sizeof *rows), *cols = malloc(COUNT * sizeof *cols);
+    for (int order = 0; order < 4; order++) {
+        for (int32_t i = 0; i < COUNT; i++)
+            cols[i] = order == 0 ? i : order == 1 ? COUNT - 1 - i : order == 2 ? 5 : (i < COUNT / 2 ? i : COUNT - i);
+        sp_csr matrix;
+        ck_ok(context, sp_csr_from_coo(context, 1, COUNT, COUNT, rows, cols, NULL, SP_F32, SP_COMBINE_MAX, false,
+                                       &matrix));
+        ck_ok(context, sp_csr_check(context, &matrix));
+        ck_assert_int_eq(matrix.nnz, order < 2 ? COUNT : order == 2 ? 1 : COUNT / 2 + 1);
+        sp_csr_free(context, &matrix);
+    }
+    free(rows);
+    free(cols);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- transpose and inflation --------------------------------------------------------------------------- */
+
+START_TEST(transpose_moves_every_entry)
+{
+    sp_context *context = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(context, &random, test_below(&random, 25), test_below(&random, 25), 0.3,
+                               seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
+        sp_csr b, back;
+        ck_ok(context, sp_csr_transpose(context, &a, &b));
+        ck_ok(context, sp_csr_check(context, &b));
+        ck_assert_int_eq(b.nnz, a.nnz);
+        for (int64_t i = 0; i < b.rows; i++)
+            for (int64_t k = b.row_offsets[i]; k < b.row_offsets[i + 1]; k++) {
+                const int64_t row = b.col_indices[k];
+                int64_t p = a.row_offsets[row];
+                while (p < a.row_offsets[row + 1] && a.col_indices[p] != i) p++;
+                test_expect(p < a.row_offsets[row + 1] && test_value(&a, p) == test_value(&b, k),
+                            "seed %llu: (%lld, %lld)", (unsigned long long)seed, (long long)i, (long long)row);
+            }
+        ck_ok(context, sp_csr_transpose(context, &b, &back));
+        test_same(&a, &back, seed);
+        sp_csr_free(context, &a);
+        sp_csr_free(context, &b);
+        sp_csr_free(context, &back);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(permutation_moves_rows_and_columns)
+{
+    sp_context *context = test_context(0, 2);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t rows = 1 + test_below(&random, 30), cols = 1 + test_below(&random, 80);
+        sp_csr a = test_matrix(context, &random, rows, cols, 0.5, seed % 2 ? SP_F32 : SP_F64, TEST_SIGNED), b;
+        /* Row i comes from row (i + 3) mod rows; column j goes to (7 j + 2) mod cols, cols no multiple of 7. */
+        int32_t row[30], column[81];
+        const int64_t step = cols % 7 ? 7 : 1;
+        for (int64_t i = 0; i < rows; i++) row[i] = (int32_t)((i + 3) % rows);
+        for (int64_t j = 0; j < cols; j++) column[j] = (int32_t)((step * j + 2) % cols);
+        ck_ok(context, sp_csr_permute(context, &a, row, column, &b));
+        ck_ok(context, sp_csr_check(context, &b));
+        ck_assert_int_eq(a.nnz, b.nnz);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = a.row_offsets[row[i]]; k < a.row_offsets[row[i] + 1]; k++) {
+                int64_t p = b.row_offsets[i];
+                while (p < b.row_offsets[i + 1] && b.col_indices[p] != column[a.col_indices[k]]) p++;
+                test_expect(p < b.row_offsets[i + 1] && test_value(&b, p) == test_value(&a, k),
+                            "seed %llu: row %lld column %d", (unsigned long long)seed, (long long)i,
+                            a.col_indices[k]);
+            }
+        sp_csr_free(context, &a);
+        sp_csr_free(context, &b);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(inflation_raises_and_normalises)
+{
+    sp_context *context = test_context(0, 1);
+    const double numbers[] = {0.5, 0.25, 0, 0, 0, 0, 0, 0, 4};
+    const double powers[] = {1, 2, 0.5, 1.4};
+    for (size_t p = 0; p < sizeof powers / sizeof *powers; p++) {
+        sp_csr matrix = test_from_dense(context, 3, 3, numbers, SP_F32);
+        ck_ok(context, sp_csr_inflate(context, &matrix, powers[p]));
+        const float a = (float)pow(0.5, powers[p]), b = (float)pow(0.25, powers[p]);
+        const float *values = matrix.values;
+        ck_assert(values[0] == (float)((double)a / ((double)a + (double)b)));
+        ck_assert(values[1] == (float)((double)b / ((double)a + (double)b)));
+        ck_assert(values[2] == 1.0f);
+        sp_csr_free(context, &matrix);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(inflation_needs_a_positive_power_and_f32)
+{
+    sp_context *context = test_context(0, 1);
+    const double numbers[] = {1};
+    sp_csr single = test_from_dense(context, 1, 1, numbers, SP_F32);
+    sp_csr wide = test_from_dense(context, 1, 1, numbers, SP_F64);
+    ck_assert_int_eq(sp_csr_inflate(context, &single, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_inflate(context, &single, NAN), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_csr_inflate(context, &wide, 2), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &single);
+    sp_csr_free(context, &wide);
+    sp_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("csr");
+    TCase *contexts = tcase_create("contexts"), *matrices = tcase_create("matrices");
+    tcase_set_timeout(contexts, 60);
+    tcase_set_timeout(matrices, 60);
+    suite_add_tcase(suite, contexts);
+    suite_add_tcase(suite, matrices);
+    test_on_devices(contexts, context_names_its_device);
+    tcase_add_test(contexts, context_refuses_odd_devices);
+    tcase_add_test(contexts, absent_device_is_an_error_only_when_asked_for);
+    tcase_add_test(contexts, status_strings_differ);
+    tcase_add_test(contexts, allocation_sizes_are_checked);
+    tcase_add_test(contexts, grow_keeps_contents_with_any_allocator);
+    tcase_add_test(matrices, create_refuses_impossible_sizes);
+    test_on_devices(matrices, copies_travel_to_the_device_and_back);
+    tcase_add_test(matrices, device_matrices_need_a_device);
+    tcase_add_test(matrices, check_accepts_random_matrices);
+    tcase_add_test(matrices, check_names_each_broken_promise);
+    tcase_add_loop_test(matrices, coo_combines_duplicates_by_each_rule, 0, 2);
+    tcase_add_test(matrices, coo_refuses_positions_outside);
+    tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);
+    tcase_add_test(matrices, transpose_moves_every_entry);
+    tcase_add_test(matrices, permutation_moves_rows_and_columns);
+    tcase_add_test(matrices, inflation_raises_and_normalises);
+    tcase_add_test(matrices, inflation_needs_a_positive_power_and_f32);
+    return test_run(suite);
+}

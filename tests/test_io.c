@@ -1,0 +1,1293 @@
+/* Readers and writers: every format, every refusal with its line, compression, the parallel reader against itself,
+ * numbers against strtod, mcl's native text byte for byte, failing allocations and failing files. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "internal.h"
+#include "support.h"
+
+static const io_read_options automatic = {.format = IO_AUTO};
+
+static io_read_options as(io_format format) { return (io_read_options){.format = format}; }
+
+static io_read_options lenient(io_format format) { return (io_read_options){.format = format, .lenient = true}; }
+
+static io_graph read_bytes(sp_context *context, const void *bytes, size_t count, io_read_options options)
+{
+    io_graph graph;
+    ck_ok(context, io_read_memory(context, "in", bytes, count, &options, 0, &graph));
+    return graph;
+}
+
+static io_graph read_text(sp_context *context, const char *text, io_read_options options)
+{
+    return read_bytes(context, text, strlen(text), options);
+}
+
+/* The graph as text: "tail>head:weight ..." by label where there are labels, by id otherwise. */
+static const char *arcs_of(const io_graph *graph)
+{
+    static char text[4096];
+    size_t at = 0;
+    text[0] = '\0';
+    for (int64_t i = 0; i < graph->arcs; i++) {
+        int64_t ends[2] = {graph->tails[i], graph->heads[i]};
+        for (int k = 0; k < 2; k++) {
+            if (graph->names.count)
+                at += (size_t)snprintf(text + at, sizeof text - at, "%s", io_name(&graph->names, ends[k]));
+            else
+                at += (size_t)snprintf(text + at, sizeof text - at, "%lld",
+                                       (long long)(graph->ids ? graph->ids[ends[k]] : ends[k]));
+            at += (size_t)snprintf(text + at, sizeof text - at, k ? ":" : ">");
+        }
+        at += (size_t)snprintf(text + at, sizeof text - at, "%.9g%s", (double)graph->weights[i],
+                               i + 1 < graph->arcs ? " " : "");
+        ck_assert_uint_lt(at, sizeof text - 100);
+    }
+    return text;
+}
+
+static void expect_arcs(const char *text, io_read_options options, const char *arcs, int64_t nodes)
+{
+    sp_context *context = test_context(0, 2);
+    io_graph graph = read_text(context, text, options);
+    ck_assert_str_eq(arcs_of(&graph), arcs);
+    ck_assert_int_eq(graph.nodes, nodes);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+
+static void expect_failure(const void *bytes, size_t count, io_read_options options, const char *beginning)
+{
+    sp_context *context = test_context(0, 2);
+    io_graph graph;
+    sp_status status = io_read_memory(context, "in", bytes, count, &options, 0, &graph);
+    ck_assert_msg(status != SP_OK, "accepted: %.100s", (const char *)bytes);
+    ck_assert_msg(strncmp(sp_last_error(context), beginning, strlen(beginning)) == 0, "\"%s\" instead of \"%s...\"",
+                  sp_last_error(context), beginning);
+    ck_assert_ptr_null(graph.tails);
+    ck_assert_int_eq(graph.nodes, 0);
+    sp_context_destroy(context);
+}
+
+static void expect_error(const char *text, io_read_options options, const char *beginning)
+{
+    expect_failure(text, strlen(text), options, beginning);
+}
+
+/* ---- label triples -------------------------------------------------------------------------------------- */
+
+START_TEST(abc_reads_labels_in_order_of_first_appearance)
+{
+    expect_arcs("b a 1\na c 2.5\n", as(IO_ABC), "b>a:1 a>c:2.5", 3);
+    expect_arcs("# comment\n\n  # another\n\tx y 3\n", as(IO_ABC), "", 0 + 0);
+}
+END_TEST
+
+START_TEST(abc_splits_at_tabs_if_there_are_any)
+{
+    expect_arcs("a b\tc d\t0.5\n", as(IO_ABC), "a b>c d:0.5", 2);
+    expect_arcs("a\t\tb\t3\na\t c\t4\textra", as(IO_ABC), "a>b:3 a>c:4", 3);
+    expect_arcs("a  b \t 3\r\n", as(IO_ABC), "a  b >3:1", 2);
+    expect_arcs(" a \v b\f7 8 9\n", as(IO_ABC), "a>b:7", 2);
+}
+END_TEST
+
+START_TEST(abc_takes_a_missing_weight_as_one_and_zero_as_no_arc)
+{
+    expect_arcs("a b\na\tb\t\nc d 0\ne e 2\n", as(IO_ABC), "a>b:1 a>b:1 e>e:2", 5);
+}
+END_TEST
+
+START_TEST(abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere)
+{
+    expect_arcs("a\tb\r\nb c 2\r\nc\td\t3", as(IO_ABC), "a>b:1 b>c:2 c>d:3", 4);
+}
+END_TEST
+
+START_TEST(abc_strict_refuses_odd_lines_by_number)
+{
+    expect_error("a b 1\nbroken\n", as(IO_ABC), "in:2: one field where two labels are expected (got \"broken\")");
+    expect_error("a b 1\n\n\na b 3\t\n", as(IO_ABC), "in:4: one field where two tab-separated labels");
+    expect_error("a b x1\n", as(IO_ABC), "in:1: the weight is not a number (got \"x1\")");
+    expect_error("a b nan\n", as(IO_ABC), "in:1: the weight is not a number (got \"nan\")");
+    expect_error("a b inf\n", as(IO_ABC), "in:1: the weight is not a number");
+    expect_error("a b 0x10\n", as(IO_ABC), "in:1: the weight is not a number");
+    expect_error("a b 1,5\n", as(IO_ABC), "in:1: the weight is not a number");
+    expect_error("a b 3e\n", as(IO_ABC), "in:1: the weight is not a number");
+    expect_error("a b 1e39\n", as(IO_ABC), "in:1: the weight is too large");
+    expect_error("a b 1e400\n", as(IO_ABC), "in:1: the weight is too large");
+    expect_error("#\na b 1\na b -3\n", as(IO_ABC), "in:3: the weight is negative (got \"-3\")");
+    expect_failure("a b 1\na\0c b 2\n", 14, as(IO_ABC), "in:2: the line holds a NUL byte");
+}
+END_TEST
+
+START_TEST(abc_messages_cut_and_escape_what_they_quote)
+{
+    expect_error("a b \x01\x7f\xc3\xa9x\n", as(IO_ABC),
+                 "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number");
+    expect_error("a b 0123456789012345678901234567890123456789!!\n", as(IO_ABC),
+                 "in:1: the weight is not a number (got \"0123456789012345678901234567890123456789...\");");
+    char text[600];
+    memset(text, '\x02', sizeof text);
+    memcpy(text, "a b ", 4);
+    expect_failure(text, sizeof text, as(IO_ABC), "in:1: the weight is not a number (got \"\\x02\\x02");
+}
+END_TEST
+
+START_TEST(abc_lenient_does_as_mcl_and_counts)
+{
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, "a b nan\nbroken\na b 3.5abc\na b -2\na b 1e39\nd e 0x10\nd e 0xg\nd e 2e+\nc d 7\n",
+                               lenient(IO_ABC));
+    ck_assert_str_eq(arcs_of(&graph), "a>b:1 a>b:3.5 a>b:-2 a>b:1 d>e:16 d>e:1 d>e:2 c>d:7");
+    ck_assert_int_eq(graph.lines, 9);
+    ck_assert_int_eq(graph.odd_lines, 7);
+    ck_assert_int_eq(graph.negative, 1);
+    io_graph_free(context, &graph);
+
+    const char nul[] = "x\0y z 3\0 4\na b 1\n";
+    graph = read_bytes(context, nul, sizeof nul - 1, lenient(IO_ABC));
+    ck_assert_str_eq(arcs_of(&graph), "xy>z:3 a>b:1");
+    ck_assert_int_eq(graph.odd_lines, 1);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+static double scale(void *user, double weight) { return *(double *)user * weight; }
+
+START_TEST(transforms_apply_in_f64_before_the_weight_is_checked)
+{
+    double factor = 1e-300;
+    io_read_options options = {.format = IO_ABC, .transform = scale, .transform_user = &factor};
+    expect_arcs("a b 1e300\n", options, "a>b:1", 2);
+    factor = -2;
+    expect_arcs("a b -3\n", options, "a>b:6", 2);
+    expect_error("a b 3\n", options, "in:1: the weight after its transformation is negative (got \"3\")");
+    factor = 1e200;
+    expect_error("a b 3\n", options, "in:1: the weight after its transformation is not finite");
+    factor = 0;
+    expect_arcs("a b 3\n", options, "", 2);
+}
+END_TEST
+
+/* ---- SIF, ETC, STRING, BLAST ---------------------------------------------------------------------------- */
+
+START_TEST(sif_and_etc_fan_out_from_the_first_label)
+{
+    expect_arcs("a pp b c\td\n#x pp y\ne\n", as(IO_SIF), "a>b:1 a>c:1 a>d:1", 5);
+    expect_arcs("a b\tc\nd\r\n", as(IO_ETC), "a>b:1 a>c:1", 4);
+    expect_error("a pp b\nc pp\n", as(IO_SIF), "in:2: a relation without a target");
+    expect_arcs("a pp b\nc pp\n", lenient(IO_SIF), "a>b:1", 3);
+}
+END_TEST
+
+START_TEST(expected_values_follow_a_colon)
+{
+    io_read_options options = {.format = IO_SIF, .expect_values = true};
+    expect_arcs("a:2 pp b:3 c:4.5 d e:0\n", options, "a:2>b:3 a:2>c:4.5 a:2>d:1", 5);
+    expect_error("a pp b:x\n", options, "in:1: a target does not have the form LABEL:VALUE (got \"b:x\")");
+    expect_error("a pp b:3x\n", options, "in:1: a target does not");
+    expect_error("a pp b:\n", options, "in:1: a target does not");
+    expect_error("a pp :3\n", options, "in:1: a target does not");
+    expect_error("a pp b:c:3\n", options, "in:1: a target does not");
+    expect_error("a pp b:-3\n", options, "in:1: the weight is negative");
+    options.lenient = true;
+    expect_arcs("a pp b:3x c: :3 b::3 b:q d:nan\n", options, "a>b:3 a>x:1 a>c::1 a>:3:1 a>b::3:1 a>b:q:1 a>d:1", 8);
+}
+END_TEST
+
+START_TEST(string_links_are_found_by_their_header)
+{
+    const char *text = "protein1 protein2 experiments combined_score\nA B 10 900\nB A 10 900\nA C 0 150\nD E 7 400\n";
+    expect_arcs(text, automatic, "A>B:900 B>A:900 A>C:150 D>E:400", 5);
+    io_read_options options = {.format = IO_STRING, .minimum_score = 400};
+    expect_arcs(text, options, "A>B:900 B>A:900 D>E:400", 4);
+    options = (io_read_options){.format = IO_STRING, .score_column = "experiments"};
+    expect_arcs(text, options, "A>B:10 B>A:10 D>E:7", 5);
+    options.score_column = "fusion";
+    expect_error(text, options, "in:1: the header does not have the score column");
+    expect_error("a b 3\n", as(IO_STRING), "in:1: no header of a STRING links file");
+    expect_error("", as(IO_STRING), "in:1: no header");
+    expect_error("protein1 protein2 x\nA B 1\nA C\n", as(IO_STRING), "in:3: fewer columns than the header has");
+    expect_error("protein1 protein2 x\nA B y\n", as(IO_STRING), "in:2: the weight is not a number");
+    expect_arcs("protein1 protein2 x\nA B 1\nA C\n", lenient(IO_STRING), "A>B:1", 2);
+}
+END_TEST
+
+static io_read_options blast(io_blast_score score) { return (io_read_options){.format = IO_BLAST, .blast = score}; }
+
+START_TEST(blast_tables_offer_three_scores)
+{
+    const char *text = "# comment\n"
+                       "q1\ts1\t27.5\t334\t229\t10\t117\t445\t98\t423\t1e-38\t 141\n"
+                       "q1\tq1\t100\t334\t0\t0\t1\t334\t1\t334\t0.0\t700\n"
+                       "q2\ts2\t20\t33\t2\t0\t1\t33\t1\t33\t2.5\t20.1\textra\r\n";
+    expect_arcs(text, blast(IO_BLAST_BITS), "q1>s1:141 q1>q1:700 q2>s2:20.1000004", 4);
+    expect_arcs(text, blast(IO_BLAST_EVALUE), "q1>s1:38 q1>q1:200", 4);
+    expect_arcs(text, blast(IO_BLAST_IDENTITY), "q1>s1:27.5 q1>q1:100 q2>s2:20", 4);
+    expect_error("q1\ts1\t27.5\n", blast(IO_BLAST_BITS), "in:1: fewer than 12 tab-separated columns");
+    expect_error("a\tb\t1\t1\t1\t1\t1\t1\t1\t1\tx\t9\n", blast(IO_BLAST_EVALUE), "in:1: the E-value (column 11)");
+    expect_error("a\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t-9\n", blast(IO_BLAST_BITS), "in:1: the bit score (column 12)");
+    expect_error("a\tb\t\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", blast(IO_BLAST_IDENTITY), "in:1: the identity (column 3)");
+    expect_error("\n\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", blast(IO_BLAST_BITS), "in:2: the query is empty");
+    expect_error("a\t\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", blast(IO_BLAST_BITS), "in:1: the subject is empty");
+    expect_arcs("a\tb\n", lenient(IO_BLAST), "", 0);
+}
+END_TEST
+
+/* ---- native --------------------------------------------------------------------------------------------- */
+
+#define HEADER "(mclheader\nmcltype matrix\ndimensions 3x3\n)\n"
+
+START_TEST(native_text_is_read_as_it_occurs_in_the_wild)
+{
+    expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:2 2 $\n1 0:3 $\n2 2 $\n)\n", automatic, "0>1:2 0>2:1 1>0:3 2>2:1", 3);
+    expect_arcs("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n\n(mclmatrix\nbegin\n\n0    1:0.5  $\n2    0:0.5   2:1.0  $\n)\n",
+                automatic, "0>1:0.5 2>0:0.5 2>2:1", 3);
+    expect_arcs("# cline: mcl\n\n" HEADER "# y\n(mclmatrix\nbegin\n0 1 # 2 $\n 2 $ 1 0\n  2$\n)", automatic,
+                "0>1:1 0>2:1 1>0:1 1>2:1", 3);
+    expect_arcs("(mclheader\nfoo bar baz\ndimensions\t3x3\nmcltype   matrix\n)\n(mclmatrix\nbegin\n2:7 1: 2 0 :3 $\n)",
+                automatic, "2>0:3 2>1:2", 3);
+    expect_arcs("(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n", automatic, "", 0);
+}
+END_TEST
+
+START_TEST(native_repetitions_and_zeros_are_settled_as_mcl_does)
+{
+    expect_arcs(HEADER "(mclmatrix\nbegin\n0 2:2 1:5 2:9 1:7 $\n1 0:0 2:1 $\n0 1:8 $\n)\n", automatic,
+                "0>1:5 0>2:2 1>2:1 0>1:8", 3);
+}
+END_TEST
+
+START_TEST(native_domains_give_ids)
+{
+    const char *two = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n";
+    char text[400];
+    snprintf(text, sizeof text, "%s(mcldoms\n9 5 $\n)\n(mclmatrix\nbegin\n9 5:2 $\n5 9:3 $\n)\n", two);
+    expect_arcs(text, automatic, "9>5:2 5>9:3", 2);
+    snprintf(text, sizeof text, "%s(mclcols 5 9 $ )\n(mclrows\n5:1 9:1 $\n)\n(mclmatrix\nbegin\n5 9:2 $\n)\n", two);
+    expect_arcs(text, automatic, "5>9:2", 2);
+    snprintf(text, sizeof text, "%s(mclrows\n0 1 $\n)\n(mclmatrix\nbegin\n0 1:2 $\n)\n", two);
+    expect_arcs(text, automatic, "0>1:2", 2);
+    snprintf(text, sizeof text, "%s(mclrows\n5 9 $\n)\n(mclmatrix\nbegin\n0 5 $\n)\n", two);
+    expect_error(text, automatic, "in: rows (2) and columns (2) are not the same nodes");
+    snprintf(text, sizeof text, "%s(mcldoms\n5 $\n)\n(mclmatrix\nbegin\n)\n", two);
+    expect_error(text, automatic, "in:7: fewer ids in the domain");
+    snprintf(text, sizeof text, "%s(mcldoms\n5 6 7 $\n)\n(mclmatrix\nbegin\n)\n", two);
+    expect_error(text, automatic, "in:6: more ids in the domain");
+    snprintf(text, sizeof text, "%s(mcldoms\n5 5 $\n)\n(mclmatrix\nbegin\n)\n", two);
+    expect_error(text, automatic, "in:7: a domain with a repeated id");
+    snprintf(text, sizeof text, "%s(mcldoms\n5 9 $\n)\n(mcldoms\n5 9 $\n)\n(mclmatrix\nbegin\n)\n", two);
+    expect_error(text, automatic, "in:8: a second domain");
+}
+END_TEST
+
+START_TEST(native_text_refuses_what_is_no_graph)
+{
+    expect_error("(mclheader\nmcltype matrix\ndimensions 3x4\n)\n(mclmatrix\nbegin\n)\n", automatic,
+                 "in: rows (3) and columns (4) are not the same nodes");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 3 $\n)\n", automatic, "in:7: row 3 is not in the domain");
+    expect_error(HEADER "(mclmatrix\nbegin\n3 0 $\n)\n", automatic, "in:7: column 3 is not in the domain");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1 -1 $\n)\n", automatic, "in:7: an id");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 99999999999999999999 $\n)\n", automatic, "in:7: the id is too large");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1:nan $\n)\n", automatic, "in:7: a value that is a number is expected");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1:1e50 $\n)\n", automatic, "in:7: the value is too large");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1:-2 $\n)\n", automatic, "in:7: the value is negative (got \"-2\")");
+    expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:-2 $\n)\n", lenient(IO_NATIVE), "0>1:-2", 3);
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1:2x $\n)\n", automatic, "in:7: a value that is a number is expected");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1 2 $\n", automatic, "in:8: an id");
+    expect_error(HEADER "(mclmatrix\nbegin\n0 1 2", automatic, "in:7: an id");
+    expect_error(HEADER "(mclmatrix\nbegin\n)\nmore\n", automatic, "in:8: something follows the matrix (got \"more\")");
+    expect_arcs(HEADER "(mclmatrix\nbegin\n0 1 $\n)\nmore\n", lenient(IO_NATIVE), "0>1:1", 3);
+    expect_error(HEADER "(mclmatrix\nstart\n)\n", automatic, "in:6: begin is expected");
+    expect_error(HEADER "(mclvector\n0 $\n)\n", automatic, "in:5: (mclmatrix or a domain is expected");
+    expect_error("(mclmatrix\nbegin\n)\n", automatic, "in:1: (mclheader is expected");
+    expect_error("(mclheader\ndimensions 3x3\n)\n(mclmatrix\nbegin\n)\n", automatic, "in:3: a header without mcltype");
+    expect_error("(mclheader\nmcltype matrix\n)\n(mclmatrix\nbegin\n)\n", automatic, "in:3: a header without dimensions");
+    expect_error("(mclheader\nmcltype matrix\ndimensions 3 x 3\n)\n", automatic, "in:3: dimensions that are not");
+    expect_error("(mclheader\nmcltype matrix\ndimensions -3x3\n)\n", automatic, "in:3: dimensions that are not");
+    expect_error("(mclheader\nmcltype matrix\ndimensions 99999999999x99999999999\n)\n", automatic,
+                 "in:3: dimensions that are not");
+    expect_error("(mclheader\nmcltype matrix\ndimensions 2000000000x2000000000\n)\n(mclmatrix\nbegin\n)\n", automatic,
+                 "in: the header claims 2000000000 nodes");
+}
+END_TEST
+
+/* Tokens and comments that lie across the ends of the reader's buffer. */
+START_TEST(native_text_longer_than_a_buffer_is_read_whole)
+{
+    sp_context *context = test_context(0, 1);
+    const int64_t nodes = 40000;
+    char *text = malloc(4000000);
+    size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions %lldx%lld\n)\n(mclmatrix\nbegin\n",
+                                (long long)nodes, (long long)nodes);
+    for (int64_t j = 0; j < nodes; j++)
+        at += (size_t)sprintf(text + at, "%lld %lld:%.9g # a comment of some length\n %s$\n", (long long)j,
+                              (long long)((j * 7919) % nodes), 0.001 * (double)(j + 1), j % 3 ? "" : "         ");
+    at += (size_t)sprintf(text + at, ")\n");
+    io_graph graph = read_bytes(context, text, at, automatic);
+    ck_assert_int_eq(graph.arcs, nodes);
+    ck_assert_int_eq(graph.lines, 6 + 2 * nodes + 1);
+    for (int64_t j = 0; j < nodes; j++) {
+        char printed[32];
+        sprintf(printed, "%.9g", 0.001 * (double)(j + 1));
+        test_expect(graph.tails[j] == j && graph.heads[j] == (j * 7919) % nodes &&
+                        graph.weights[j] == (float)strtod(printed, NULL),
+                    "arc %lld", (long long)j);
+    }
+    io_graph_free(context, &graph);
+    free(text);
+    sp_context_destroy(context);
+}
+END_TEST
+
+typedef struct bytes {
+    char data[400];
+    size_t count;
+} bytes;
+
+static void put(bytes *to, const void *data, size_t count)
+{
+    memcpy(to->data + to->count, data, count);
+    to->count += count;
+}
+
+static void put64(bytes *to, int64_t number) { put(to, &number, sizeof number); }
+
+static void put_vector(bytes *to, int64_t id, int count, const int32_t *ids, const float *values)
+{
+    const double nothing = 0;
+    put64(to, count);
+    put64(to, id);
+    put(to, &nothing, sizeof nothing);
+    for (int i = 0; i < count; i++) {
+        put(to, ids + i, 4);
+        put(to, values + i, 4);
+    }
+}
+
+/* Columns {1: 2.5} and {0: 2.5}; what is wrong with it is up to the caller. */
+static bytes binary_matrix(int64_t cols, int64_t rows, int32_t id, float value, int64_t last)
+{
+    bytes made = {.count = 0};
+    put(&made, io_binary_cookie, 4);
+    put64(&made, cols);
+    put64(&made, rows);
+    put64(&made, 3);
+    put64(&made, 0);
+    put64(&made, 32);
+    put64(&made, last);
+    put_vector(&made, 0, 1, &id, &value);
+    put_vector(&made, 1, 1, (const int32_t[]){0}, (const float[]){2.5f});
+    return made;
+}
+
+START_TEST(native_binary_is_read_and_its_lies_are_refused)
+{
+    sp_context *context = test_context(0, 1);
+    bytes good = binary_matrix(2, 2, 1, 2.5f, 64);
+    io_graph graph = read_bytes(context, good.data, good.count, automatic);
+    ck_assert_str_eq(arcs_of(&graph), "0>1:2.5 1>0:2.5");
+    ck_assert(graph.format == IO_NATIVE && !graph.symmetric && graph.nodes == 2);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+
+    for (size_t cut = 4; cut < good.count; cut++)
+        expect_failure(good.data, cut, as(IO_NATIVE), "in: byte ");
+    const struct {
+        bytes made;
+        const char *message;
+    } bad[] = {
+        {binary_matrix(-1, -1, 1, 1, 64), "in: byte 28: dimensions that are not below 2^31 (got -1)"},
+        {binary_matrix(2, (int64_t)1 << 31, 1, 1, 64), "in: byte 28: dimensions that are not below 2^31 (got 2147483648)"},
+        {binary_matrix(2, 3, 1, 1, 64), "in: rows (3) and columns (2) are not the same nodes"},
+        {binary_matrix(2, 2, 2, 1, 64), "in: byte 84: a row that is not in the domain (got 2)"},
+        {binary_matrix(2, 2, -1, 1, 64), "in: byte 84: a row that is not in the domain (got -1)"},
+        {binary_matrix(2, 2, 1, NAN, 64), "in: byte 84: a value that is not finite"},
+        {binary_matrix(2, 2, 1, -1, 64), "in: byte 84: a negative value"},
+        {binary_matrix(2, 2, 1, 1, 65), "in: byte 116: columns that do not end where their offsets say"},
+        {binary_matrix(2, 2, 1, 1, 3), "in: byte 52: column offsets that do not ascend"},
+        {binary_matrix(2000000000, 2000000000, 1, 1, 64), "in: byte "},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_failure(bad[i].made.data, bad[i].made.count, automatic, bad[i].message);
+}
+END_TEST
+
+/* ---- Matrix Market -------------------------------------------------------------------------------------- */
+
+START_TEST(matrix_market_is_read_in_its_kinds)
+{
+    expect_arcs("%%MatrixMarket matrix coordinate real general\n% c\n\n3 3 2\n1 2 0.5\n3 1 2e0\n", automatic,
+                "1>0:0.5 0>2:2", 3);
+    expect_arcs("%%matrixmarket MATRIX Coordinate Pattern Symmetric\n3 3 2\n2 1\n3 3\n", automatic, "0>1:1 2>2:1", 3);
+    expect_arcs("%%MatrixMarket matrix coordinate integer general\n2 2 2\n\n% inner\n1 2 7\n2 1 0\n", automatic,
+                "1>0:7", 2);
+    expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", lenient(IO_MTX),
+                "1>0:-3 0>1:3", 2);
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", automatic);
+    ck_assert(graph.symmetric && graph.format == IO_MTX);
+    io_graph_free(context, &graph);
+    graph = read_text(context, "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 1\n", automatic);
+    ck_assert(!graph.symmetric);
+    ck_assert_int_eq(graph.lines, 3);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+#define GENERAL "%%MatrixMarket matrix coordinate real general\n"
+
+START_TEST(matrix_market_lies_are_refused)
+{
+    expect_error("a b c\n", as(IO_MTX), "in:1: no Matrix Market banner");
+    expect_error("", as(IO_MTX), "in:1: no Matrix Market banner");
+    expect_error("%%MatrixMarket matrix array real general\n2 2\n", automatic, "in:1: only the coordinate form");
+    expect_error("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", automatic, "in:1: a field that is no weight");
+    expect_error("%%MatrixMarket matrix coordinate real hermitian\n2 2 0\n", automatic, "in:1: an unknown symmetry");
+    expect_error(GENERAL "% only\n", automatic, "in:3: the file ends before its size line");
+    expect_error(GENERAL "2 2\n", automatic, "in:2: no size line");
+    expect_error(GENERAL "2 2 1 1\n", automatic, "in:2: too many fields in the size line");
+    expect_error(GENERAL "2 -2 1\n", automatic, "in:2: no size line");
+    expect_error(GENERAL "2147483648 2147483648 1\n", automatic, "in:2: no size line");
+    expect_error(GENERAL "2 2 99999999999999999999\n", automatic, "in:2: no size line");
+    expect_error(GENERAL "2 3 1\n1 1 1\n", automatic, "in:2: rows and columns differ");
+    expect_error(GENERAL "2 2 1\n3 1 1\n", automatic, "in:3: an index that is not within the matrix (got \"3\")");
+    expect_error(GENERAL "2 2 1\n0 1 1\n", automatic, "in:3: an index");
+    expect_error(GENERAL "2 2 1\n1 4294967297 1\n", automatic, "in:3: an index");
+    expect_error(GENERAL "2 2 1\n1 1\n", automatic, "in:3: the value is not a number");
+    expect_error(GENERAL "2 2 1\n1 1 1 1\n", automatic, "in:3: too many fields");
+    expect_error(GENERAL "2 2 1\n1 1 1.0D2\n", automatic, "in:3: the value is not a number");
+    expect_error(GENERAL "2 2 1\n1 1 -1\n", automatic, "in:3: the value is negative");
+    expect_error(GENERAL "2 2 1\n1 1 1e99\n", automatic, "in:3: the value is too large");
+    expect_error("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", automatic, "in:3: a value that is no");
+    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", automatic, "in:3: a diagonal");
+    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 2 1\n", automatic, "in:3: a skew-symm");
+    expect_error(GENERAL "2 2 2\n1 1 1\n", automatic, "in:3: 1 entries, but the header says 2");
+    expect_error(GENERAL "2 2 0\n1 1 1\n", automatic, "in:3: 1 entries, but the header says 0");
+    expect_error(GENERAL "2000000000 2000000000 0\n", automatic, "in: the header claims 2000000000 nodes");
+    expect_error(GENERAL "2000000000 2000000000 9000000000000000000\n1 1 1\n", automatic, "in:3: 1 entries, but");
+}
+END_TEST
+
+/* ---- files: tab, compression ---------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/test_io.XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][300];
+    static int next;
+    next = (next + 1) % 4;
+    snprintf(paths[next], sizeof paths[next], "%s/%s", folder, name);
+    return paths[next];
+}
+
+static void write_file(const char *path, const void *data, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(data, 1, count, file), count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* What a file holds, in a static buffer. */
+static const char *contents(const char *path)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    size_t count = fread(text, 1, sizeof text - 1, file);
+    text[count] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int files_in_folder(void)
+{
+    int count = 0;
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(listing));) count += entry->d_name[0] != '.';
+    closedir(listing);
+    return count;
+}
+
+static void make_folder(void) { ck_assert_ptr_nonnull(mkdtemp(folder)); }
+
+static void remove_folder(void)
+{
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(listing));)
+        if (entry->d_name[0] != '.') remove(path_of(entry->d_name));
+    closedir(listing);
+    rmdir(folder);
+}
+
+static void expect_tab(const char *tab, const char *arcs, const char *error)
+{
+    sp_context *context = test_context(0, 1);
+    const char *graph_path = path_of("g.mci"), *tab_path = path_of("g.tab");
+    const char *text = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5 $\n)\n";
+    write_file(graph_path, text, strlen(text));
+    write_file(tab_path, tab, strlen(tab));
+    io_read_options options = {.tab = tab_path};
+    io_graph graph;
+    sp_status status = io_read_graph(context, graph_path, &options, &graph);
+    if (error) {
+        ck_assert_int_ne(status, SP_OK);
+        const char *message = sp_last_error(context);
+        ck_assert_msg(strstr(message, error) != NULL && strncmp(message, tab_path, strlen(tab_path)) == 0, "%s", message);
+    } else {
+        ck_assert_msg(status == SP_OK, "%s", sp_last_error(context));
+        ck_assert_int_eq(graph.names.count, 2);
+        ck_assert_str_eq(arcs_of(&graph), arcs);
+    }
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+
+START_TEST(tab_files_name_the_nodes)
+{
+    expect_tab("3\ta b\n5\tc\n", "a b>c:1", NULL);
+    expect_tab("# x\n0 z\n\n3  a b\n4\ty\n5\tc \tq\r\n9\tw\n", "a b>c \tq:1", NULL);
+    expect_tab("5\tc", "?_3>c:1", NULL);
+    expect_tab("", "?_3>?_5:1", NULL);
+    expect_tab("3\ta\n5\n", NULL, ":2: an id without a label");
+    expect_tab("3\ta\nx\tb\n", NULL, ":2: no id at the beginning");
+    expect_tab("-3\ta\n", NULL, ":1: no id at the beginning");
+    expect_tab("5\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
+    expect_tab("3\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
+}
+END_TEST
+
+static size_t gzip(const void *data, size_t count, void *into, size_t room)
+{
+    z_stream stream = {0};
+    ck_assert_int_eq(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    stream.next_in = (Bytef *)(uintptr_t)data;
+    stream.avail_in = (uInt)count;
+    stream.next_out = into;
+    stream.avail_out = (uInt)room;
+    ck_assert_int_eq(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&stream);
+    return room - stream.avail_out;
+}
+
+/* A random file of label triples; every 97th line is followed by a blank one. */
+static char *random_triples(test_random *random, int64_t lines, int64_t labels, size_t *count)
+{
+    char *text = malloc((size_t)lines * 64 + 1);
+    size_t at = 0;
+    for (int64_t i = 0; i < lines; i++) {
+        const char *gap = test_below(random, 2) ? "\t" : " ";
+        at += (size_t)sprintf(text + at, "n%lld%s%sn%lld%s%.*g\n%s", (long long)test_below(random, labels), gap,
+                              test_below(random, 5) ? "" : gap, (long long)test_below(random, labels), gap,
+                              (int)(1 + test_below(random, 12)), test_unit(random) * 100, i % 97 ? "" : "\n");
+    }
+    *count = at;
+    return text;
+}
+
+static void same_graphs(const io_graph *a, const io_graph *b)
+{
+    ck_assert_int_eq(a->nodes, b->nodes);
+    ck_assert_int_eq(a->arcs, b->arcs);
+    ck_assert_int_eq(a->lines, b->lines);
+    ck_assert_int_eq(a->bytes, b->bytes);
+    ck_assert_int_eq(a->names.count, b->names.count);
+    for (int64_t i = 0; i < a->names.count; i++)
+        test_expect(strcmp(io_name(&a->names, i), io_name(&b->names, i)) == 0, "name %lld", (long long)i);
+    if (a->arcs == 0) return;
+    ck_assert_int_eq(memcmp(a->tails, b->tails, (size_t)a->arcs * sizeof *a->tails), 0);
+    ck_assert_int_eq(memcmp(a->heads, b->heads, (size_t)a->arcs * sizeof *a->heads), 0);
+    ck_assert_int_eq(memcmp(a->weights, b->weights, (size_t)a->arcs * sizeof *a->weights), 0);
+}
+
+/* Compresses a text in two parts and checks that it reads as the text itself does, and that no cut is accepted. */
+static void check_compressed(size_t (*compress)(const void *, size_t, void *, size_t), const char *kind)
+{
+    sp_context *context = test_context(0, 2);
+    test_random random = test_seed(7);
+    size_t count, room = 1 << 20;
+    char *text = random_triples(&random, 5000, 300, &count), *packed = malloc(room);
+    size_t half = count / 2, first = compress(text, half, packed, room);
+    size_t both = first + compress(text + half, count - half, packed + first, room - first);
+    io_graph plain = read_bytes(context, text, count, automatic), graph = read_bytes(context, packed, both, automatic);
+    same_graphs(&plain, &graph);
+    io_graph_free(context, &graph);
+
+    char message[100];
+    snprintf(message, sizeof message, "in: the %s data end too soon", kind);
+    for (size_t cut = 8; cut < both; cut += 61) {
+        if (cut == first) continue;
+        expect_failure(packed, cut, automatic, message);
+    }
+    snprintf(message, sizeof message, "in: the %s data are damaged", kind);
+    packed[both - 6] = (char)(packed[both - 6] ^ 0x55);
+    sp_status status = io_read_memory(context, "in", packed, both, &automatic, 0, &graph);
+    ck_assert_msg(status != SP_OK && strncmp(sp_last_error(context), message, strlen(message)) == 0, "%s",
+                  sp_last_error(context));
+    io_graph_free(context, &plain);
+    free(text);
+    free(packed);
+    sp_context_destroy(context);
+}
+
+static size_t zstd(const void *data, size_t count, void *into, size_t room)
+{
+    ZSTD_CCtx *state = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(state, ZSTD_c_checksumFlag, 1);
+    size_t size = ZSTD_compress2(state, into, room, data, count);
+    ck_assert(!ZSTD_isError(size));
+    ZSTD_freeCCtx(state);
+    return size;
+}
+
+START_TEST(gzip_members_are_read_whole_or_refused) { check_compressed(gzip, "gzip"); }
+END_TEST
+
+START_TEST(zstd_frames_are_read_whole_or_refused) { check_compressed(zstd, "zstd"); }
+END_TEST
+
+START_TEST(gzip_padding_is_skipped_and_garbage_refused)
+{
+    sp_context *context = test_context(0, 1);
+    char packed[200] = {0};
+    size_t size = gzip("a b 1\n", 6, packed, sizeof packed);
+    io_graph graph = read_bytes(context, packed, size + 50, automatic);
+    ck_assert_str_eq(arcs_of(&graph), "a>b:1");
+    io_graph_free(context, &graph);
+    packed[size + 20] = 'x';
+    expect_failure(packed, size + 50, automatic, "in: bytes that are no gzip data follow");
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(errors_inside_compressed_data_have_the_line_of_the_text)
+{
+    char packed[300];
+    const char *text = "a b 1\nb c 2\nc d x\n";
+    size_t size = gzip(text, 8, packed, sizeof packed);
+    size += gzip(text + 8, strlen(text) - 8, packed + size, sizeof packed - size);
+    expect_failure(packed, size, automatic, "in:3: the weight is not a number (got \"x\")");
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_read_are_named)
+{
+    sp_context *context = test_context(0, 1);
+    io_graph graph;
+    ck_assert_int_ne(io_read_graph(context, path_of("none"), &automatic, &graph), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "none: No such file"));
+    ck_assert_int_ne(io_read_graph(context, folder, &automatic, &graph), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "this is a folder"));
+    const volatile int interrupt = 1;
+    io_read_options options = {.interrupt = &interrupt};
+    write_file(path_of("x.abc"), "a b 1\n", 6);
+    ck_assert_int_eq(io_read_graph(context, path_of("x.abc"), &options, &graph), SP_ERROR_INTERRUPTED);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- the parallel reader -------------------------------------------------------------------------------- */
+
+START_TEST(threads_and_block_sizes_change_nothing)
+{
+    static const int threads[] = {1, 2, 7};
+    static const size_t blocks[] = {0, 1, 64, 1000, 4096};
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        test_random random = test_seed(seed);
+        size_t count;
+        char *text = random_triples(&random, 1 + test_below(&random, 3000), 1 + test_below(&random, 2000), &count);
+        if (seed % 2) count--; /* no newline at the end */
+        sp_context *alone = test_context(0, 1);
+        io_graph expected = read_bytes(alone, text, count, automatic);
+        for (size_t t = 0; t < 3; t++) {
+            sp_context *context = test_context(0, threads[t]);
+            for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+                io_graph graph;
+                ck_ok(context, io_read_memory(context, "in", text, count, &automatic, blocks[b], &graph));
+                same_graphs(&expected, &graph);
+                io_graph_free(context, &graph);
+            }
+            sp_context_destroy(context);
+        }
+        io_graph_free(alone, &expected);
+        sp_context_destroy(alone);
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(the_first_error_in_the_file_wins_whatever_the_threads)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        test_random random = test_seed(seed);
+        size_t count;
+        char *text = random_triples(&random, 400, 50, &count);
+        int64_t places[3];
+        for (int i = 0; i < 3; i++) { /* three lines of one field: the line's gaps become letters */
+            char *at = text + test_below(&random, (int64_t)count - 100);
+            while (*at != '\n' || at[1] == '\n') at++;
+            places[i] = at + 1 - text;
+            for (at++; *at != '\n'; at++)
+                if (*at == ' ' || *at == '\t') *at = '_';
+        }
+        int64_t first = places[0];
+        for (int i = 1; i < 3; i++)
+            if (places[i] < first) first = places[i];
+        int64_t line = 1;
+        for (int64_t i = 0; i < first; i++) line += text[i] == '\n';
+        char expected[100];
+        snprintf(expected, sizeof expected, "in:%lld: one field where", (long long)line);
+        for (int threads = 1; threads <= 7; threads += 3) {
+            sp_context *context = test_context(0, threads);
+            for (size_t block = 0; block <= 640; block += 64) {
+                io_graph graph;
+                ck_assert_int_ne(io_read_memory(context, "in", text, count, &automatic, block, &graph), SP_OK);
+                ck_assert_msg(strncmp(sp_last_error(context), expected, strlen(expected)) == 0,
+                              "seed %llu: \"%s\" instead of \"%s\"", (unsigned long long)seed, sp_last_error(context),
+                              expected);
+            }
+            sp_context_destroy(context);
+        }
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(a_line_longer_than_many_blocks_is_read)
+{
+    sp_context *context = test_context(0, 2);
+    size_t length = 300000;
+    char *text = malloc(length + 20);
+    memset(text, 'x', length);
+    memcpy(text + length, " y 2\na b 3\n", 12);
+    io_graph graph;
+    ck_ok(context, io_read_memory(context, "in", text, length + 11, &automatic, 64, &graph));
+    ck_assert_int_eq(graph.nodes, 4);
+    ck_assert_uint_eq(strlen(io_name(&graph.names, 0)), length);
+    ck_assert_int_eq(graph.lines, 2);
+    io_graph_free(context, &graph);
+    free(text);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- numbers -------------------------------------------------------------------------------------------- */
+
+START_TEST(decimals_are_read_exactly)
+{
+    const uint64_t seed = 20;
+    test_random random = test_seed(seed);
+    for (int64_t i = 0; i < 1000000; i++) {
+        char text[80];
+        size_t at = 0;
+        int64_t digits = 1 + test_below(&random, test_below(&random, 4) ? 8 : 24), point = test_below(&random, digits + 1);
+        if (test_below(&random, 4) == 0) text[at++] = "+-"[test_below(&random, 2)];
+        for (int64_t k = 0; k < digits; k++) {
+            if (k == point) text[at++] = '.';
+            text[at++] = (char)('0' + test_below(&random, 10));
+        }
+        if (test_below(&random, 2))
+            at += (size_t)sprintf(text + at, "%c%lld", "eE"[test_below(&random, 2)],
+                                  (long long)(test_below(&random, 80) - 40) * (test_below(&random, 5) ? 1 : 9));
+        text[at] = '\0';
+        double ours = -1, theirs = strtod(text, NULL);
+        test_expect(io_parse_decimal(text, text + at, &ours) == text + at && memcmp(&ours, &theirs, sizeof ours) == 0,
+                    "seed %llu: %s is %.17g, not %.17g", (unsigned long long)seed, text, theirs, ours);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_decimal_is_not_read)
+{
+    static const struct {
+        const char *text;
+        size_t taken;
+    } cases[] = {{"", 0},      {"-", 0},     {"+.", 0},   {".", 0},    {"e5", 0},   {"nan", 0},  {"inf", 0}, {"-inf", 0},
+                 {"0x10", 1},  {"1e", 1},    {"1e+", 1},  {"1e+x", 1}, {"5.", 2},   {".5", 2},   {"1,5", 1}, {"1.0D2", 3},
+                 {"--1", 0},   {"+-1", 0},   {"1e5x", 3}, {"1.2.3", 3}, {"1_000", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double value;
+        const char *end = io_parse_decimal(cases[i].text, cases[i].text + strlen(cases[i].text), &value);
+        ck_assert_msg(end == cases[i].text + cases[i].taken, "%s: %td taken", cases[i].text, end - cases[i].text);
+    }
+    double value;
+    const char *huge = "1e99999999999999999999", *tiny = "-1e-99999999999999999999";
+    io_parse_decimal(huge, huge + strlen(huge), &value);
+    ck_assert(isinf(value));
+    io_parse_decimal(tiny, tiny + strlen(tiny), &value);
+    ck_assert(value == 0 && signbit(value));
+}
+END_TEST
+
+/* ---- writing -------------------------------------------------------------------------------------------- */
+
+START_TEST(label_clusters_are_lines_of_labels)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 2, 3}, name_offsets[] = {0, 2, 5, 7};
+    int32_t members[] = {0, 2, 1};
+    char names[] = "a\0bb\0c";
+    const io_clusters clusters = {3, 2, offsets, members};
+    const io_names labels = {3, name_offsets, names}, few = {2, name_offsets, names};
+    ck_ok(context, io_write_label_clusters(context, path_of("out"), &clusters, &labels));
+    ck_assert_str_eq(contents(path_of("out")), "a\tc\nbb\n");
+    ck_assert_int_ne(io_write_label_clusters(context, path_of("other"), &clusters, &few), SP_OK);
+    ck_assert_int_eq(access(path_of("other"), F_OK), -1);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* What mcl 22-282 wrote for a clustering of 30 nodes in one cluster. */
+static const char native_clusters[] = "# cline: mcl k.mci \"-o\" \"k.cls\"\n"
+                                      "(mclheader\nmcltype matrix\ndimensions 30x1\n)\n(mclmatrix\nbegin\n"
+                                      "0  0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25\n"
+                                      "     26 27 28 29 $\n)\n";
+
+/* The same with ids 1 to 30. */
+static const char native_domain_clusters[] = "(mclheader\nmcltype matrix\ndimensions 30x1\n)\n(mclrows\n"
+                                             " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26\n"
+                                             " 27 28 29 30 $\n)\n(mclmatrix\nbegin\n"
+                                             "0  1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25\n"
+                                             "     26 27 28 29 30 $\n)\n";
+
+START_TEST(native_clusters_are_written_as_mcl_does)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 30}, ids[30];
+    int32_t members[30];
+    for (int i = 0; i < 30; i++) {
+        members[i] = i;
+        ids[i] = i + 1;
+    }
+    const io_clusters clusters = {30, 1, offsets, members}, none = {0, 0, offsets, members};
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, "mcl k.mci \"-o\" \"k.cls\""));
+    ck_assert_str_eq(contents(path_of("out")), native_clusters);
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, ids, NULL));
+    ck_assert_str_eq(contents(path_of("out")), native_domain_clusters);
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &none, NULL, NULL));
+    ck_assert_str_eq(contents(path_of("out")), "(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n");
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(native_columns_are_as_wide_as_the_largest_id_plus_one)
+{
+    static const struct {
+        int64_t nodes;
+        const char *line;
+    } cases[] = {{9, "\n0 0 $\n"}, {10, "\n0  0 $\n"}, {99, "\n0  0 $\n"}, {100, "\n0   0 $\n"}};
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 1};
+    int32_t members[] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const io_clusters clusters = {cases[i].nodes, 1, offsets, members};
+        ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, NULL));
+        ck_assert_ptr_nonnull(strstr(contents(path_of("out")), cases[i].line));
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Part of what mcl 22-282 wrote with -write-graph: lines are broken by the ids' width, not by the values'. */
+static const char native_graph[] = "(mclheader\nmcltype matrix\ndimensions 60x60\n)\n(mclmatrix\nbegin\n"
+                                   "0  1:45031.7 9:2.65875e-09 20:5.71177e-08 32:0.166106 34:41.5467 42:3.95634e-08\n"
+                                   "     55:3.63297e-11 $\n"
+                                   "2  3:193.327 10:461.153 11:2.4648e-07 17:1954500 41:5425.93 43:3.03008e-09\n"
+                                   "     53:7.45095e-05 57:579.293 $\n)\n";
+
+static sp_csr columns_of(sp_context *context, const io_graph *graph)
+{
+    sp_csr matrix;
+    ck_ok(context, sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, graph->tails, graph->heads,
+                                   graph->weights, SP_F32, SP_COMBINE_MAX, graph->symmetric, &matrix));
+    return matrix;
+}
+
+START_TEST(native_graphs_are_written_as_mcl_does)
+{
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, native_graph, automatic);
+    sp_csr matrix = columns_of(context, &graph);
+    ck_ok(context, io_write_native_matrix(context, path_of("out"), &matrix, NULL, 7, false, NULL));
+    ck_assert_str_eq(contents(path_of("out")), native_graph);
+    sp_csr_free(context, &matrix);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(native_matrices_survive_writing_and_reading)
+{
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        sp_context *context = test_context(0, 2);
+        test_random random = test_seed(seed);
+        int64_t nodes = 1 + test_below(&random, 300);
+        sp_csr matrix = test_matrix(context, &random, nodes, nodes, 0.1, SP_F32, TEST_POSITIVE);
+        int64_t *ids = malloc((size_t)nodes * sizeof *ids), id = test_below(&random, 1000) + 1;
+        for (int64_t i = 0; i < nodes; i++, id += 1 + test_below(&random, 50)) ids[i] = id;
+        for (int form = 0; form < 4; form++) {
+            const int64_t *domain = form & 1 ? ids : NULL;
+            ck_ok(context, io_write_native_matrix(context, path_of("m"), &matrix, domain, 9, form & 2, "x"));
+            io_graph graph;
+            ck_ok(context, io_read_graph(context, path_of("m"), &automatic, &graph));
+            ck_assert((graph.ids != NULL) == (domain != NULL));
+            for (int64_t i = 0; domain && i < nodes; i++) ck_assert_int_eq(graph.ids[i], ids[i]);
+            sp_csr again = columns_of(context, &graph);
+            test_same(&matrix, &again, seed);
+            sp_csr_free(context, &again);
+            io_graph_free(context, &graph);
+        }
+        free(ids);
+        sp_csr_free(context, &matrix);
+        sp_context_destroy(context);
+    }
+}
+END_TEST
+
+/* ---- output files --------------------------------------------------------------------------------------- */
+
+static io_output *open_output(sp_context *context, const char *path)
+{
+    io_output *output;
+    ck_ok(context, io_output_open(context, path, &output));
+    return output;
+}
+
+START_TEST(output_appears_at_commit_and_not_before)
+{
+    sp_context *context = test_context(0, 1);
+    write_file(path_of("out"), "old", 3);
+    ck_assert_int_eq(chmod(path_of("out"), 0640), 0);
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "new ");
+    io_output_int(output, INT64_MIN);
+    io_output_format(output, " %d %s", 42, "x");
+    ck_assert_str_eq(contents(path_of("out")), "old");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("out")), "new -9223372036854775808 42 x");
+    struct stat about;
+    stat(path_of("out"), &about);
+    ck_assert_int_eq(about.st_mode & 0777, 0640);
+    ck_assert_int_eq(files_in_folder(), 1);
+
+    output = open_output(context, path_of("out"));
+    io_output_string(output, "never");
+    io_output_discard(output);
+    ck_assert_str_eq(contents(path_of("out")), "new -9223372036854775808 42 x");
+    ck_assert_int_eq(files_in_folder(), 1);
+    io_output_discard(NULL);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(output_longer_than_its_buffer_is_complete)
+{
+    sp_context *context = test_context(0, 1);
+    size_t length = 200000;
+    char *text = malloc(length + 1);
+    for (size_t i = 0; i < length; i++) text[i] = (char)('a' + i % 26);
+    text[length] = '\0';
+    io_output *output = open_output(context, path_of("out"));
+    io_output_format(output, "%.40000s", text);
+    io_output_format(output, "%.40000s", text + 40000);
+    io_output_bytes(output, text + 80000, 20000);
+    io_output_format(output, "%s", text + 100000);
+    io_output_bytes(output, text, length);
+    ck_ok(context, io_output_commit(output));
+    FILE *file = fopen(path_of("out"), "rb");
+    for (size_t i = 0; i < 2 * length; i++) {
+        int c = fgetc(file);
+        test_expect(c == text[i % length], "byte %zu", i);
+    }
+    ck_assert_int_eq(fgetc(file), EOF);
+    fclose(file);
+    free(text);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(outputs_that_cannot_be_are_refused_before_the_work)
+{
+    sp_context *context = test_context(0, 1);
+    io_output *output;
+    ck_assert_int_ne(io_output_check(context, path_of("none/out")), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "none"));
+    ck_assert_int_ne(io_output_open(context, path_of("none/out"), &output), SP_OK);
+    ck_assert_ptr_null(output);
+    ck_assert_int_ne(io_output_check(context, folder), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "this is a folder"));
+    ck_assert_int_ne(io_output_check(context, ""), SP_OK);
+    char longest[5000];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    ck_assert_int_ne(io_output_check(context, longest), SP_OK);
+    ck_ok(context, io_output_check(context, path_of("out")));
+    ck_ok(context, io_output_check(context, "/dev/null"));
+    ck_ok(context, io_output_check(context, "-"));
+    ck_assert_int_eq(files_in_folder(), 0);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(write_errors_are_reported_at_commit)
+{
+    sp_context *context = test_context(0, 1);
+    if (access("/dev/full", W_OK) == 0) {
+        io_output *full = open_output(context, "/dev/full");
+        for (int i = 0; i < 30000; i++) io_output_string(full, "0123456789");
+        ck_assert_int_ne(io_output_commit(full), SP_OK);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(context), "/dev/full: No space left"));
+    }
+    /* The target becomes a folder behind our back: the rename fails, and no temporary file stays. */
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "x");
+    ck_assert_int_eq(mkdir(path_of("out"), 0700), 0);
+    ck_assert_int_ne(io_output_commit(output), SP_OK);
+    ck_assert_int_eq(files_in_folder(), 1);
+    ck_assert_int_eq(rmdir(path_of("out")), 0);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_pipe_is_written_directly)
+{
+    sp_context *context = test_context(0, 1);
+    ck_assert_int_eq(mkfifo(path_of("pipe"), 0600), 0);
+    int reader = open(path_of("pipe"), O_RDONLY | O_NONBLOCK);
+    io_output *output = open_output(context, path_of("pipe"));
+    io_output_string(output, "through");
+    ck_ok(context, io_output_commit(output));
+    char text[20] = {0};
+    ck_assert_int_eq(read(reader, text, sizeof text - 1), 7);
+    ck_assert_str_eq(text, "through");
+    close(reader);
+    struct stat about;
+    stat(path_of("pipe"), &about);
+    ck_assert(S_ISFIFO(about.st_mode));
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_symbolic_link_keeps_pointing_to_its_file)
+{
+    sp_context *context = test_context(0, 1);
+    write_file(path_of("real"), "old", 3);
+    ck_assert_int_eq(symlink("real", path_of("link")), 0);
+    io_output *output = open_output(context, path_of("link"));
+    io_output_string(output, "new");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("real")), "new");
+    struct stat about;
+    lstat(path_of("link"), &about);
+    ck_assert(S_ISLNK(about.st_mode));
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(signal_handlers_can_remove_what_is_unfinished)
+{
+    sp_context *context = test_context(0, 1);
+    io_output *one = open_output(context, path_of("one")), *two = open_output(context, path_of("two")), *same;
+    ck_assert_int_ne(io_output_open(context, path_of("one"), &same), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "already being written"));
+    io_output_string(one, "x");
+    ck_assert_int_eq(files_in_folder(), 2);
+    io_output_unlink_all();
+    ck_assert_int_eq(files_in_folder(), 0);
+    ck_assert_int_ne(io_output_commit(one), SP_OK);
+    io_output_discard(two);
+    ck_assert_int_eq(files_in_folder(), 0);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_stale_temporary_file_is_replaced)
+{
+    sp_context *context = test_context(0, 1);
+    char stale[320];
+    snprintf(stale, sizeof stale, "%s.tmp.%ld", path_of("out"), (long)getpid());
+    write_file(stale, "stale", 5);
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "new");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("out")), "new");
+    ck_assert_int_eq(files_in_folder(), 1);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- failing allocations -------------------------------------------------------------------------------- */
+
+typedef struct sample {
+    const char *text;
+    io_read_options options;
+} sample;
+
+static const sample samples[] = {
+    {"a b 1\nc d 2\na d\n", {.format = IO_AUTO}},
+    {"a pp b:1 c:2\n", {.format = IO_SIF, .expect_values = true}},
+    {"a b c\n", {.format = IO_ETC}},
+    {"(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5:2 3:1 $\n)\n", {.format = IO_AUTO}},
+    {"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n", {.format = IO_AUTO}},
+    {"protein1 protein2 combined_score\na b 5\n", {.format = IO_AUTO}},
+    {"a\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", {.format = IO_BLAST}},
+};
+
+/* Repeats a read, failing one allocation later each time (with `fail_all` all the later ones too), until it works. */
+static void exhaust(const void *data, size_t count, const io_read_options *options, int threads, size_t block,
+                    bool fail_all)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options settings = {.device = "cpu", .threads = threads, .allocator = &allocator};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    int64_t blocks = heap.live_blocks, bytes_before = heap.live_bytes;
+    for (int64_t n = 0;; n++) {
+        ck_assert_int_lt(n, 2000);
+        heap.allocations = 0;
+        heap.fail_at = n;
+        heap.fail_all = fail_all;
+        io_graph graph;
+        sp_status status = io_read_memory(context, "in", data, count, options, block, &graph);
+        if (status == SP_OK) {
+            io_graph_free(context, &graph);
+            ck_assert_int_eq(heap.live_blocks, blocks);
+            ck_assert_int_gt(n, 2);
+            break;
+        }
+        ck_assert_msg(status == SP_ERROR_HOST_MEMORY, "allocation %lld: %s (%s)", (long long)n, sp_status_string(status),
+                      sp_last_error(context));
+        ck_assert_ptr_null(graph.tails);
+        ck_assert_int_eq(heap.live_blocks, blocks);
+        ck_assert_int_eq(heap.live_bytes, bytes_before);
+    }
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+}
+
+START_TEST(readers_survive_every_failed_allocation)
+{
+    const sample *s = &samples[_i];
+    char packed[1000];
+    for (int fail_all = 0; fail_all < 2; fail_all++) {
+        exhaust(s->text, strlen(s->text), &s->options, 1, 0, fail_all);
+        exhaust(s->text, strlen(s->text), &s->options, 2, 8, fail_all);
+        size_t size = gzip(s->text, strlen(s->text), packed, sizeof packed);
+        exhaust(packed, size, &s->options, 1, 0, fail_all);
+    }
+}
+END_TEST
+
+START_TEST(the_parallel_reader_survives_failed_allocations_while_tables_grow)
+{
+    test_random random = test_seed(3);
+    size_t count;
+    char *text = random_triples(&random, 4000, 3000, &count);
+    const io_read_options options = {.format = IO_ABC};
+    exhaust(text, count, &options, 2, 16384, true);
+    free(text);
+}
+END_TEST
+
+START_TEST(writers_survive_a_failed_allocation)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .allocator = &allocator}, &context), SP_OK);
+    int64_t offsets[] = {0, 1};
+    int32_t members[] = {0};
+    const io_clusters clusters = {1, 1, offsets, members};
+    heap.fail_at = heap.allocations;
+    ck_assert_int_eq(io_write_native_clusters(context, path_of("out"), &clusters, NULL, NULL), SP_ERROR_HOST_MEMORY);
+    ck_assert_int_eq(files_in_folder(), 0);
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io");
+    TCase *cases = tcase_create("formats");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, abc_reads_labels_in_order_of_first_appearance);
+    tcase_add_test(cases, abc_splits_at_tabs_if_there_are_any);
+    tcase_add_test(cases, abc_takes_a_missing_weight_as_one_and_zero_as_no_arc);
+    tcase_add_test(cases, abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere);
+    tcase_add_test(cases, abc_strict_refuses_odd_lines_by_number);
+    tcase_add_test(cases, abc_messages_cut_and_escape_what_they_quote);
+    tcase_add_test(cases, abc_lenient_does_as_mcl_and_counts);
+    tcase_add_test(cases, transforms_apply_in_f64_before_the_weight_is_checked);
+    tcase_add_test(cases, sif_and_etc_fan_out_from_the_first_label);
+    tcase_add_test(cases, expected_values_follow_a_colon);
+    tcase_add_test(cases, string_links_are_found_by_their_header);
+    tcase_add_test(cases, blast_tables_offer_three_scores);
+    tcase_add_test(cases, native_text_is_read_as_it_occurs_in_the_wild);
+    tcase_add_test(cases, native_repetitions_and_zeros_are_settled_as_mcl_does);
+    tcase_add_test(cases, native_domains_give_ids);
+    tcase_add_test(cases, native_text_refuses_what_is_no_graph);
+    tcase_add_test(cases, native_text_longer_than_a_buffer_is_read_whole);
+    tcase_add_test(cases, native_binary_is_read_and_its_lies_are_refused);
+    tcase_add_test(cases, matrix_market_is_read_in_its_kinds);
+    tcase_add_test(cases, matrix_market_lies_are_refused);
+
+    cases = tcase_create("parallel reading and numbers");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 120);
+    tcase_add_test(cases, threads_and_block_sizes_change_nothing);
+    tcase_add_test(cases, the_first_error_in_the_file_wins_whatever_the_threads);
+    tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
+    tcase_add_test(cases, decimals_are_read_exactly);
+    tcase_add_test(cases, what_is_no_decimal_is_not_read);
+    tcase_add_test(cases, gzip_members_are_read_whole_or_refused);
+    tcase_add_test(cases, zstd_frames_are_read_whole_or_refused);
+    tcase_add_test(cases, gzip_padding_is_skipped_and_garbage_refused);
+    tcase_add_test(cases, errors_inside_compressed_data_have_the_line_of_the_text);
+
+    cases = tcase_create("files");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 120);
+    tcase_add_checked_fixture(cases, make_folder, remove_folder);
+    tcase_add_test(cases, tab_files_name_the_nodes);
+    tcase_add_test(cases, files_that_cannot_be_read_are_named);
+    tcase_add_test(cases, label_clusters_are_lines_of_labels);
+    tcase_add_test(cases, native_clusters_are_written_as_mcl_does);
+    tcase_add_test(cases, native_columns_are_as_wide_as_the_largest_id_plus_one);
+    tcase_add_test(cases, native_graphs_are_written_as_mcl_does);
+    tcase_add_test(cases, native_matrices_survive_writing_and_reading);
+    tcase_add_test(cases, output_appears_at_commit_and_not_before);
+    tcase_add_test(cases, output_longer_than_its_buffer_is_complete);
+    tcase_add_test(cases, outputs_that_cannot_be_are_refused_before_the_work);
+    tcase_add_test(cases, write_errors_are_reported_at_commit);
+    tcase_add_test(cases, a_pipe_is_written_directly);
+    tcase_add_test(cases, a_symbolic_link_keeps_pointing_to_its_file);
+    tcase_add_test(cases, signal_handlers_can_remove_what_is_unfinished);
+    tcase_add_test(cases, a_stale_temporary_file_is_replaced);
+    tcase_add_test(cases, writers_survive_a_failed_allocation);
+
+    cases = tcase_create("failing allocations");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 120);
+    tcase_add_loop_test(cases, readers_survive_every_failed_allocation, 0, (int)(sizeof samples / sizeof *samples));
+    tcase_add_test(cases, the_parallel_reader_survives_failed_allocations_while_tables_grow);
+    return test_run(suite);
+}

@@ -1,0 +1,703 @@
+/* Markov clustering: options, start matrix, iteration and interpretation, on graphs with known answers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcl.h"
+#include "support.h"
+
+static mcl_options defaults(void)
+{
+    mcl_options options;
+    mcl_options_default(&options);
+    return options;
+}
+
+/* The clusters as text: members joined by commas, clusters by blanks. */
+static const char *text(const mcl_clustering *clustering)
+{
+    static char line[4096];
+    size_t at = 0;
+    line[0] = '\0';
+    for (int64_t c = 0; c < clustering->clusters; c++)
+        for (int64_t i = clustering->offsets[c]; i < clustering->offsets[c + 1] && at < sizeof line - 16; i++) {
+            const char *between = i > clustering->offsets[c] ? "," : c ? " " : "";
+            at += (size_t)snprintf(line + at, sizeof line - at, "%s%d", between, clustering->members[i]);
+        }
+    return line;
+}
+
+/* graph → start → limit → clusters on `context`. */
+static mcl_clustering cluster(sp_context *context, const sp_csr *graph, const mcl_options *options)
+{
+    sp_csr start, limit;
+    mcl_run run;
+    mcl_clustering clustering;
+    ck_ok(context, mcl_start_matrix(context, graph, NULL, options, false, &start));
+    ck_ok(context, mcl_iterate(context, &start, options, NULL, NULL, &limit, &run));
+    ck_ok(context, mcl_interpret(context, &limit, graph, options, &clustering));
+    sp_csr_free(context, &start);
+    sp_csr_free(context, &limit);
+    return clustering;
+}
+
+/* ---- options ------------------------------------------------------------------------------------------- */
+
+START_TEST(defaults_are_scheme_six)
+{
+    sp_context *context = test_context(0, 1);
+    mcl_options options = defaults(), six = options;
+    ck_ok(context, mcl_options_scheme(context, &six, 6));
+    ck_assert_int_eq(memcmp(&options, &six, sizeof six), 0);
+    ck_assert(options.inflation == 2 && options.main_length == 10000 && options.overlap == MCL_OVERLAP_CUT);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(schemes_set_the_published_numbers)
+{
+    static const int64_t expected[7][3] = {{3000, 400, 500}, {4000, 500, 600}, {5000, 600, 700},
+                                           {6000, 700, 800}, {7000, 800, 900}, {10000, 1100, 1400},
+                                           {10000, 1200, 1600}};
+    sp_context *context = test_context(0, 1);
+    for (int scheme = 1; scheme <= 7; scheme++) {
+        mcl_options options = defaults();
+        ck_ok(context, mcl_options_scheme(context, &options, scheme));
+        ck_assert_int_eq(options.prune_number, expected[scheme - 1][0]);
+        ck_assert_int_eq(options.select, expected[scheme - 1][1]);
+        ck_assert_int_eq(options.recover, expected[scheme - 1][2]);
+        ck_assert(options.recover_percent == 90);
+    }
+    mcl_options options = defaults();
+    ck_assert_int_eq(mcl_options_scheme(context, &options, 0), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(mcl_options_scheme(context, &options, 8), SP_ERROR_ARGUMENT);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- start matrix -------------------------------------------------------------------------------------- */
+
+/* The start matrix of `numbers` (n × n) must be `expected`, up to one rounding. */
+static void check_start(int64_t n, const double *numbers, const mcl_options *options, const double *expected)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr graph = test_from_dense(context, n, n, numbers, SP_F32), start;
+    ck_ok(context, mcl_start_matrix(context, &graph, NULL, options, false, &start));
+    ck_ok(context, sp_csr_check(context, &start));
+    int64_t entry = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            if (expected[i * n + j] == 0) continue;
+            ck_assert_int_lt(entry, start.row_offsets[i + 1]);
+            ck_assert_int_eq(start.col_indices[entry], j);
+            ck_assert_double_eq_tol(test_value(&start, entry), expected[i * n + j], 1e-6);
+            entry++;
+        }
+    ck_assert_int_eq(entry, start.nnz);
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &start);
+    sp_context_destroy(context);
+}
+
+/* A path 0 -2- 1 -4- 2 with a loop of 9 on node 1, and node 3 alone. */
+static const double path[] = {0, 2, 0, 0, 2, 9, 4, 0, 0, 4, 0, 0, 0, 0, 0, 0};
+
+START_TEST(loops_become_the_column_maximum)
+{
+    const double expected[] = {.5, .5, 0, 0, .2, .4, .4, 0, 0, .5, .5, 0, 0, 0, 0, 1};
+    mcl_options options = defaults();
+    check_start(4, path, &options, expected);
+}
+END_TEST
+
+START_TEST(kept_loops_are_left_alone_and_none_is_added)
+{
+    const double expected[] = {0, 1, 0, 0, 2. / 15, 9. / 15, 4. / 15, 0, 0, 1, 0, 0, 0, 0, 0, 0};
+    mcl_options options = defaults();
+    options.discard_loops = false;
+    check_start(4, path, &options, expected);
+}
+END_TEST
+
+START_TEST(loop_factor_scales_the_diagonal)
+{
+    const double expected[] = {.75, .25, 0, 0, 2. / 18, 12. / 18, 4. / 18, 0, 0, .25, .75, 0, 0, 0, 0, 1};
+    mcl_options options = defaults();
+    options.loop_factor = 3;
+    check_start(4, path, &options, expected);
+}
+END_TEST
+
+START_TEST(pre_inflation_sharpens_columns)
+{
+    const double expected[] = {.5, .5, 0, 0, 1. / 9, 4. / 9, 4. / 9, 0, 0, .5, .5, 0, 0, 0, 0, 1};
+    mcl_options options = defaults();
+    options.pre_inflation = 2;
+    check_start(4, path, &options, expected);
+}
+END_TEST
+
+START_TEST(rows_of_the_graph_are_columns_of_the_process)
+{
+    /* An arc 0 → 1 only. */
+    const double arc[] = {0, 3, 0, 0}, expected[] = {.5, .5, 0, 1};
+    mcl_options options = defaults();
+    check_start(2, arc, &options, expected);
+}
+END_TEST
+
+START_TEST(odd_graphs_are_refused)
+{
+    sp_context *context = test_context(0, 1);
+    const double negative[] = {0, -1, -1, 0};
+    const mcl_options options = defaults();
+    sp_csr graph = test_from_dense(context, 2, 2, negative, SP_F32), start;
+    ck_assert_int_eq(mcl_start_matrix(context, &graph, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(start.row_offsets);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "-1"));
+    ck_ok(context, mcl_start_matrix(context, &graph, NULL, &options, true, &start));
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &start);
+    sp_csr wide = test_from_dense(context, 1, 2, path, SP_F32), f64 = test_from_dense(context, 2, 2, path, SP_F64);
+    ck_assert_int_eq(mcl_start_matrix(context, &wide, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(mcl_start_matrix(context, &f64, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &wide);
+    sp_csr_free(context, &f64);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(prepared_graph_has_loops_and_unscaled_weights)
+{
+    sp_context *context = test_context(0, 1);
+    const double expected[] = {2, 2, 0, 0, 2, 4, 4, 0, 0, 4, 4, 0, 0, 0, 0, 1};
+    const mcl_options options = defaults();
+    sp_csr graph = test_from_dense(context, 4, 4, path, SP_F32), prepared;
+    sp_csr wanted = test_from_dense(context, 4, 4, expected, SP_F32);
+    ck_ok(context, mcl_prepared_graph(context, &graph, NULL, &options, false, &prepared));
+    test_same(&wanted, &prepared, 0);
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &prepared);
+    sp_csr_free(context, &wanted);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(community_order_brings_groups_together_and_can_be_undone)
+{
+    enum { GROUPS = 8, SIZE = 25, N = GROUPS * SIZE };
+    sp_context *context = test_context(0, 2);
+    test_random random = test_seed(51);
+    sp_csr ordered = test_communities(context, &random, GROUPS, SIZE, 0.8, 0.002), graph, moved, back;
+    int32_t mix[N], unmix[N], place[N], *order;
+    for (int32_t j = 0; j < N; j++) mix[j] = (j * 77 + 5) % N; /* 77 and 200 have no common factor */
+    for (int32_t j = 0; j < N; j++) unmix[mix[j]] = j;
+    ck_ok(context, sp_csr_permute(context, &ordered, mix, unmix, &graph));
+    ck_ok(context, mcl_community_order(context, &graph, &order));
+    for (int j = 0; j < N; j++) place[j] = -1;
+    for (int32_t j = 0; j < N; j++) {
+        ck_assert(order[j] >= 0 && order[j] < N && place[order[j]] == -1);
+        place[order[j]] = j;
+    }
+    int changes = 0;
+    for (int j = 1; j < N; j++) changes += mix[order[j]] / SIZE != mix[order[j - 1]] / SIZE;
+    ck_assert_int_lt(changes, 3 * GROUPS);
+    ck_ok(context, mcl_renumber(context, &graph, order, &moved));
+    ck_ok(context, mcl_restore(context, &moved, order, &back));
+    test_same(&graph, &back, 51);
+    sp_csr_free(context, &back);
+    ck_ok(context, mcl_restore(context, &graph, NULL, &back));
+    test_same(&graph, &back, 51);
+    sp_csr *all[] = {&ordered, &graph, &moved, &back};
+    for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
+    sp_free(context, order);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- iteration ----------------------------------------------------------------------------------------- */
+
+typedef struct record {
+    int64_t count, stop_after;
+    mcl_iteration seen[400];
+    double worst_sum; /* farthest that a column's sum was from 1 */
+} record;
+
+static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    record *r = user;
+    ck_assert_int_lt(r->count, 400);
+    ck_assert_int_eq(iteration->nnz_after, iterand->nnz);
+    r->seen[r->count++] = *iteration;
+    if (iterand->space == SP_HOST)
+        for (int64_t j = 0; j < iterand->rows; j++) {
+            double sum = 0;
+            for (int64_t k = iterand->row_offsets[j]; k < iterand->row_offsets[j + 1]; k++)
+                sum += test_value(iterand, k);
+            r->worst_sum = fmax(r->worst_sum, fabs(sum - 1));
+        }
+    return r->stop_after == 0 || r->count < r->stop_after;
+}
+
+/* Iterates from the start matrix of `graph`; the limit goes to *limit unless it is NULL. */
+static mcl_run iterate(sp_context *context, const sp_csr *graph, const mcl_options *options, record *r, sp_csr *limit)
+{
+    sp_csr start, end;
+    mcl_run run;
+    ck_ok(context, mcl_start_matrix(context, graph, NULL, options, false, &start));
+    ck_ok(context, mcl_iterate(context, &start, options, watch, r, &end, &run));
+    ck_assert_int_eq(end.space, SP_HOST);
+    ck_assert_int_eq(run.iterations, r->count);
+    sp_csr_free(context, &start);
+    if (limit) *limit = end;
+    else sp_csr_free(context, &end);
+    return run;
+}
+
+/* Nodes in a row: slow to converge at a low inflation. */
+static sp_csr row_of_nodes(sp_context *context, int n)
+{
+    double *numbers = calloc((size_t)(n * n), sizeof *numbers);
+    for (int i = 0; i + 1 < n; i++) numbers[i * n + i + 1] = numbers[(i + 1) * n + i] = 1;
+    sp_csr graph = test_from_dense(context, n, n, numbers, SP_F32);
+    free(numbers);
+    return graph;
+}
+
+START_TEST(iteration_reports_what_it_did)
+{
+    sp_context *context = test_context(_i, 0);
+    test_random random = test_seed(21);
+    sp_csr graph = test_communities(context, &random, 8, 25, 0.5, 0.01), limit;
+    mcl_options options = defaults();
+    options.prune_number = 100;
+    options.select = 15;
+    options.recover = 10;
+    record r = {0};
+    const mcl_run run = iterate(context, &graph, &options, &r, &limit);
+    ck_assert(run.converged && !run.stopped);
+    ck_assert_int_gt(run.iterations, 3);
+    ck_assert_double_lt(r.worst_sum, 1e-5);
+    for (int64_t i = 0; i < r.count; i++) {
+        const mcl_iteration *it = &r.seen[i];
+        ck_assert_int_eq(it->number, i + 1);
+        ck_assert_int_eq(it->nnz_before, i ? r.seen[i - 1].nnz_after : it->nnz_input);
+        ck_assert_int_ge(it->nnz_expanded, it->nnz_after);
+        ck_assert_int_ge(it->products, it->nnz_expanded);
+        ck_assert(it->mark > 0 && it->mark < 100.0001);
+        ck_assert(it->homogeneity_low <= it->homogeneity_average && it->homogeneity_average <= it->homogeneity_high);
+        ck_assert(it->inflation == 2 && !it->bumped);
+        ck_assert((it->chaos < 1e-4) == (i + 1 == r.count));
+    }
+    ck_assert_int_eq(limit.nnz, r.seen[r.count - 1].nnz_after);
+    for (int i = 0; i < 3; i++) ck_assert_double_eq_tol(run.marks[i], r.seen[i].mark, 1e-9);
+    ck_assert_double_lt(run.marks[0], 99.9);
+    ck_assert_double_eq_tol(run.synopsis, (5 * run.marks[0] + 2 * run.marks[1] + run.marks[2]) / 8, 1e-9);
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &limit);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(monitor_and_main_length_end_the_run)
+{
+    sp_context *context = test_context(_i, 1);
+    sp_csr graph = row_of_nodes(context, 40);
+    mcl_options options = defaults();
+    record stopped = {.stop_after = 2}, limited = {0};
+    mcl_run run = iterate(context, &graph, &options, &stopped, NULL);
+    ck_assert(run.stopped && !run.converged);
+    ck_assert_int_eq(run.iterations, 2);
+    options.main_length = 3;
+    run = iterate(context, &graph, &options, &limited, NULL);
+    ck_assert(!run.stopped && !run.converged);
+    ck_assert_int_eq(run.iterations, 3);
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(no_iterations_leave_the_start_matrix)
+{
+    sp_context *context = test_context(_i, 1);
+    sp_csr graph = row_of_nodes(context, 5), limit;
+    mcl_options options = defaults();
+    options.main_length = 0;
+    record r = {0};
+    const mcl_run run = iterate(context, &graph, &options, &r, &limit);
+    ck_assert_int_eq(run.iterations, 0);
+    ck_assert(run.marks[0] == 100 && run.synopsis == 100);
+    ck_assert_int_eq(limit.nnz, 13);
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &limit);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(initial_inflation_lasts_its_length)
+{
+    sp_context *context = test_context(_i, 1);
+    sp_csr graph = row_of_nodes(context, 40);
+    mcl_options options = defaults();
+    options.initial_length = 2;
+    options.initial_inflation = 1.2;
+    options.main_length = 2;
+    record r = {0};
+    const mcl_run run = iterate(context, &graph, &options, &r, NULL);
+    ck_assert_int_eq(run.iterations, 4);
+    for (int i = 0; i < 4; i++) ck_assert(r.seen[i].inflation == (i < 2 ? (double)1.2f : 2));
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(inflation_rises_after_forty_iterations)
+{
+    sp_context *context = test_context(_i, 1);
+    sp_csr graph = row_of_nodes(context, 60);
+    mcl_options options = defaults();
+    options.inflation = 1.01;
+    options.main_length = 44;
+    record r = {0};
+    const mcl_run run = iterate(context, &graph, &options, &r, NULL);
+    ck_assert_int_eq(run.iterations, 44);
+    float inflation = 1.01f;
+    for (int i = 0; i < 44; i++) {
+        ck_assert(r.seen[i].inflation == (double)inflation);
+        ck_assert(r.seen[i].bumped == (i >= 39));
+        if (i >= 39) inflation = (float)((double)inflation * 1.001);
+        ck_assert(r.seen[i].next_inflation == (double)inflation);
+    }
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(interrupt_flag_ends_the_process)
+{
+    volatile int interrupt = 1;
+    sp_context *host = test_context(0, 1), *context;
+    const sp_context_options context_options = {.device = _i ? "cuda" : "cpu", .interrupt = &interrupt};
+    ck_assert_int_eq(sp_context_create(&context_options, &context), SP_OK);
+    sp_csr graph = row_of_nodes(host, 300), start, limit;
+    const mcl_options options = defaults();
+    mcl_run run;
+    ck_ok(host, mcl_start_matrix(host, &graph, NULL, &options, false, &start));
+    ck_assert_int_eq(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run), SP_ERROR_INTERRUPTED);
+    ck_assert_ptr_null(limit.row_offsets);
+    sp_csr_free(host, &graph);
+    sp_csr_free(host, &start);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* A small graph, and one with so many edges that its nodes are renumbered. */
+START_TEST(limit_does_not_depend_on_threads_or_runs)
+{
+    sp_context *host = test_context(0, 1);
+    for (int large = 0; large < 2; large++) {
+        test_random random = test_seed(31);
+        sp_csr graph = large ? test_communities(host, &random, 2, 350, 0.8, 0.05)
+                             : test_communities(host, &random, 12, 40, 0.4, 0.01);
+        sp_csr first = {0};
+        mcl_options options = defaults();
+        options.select = 30;
+        options.recover = 40;
+        for (int run = 0; run < 4; run++) {
+            sp_context *context = test_context(_i, 1 + run % 2);
+            record r = {0};
+            sp_csr limit;
+            iterate(context, &graph, &options, &r, &limit);
+            ck_assert_int_eq(r.seen[0].order != NULL, large);
+            if (run) test_same(&first, &limit, 31);
+            if (run) sp_csr_free(context, &limit);
+            else first = limit;
+            sp_context_destroy(context);
+        }
+        sp_csr_free(host, &first);
+        sp_csr_free(host, &graph);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- interpretation ------------------------------------------------------------------------------------ */
+
+/* Interprets a limit matrix given densely, row j = column j of the process. */
+static mcl_clustering interpret(sp_context *context, int64_t n, const double *numbers, const mcl_options *options)
+{
+    sp_csr limit = test_from_dense(context, n, n, numbers, SP_F32);
+    mcl_clustering clustering;
+    ck_ok(context, mcl_interpret(context, &limit, NULL, options, &clustering));
+    ck_assert_int_eq(clustering.nodes, n);
+    sp_csr_free(context, &limit);
+    return clustering;
+}
+
+static void check_clusters(int64_t n, const double *numbers, const mcl_options *options, const char *expected)
+{
+    sp_context *context = test_context(0, 1);
+    mcl_clustering clustering = interpret(context, n, numbers, options);
+    ck_assert_str_eq(text(&clustering), expected);
+    mcl_clustering_free(context, &clustering);
+    ck_assert_ptr_null(clustering.members);
+    sp_context_destroy(context);
+}
+
+/* Attractors 1 and 4; 0 and 2 go to 1, 3 to 4, 5 to 3 (and so to 4). */
+static const double two_stars[] = {0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0,
+                                   0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 1, 0, 0};
+
+START_TEST(nodes_join_the_attractor_they_reach)
+{
+    mcl_options options = defaults();
+    check_clusters(6, two_stars, &options, "0,1,2 3,4,5");
+}
+END_TEST
+
+START_TEST(clusters_come_in_the_order_asked_for)
+{
+    /* Attractors 0 (alone), 1 (with 2), 3 (with 4, 5), 6 (with 7). */
+    const double limit[64] = {[0 * 8 + 0] = 1, [1 * 8 + 1] = 1, [2 * 8 + 1] = 1, [3 * 8 + 3] = 1,
+                              [4 * 8 + 3] = 1, [5 * 8 + 3] = 1, [6 * 8 + 6] = 1, [7 * 8 + 6] = 1};
+    mcl_options options = defaults();
+    check_clusters(8, limit, &options, "3,4,5 1,2 6,7 0");
+    options.sort = MCL_SORT_LEX;
+    check_clusters(8, limit, &options, "0 1,2 3,4,5 6,7");
+    sp_context *context = test_context(0, 1);
+    options.sort = MCL_SORT_REVSIZE;
+    mcl_clustering clustering = interpret(context, 8, limit, &options);
+    ck_assert_int_eq(clustering.clusters, 4);
+    for (int64_t c = 1; c < 4; c++)
+        ck_assert_int_ge(clustering.offsets[c + 1] - clustering.offsets[c],
+                         clustering.offsets[c] - clustering.offsets[c - 1]);
+    mcl_clustering_free(context, &clustering);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Node 2 goes half to the attractor 0 and half to the system of 1 and 3, nodes 4 and 5 likewise; 6 goes to 0. */
+static const double shared_nodes[49] = {[0 * 7 + 0] = 1,  [1 * 7 + 1] = .5, [1 * 7 + 3] = .5, [3 * 7 + 1] = .5,
+                                        [3 * 7 + 3] = .5, [2 * 7 + 0] = .5, [2 * 7 + 3] = .5, [4 * 7 + 0] = .5,
+                                        [4 * 7 + 1] = .5, [5 * 7 + 0] = .5, [5 * 7 + 3] = .5, [6 * 7 + 0] = 1};
+
+START_TEST(overlap_is_cut_kept_or_split)
+{
+    mcl_options options = defaults();
+    check_clusters(7, shared_nodes, &options, "1,2,3,4,5 0,6"); /* the system with more attractors wins */
+    options.overlap = MCL_OVERLAP_KEEP;
+    check_clusters(7, shared_nodes, &options, "0,2,4,5,6 1,2,3,4,5");
+    options.overlap = MCL_OVERLAP_SPLIT;
+    check_clusters(7, shared_nodes, &options, "2,4,5 0,6 1,3");
+    sp_context *context = test_context(0, 1);
+    mcl_clustering clustering = interpret(context, 7, shared_nodes, &options);
+    ck_assert_int_eq(clustering.attractors, 2);
+    ck_assert_int_eq(clustering.overlap, 3);
+    ck_assert_int_eq(clustering.overlap_nodes, 3);
+    ck_assert_int_eq(clustering.garbage, 0);
+    mcl_clustering_free(context, &clustering);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Attractors 0, 1, 2; node 3 shares 0 and 1, nodes 4 and 6 share all three, node 5 shares 1 and 2. */
+START_TEST(split_groups_nodes_that_share_the_same_clusters)
+{
+    const double third = 1. / 3;
+    const double limit[49] = {[0 * 7 + 0] = 1,     [1 * 7 + 1] = 1,     [2 * 7 + 2] = 1,     [3 * 7 + 0] = .5,
+                              [3 * 7 + 1] = .5,    [4 * 7 + 0] = third, [4 * 7 + 1] = third, [4 * 7 + 2] = third,
+                              [5 * 7 + 1] = .5,    [5 * 7 + 2] = .5,    [6 * 7 + 0] = third, [6 * 7 + 1] = third,
+                              [6 * 7 + 2] = third};
+    mcl_options options = defaults();
+    options.overlap = MCL_OVERLAP_SPLIT;
+    check_clusters(7, limit, &options, "4,6 0 1 2 3 5");
+    options.overlap = MCL_OVERLAP_CUT;
+    check_clusters(7, limit, &options, "0,3,4,6 1,5 2");
+}
+END_TEST
+
+START_TEST(light_entries_attract_nobody)
+{
+    /* Node 0 has a loop and an arc, to 1 which goes on to 2, or to 2 itself: the heavier of the two counts. */
+    const double arc[] = {.45, .55, 0, 0, 0, 1, 0, 0, 1}, loop[] = {.55, 0, .45, 1, 0, 0, 0, 0, 1};
+    mcl_options options = defaults();
+    check_clusters(3, arc, &options, "0,1,2");
+    check_clusters(3, loop, &options, "0,1 2");
+}
+END_TEST
+
+START_TEST(unreached_nodes_make_one_cluster)
+{
+    const double limit[25] = {[0 * 5 + 0] = 1, [3 * 5 + 0] = 1};
+    mcl_options options = defaults();
+    check_clusters(5, limit, &options, "1,2,4 0,3");
+    sp_context *context = test_context(0, 1);
+    mcl_clustering clustering = interpret(context, 5, limit, &options);
+    ck_assert_int_eq(clustering.garbage, 3);
+    mcl_clustering_free(context, &clustering);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(clusters_split_into_components_when_forced)
+{
+    sp_context *context = test_context(0, 1);
+    /* One attractor for all, but the graph joins only 0-2 and 1-3; 4 is alone. */
+    const double limit[25] = {[0] = 1, [5] = 1, [10] = 1, [15] = 1, [20] = 1};
+    const double edges[25] = {[0 * 5 + 2] = 1, [2 * 5 + 0] = 1, [1 * 5 + 3] = 1, [3 * 5 + 1] = 1};
+    sp_csr matrix = test_from_dense(context, 5, 5, limit, SP_F32);
+    sp_csr graph = test_from_dense(context, 5, 5, edges, SP_F32);
+    mcl_options options = defaults();
+    mcl_clustering clustering;
+    ck_ok(context, mcl_interpret(context, &matrix, &graph, &options, &clustering));
+    ck_assert_str_eq(text(&clustering), "0,1,2,3,4");
+    mcl_clustering_free(context, &clustering);
+    options.force_connected = true;
+    ck_ok(context, mcl_interpret(context, &matrix, &graph, &options, &clustering));
+    ck_assert_str_eq(text(&clustering), "0,2 1,3 4");
+    mcl_clustering_free(context, &clustering);
+    ck_assert_int_eq(mcl_interpret(context, &matrix, NULL, &options, &clustering), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &matrix);
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- the whole way ------------------------------------------------------------------------------------- */
+
+START_TEST(empty_and_single_graphs_work)
+{
+    sp_context *context = test_context(_i, 1);
+    const mcl_options options = defaults();
+    const double nothing[] = {0};
+    for (int64_t n = 0; n <= 1; n++) {
+        sp_csr graph = test_from_dense(context, n, n, nothing, SP_F32);
+        mcl_clustering clustering = cluster(context, &graph, &options);
+        ck_assert_int_eq(clustering.clusters, n);
+        ck_assert_str_eq(text(&clustering), n ? "0" : "");
+        mcl_clustering_free(context, &clustering);
+        sp_csr_free(context, &graph);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* The example of mcl's manual: cat hat 0.2, hat bat 0.16, bat cat 1, bat bit 0.125, bit fit 0.25, fit hit 0.5,
+ * hit bit 0.16. */
+START_TEST(cat_and_hat_part_from_bit_and_hit)
+{
+    enum { CAT, HAT, BAT, BIT, FIT, HIT, N };
+    const double edges[N * N] = {[CAT * N + HAT] = .2,   [HAT * N + CAT] = .2,   [HAT * N + BAT] = .16,
+                                 [BAT * N + HAT] = .16,  [BAT * N + CAT] = 1,    [CAT * N + BAT] = 1,
+                                 [BAT * N + BIT] = .125, [BIT * N + BAT] = .125, [BIT * N + FIT] = .25,
+                                 [FIT * N + BIT] = .25,  [FIT * N + HIT] = .5,   [HIT * N + FIT] = .5,
+                                 [HIT * N + BIT] = .16,  [BIT * N + HIT] = .16};
+    sp_context *context = test_context(_i, 1);
+    const mcl_options options = defaults();
+    sp_csr graph = test_from_dense(context, N, N, edges, SP_F32);
+    mcl_clustering clustering = cluster(context, &graph, &options);
+    ck_assert_str_eq(text(&clustering), "0,1,2 3,4,5");
+    mcl_clustering_free(context, &clustering);
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(planted_groups_are_found)
+{
+    enum { GROUPS = 10, SIZE = 30 };
+    sp_context *context = test_context(_i, 0);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr graph = test_communities(context, &random, GROUPS, SIZE, 0.7, 0.003);
+        const mcl_options options = defaults();
+        mcl_clustering clustering = cluster(context, &graph, &options);
+        test_expect(clustering.clusters == GROUPS, "seed %llu: %lld clusters", (unsigned long long)seed,
+                    (long long)clustering.clusters);
+        for (int64_t c = 0; c < GROUPS; c++)
+            for (int64_t i = 0; i < SIZE; i++)
+                test_expect(clustering.members[c * SIZE + i] == (int32_t)(c * SIZE + i), "seed %llu: cluster %lld",
+                            (unsigned long long)seed, (long long)c);
+        mcl_clustering_free(context, &clustering);
+        sp_csr_free(context, &graph);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Pruned hard, on graphs without clear groups: each node in one cluster, and the same clusters on either device. */
+START_TEST(every_node_has_one_cluster_on_any_device)
+{
+    sp_context *host = test_context(0, 2), *context = test_context(_i, 0);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr graph = test_communities(host, &random, 20, 15, 0.3, 0.02);
+        mcl_options options = defaults();
+        options.inflation = 1.4 + 0.4 * (double)seed;
+        options.prune_number = 200;
+        options.select = 20;
+        options.recover = 30;
+        mcl_clustering expected = cluster(host, &graph, &options), clustering = cluster(context, &graph, &options);
+        char *seen = calloc((size_t)graph.rows, 1);
+        for (int64_t i = 0; i < clustering.offsets[clustering.clusters]; i++) seen[clustering.members[i]]++;
+        for (int64_t j = 0; j < graph.rows; j++)
+            test_expect(seen[j] == 1, "seed %llu: node %lld is in %d clusters", (unsigned long long)seed,
+                        (long long)j, seen[j]);
+        test_expect(clustering.clusters == expected.clusters &&
+                        memcmp(clustering.offsets, expected.offsets,
+                               (size_t)(expected.clusters + 1) * sizeof *expected.offsets) == 0 &&
+                        memcmp(clustering.members, expected.members,
+                               (size_t)graph.rows * sizeof *expected.members) == 0,
+                    "seed %llu: the devices disagree", (unsigned long long)seed);
+        free(seen);
+        mcl_clustering_free(host, &expected);
+        mcl_clustering_free(context, &clustering);
+        sp_csr_free(host, &graph);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mcl");
+    TCase *setup = tcase_create("setup"), *process = tcase_create("process"), *reading = tcase_create("reading");
+    TCase *whole = tcase_create("whole");
+    TCase *cases[] = {setup, process, reading, whole};
+    for (int i = 0; i < 4; i++) {
+        tcase_set_timeout(cases[i], 120);
+        suite_add_tcase(suite, cases[i]);
+    }
+    tcase_add_test(setup, defaults_are_scheme_six);
+    tcase_add_test(setup, schemes_set_the_published_numbers);
+    tcase_add_test(setup, loops_become_the_column_maximum);
+    tcase_add_test(setup, kept_loops_are_left_alone_and_none_is_added);
+    tcase_add_test(setup, loop_factor_scales_the_diagonal);
+    tcase_add_test(setup, pre_inflation_sharpens_columns);
+    tcase_add_test(setup, rows_of_the_graph_are_columns_of_the_process);
+    tcase_add_test(setup, odd_graphs_are_refused);
+    tcase_add_test(setup, prepared_graph_has_loops_and_unscaled_weights);
+    tcase_add_test(setup, community_order_brings_groups_together_and_can_be_undone);
+    test_on_devices(process, iteration_reports_what_it_did);
+    test_on_devices(process, monitor_and_main_length_end_the_run);
+    test_on_devices(process, no_iterations_leave_the_start_matrix);
+    test_on_devices(process, initial_inflation_lasts_its_length);
+    test_on_devices(process, inflation_rises_after_forty_iterations);
+    test_on_devices(process, interrupt_flag_ends_the_process);
+    test_on_devices(process, limit_does_not_depend_on_threads_or_runs);
+    tcase_add_test(reading, nodes_join_the_attractor_they_reach);
+    tcase_add_test(reading, clusters_come_in_the_order_asked_for);
+    tcase_add_test(reading, overlap_is_cut_kept_or_split);
+    tcase_add_test(reading, split_groups_nodes_that_share_the_same_clusters);
+    tcase_add_test(reading, light_entries_attract_nobody);
+    tcase_add_test(reading, unreached_nodes_make_one_cluster);
+    tcase_add_test(reading, clusters_split_into_components_when_forced);
+    test_on_devices(whole, empty_and_single_graphs_work);
+    test_on_devices(whole, cat_and_hat_part_from_bit_and_hit);
+    test_on_devices(whole, planted_groups_are_found);
+    test_on_devices(whole, every_node_has_one_cluster_on_any_device);
+    return test_run(suite);
+}
