@@ -9,6 +9,7 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,13 +87,33 @@ typedef struct job {
     char *command_line;
 } job;
 
+/* The size of a plain file; -1 for pipes, standard input and what is not there. */
+static int64_t file_bytes(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
+}
+
+/* Starting and joining threads costs more than it brings on small inputs, which pipelines cluster by the thousand,
+ * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
+static const int64_t THREAD_BYTES = 256 << 10;
+
+/* -te, or as many as the input is worth; never more than the processors that this process may use. */
+static int thread_count(const settings *s)
+{
+    cpu_set_t usable;
+    int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t bytes = file_bytes(s->input), wanted = s->threads;
+    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
+    if (most < 1) most = 1;
+    return (int)(wanted < most ? wanted : most);
+}
+
 static sp_context_options context_options(const settings *s, const char *device)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t most = processors > 0 ? processors : 1; /* more threads than processors only get in each other's way */
     return (sp_context_options){
         .device = device,
-        .threads = (int)(s->threads < most ? s->threads : most),
+        .threads = thread_count(s),
         .memory_budget = (size_t)s->memory,
         .interrupt = &interrupt_signal,
     };
@@ -132,8 +153,7 @@ static bool cuda_allowed(const settings *s) { return cuda_required(s) || (strcmp
 /* Begins to open the device beside the reading where it is likely to be used. The thread blocks all signals. */
 static void begin_opening(opening *o, const settings *s)
 {
-    struct stat file;
-    bool large = strcmp(s->input, "-") != 0 && stat(s->input, &file) == 0 && file.st_size >= CUDA_BYTES;
+    bool large = file_bytes(s->input) >= CUDA_BYTES;
     *o = (opening){.settings = s, .status = SP_ERROR_NO_DEVICE};
     if (!cuda_required(s) && !(cuda_allowed(s) && large)) return;
     sigset_t all, before;
@@ -689,6 +709,7 @@ static int run(const settings *s)
         code = EXIT_DONE;
     } else if (interrupt_signal) {
         code = EXIT_SIGNAL + interrupt_signal;
+        log_warning(&j.log, "mcl-gpu: stopped by signal %d; no clusters were written", interrupt_signal);
     } else {
         const char *sentence = j.host ? sp_last_error(j.host) : "";
         log_warning(&j.log, "mcl-gpu: %s", *sentence ? sentence : sp_status_string(status));

@@ -543,6 +543,7 @@ static bool check_together(const settings *s)
     if (s->exact && cuda)
         return mistake("--exact with --device %s: CUDA rounds in its own order; use --device cpu", s->device);
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
+    if (s->mcl.start_inflation > 0 && s->mcl.pre_inflation > 0) return mistake("-if and -pi exclude each other");
     if (s->inflation_count > 1 && s->output && strcmp(s->output, "-") == 0)
         return mistake("several inflations cannot share stdout; use -o FILE");
     for (int i = 0; i < s->inflation_count; i++) {

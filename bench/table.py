@@ -63,8 +63,8 @@ def results_table(results):
     lines = []
     for result in results:
         lines += ["", heading(result) + ":", "",
-                  "| network | edges | `mcl`, its faster mode | memory | mcl-gpu, CPU | memory | mcl-gpu, GPU | clusters |",
-                  "|---|---|---|---|---|---|---|---|"]
+                  "| network | edges | `mcl`, its faster mode | memory | mcl-gpu, CPU | memory | mcl-gpu, GPU "
+                  "| clusters |", "|---|---|---|---|---|---|---|---|"]
         for network in result["networks"]:
             tools = network["tools"]
             peer = best_peer(tools)

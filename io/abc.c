@@ -38,8 +38,9 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
     }
     if (first == first_end || second == second_end) {
         if (!lenient)
-            return io_slice_fail(slice, tab ? "one field where two tab-separated labels are expected"
-                                            : "one field where two labels are expected",
+            return io_slice_fail(slice,
+                                 tab ? "one field where two tab-separated labels are expected"
+                                     : "one field where two labels are expected",
                                  line, end, "write LABEL LABEL [WEIGHT] (--lenient skips such lines)");
         slice->odd = true;
         return true;

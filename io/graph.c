@@ -74,8 +74,8 @@ static sp_status read_tab_file(sp_context *context, const io_read_options *optio
     return status;
 }
 
-sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,
-                         size_t reader_block, io_graph *graph)
+sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                         io_graph *graph)
 {
     sp_status status = SP_OK;
     memset(graph, 0, sizeof *graph);

@@ -41,7 +41,8 @@ int64_t io_source_size(const io_source *source);
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
 /* Reads the longest decimal number ([sign] digits [. digits] [e exponent]) that text..end begins with, correctly
- * rounded; returns its end, or `text` if there is none. The byte at `end` must be readable and no part of a number. */
+ * rounded; returns its end, or `text` if there is none. The byte at `end` must be readable and not part of a
+ * number. */
 const char *io_parse_decimal(const char *text, const char *end, double *value);
 /* The same with C's full syntax (hexadecimal, inf, nan), as scanf's %lf takes it. */
 const char *io_parse_scanf(const char *text, const char *end, double *value);
@@ -123,8 +124,9 @@ typedef struct io_slice {
     io_pair pairs[IO_PAIRS];
     int pair_count;
     int32_t last_tail;
-    int32_t *map;
+    int32_t *map; /* ids of the fresh labels */
     int64_t map_capacity;
+    int64_t place; /* of its first arc among all */
     int64_t lines, odd_lines, negative;
     int64_t entries; /* Matrix Market: counted by its parser */
     bool odd; /* this line */

@@ -56,6 +56,15 @@ uint32_t io_label_hash(const char *label, size_t length)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
+/* Compares labels, most of which have 8 to 16 bytes, without a call. */
+static inline bool same_bytes(const char *a, const char *b, size_t length)
+{
+    if (length < 8) return memcmp(a, b, length) == 0;
+    if (load(a, 8) != load(b, 8)) return false;
+    if (length > 16) return memcmp(a + 8, b + 8, length - 8) == 0;
+    return load(a + length - 8, 8) == load(b + length - 8, 8);
+}
+
 int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash)
 {
     if (labels->slot_count == 0) return -1;
@@ -65,7 +74,7 @@ int32_t io_labels_find(const io_labels *labels, const char *label, size_t length
         if (slot.id < 0) return -1;
         if (slot.hash != hash) continue;
         int64_t begin = labels->names.offsets[slot.id], end = labels->names.offsets[slot.id + 1];
-        if ((size_t)(end - begin) == length + 1 && memcmp(labels->names.bytes + begin, label, length) == 0)
+        if ((size_t)(end - begin) == length + 1 && same_bytes(labels->names.bytes + begin, label, length))
             return slot.id;
     }
 }

@@ -14,10 +14,10 @@
 
 enum {
     FIRST_BLOCK = 1 << 19,      /* small files touch little memory; blocks double from here */
-    BLOCK_PER_THREAD = 1 << 20, /* enough work a slice to hide the joining, small enough for the caches */
+    BLOCK_PER_THREAD = 1 << 21, /* milliseconds of work between two barriers */
     LARGEST_BLOCK = 1 << 24,
-    SERIAL_BLOCK = 1 << 19,     /* below this a block is not worth waking threads for */
-    SLICES_PER_THREAD = 2       /* evens out threads of unequal speed */
+    SERIAL_BLOCK = 1 << 19, /* below this a block is not worth waking threads for */
+    SLICES_PER_THREAD = 2   /* evens out threads of unequal speed */
 };
 
 /* Lines in memory: bytes[0..used) are whole lines, bytes[used..filled) the beginning of the next one. */
@@ -27,6 +27,12 @@ typedef struct block {
     bool ended;
     sp_status status; /* why no more bytes came; the lines before are parsed all the same */
 } block;
+
+/* The slices of one block. */
+typedef struct batch {
+    io_slice *slices;
+    int count; /* in use */
+} batch;
 
 /* ---- messages ------------------------------------------------------------------------------------------- */
 
@@ -197,13 +203,15 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
     if (token < token_end && !read_weight(slice, token, token_end, &number)) return false;
     if (options->transform) number = options->transform(options->transform_user, number);
     if (!(fabs(number) <= FLT_MAX))
-        return io_slice_fail(slice, options->transform ? "the weight after its transformation is not finite"
-                                                       : "the weight is too large",
+        return io_slice_fail(slice,
+                             options->transform ? "the weight after its transformation is not finite"
+                                                : "the weight is too large",
                              token, token_end, "write a number below 3.4e38");
     if (number < 0) {
         if (!options->lenient)
-            return io_slice_fail(slice, options->transform ? "the weight after its transformation is negative"
-                                                           : "the weight is negative",
+            return io_slice_fail(slice,
+                                 options->transform ? "the weight after its transformation is negative"
+                                                    : "the weight is negative",
                                  token, token_end, "weights are similarities, 0 or above");
         slice->negative++;
         slice->odd = true;
@@ -250,22 +258,22 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
     flush_pairs(slice);
 }
 
+/* ---- blocks --------------------------------------------------------------------------------------------- */
+
 /* Cuts the block's whole lines into slices of about equal size. */
-static void cut(const block *from, io_slice *slices, int count)
+static void cut(const block *from, batch *into)
 {
     char *begin = from->bytes, *end = from->bytes + from->used;
-    for (int i = 0; i < count; i++) {
-        char *stop = from->bytes + from->used / count * (i + 1);
+    for (int i = 0; i < into->count; i++) {
+        char *stop = from->bytes + from->used / into->count * (i + 1);
         if (stop < begin) stop = begin;
-        char *newline = i + 1 < count ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
+        char *newline = i + 1 < into->count ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
         stop = newline ? newline + 1 : end;
-        slices[i].begin = begin;
-        slices[i].end = stop;
+        into->slices[i].begin = begin;
+        into->slices[i].end = stop;
         begin = stop;
     }
 }
-
-/* ---- blocks --------------------------------------------------------------------------------------------- */
 
 /* Makes room for `target` bytes and the newline that ends a last line without one. */
 static sp_status widen(sp_context *context, block *into, int64_t target)
@@ -327,30 +335,32 @@ done:
     return status;
 }
 
-static void append_arcs(const io_slice *slice, const io_arcs *to, int64_t at)
+static void append_arcs(const io_slice *slice, const io_arcs *to)
 {
     const io_arcs *from = &slice->arcs;
     const int32_t *map = slice->map;
     for (int64_t i = 0; i < from->count; i++) {
         int32_t tail = from->tails[i], head = from->heads[i];
-        to->tails[at + i] = tail >= 0 ? tail : map[~tail];
-        to->heads[at + i] = head >= 0 ? head : map[~head];
+        to->tails[slice->place + i] = tail >= 0 ? tail : map[~tail];
+        to->heads[slice->place + i] = head >= 0 ? head : map[~head];
     }
-    if (from->count) memcpy(to->weights + at, from->weights, (size_t)from->count * sizeof *from->weights);
+    if (from->count) memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
 }
 
-static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, int threads, joined *all)
+/* Gives the slices of a block their ids and their places among all arcs. */
+static sp_status join(sp_context *context, const char *name, batch *from, joined *all)
 {
     sp_status status = SP_OK;
     int64_t total = all->arcs.count;
-    for (int i = 0; i < count; i++) {
-        io_slice *slice = &slices[i];
+    for (int i = 0; i < from->count; i++) {
+        io_slice *slice = &from->slices[i];
         if (slice->status == SP_ERROR_ARGUMENT)
             return sp_fail(context, slice->status, "%s:%lld: %s", name, (long long)(all->lines + slice->lines),
                            slice->message);
         if (slice->status != SP_OK)
             return sp_fail(context, slice->status, "%s: %s", name, sp_status_string(slice->status));
         IO_TRY(map_fresh(context, &all->labels, slice));
+        slice->place = total;
         total += slice->arcs.count;
         all->lines += slice->lines;
         all->odd_lines += slice->odd_lines;
@@ -358,12 +368,6 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
         all->entries += slice->entries;
     }
     IO_TRY(io_arcs_reserve(context, &all->arcs, total));
-#pragma omp parallel for schedule(static) num_threads(threads)
-    for (int i = 0; i < count; i++) {
-        int64_t at = all->arcs.count;
-        for (int before = 0; before < i; before++) at += slices[before].arcs.count;
-        append_arcs(&slices[i], &all->arcs, at);
-    }
     all->arcs.count = total;
 done:
     return status;
@@ -371,75 +375,99 @@ done:
 
 /* ---- the whole file ------------------------------------------------------------------------------------- */
 
-static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
-                             io_slice *slices, int most_slices, block blocks[2], joined *all)
+/* One parallel step: reads the next block, parses this one and appends the arcs of the one before. */
+static void advance(sp_context *context, io_source *source, io_line_parser parser, const block *now, block *next,
+                    int64_t target, batch *parsed, const batch *appended, const io_arcs *arcs, int threads)
 {
-    int threads = sp_context_threads(context);
+    const int last_append = 1 + appended->count, last = last_append + parsed->count;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
+    for (int i = 0; i < last; i++) {
+        if (i == 0)
+            fill(context, source, now, target, next);
+        else if (i < last_append)
+            append_arcs(&appended->slices[i - 1], arcs);
+        else
+            parse_slice(&parsed->slices[i - last_append], parser);
+    }
+}
+
+static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
+                             batch batches[2], int most_slices, block blocks[2], joined *all)
+{
+    const int threads = sp_context_threads(context);
     int64_t largest = (int64_t)BLOCK_PER_THREAD * threads, target = FIRST_BLOCK, size = io_source_size(source);
     if (largest > LARGEST_BLOCK) largest = LARGEST_BLOCK;
     if (reader_block) largest = target = (int64_t)reader_block;
     if (size > 0 && size < target) target = size + 1; /* one more, to see the end at once */
 
     sp_status status = SP_OK;
+    int at = 0;
     fill(context, source, &blocks[1], target, &blocks[0]);
-    for (int at = 0; blocks[at].used > 0; at = !at) {
+    for (; blocks[at].used > 0; at = !at) {
         block *now = &blocks[at], *next = &blocks[!at];
+        batch *parsed = &batches[at], *appended = &batches[!at];
         bool alone = now->used < SERIAL_BLOCK && !reader_block;
-        int count = alone ? 1 : most_slices;
-        cut(now, slices, count);
+        parsed->count = alone ? 1 : most_slices;
+        cut(now, parsed);
         target = target * 2 < largest ? target * 2 : largest;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (!alone)
-        for (int i = 0; i <= count; i++) {
-            if (i == 0)
-                fill(context, source, now, target, next);
-            else
-                parse_slice(&slices[i - 1], parser);
-        }
+        advance(context, source, parser, now, next, target, parsed, appended, &all->arcs, alone ? 1 : threads);
         all->bytes += now->used;
-        IO_TRY(join(context, io_source_name(source), slices, count, threads, all));
-        if (now->status != SP_OK) IO_TRY(now->status);
+        IO_TRY(join(context, io_source_name(source), parsed, all));
+        IO_TRY(now->status);
     }
-    /* The loop ends at the first empty block, which carries why it is empty. */
-    status = blocks[0].status != SP_OK ? blocks[0].status : blocks[1].status;
+    for (int i = 0; i < batches[!at].count; i++) append_arcs(&batches[!at].slices[i], &all->arcs);
+    status = blocks[at].status;
 done:
     return status;
 }
 
-sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
-                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph)
+/* Takes the result over into the graph. */
+static void hand_over(joined *all, io_graph *graph)
 {
-    int count = SLICES_PER_THREAD * sp_context_threads(context);
-    io_slice *slices = NULL;
-    block blocks[2] = {{0}};
-    joined all = {.lines = first_line};
-    sp_status status;
-    IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
-    for (int i = 0; i < count; i++) {
-        slices[i].context = context;
-        slices[i].state = state;
-        slices[i].known = &all.labels;
-    }
-    IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
-    graph->nodes = all.labels.names.count;
-    graph->arcs = all.arcs.count;
-    graph->tails = all.arcs.tails;
-    graph->heads = all.arcs.heads;
-    graph->weights = all.arcs.weights;
-    graph->names = all.labels.names;
-    graph->lines = all.lines;
-    graph->bytes += all.bytes;
-    graph->odd_lines = all.odd_lines;
-    graph->negative = all.negative;
-    if (entries) *entries = all.entries;
-    memset(&all.arcs, 0, sizeof all.arcs);
-    memset(&all.labels.names, 0, sizeof all.labels.names);
-done:
+    graph->nodes = all->labels.names.count;
+    graph->arcs = all->arcs.count;
+    graph->tails = all->arcs.tails;
+    graph->heads = all->arcs.heads;
+    graph->weights = all->arcs.weights;
+    graph->names = all->labels.names;
+    graph->lines = all->lines;
+    graph->bytes += all->bytes;
+    graph->odd_lines = all->odd_lines;
+    graph->negative = all->negative;
+    memset(&all->arcs, 0, sizeof all->arcs);
+    memset(&all->labels.names, 0, sizeof all->labels.names);
+}
+
+static void free_slices(sp_context *context, io_slice *slices, int count)
+{
     for (int i = 0; slices && i < count; i++) {
         io_labels_free(context, &slices[i].fresh);
         io_arcs_free(context, &slices[i].arcs);
         sp_free(context, slices[i].map);
     }
     sp_free(context, slices);
+}
+
+sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
+                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph)
+{
+    const int count = SLICES_PER_THREAD * sp_context_threads(context);
+    io_slice *slices = NULL;
+    block blocks[2] = {{0}};
+    joined all = {.lines = first_line};
+    sp_status status;
+    IO_TRY(sp_calloc(context, 2 * count, sizeof *slices, (void **)&slices));
+    for (int i = 0; i < 2 * count; i++) {
+        slices[i].context = context;
+        slices[i].state = state;
+        slices[i].known = &all.labels;
+    }
+    batch batches[2] = {{slices, 0}, {slices + count, 0}};
+    IO_TRY(read_blocks(context, source, parser, reader_block, batches, count, blocks, &all));
+    hand_over(&all, graph);
+    if (entries) *entries = all.entries;
+done:
+    free_slices(context, slices, 2 * count);
     sp_free(context, blocks[0].bytes);
     sp_free(context, blocks[1].bytes);
     io_labels_free(context, &all.labels);

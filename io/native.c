@@ -141,8 +141,8 @@ static sp_status set_domains(native *to, int64_t rows, int64_t cols, int64_t **r
         same = (*row_ids ? (*row_ids)[i] : i) == (*col_ids ? (*col_ids)[i] : i);
     if (!same)
         return sp_fail(to->context, SP_ERROR_MATRIX,
-                       "%s: rows (%lld) and columns (%lld) are not the same nodes; a graph needs a square matrix with "
-                       "equal domains",
+                       "%s: rows (%lld) and columns (%lld) are not the same nodes; a graph needs a square matrix "
+                       "with equal domains",
                        to->name, (long long)rows, (long long)cols);
     bool canonical = true;
     for (int64_t i = 0; *row_ids && canonical && i < rows; i++) canonical = (*row_ids)[i] == i;
@@ -293,7 +293,8 @@ static sp_status skip_line(text *from)
 static sp_status take_dimensions(text *from, int64_t *rows, int64_t *cols)
 {
     const char *stop = word_end(from), *cross = memchr(from->at, 'x', (size_t)(stop - from->at));
-    if (!cross || !io_parse_index(from->at, cross, INT32_MAX, rows) || !io_parse_index(cross + 1, stop, INT32_MAX, cols))
+    if (!cross || !io_parse_index(from->at, cross, INT32_MAX, rows) ||
+        !io_parse_index(cross + 1, stop, INT32_MAX, cols))
         return fail(from, "dimensions that are not ROWSxCOLUMNS, both below 2^31", "write e.g. dimensions 10x10");
     from->at = stop;
     return SP_OK;
@@ -356,6 +357,13 @@ done:
     return status;
 }
 
+static sp_status alien(text *from, const char *kind, int64_t id)
+{
+    return sp_fail(from->to->context, SP_ERROR_MATRIX,
+                   "%s:%lld: %s %lld is not in the domain; correct the dimensions or the id", from->to->name,
+                   (long long)from->line, kind, (long long)id);
+}
+
 static sp_status read_column(text *from)
 {
     native *to = from->to;
@@ -364,8 +372,7 @@ static sp_status read_column(text *from)
     sp_status status;
     IO_TRY(take_id(from, &id));
     int64_t tail = find_node(to, id), head;
-    if (tail < 0) return sp_fail(to->context, SP_ERROR_MATRIX, "%s:%lld: column %lld is not in the domain; correct the "
-                                 "dimensions or the id", to->name, (long long)from->line, (long long)id);
+    if (tail < 0) return alien(from, "column", id);
     IO_TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
     begin_column(to);
     for (;;) {
@@ -373,9 +380,7 @@ static sp_status read_column(text *from)
         if (take_char(from, '$')) break;
         IO_TRY(take_id(from, &id));
         head = find_node(to, id);
-        if (head < 0)
-            return sp_fail(to->context, SP_ERROR_MATRIX, "%s:%lld: row %lld is not in the domain; correct the "
-                           "dimensions or the id", to->name, (long long)from->line, (long long)id);
+        if (head < 0) return alien(from, "row", id);
         IO_TRY(take_value(from, &value));
         IO_TRY(add_entry(to, (int32_t)tail, (int32_t)head, value));
     }
@@ -572,8 +577,9 @@ static sp_status read_vectors(binary *from, int64_t **row_ids, int64_t **col_ids
     sp_status status;
     IO_TRY(take_bytes(from, &cookie, sizeof cookie));
     IO_TRY(take_bytes(from, sizes, sizeof sizes));
-    if (sizes[0] < 0 || sizes[0] > INT32_MAX || sizes[1] < 0 || sizes[1] > INT32_MAX)
-        return corrupt(from, "dimensions that are not below 2^31", sizes[0] < 0 || sizes[0] > INT32_MAX ? sizes[0] : sizes[1]);
+    for (int i = 0; i < 2; i++)
+        if (sizes[i] < 0 || sizes[i] > INT32_MAX)
+            return corrupt(from, "a dimension that is not below 2^31", sizes[i]);
     if (!(sizes[2] & 1)) IO_TRY(take_domain(from, sizes[0], col_ids));
     if (!(sizes[2] & 2)) IO_TRY(take_domain(from, sizes[1], row_ids));
     status = set_domains(to, sizes[1], sizes[0], row_ids, col_ids);

@@ -42,31 +42,40 @@ static int64_t read_exponent(const char **text)
     return negative ? -exponent : exponent;
 }
 
+/* Takes digits into *mantissa, which wraps around when there are too many. */
+static inline const char *read_digits(const char *at, uint64_t *mantissa)
+{
+    for (; is_digit(*at); at++) *mantissa = *mantissa * 10 + (uint64_t)(*at - '0');
+    return at;
+}
+
+/* Digits from the first that is not 0. */
+static int64_t significant_digits(const char *at, const char *end)
+{
+    int64_t digits = 0;
+    for (; at < end; at++)
+        if (is_digit(*at) && (digits > 0 || *at != '0')) digits++;
+    return digits;
+}
+
 const char *io_parse_decimal(const char *text, const char *end, double *value)
 {
-    const char *at = text;
-    bool negative = at < end && *at == '-';
-    if (at < end && (*at == '-' || *at == '+')) at++;
+    const char *begin = text;
+    bool negative = begin < end && *begin == '-';
+    if (begin < end && (*begin == '-' || *begin == '+')) begin++;
 
     uint64_t mantissa = 0;
-    int digits = 0; /* significant ones */
     int64_t exponent = 0;
-    const char *start = at;
-    for (; is_digit(*at); at++) {
-        if (digits < EXACT_DIGITS) mantissa = mantissa * 10 + (uint64_t)(*at - '0');
-        digits += digits > EXACT_DIGITS ? 0 : digits > 0 || *at != '0';
-    }
-    bool any = at > start;
+    const char *at = read_digits(begin, &mantissa);
+    int64_t digits = at - begin;
     if (*at == '.') {
         const char *fraction = at + 1;
-        for (at = fraction; is_digit(*at); at++) {
-            if (digits < EXACT_DIGITS) mantissa = mantissa * 10 + (uint64_t)(*at - '0');
-            digits += digits > EXACT_DIGITS ? 0 : digits > 0 || *at != '0';
-        }
-        any = any || at > fraction;
+        at = read_digits(fraction, &mantissa);
         exponent = fraction - at;
+        digits -= exponent;
     }
-    if (!any) return text;
+    if (digits == 0) return text;
+    if (digits > EXACT_DIGITS) digits = significant_digits(begin, at);
     exponent += read_exponent(&at);
 
     if (digits <= EXACT_DIGITS && mantissa <= EXACT_MANTISSA && exponent >= -EXACT_POWER && exponent <= EXACT_POWER) {

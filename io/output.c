@@ -21,11 +21,11 @@ enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64 };
 struct io_output {
     sp_context *context;
     int file;
-    int slot;      /* in `temporaries`; -1: written directly */
-    int error;     /* errno of the first failure */
+    int slot;  /* in `temporaries`; -1: written directly */
+    int error; /* errno of the first failure */
     size_t used;
-    char shown[256];            /* what the user called it */
-    char target[PATH_MAX];      /* symbolic links followed */
+    char shown[256];       /* what the user called it */
+    char target[PATH_MAX]; /* symbolic links followed */
     char temporary[PATH_MAX];
     char buffer[BUFFER_BYTES];
 };

@@ -13,8 +13,9 @@ static const char *next_field(const char **at, const char *end)
     return field;
 }
 
-/* Splits "LABEL:VALUE" at its first colon: *label_end is the colon, *value_end where the value stops. As mcl has it, a
- * field with an empty label or without a number after the colon is a label as it stands (*label_end == *value_end). */
+/* Splits "LABEL:VALUE" at its first colon: *label_end is the colon, *value_end where the value stops. As mcl has
+ * it, a field with an empty label or without a number after the colon is a label as it stands (*label_end ==
+ * *value_end). */
 static bool split_value(io_slice *slice, const char *field, const char *end, const char **label_end,
                         const char **value_end)
 {

@@ -26,20 +26,20 @@ struct io_source {
     const volatile int *interrupt;
     const char *name;
     source_kind kind;
-    int file;              /* -1: memory */
+    int file; /* -1: memory */
     bool close_file;
-    const char *memory;    /* what is left of it */
+    const char *memory; /* what is left of it */
     size_t memory_left;
     int64_t size;
-    char *input;           /* raw bytes read ahead: all that is compressed, the magic number of a plain file */
+    char *input; /* raw bytes read ahead: all that is compressed, the magic number of a plain file */
     size_t input_at, input_end;
     bool input_ended;
-    char *peeked;          /* uncompressed bytes that io_source_peek took */
+    char *peeked; /* uncompressed bytes that io_source_peek took */
     size_t peeked_at, peeked_end;
     z_stream gzip;
     bool gzip_open;
     ZSTD_DStream *zstd;
-    bool between;          /* a member or frame has ended and none has begun */
+    bool between; /* a member or frame has ended and none has begun */
     bool started;
 };
 
@@ -299,7 +299,7 @@ sp_status io_source_line(io_source *source, const char **line, const char **end,
     *line = *end = NULL;
     for (int attempt = 0; attempt < 2; attempt++) {
         size_t ahead = source->peeked_end - source->peeked_at;
-        const char *begin = source->peeked + source->peeked_at;
+        const char *begin = ahead ? source->peeked + source->peeked_at : NULL;
         const char *newline = ahead ? memchr(begin, '\n', ahead) : NULL;
         if (attempt == 0 && !newline) {
             sp_status status = look_ahead(source);
@@ -334,8 +334,7 @@ void io_source_close(io_source *source)
     sp_free(source->context, source);
 }
 
-sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
-                           io_source **source)
+sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count, io_source **source)
 {
     sp_status status = sp_calloc(context, 1, sizeof **source, (void **)source);
     if (status != SP_OK) return status;

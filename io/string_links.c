@@ -57,14 +57,14 @@ static sp_status read_header(sp_context *context, const char *name, const char *
         return io_fail_line(context, name, 1, "no header of a STRING links file", line, end,
                             "the first line is protein1 protein2 ... combined_score");
     if (wanted && found < PROTEINS)
-        return io_fail_line(context, name, 1, "the header does not have the score column that was asked for", line, end,
-                            "name one of its columns");
+        return io_fail_line(context, name, 1, "the header does not have the score column that was asked for", line,
+                            end, "name one of its columns");
     *column = found >= PROTEINS ? found : last;
     return SP_OK;
 }
 
-sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options,
-                         size_t reader_block, io_graph *graph)
+sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                         io_graph *graph)
 {
     io_read_options plain = *options;
     plain.transform = NULL; /* belongs to label triples */

@@ -30,8 +30,7 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
                             const char *command_line)
 {
     io_native_writer writer;
-    io_native_begin(&writer, output, clusters->nodes, clusters->clusters, ids, false, 0,
-                    command_line);
+    io_native_begin(&writer, output, clusters->nodes, clusters->clusters, ids, false, 0, command_line);
     for (int64_t c = 0; c < clusters->clusters; c++) {
         if (clusters->offsets[c] == clusters->offsets[c + 1]) continue;
         io_native_column(&writer, c);

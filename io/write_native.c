@@ -88,7 +88,7 @@ void io_native_end(io_native_writer *writer) { io_output_string(writer->output, 
 static void write_text(io_output *output, const sp_csr *columns, const int64_t *ids, int digits,
                        const char *command_line)
 {
-    const float one = 1.0f;
+    const float one = 1.0f, *values = columns->values;
     io_native_writer writer;
     io_native_begin(&writer, output, columns->rows, columns->rows, ids, true, digits, command_line);
     for (int64_t j = 0; j < columns->rows; j++) {
@@ -97,7 +97,7 @@ static void write_text(io_output *output, const sp_csr *columns, const int64_t *
         io_native_column(&writer, ids ? ids[j] : j);
         for (int64_t k = begin; k < end; k++) {
             int64_t row = columns->col_indices[k];
-            io_native_entry(&writer, ids ? ids[row] : row, columns->values ? (const float *)columns->values + k : &one);
+            io_native_entry(&writer, ids ? ids[row] : row, values ? values + k : &one);
         }
         io_native_column_end(&writer);
     }
@@ -151,7 +151,8 @@ static void write_binary(io_output *output, const sp_csr *columns, const int64_t
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
                                  int digits, bool binary, const char *command_line)
 {
-    if (columns->rows != columns->cols || columns->space != SP_HOST || (columns->values && columns->value_type != SP_F32))
+    bool f32 = !columns->values || columns->value_type == SP_F32;
+    if (columns->rows != columns->cols || columns->space != SP_HOST || !f32)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a native matrix is made from a square f32 host matrix", path);
     io_output *output;
     sp_status status = io_output_open(context, path, &output);

@@ -107,7 +107,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
                       void *user, sp_csr *limit, mcl_run *run)
 {
     const int64_t last = options->initial_length + options->main_length;
-    float inflation = (float)options->inflation; /* mcl keeps it in f32, which decides the last bits */
+    double inflation = (double)(float)options->inflation; /* mcl reads it as f32, which decides the last bits */
     mcl_run done = {.marks = {100, 100, 100}};
     sp_csr owned = {0}, next;
     const sp_csr *current = start;
@@ -124,7 +124,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
         mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start->nnz, .order = order};
         iteration.inflation =
-            (double)(iteration.number <= options->initial_length ? (float)options->initial_inflation : inflation);
+            iteration.number <= options->initial_length ? (double)(float)options->initial_inflation : inflation;
         status = step(context, current, options, rows, &iteration, &next);
         if (status != SP_OK) break;
         sp_csr_free(context, &owned);
@@ -133,8 +133,8 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
         done.converged = iteration.chaos < CHAOS_LIMIT;
         if (iteration.number <= 3) done.marks[iteration.number - 1] = iteration.mark;
         iteration.bumped = iteration.number >= BUMP_AFTER;
-        if (iteration.bumped) inflation = (float)((double)inflation * BUMP);
-        iteration.next_inflation = (double)inflation;
+        if (iteration.bumped) inflation *= BUMP;
+        iteration.next_inflation = inflation;
         if (monitor && !monitor(user, &iteration, current)) done.stopped = true;
     }
     if (status == SP_OK && !order && owned.row_offsets && owned.space == SP_HOST) {

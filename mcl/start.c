@@ -107,7 +107,8 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
         work = (sp_csr){0};
     }
     if (options->loop_factor != 1 && options->start_inflation == 0) scale_loops(&made, options->loop_factor);
-    if (options->start_inflation > 0) status = sp_csr_inflate(context, &made, options->start_inflation);
+    /* mcl reads -if as f32 and -pi as f64, which decides the last bits. */
+    if (options->start_inflation > 0) status = sp_csr_inflate(context, &made, (double)(float)options->start_inflation);
     else if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
 done:
     sp_csr_free(context, &work);

@@ -65,6 +65,13 @@ struct mcl_transform {
 
 #define SHOWN 40 /* bytes of the user's text in a message */
 
+enum { PARALLEL_ARCS = 50000 }; /* below, waking threads costs more than they save */
+
+static int threads_for(const sp_context *context, const sp_csr *graph)
+{
+    return graph->nnz < PARALLEL_ARCS ? 1 : sp_context_threads(context);
+}
+
 static bool is_filter(tf_kind kind)
 {
     return kind <= GT;
@@ -170,7 +177,7 @@ static sp_status check_finite(sp_context *context, const sp_csr *graph, const ch
 {
     const float *values = graph->values;
     bool finite = true;
-#pragma omp parallel for reduction(&& : finite) num_threads(sp_context_threads(context))
+#pragma omp parallel for reduction(&& : finite) num_threads(threads_for(context, graph))
     for (int64_t e = 0; e < graph->nnz; e++) finite = finite && isfinite(values[e]);
     if (finite) return SP_OK;
     return sp_fail(context, SP_ERROR_NOT_FINITE, "transform %s makes weights infinite or undefined", name);
@@ -180,7 +187,7 @@ static sp_status transform_values(sp_context *context, const mcl_transform *tran
                                   sp_csr *graph)
 {
     float *values = graph->values;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_context_threads(context))
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < graph->rows; j++)
         for (int64_t e = graph->row_offsets[j]; e < graph->row_offsets[j + 1]; e++)
             values[e] = apply_run(transform, first, last, values[e], j, graph->col_indices[e]);
@@ -236,12 +243,12 @@ static sp_status merge_with_reverse(sp_context *context, tf_kind kind, sp_csr *g
     sp_status status;
     TRY(sp_csr_transpose(context, graph, &reverse));
     TRY(sp_calloc(context, n + 1, sizeof *offsets, (void **)&offsets));
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_context_threads(context))
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < n; j++) offsets[j + 1] = merge_row(kind, graph, &reverse, j, NULL, NULL);
     for (int64_t j = 0; j < n; j++) offsets[j + 1] += offsets[j];
     TRY(sp_csr_create(context, n, n, offsets[n], SP_F32, SP_HOST, &merged));
     memcpy(merged.row_offsets, offsets, (size_t)(n + 1) * sizeof *offsets);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_context_threads(context))
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < n; j++)
         merge_row(kind, graph, &reverse, j, merged.col_indices + offsets[j], (float *)merged.values + offsets[j]);
     replace(context, graph, &merged);
@@ -317,7 +324,7 @@ static sp_status nearest_neighbours(sp_context *context, const tf_operation *ope
     sp_status status;
     TRY(check_not_negative(context, graph, operation->definition->name));
     TRY(sp_alloc(context, graph->nnz, sizeof *scratch, (void **)&scratch));
-#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_context_threads(context))
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < graph->rows; j++) {
         int64_t begin = graph->row_offsets[j], end = graph->row_offsets[j + 1];
         float bar = neighbour_bar(values + begin, end - begin, operation->count, scratch + begin);
@@ -475,7 +482,7 @@ static sp_status inverted_log_similarity(sp_context *context, sp_csr *graph)
         int64_t degree = graph->row_offsets[j + 1] - graph->row_offsets[j];
         weight[j] = degree > 1 ? 1 / log2((double)degree) : 0; /* degree 1 is nobody's common neighbour */
     }
-#pragma omp parallel for schedule(dynamic, 64) num_threads(sp_context_threads(context))
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < graph->rows; j++)
         for (int64_t e = graph->row_offsets[j]; e < graph->row_offsets[j + 1]; e++) {
             float similarity = (float)common_weight(graph, j, graph->col_indices[e], weight);

@@ -49,6 +49,7 @@ check() { # check NAME STATUS
     esac
     case $name in
     edge-* | empty) ;; # mcl warns of negative columns, and prints figures of no column
+    partition-selection) ;; # mcl selects in another way, with other chaos and the same clusters
     *) diff <(mask_log "$work/$name.stderr") <(mask_log "$golden/out/$name.stderr") >"$work/difference" ||
         { echo "$name: the log differs:"; head -n 6 "$work/difference"; return 1; } ;;
     esac

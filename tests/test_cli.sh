@@ -124,7 +124,7 @@ ok 'what old scripts pass is ignored' silent "$in/cathat.abc" --abc -V all -o F 
 for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' '-scheme 8' '-scheme 0' \
     '-pct 101' '-p 0.2' '-P -1' '-P 1e4' '-S -3' '-resource 0' '-te -1' '-overlap some' '-sort up' '-i 0' '-i 31' \
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
-    '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' '-dump-modulo 0' \
+    '--memory 0' '--exact --fast' '--exact --device cuda' '-if 2 -pi 2' '--abc-neg-log --abc-neg-log10' '-dump foo' '-dump-modulo 0' \
     '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' '--sum-loops' '--degree-adjust' \
     '-dae 2' '--null-node' '-Q 3' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong

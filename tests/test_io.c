@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -90,7 +89,7 @@ static void expect_error(const char *text, io_read_options options, const char *
 START_TEST(abc_reads_labels_in_order_of_first_appearance)
 {
     expect_arcs("b a 1\na c 2.5\n", as(IO_ABC), "b>a:1 a>c:2.5", 3);
-    expect_arcs("# comment\n\n  # another\n\tx y 3\n", as(IO_ABC), "", 0 + 0);
+    expect_arcs("# comment\n\n  # another\n \t \n", as(IO_ABC), "", 0);
 }
 END_TEST
 
@@ -118,6 +117,7 @@ END_TEST
 START_TEST(abc_strict_refuses_odd_lines_by_number)
 {
     expect_error("a b 1\nbroken\n", as(IO_ABC), "in:2: one field where two labels are expected (got \"broken\")");
+    expect_error("\ta b 1\n", as(IO_ABC), "in:1: one field where two tab-separated labels are expected");
     expect_error("a b 1\n\n\na b 3\t\n", as(IO_ABC), "in:4: one field where two tab-separated labels");
     expect_error("a b x1\n", as(IO_ABC), "in:1: the weight is not a number (got \"x1\")");
     expect_error("a b nan\n", as(IO_ABC), "in:1: the weight is not a number (got \"nan\")");
@@ -148,8 +148,9 @@ END_TEST
 START_TEST(abc_lenient_does_as_mcl_and_counts)
 {
     sp_context *context = test_context(0, 1);
-    io_graph graph = read_text(context, "a b nan\nbroken\na b 3.5abc\na b -2\na b 1e39\nd e 0x10\nd e 0xg\nd e 2e+\nc d 7\n",
-                               lenient(IO_ABC));
+    io_graph graph =
+        read_text(context, "a b nan\nbroken\na b 3.5abc\na b -2\na b 1e39\nd e 0x10\nd e 0xg\nd e 2e+\nc d 7\n",
+                  lenient(IO_ABC));
     ck_assert_str_eq(arcs_of(&graph), "a>b:1 a>b:3.5 a>b:-2 a>b:1 d>e:16 d>e:1 d>e:2 c>d:7");
     ck_assert_int_eq(graph.lines, 9);
     ck_assert_int_eq(graph.odd_lines, 7);
@@ -254,12 +255,14 @@ END_TEST
 START_TEST(native_text_is_read_as_it_occurs_in_the_wild)
 {
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:2 2 $\n1 0:3 $\n2 2 $\n)\n", automatic, "0>1:2 0>2:1 1>0:3 2>2:1", 3);
-    expect_arcs("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n\n(mclmatrix\nbegin\n\n0    1:0.5  $\n2    0:0.5   2:1.0  $\n)\n",
+    expect_arcs("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n\n(mclmatrix\nbegin\n\n0    1:0.5  $\n2    0:0.5   "
+                "2:1.0  $\n)\n",
                 automatic, "0>1:0.5 2>0:0.5 2>2:1", 3);
     expect_arcs("# cline: mcl\n\n" HEADER "# y\n(mclmatrix\nbegin\n0 1 # 2 $\n 2 $ 1 0\n  2$\n)", automatic,
                 "0>1:1 0>2:1 1>0:1 1>2:1", 3);
-    expect_arcs("(mclheader\nfoo bar baz\ndimensions\t3x3\nmcltype   matrix\n)\n(mclmatrix\nbegin\n2:7 1: 2 0 :3 $\n)",
-                automatic, "2>0:3 2>1:2", 3);
+    expect_arcs(
+        "(mclheader\nfoo bar baz\ndimensions\t3x3\nmcltype   matrix\n)\n(mclmatrix\nbegin\n2:7 1: 2 0 :3 $\n)",
+        automatic, "2>0:3 2>1:2", 3);
     expect_arcs("(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n", automatic, "", 0);
 }
 END_TEST
@@ -309,13 +312,16 @@ START_TEST(native_text_refuses_what_is_no_graph)
     expect_error(HEADER "(mclmatrix\nbegin\n0 1:2x $\n)\n", automatic, "in:7: a value that is a number is expected");
     expect_error(HEADER "(mclmatrix\nbegin\n0 1 2 $\n", automatic, "in:8: an id");
     expect_error(HEADER "(mclmatrix\nbegin\n0 1 2", automatic, "in:7: an id");
-    expect_error(HEADER "(mclmatrix\nbegin\n)\nmore\n", automatic, "in:8: something follows the matrix (got \"more\")");
+    expect_error(HEADER "(mclmatrix\nbegin\n)\nmore\n", automatic,
+                 "in:8: something follows the matrix (got \"more\")");
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 1 $\n)\nmore\n", lenient(IO_NATIVE), "0>1:1", 3);
     expect_error(HEADER "(mclmatrix\nstart\n)\n", automatic, "in:6: begin is expected");
     expect_error(HEADER "(mclvector\n0 $\n)\n", automatic, "in:5: (mclmatrix or a domain is expected");
     expect_error("(mclmatrix\nbegin\n)\n", automatic, "in:1: (mclheader is expected");
-    expect_error("(mclheader\ndimensions 3x3\n)\n(mclmatrix\nbegin\n)\n", automatic, "in:3: a header without mcltype");
-    expect_error("(mclheader\nmcltype matrix\n)\n(mclmatrix\nbegin\n)\n", automatic, "in:3: a header without dimensions");
+    expect_error("(mclheader\ndimensions 3x3\n)\n(mclmatrix\nbegin\n)\n", automatic,
+                 "in:3: a header without mcltype");
+    expect_error("(mclheader\nmcltype matrix\n)\n(mclmatrix\nbegin\n)\n", automatic,
+                 "in:3: a header without dimensions");
     expect_error("(mclheader\nmcltype matrix\ndimensions 3 x 3\n)\n", automatic, "in:3: dimensions that are not");
     expect_error("(mclheader\nmcltype matrix\ndimensions -3x3\n)\n", automatic, "in:3: dimensions that are not");
     expect_error("(mclheader\nmcltype matrix\ndimensions 99999999999x99999999999\n)\n", automatic,
@@ -404,14 +410,14 @@ START_TEST(native_binary_is_read_and_its_lies_are_refused)
     io_graph_free(context, &graph);
     sp_context_destroy(context);
 
-    for (size_t cut = 4; cut < good.count; cut++)
-        expect_failure(good.data, cut, as(IO_NATIVE), "in: byte ");
+    for (size_t cut = 4; cut < good.count; cut++) expect_failure(good.data, cut, as(IO_NATIVE), "in: byte ");
     const struct {
         bytes made;
         const char *message;
     } bad[] = {
-        {binary_matrix(-1, -1, 1, 1, 64), "in: byte 28: dimensions that are not below 2^31 (got -1)"},
-        {binary_matrix(2, (int64_t)1 << 31, 1, 1, 64), "in: byte 28: dimensions that are not below 2^31 (got 2147483648)"},
+        {binary_matrix(-1, -1, 1, 1, 64), "in: byte 28: a dimension that is not below 2^31 (got -1)"},
+        {binary_matrix(2, (int64_t)1 << 31, 1, 1, 64),
+         "in: byte 28: a dimension that is not below 2^31 (got 2147483648)"},
         {binary_matrix(2, 3, 1, 1, 64), "in: rows (3) and columns (2) are not the same nodes"},
         {binary_matrix(2, 2, 2, 1, 64), "in: byte 84: a row that is not in the domain (got 2)"},
         {binary_matrix(2, 2, -1, 1, 64), "in: byte 84: a row that is not in the domain (got -1)"},
@@ -438,7 +444,8 @@ START_TEST(matrix_market_is_read_in_its_kinds)
     expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", lenient(IO_MTX),
                 "1>0:-3 0>1:3", 2);
     sp_context *context = test_context(0, 1);
-    io_graph graph = read_text(context, "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", automatic);
+    io_graph graph =
+        read_text(context, "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", automatic);
     ck_assert(graph.symmetric && graph.format == IO_MTX);
     io_graph_free(context, &graph);
     graph = read_text(context, "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 1\n", automatic);
@@ -456,7 +463,8 @@ START_TEST(matrix_market_lies_are_refused)
     expect_error("a b c\n", as(IO_MTX), "in:1: no Matrix Market banner");
     expect_error("", as(IO_MTX), "in:1: no Matrix Market banner");
     expect_error("%%MatrixMarket matrix array real general\n2 2\n", automatic, "in:1: only the coordinate form");
-    expect_error("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", automatic, "in:1: a field that is no weight");
+    expect_error("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", automatic,
+                 "in:1: a field that is no weight");
     expect_error("%%MatrixMarket matrix coordinate real hermitian\n2 2 0\n", automatic, "in:1: an unknown symmetry");
     expect_error(GENERAL "% only\n", automatic, "in:3: the file ends before its size line");
     expect_error(GENERAL "2 2\n", automatic, "in:2: no size line");
@@ -473,9 +481,12 @@ START_TEST(matrix_market_lies_are_refused)
     expect_error(GENERAL "2 2 1\n1 1 1.0D2\n", automatic, "in:3: the value is not a number");
     expect_error(GENERAL "2 2 1\n1 1 -1\n", automatic, "in:3: the value is negative");
     expect_error(GENERAL "2 2 1\n1 1 1e99\n", automatic, "in:3: the value is too large");
-    expect_error("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", automatic, "in:3: a value that is no");
-    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", automatic, "in:3: a diagonal");
-    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 2 1\n", automatic, "in:3: a skew-symm");
+    expect_error("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", automatic,
+                 "in:3: a value that is no");
+    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 1 1\n", automatic,
+                 "in:3: a diagonal");
+    expect_error("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 2 1\n", automatic,
+                 "in:3: a skew-symm");
     expect_error(GENERAL "2 2 2\n1 1 1\n", automatic, "in:3: 1 entries, but the header says 2");
     expect_error(GENERAL "2 2 0\n1 1 1\n", automatic, "in:3: 1 entries, but the header says 0");
     expect_error(GENERAL "2000000000 2000000000 0\n", automatic, "in: the header claims 2000000000 nodes");
@@ -485,7 +496,7 @@ END_TEST
 
 /* ---- files: tab, compression ---------------------------------------------------------------------------- */
 
-static char folder[] = "/tmp/test_io.XXXXXX";
+static char folder[64];
 
 static const char *path_of(const char *name)
 {
@@ -525,7 +536,11 @@ static int files_in_folder(void)
     return count;
 }
 
-static void make_folder(void) { ck_assert_ptr_nonnull(mkdtemp(folder)); }
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/test_io.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
 
 static void remove_folder(void)
 {
@@ -540,7 +555,8 @@ static void expect_tab(const char *tab, const char *arcs, const char *error)
 {
     sp_context *context = test_context(0, 1);
     const char *graph_path = path_of("g.mci"), *tab_path = path_of("g.tab");
-    const char *text = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5 $\n)\n";
+    const char *text =
+        "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5 $\n)\n";
     write_file(graph_path, text, strlen(text));
     write_file(tab_path, tab, strlen(tab));
     io_read_options options = {.tab = tab_path};
@@ -549,7 +565,8 @@ static void expect_tab(const char *tab, const char *arcs, const char *error)
     if (error) {
         ck_assert_int_ne(status, SP_OK);
         const char *message = sp_last_error(context);
-        ck_assert_msg(strstr(message, error) != NULL && strncmp(message, tab_path, strlen(tab_path)) == 0, "%s", message);
+        ck_assert_msg(strstr(message, error) != NULL && strncmp(message, tab_path, strlen(tab_path)) == 0, "%s",
+                      message);
     } else {
         ck_assert_msg(status == SP_OK, "%s", sp_last_error(context));
         ck_assert_int_eq(graph.names.count, 2);
@@ -625,7 +642,8 @@ static void check_compressed(size_t (*compress)(const void *, size_t, void *, si
     char *text = random_triples(&random, 5000, 300, &count), *packed = malloc(room);
     size_t half = count / 2, first = compress(text, half, packed, room);
     size_t both = first + compress(text + half, count - half, packed + first, room - first);
-    io_graph plain = read_bytes(context, text, count, automatic), graph = read_bytes(context, packed, both, automatic);
+    io_graph plain = read_bytes(context, text, count, automatic),
+             graph = read_bytes(context, packed, both, automatic);
     same_graphs(&plain, &graph);
     io_graph_free(context, &graph);
 
@@ -796,7 +814,8 @@ START_TEST(decimals_are_read_exactly)
     for (int64_t i = 0; i < 1000000; i++) {
         char text[80];
         size_t at = 0;
-        int64_t digits = 1 + test_below(&random, test_below(&random, 4) ? 8 : 24), point = test_below(&random, digits + 1);
+        int64_t digits = 1 + test_below(&random, test_below(&random, 4) ? 8 : 24),
+                point = test_below(&random, digits + 1);
         if (test_below(&random, 4) == 0) text[at++] = "+-"[test_below(&random, 2)];
         for (int64_t k = 0; k < digits; k++) {
             if (k == point) text[at++] = '.';
@@ -818,9 +837,9 @@ START_TEST(what_is_no_decimal_is_not_read)
     static const struct {
         const char *text;
         size_t taken;
-    } cases[] = {{"", 0},      {"-", 0},     {"+.", 0},   {".", 0},    {"e5", 0},   {"nan", 0},  {"inf", 0}, {"-inf", 0},
-                 {"0x10", 1},  {"1e", 1},    {"1e+", 1},  {"1e+x", 1}, {"5.", 2},   {".5", 2},   {"1,5", 1}, {"1.0D2", 3},
-                 {"--1", 0},   {"+-1", 0},   {"1e5x", 3}, {"1.2.3", 3}, {"1_000", 1}};
+    } cases[] = {{"", 0},     {"-", 0},     {"+.", 0},  {".", 0},   {"e5", 0},   {"nan", 0},   {"inf", 0},
+                 {"-inf", 0}, {"0x10", 1},  {"1e", 1},  {"1e+", 1}, {"1e+x", 1}, {"5.", 2},    {".5", 2},
+                 {"1,5", 1},  {"1.0D2", 3}, {"--1", 0}, {"+-1", 0}, {"1e5x", 3}, {"1.2.3", 3}, {"1_000", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double value;
         const char *end = io_parse_decimal(cases[i].text, cases[i].text + strlen(cases[i].text), &value);
@@ -881,7 +900,8 @@ START_TEST(native_clusters_are_written_as_mcl_does)
     ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, ids, NULL));
     ck_assert_str_eq(contents(path_of("out")), native_domain_clusters);
     ck_ok(context, io_write_native_clusters(context, path_of("out"), &none, NULL, NULL));
-    ck_assert_str_eq(contents(path_of("out")), "(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n");
+    ck_assert_str_eq(contents(path_of("out")),
+                     "(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n");
     sp_context_destroy(context);
 }
 END_TEST
@@ -1143,7 +1163,8 @@ static const sample samples[] = {
     {"a b 1\nc d 2\na d\n", {.format = IO_AUTO}},
     {"a pp b:1 c:2\n", {.format = IO_SIF, .expect_values = true}},
     {"a b c\n", {.format = IO_ETC}},
-    {"(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5:2 3:1 $\n)\n", {.format = IO_AUTO}},
+    {"(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n3 5 $\n)\n(mclmatrix\nbegin\n3 5:2 3:1 $\n)\n",
+     {.format = IO_AUTO}},
     {"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n", {.format = IO_AUTO}},
     {"protein1 protein2 combined_score\na b 5\n", {.format = IO_AUTO}},
     {"a\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", {.format = IO_BLAST}},
@@ -1172,8 +1193,8 @@ static void exhaust(const void *data, size_t count, const io_read_options *optio
             ck_assert_int_gt(n, 2);
             break;
         }
-        ck_assert_msg(status == SP_ERROR_HOST_MEMORY, "allocation %lld: %s (%s)", (long long)n, sp_status_string(status),
-                      sp_last_error(context));
+        ck_assert_msg(status == SP_ERROR_HOST_MEMORY, "allocation %lld: %s (%s)", (long long)n,
+                      sp_status_string(status), sp_last_error(context));
         ck_assert_ptr_null(graph.tails);
         ck_assert_int_eq(heap.live_blocks, blocks);
         ck_assert_int_eq(heap.live_bytes, bytes_before);
@@ -1211,7 +1232,8 @@ START_TEST(writers_survive_a_failed_allocation)
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
     sp_context *context;
-    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .allocator = &allocator}, &context), SP_OK);
+    ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .allocator = &allocator}, &context),
+                     SP_OK);
     int64_t offsets[] = {0, 1};
     int32_t members[] = {0};
     const io_clusters clusters = {1, 1, offsets, members};

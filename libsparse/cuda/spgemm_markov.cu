@@ -25,7 +25,7 @@
 enum { DONE_CLASS = MAX_CLASSES - 1, MAX_PASSES = 16, COUNTERS = 256 };
 enum { SEGMENT_ROWS = 1 << 16 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
 enum { PLACE_BITS = 48 };        /* a row's place: pass << PLACE_BITS | position in the pass's buffer */
-/* The last class. Less than 3/5 full, since a column that is not there takes probing up to an empty slot: 3.6 looks. */
+/* The last class. Its table is kept below 3/5, where to find that a column is not there takes 3.6 looks. */
 enum { LAST_THREADS = 512, LAST_DEPTH = 3, LAST_BLOCKS = 2 };
 
 /* ---- device: the job ----------------------------------------------------------------------------------- */

@@ -1,0 +1,7 @@
+/* STRING links with a minimum score. */
+#include "target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_read(data, size, (io_read_options){.format = IO_STRING, .minimum_score = 400}, NULL);
+}

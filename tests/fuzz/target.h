@@ -1,0 +1,127 @@
+/* What the fuzz targets share: one reader per target, on memory, with a cap on what it may allocate.
+ *
+ * The first byte of the input chooses lenient reading, threads and block size; the rest is the file. Property: what
+ * is accepted is consistent (sizes, ranges, finite weights), and one thread with large blocks agrees with it.
+ */
+#ifndef FUZZ_TARGET_H
+#define FUZZ_TARGET_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { MOST_BYTES = 256 << 20, HEAD_BYTES = 16 };
+
+static size_t fuzz_live;
+
+/* A block remembers its size in the bytes before it. */
+static inline void *fuzz_allocate(void *user, size_t bytes)
+{
+    (void)user;
+    if (bytes > MOST_BYTES) return NULL;
+    char *block = NULL;
+#pragma omp critical(fuzz_heap)
+    if (fuzz_live + bytes <= MOST_BYTES) block = malloc(bytes + HEAD_BYTES);
+    if (!block) return NULL;
+    memcpy(block, &bytes, sizeof bytes);
+#pragma omp critical(fuzz_heap)
+    fuzz_live += bytes;
+    return block + HEAD_BYTES;
+}
+
+static inline void fuzz_release(void *user, void *pointer)
+{
+    (void)user;
+    if (!pointer) return;
+    size_t bytes;
+    char *block = (char *)pointer - HEAD_BYTES;
+    memcpy(&bytes, block, sizeof bytes);
+#pragma omp critical(fuzz_heap)
+    fuzz_live -= bytes;
+    free(block);
+}
+
+static inline void fuzz_require(bool holds)
+{
+    if (!holds) abort();
+}
+
+static inline sp_context *fuzz_context(int threads)
+{
+    const sp_allocator allocator = {fuzz_allocate, fuzz_release, NULL};
+    const sp_context_options options = {.device = "cpu", .threads = threads, .allocator = &allocator};
+    sp_context *context;
+    fuzz_require(sp_context_create(&options, &context) == SP_OK);
+    return context;
+}
+
+static inline void fuzz_check_names(const io_names *names)
+{
+    if (names->count == 0) return;
+    fuzz_require(names->offsets[0] == 0);
+    for (int64_t i = 0; i < names->count; i++) {
+        fuzz_require(names->offsets[i] < names->offsets[i + 1]);
+        fuzz_require(names->bytes[names->offsets[i + 1] - 1] == '\0');
+    }
+}
+
+static inline void fuzz_check_graph(const io_graph *graph, const io_read_options *options)
+{
+    fuzz_require(graph->nodes >= 0 && graph->nodes <= INT32_MAX && graph->arcs >= 0);
+    fuzz_require(graph->names.count == 0 || graph->names.count == graph->nodes);
+    fuzz_require(options->lenient || (graph->negative == 0 && graph->odd_lines == 0));
+    for (int64_t i = 0; i < graph->arcs; i++) {
+        fuzz_require(graph->tails[i] >= 0 && graph->tails[i] < graph->nodes);
+        fuzz_require(graph->heads[i] >= 0 && graph->heads[i] < graph->nodes);
+        fuzz_require(isfinite(graph->weights[i]) && (options->lenient || graph->weights[i] >= 0));
+    }
+    for (int64_t i = 0; graph->ids && i < graph->nodes; i++)
+        fuzz_require(graph->ids[i] >= 0 && graph->ids[i] <= INT32_MAX && (i == 0 || graph->ids[i - 1] < graph->ids[i]));
+    fuzz_check_names(&graph->names);
+}
+
+static inline void fuzz_same(const io_graph *a, const io_graph *b)
+{
+    fuzz_require(a->nodes == b->nodes && a->arcs == b->arcs && a->lines == b->lines && a->odd_lines == b->odd_lines);
+    size_t arcs = (size_t)a->arcs;
+    if (arcs == 0) return;
+    fuzz_require(memcmp(a->tails, b->tails, arcs * sizeof *a->tails) == 0);
+    fuzz_require(memcmp(a->heads, b->heads, arcs * sizeof *a->heads) == 0);
+    fuzz_require(memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
+}
+
+/* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
+ * accepted graph is handed on before it is freed. */
+static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
+                     void (*also)(sp_context *context, const io_graph *graph))
+{
+    if (size == 0) return 0;
+    const int threads = data[0] & 2 ? 2 : 1;
+    const size_t block = data[0] & 4 ? 7 : data[0] & 8 ? 64 : 0;
+    options.lenient = data[0] & 1;
+    sp_context *context = fuzz_context(threads), *alone = fuzz_context(1);
+    io_graph graph, again;
+    sp_status status = io_read_memory(context, "in", data + 1, size - 1, &options, block, &graph);
+    sp_status expected = io_read_memory(alone, "in", data + 1, size - 1, &options, 0, &again);
+    fuzz_require(status == expected);
+    if (status == SP_OK) {
+        fuzz_check_graph(&graph, &options);
+        fuzz_same(&graph, &again);
+        if (also) also(context, &graph);
+    } else {
+        fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0);
+        fuzz_require(graph.tails == NULL && graph.nodes == 0);
+    }
+    io_graph_free(context, &graph);
+    io_graph_free(alone, &again);
+    sp_context_destroy(context);
+    sp_context_destroy(alone);
+    fuzz_require(fuzz_live == 0);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif
