@@ -214,7 +214,7 @@ install: all
 	  -e 's|@PRIVATE@|-fopenmp $(if $(CUDA_SOURCES),$(CUDA_LIBS)) -lm|' \
 	  libsparse/libsparse.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libsparse.pc
 	for tool in $(TOOLS); do install -m 755 $(BIN)/$$tool $(DESTDIR)$(PREFIX)/bin/ || exit 1; done
-	for page in $(wildcard docs/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
+	for page in $(wildcard docs/man/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
 
 clean:
 	rm -rf $(BUILD)

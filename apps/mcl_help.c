@@ -36,9 +36,10 @@ const char *jury_word(double synopsis)
 static void print_charter(void)
 {
     for (int i = 0; i < JURY_COUNT; i++) printf("%3d%20s\n", jury[i].mark, jury[i].word);
-    puts("\nA jury mark is the percentage of the mass that pruning left, averaged over the worst 1000 nodes, in one of\n"
-         "the first three expansions. The synopsis is (5*m1 + 2*m2 + m3) / 8; its word is the first above whose mark\n"
-         "it reaches. If it is low, a higher -scheme keeps more and costs more.");
+    puts("\nA jury mark is the percentage of the mass that pruning left, averaged over the worst 1000\n"
+         "nodes, in one of the first three expansions. The synopsis is (5*m1 + 2*m2 + m3) / 8; its word\n"
+         "is the first above whose mark it reaches. If it is low, a higher -scheme keeps more and costs\n"
+         "more.");
 }
 
 static void print_presets(bool skid)
@@ -117,13 +118,13 @@ void settings_usage(FILE *stream)
     fputs("usage: mcl-gpu FILE|- [options]      Markov clustering, with the options and results of mcl 22-282\n"
           "\n"
           "  mcl-gpu graph.abc --abc -I 2 -o clusters.txt      label pairs with weights\n"
-          "  mcl-gpu graph.mci -I 1.4,2,4                      mcl's matrix, three inflations: out.graph.mci.I14, ...\n"
+          "  mcl-gpu graph.mci -I 1.4,2,4                      a matrix, three inflations: out.graph.mci.I14, ...\n"
           "  mcl-gpu 4932.protein.links.txt.gz --min-score 700 a STRING file\n"
           "  diamond ... | mcl-gpu - --blast evalue -o -       all-against-all hits, outfmt 6\n"
           "\n"
           "  -I F[,F...]      inflation, higher for smaller clusters [2.0]\n"
           "  -o FILE          output, - for stdout [out.FILE.I20]\n"
-          "  --abc            input is LABEL LABEL [WEIGHT] a line (else: matrices, STRING, by content; .gz .zst too)\n"
+          "  --abc            input is LABEL LABEL [WEIGHT] a line; else matrices and STRING, by content; .gz .zst\n"
           "  --sif --etc      label lists; --expect-values with weights\n"
           "  --blast SCORE    BLAST or DIAMOND outfmt 6, weight bits, evalue or identity\n"
           "  --min-score N    STRING: leave out pairs below N\n"

@@ -158,6 +158,17 @@ static bool parse_prune_cutoff(settings *s, const char *value)
     return true;
 }
 
+/* As mcl has it: an f32, where -pi is an f64. */
+static bool parse_start_inflation(settings *s, const char *value)
+{
+    double power;
+    if (!read_number(value, &power) || !((float)power > 0))
+        return mistake("-if takes a number above 0 (got \"%.40s\")", value);
+    s->mcl.pre_inflation = (double)(float)power;
+    s->mcl.discard_loops = false;
+    return true;
+}
+
 static bool parse_loop_factor(settings *s, const char *value)
 {
     if (!read_number(value, &s->mcl.loop_factor) || s->mcl.loop_factor < 0)
@@ -239,8 +250,10 @@ static bool parse_dump_interval(settings *s, const char *value)
 static bool parse_device(settings *s, const char *value)
 {
     static const char *const words[] = {"auto", "cpu", "cuda"};
-    bool numbered = strncmp(value, "cuda:", 5) == 0 && value[5] && strspn(value + 5, "0123456789") == strlen(value + 5);
-    if (read_word(value, words, 3) < 0 && !(numbered && strlen(value) <= 8))
+    size_t length = strlen(value);
+    bool numbered = strncmp(value, "cuda:", 5) == 0 && length > 5 && length <= 8 &&
+                    strspn(value + 5, "0123456789") == length - 5;
+    if (read_word(value, words, 3) < 0 && !numbered)
         return mistake("--device is one of auto, cpu, cuda, cuda:N (got \"%.40s\")", value);
     s->device = value;
     return true;
@@ -338,8 +351,8 @@ static const option options[] = {
     {NUMBER, "i", "F", "inflation of the first -l iterations [2.0]", AT(mcl.initial_inflation), 0.1, 30, NULL},
     {INTEGER, "l", "N", "length of the initial run [0]", COUNT(mcl.initial_length, 0)},
     {INTEGER, "L", "N", "length of the main run [10000]", COUNT(mcl.main_length, 0)},
-    {NUMBER, "pi", "F", "inflate the graph once before the process", AT(mcl.pre_inflation), 0, 1e6, NULL},
-    {POSITIVE, "if", "F", "the graph is an expanded one: inflate it first", PLACE(mcl.start_inflation)},
+    {POSITIVE, "pi", "F", "inflate the graph once before the process", PLACE(mcl.pre_inflation)},
+    {OWN, "if", "F", "the graph is an expanded one: -pi F and -discard-loops n", PARSE(parse_start_inflation)},
     {OWN, "c", "F", "multiply the weights of loops by F [1.0]", PARSE(parse_loop_factor)},
     {YES_NO, "discard-loops", "y|n", "replace loops of the input by the largest weight of their node [y]",
      PLACE(mcl.discard_loops)},
@@ -356,7 +369,7 @@ static const option options[] = {
     {INTEGER, "R", "N", "recover up to N entries where too much was dropped [1400]", COUNT(mcl.recover, 0)},
     {NUMBER, "pct", "N", "too much: less than N percent is left [90]", AT(mcl.recover_percent), 0, 100, NULL},
     {OWN, "skid", "1..7", "cheap preset of -P -S -R -pct; see --show-skid", PARSE(parse_skid)},
-    {INTEGER, "sparse", "N", "when mcl multiplies densely [10]; touches the last bit only", COUNT(mcl.dense_factor, 0)},
+    {INTEGER, "sparse", "N", "when mcl multiplies densely [10]; decides last bits", COUNT(mcl.dense_factor, 0)},
 
     {HEADING, "Input: mcl's matrices, Matrix Market and STRING files are known by content, gzip and zstd too", NULL,
      NULL, NOTHING},
@@ -382,7 +395,7 @@ static const option options[] = {
     {TEXT, "ap", "PREFIX", "start of names that are made; = stands for the input's name [out.=]", PLACE(prefix)},
     {TEXT, "aa", "SUFFIX", "end of names that are made", PLACE(suffix)},
     {FLAG, "i3", NULL, "three digits of the inflation in names", PLACE(three_digits)},
-    {OWN, "sort", "MODE", "order of clusters: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
+    {OWN, "sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
     {YES_NO, "append-log", "y|n", "append the settings to the clustering", PLACE(append_log)},
     {TEXT, "write-graph", "FILE", "the graph as read", PLACE(write_graph)},
     {TEXT, "write-graphx", "FILE", "the graph with transforms and loops", PLACE(write_transformed)},
@@ -543,7 +556,6 @@ static bool check_together(const settings *s)
     if (s->exact && cuda)
         return mistake("--exact with --device %s: CUDA rounds in its own order; use --device cpu", s->device);
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
-    if (s->mcl.start_inflation > 0 && s->mcl.pre_inflation > 0) return mistake("-if and -pi exclude each other");
     if (s->inflation_count > 1 && s->output && strcmp(s->output, "-") == 0)
         return mistake("several inflations cannot share stdout; use -o FILE");
     for (int i = 0; i < s->inflation_count; i++) {
@@ -594,11 +606,11 @@ void settings_suffix(const settings *s, double inflation, char suffix[SUFFIX_SIZ
     int used = snprintf(suffix, SUFFIX_SIZE, "I%s", number);
     if (s->mcl.initial_length > 0) {
         name_number(number, s->mcl.initial_inflation, 1);
-        used += snprintf(suffix + used, SUFFIX_SIZE - (size_t)used, "l%lldi%s", (long long)s->mcl.initial_length, number);
+        used += snprintf(suffix + used, SUFFIX_SIZE - (size_t)used, "l%lldi%s", (long long)s->mcl.initial_length,
+                         number);
     }
-    double start = s->mcl.start_inflation > 0 ? s->mcl.start_inflation : s->mcl.pre_inflation;
-    if (start > 0) {
-        name_number(number, start, 1);
+    if (s->mcl.pre_inflation > 0) {
+        name_number(number, s->mcl.pre_inflation, 1);
         used += snprintf(suffix + used, SUFFIX_SIZE - (size_t)used, "pi%s", number);
     }
     if (s->loops_scaled) {
@@ -670,6 +682,7 @@ void settings_print_options(void)
                     o->parse == parse_report || o->offset == AT(read.minimum_score);
         snprintf(left, sizeof left, "%s%s%s%s", (value && !ours) || short_name ? "-" : "--", o->name,
                  value ? " " : "", value ? o->argument : "");
-        printf("  %-24s%s%s\n", left, o->help ? " " : "", o->help ? o->help : "");
+        if (o->help) printf("  %-24s %s\n", left, o->help);
+        else printf("  %s\n", left);
     }
 }

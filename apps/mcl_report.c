@@ -90,8 +90,8 @@ static void put_options(io_output *out, const settings *s)
     for (int i = 0; i < s->inflation_count; i++) io_output_format(out, "%s%.9g", i ? ", " : "", s->inflations[i]);
     io_output_format(out, "], \"initial_inflation\": %.9g, \"initial_length\": %lld, \"main_length\": %lld,\n",
                      o->initial_inflation, (long long)o->initial_length, (long long)o->main_length);
-    io_output_format(out, "    \"pre_inflation\": %.9g, \"start_inflation\": %.9g, \"loop_factor\": %.9g, ",
-                     o->pre_inflation, o->start_inflation, o->loop_factor);
+    io_output_format(out, "    \"pre_inflation\": %.9g, \"loop_factor\": %.9g, ",
+                     o->pre_inflation, o->loop_factor);
     io_output_format(out, "\"discard_loops\": %s,\n    \"prune_number\": %lld, \"select\": %lld, ",
                      boolean(o->discard_loops), (long long)o->prune_number, (long long)o->select);
     io_output_format(out, "\"recover\": %lld, \"recover_percent\": %.9g, \"overlap\": \"%s\", ",
@@ -114,7 +114,8 @@ static void put_input(io_output *out, const report *r, const settings *s)
     io_output_format(out, "\"bytes\": %lld, \"lines\": %lld, \"odd_lines\": %lld, \"negative_weights\": %lld,\n",
                      (long long)r->bytes, (long long)r->lines, (long long)r->odd_lines, (long long)r->negative);
     io_output_format(out, "    \"nodes\": %lld, \"arcs\": %lld, \"graph_entries\": %lld, \"start_entries\": %lld, ",
-                     (long long)r->nodes, (long long)r->arcs, (long long)r->graph_entries, (long long)r->start_entries);
+                     (long long)r->nodes, (long long)r->arcs, (long long)r->graph_entries,
+                     (long long)r->start_entries);
     io_output_format(out, "\"first_products\": %lld},\n", (long long)r->first_products);
 }
 
@@ -122,7 +123,8 @@ static void put_iteration(io_output *out, const mcl_iteration *i)
 {
     io_output_format(out, "{\"number\": %lld, \"inflation\": %.9g, \"chaos\": %.9g, \"nnz_before\": %lld, ",
                      (long long)i->number, i->inflation, i->chaos, (long long)i->nnz_before);
-    io_output_format(out, "\"nnz_expanded\": %lld, \"nnz_after\": %lld, \"products\": %lld, \"batches\": %lld,\n       ",
+    io_output_format(out, "\"nnz_expanded\": %lld, \"nnz_after\": %lld, \"products\": %lld, \"batches\": %lld,\n"
+                          "       ",
                      (long long)i->nnz_expanded, (long long)i->nnz_after, (long long)i->products,
                      (long long)i->product.batches);
     io_output_format(out, "\"homogeneity\": [%.9g, %.9g, %.9g], \"mark\": %.9g, ", i->homogeneity_average,
@@ -149,11 +151,11 @@ static void put_run(io_output *out, const report_run *run)
                      (long long)run->largest);
     io_output_format(out, "\"singletons\": %lld, \"attractor_systems\": %lld, \"overlap\": %lld, ",
                      (long long)run->singletons, (long long)run->attractor_systems, (long long)run->overlap);
-    io_output_format(out, "\"overlap_nodes\": %lld, \"garbage_nodes\": %lld,\n     \"jury\": {\"marks\": [%d, %d, %d], ",
-                     (long long)run->overlap_nodes, (long long)run->garbage_nodes, jury.marks[0], jury.marks[1],
-                     jury.marks[2]);
-    io_output_format(out, "\"synopsis\": %.9g, \"word\": \"%s\"},\n     \"product_peak_bytes\": %lld,\n", jury.synopsis,
-                     jury_word(jury.synopsis), (long long)device_peak);
+    io_output_format(out, "\"overlap_nodes\": %lld, \"garbage_nodes\": %lld,\n", (long long)run->overlap_nodes,
+                     (long long)run->garbage_nodes);
+    io_output_format(out, "     \"jury\": {\"marks\": [%d, %d, %d], \"synopsis\": %.9g, \"word\": \"%s\"},\n",
+                     jury.marks[0], jury.marks[1], jury.marks[2], jury.synopsis, jury_word(jury.synopsis));
+    io_output_format(out, "     \"product_peak_bytes\": %lld,\n", (long long)device_peak);
     io_output_format(out, "     \"seconds\": {\"iterate\": %.6f, \"expand\": %.6f, \"interpret\": %.6f, ",
                      run->iterate_seconds, expand, run->interpret_seconds);
     io_output_format(out, "\"write\": %.6f},\n     \"steps\": [", run->write_seconds);

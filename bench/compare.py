@@ -45,7 +45,11 @@ def machine():
 def sample(command, timeout):
     """One run: {"seconds", "cpu_seconds", "peak_bytes"}, or None when it fails or takes too long."""
     start = time.monotonic()
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        return None
     limit = threading.Timer(timeout, os.kill, (child.pid, signal.SIGKILL))
     limit.start()
     errors = child.stderr.read()

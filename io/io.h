@@ -1,8 +1,8 @@
 /* io: reading and writing graphs, labels and clusterings. Formats and compression are detected from content.
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
- * line counts inside a compressed stream. Reader memory stays below 4 x (uncompressed) size + 64 MB whatever a
- * header claims. Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are
+ * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
+ * claims: usually less than the uncompressed size, at most 12 times it (a file of ever new labels) + 64 MB. Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are
  * taken the way `mcl` takes them and counted.
  */
 #ifndef IO_H
@@ -44,7 +44,9 @@ typedef struct io_names {
     char *bytes;
 } io_names;
 
-/* A graph as read: arcs in file order. Weights are finite and, unless lenient, not negative. */
+/* A graph as read: arcs in file order, repetitions included (every format wants the largest of them; within a column
+ * of a native matrix the first has already been chosen). Weights are finite and, unless lenient, not negative; those
+ * of 0 make no arc. */
 typedef struct io_graph {
     io_format format;   /* what it was */
     int64_t nodes;

@@ -65,18 +65,24 @@ static inline bool same_bytes(const char *a, const char *b, size_t length)
     return load(a + length - 8, 8) == load(b + length - 8, 8);
 }
 
-int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash)
+/* The id of a label, or -1 and in *at the free slot where it belongs. There must be slots. */
+static inline int32_t probe(const io_labels *labels, const char *label, size_t length, uint32_t hash, uint64_t *at)
 {
-    if (labels->slot_count == 0) return -1;
-    uint64_t mask = (uint64_t)labels->slot_count - 1;
-    for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
-        io_slot slot = labels->slots[at];
+    const uint64_t mask = (uint64_t)labels->slot_count - 1;
+    for (*at = hash & mask;; *at = (*at + 1) & mask) {
+        io_slot slot = labels->slots[*at];
         if (slot.id < 0) return -1;
         if (slot.hash != hash) continue;
         int64_t begin = labels->names.offsets[slot.id], end = labels->names.offsets[slot.id + 1];
         if ((size_t)(end - begin) == length + 1 && same_bytes(labels->names.bytes + begin, label, length))
             return slot.id;
     }
+}
+
+int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash)
+{
+    uint64_t at;
+    return labels->slot_count ? probe(labels, label, length, hash, &at) : -1;
 }
 
 void io_labels_prefetch_name(const io_labels *labels, uint32_t hash)
@@ -113,19 +119,19 @@ static sp_status grow_slots(sp_context *context, io_labels *labels)
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
                         int32_t *id)
 {
-    *id = io_labels_find(labels, label, length, hash);
-    if (*id >= 0) return SP_OK;
-
     io_names *names = &labels->names;
+    uint64_t at;
     sp_status status = SP_OK;
+    /* At most three quarters full, one more label included. */
+    if (4 * (names->count + 1) > 3 * labels->slot_count) IO_TRY(grow_slots(context, labels));
+    *id = probe(labels, label, length, hash, &at);
+    if (*id >= 0) return SP_OK;
     if (names->count == INT32_MAX) {
 #pragma omp critical(io_context)
         status = sp_fail(context, SP_ERROR_OVERFLOW, "more than %d labels", INT32_MAX);
         return status;
     }
     int64_t used = names->count ? names->offsets[names->count] : 0;
-    /* At most three quarters full. */
-    if (4 * (names->count + 1) > 3 * labels->slot_count) IO_TRY(grow_slots(context, labels));
     IO_TRY(io_reserve(context, names->count + 1, names->count + 2, sizeof *names->offsets, &labels->offset_capacity,
                       (void **)&names->offsets));
     IO_TRY(io_reserve(context, used, used + (int64_t)length + 1, 1, &labels->byte_capacity, (void **)&names->bytes));
@@ -135,7 +141,7 @@ sp_status io_labels_add(sp_context *context, io_labels *labels, const char *labe
     names->offsets[0] = 0;
     names->offsets[names->count + 1] = used + (int64_t)length + 1;
     *id = (int32_t)names->count++;
-    place(labels->slots, (uint64_t)labels->slot_count - 1, (io_slot){hash, *id});
+    labels->slots[at] = (io_slot){hash, *id};
 done:
     return status;
 }

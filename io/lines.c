@@ -17,7 +17,8 @@ enum {
     BLOCK_PER_THREAD = 1 << 21, /* milliseconds of work between two barriers */
     LARGEST_BLOCK = 1 << 24,
     SERIAL_BLOCK = 1 << 19, /* below this a block is not worth waking threads for */
-    SLICES_PER_THREAD = 2   /* evens out threads of unequal speed */
+    SLICES_PER_THREAD = 4,  /* evens out threads of unequal speed */
+    AHEAD = 16              /* labels between fetching a slot and looking into it */
 };
 
 /* Lines in memory: bytes[0..used) are whole lines, bytes[used..filled) the beginning of the next one. */
@@ -179,20 +180,15 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
 /* The number in a weight token. Lenient reading follows mcl: what a number begins with counts, anything else is 1. */
 static bool read_weight(io_slice *slice, const char *token, const char *token_end, double *number)
 {
-    if (slice->state->options->lenient) {
-        const char *stop = io_parse_scanf(token, token_end, number);
-        if (stop == token || !isfinite(*number) || *number > FLT_MAX) {
-            *number = 1.0;
-            slice->odd = true;
-        }
-        slice->odd = slice->odd || stop != token_end;
-        return true;
-    }
-    if (io_parse_decimal(token, token_end, number) != token_end)
-        return io_slice_fail(slice, "the weight is not a number", token, token_end,
-                             "write a decimal number (--lenient reads it as mcl does)");
-    if (!isfinite(*number))
-        return io_slice_fail(slice, "the weight is too large", token, token_end, "write a number below 3.4e38");
+    const bool decimal = io_parse_decimal(token, token_end, number) == token_end;
+    if (decimal && isfinite(*number) && (*number <= FLT_MAX || !slice->state->options->lenient)) return true;
+    if (!slice->state->options->lenient)
+        return io_slice_fail(
+            slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
+            decimal ? "write a number below 3.4e38" : "write a decimal number (--lenient reads it as mcl does)");
+    slice->odd = true;
+    const char *stop = io_parse_scanf(token, token_end, number);
+    if (stop == token || !isfinite(*number) || *number > FLT_MAX) *number = 1.0;
     return true;
 }
 
@@ -320,6 +316,11 @@ typedef struct joined {
     int64_t lines, bytes, odd_lines, negative, entries;
 } joined;
 
+static uint32_t hash_of(const io_names *names, int64_t k)
+{
+    return io_label_hash(io_name(names, k), (size_t)(names->offsets[k + 1] - names->offsets[k] - 1));
+}
+
 /* Ids for the labels that the slice brought. */
 static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *slice)
 {
@@ -327,9 +328,9 @@ static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *sli
     sp_status status;
     IO_TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
     for (int64_t k = 0; k < fresh->count; k++) {
-        const char *label = io_name(fresh, k);
-        size_t length = (size_t)(fresh->offsets[k + 1] - fresh->offsets[k] - 1);
-        IO_TRY(io_labels_add(context, labels, label, length, io_label_hash(label, length), &slice->map[k]));
+        if (k + AHEAD < fresh->count) io_labels_prefetch_slot(labels, hash_of(fresh, k + AHEAD));
+        const size_t length = (size_t)(fresh->offsets[k + 1] - fresh->offsets[k] - 1);
+        IO_TRY(io_labels_add(context, labels, io_name(fresh, k), length, hash_of(fresh, k), &slice->map[k]));
     }
 done:
     return status;

@@ -21,6 +21,7 @@ enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64 };
 struct io_output {
     sp_context *context;
     int file;
+    bool close_file;
     int slot;  /* in `temporaries`; -1: written directly */
     int error; /* errno of the first failure */
     size_t used;
@@ -149,6 +150,7 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     if (status != SP_OK) return status;
     made->context = context;
     made->file = made->slot = -1;
+    made->close_file = kind != TARGET_STANDARD;
     made->error = 0;
     made->used = 0;
     snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
@@ -268,7 +270,7 @@ sp_status io_output_commit(io_output *output)
     flush(output);
     bool temporary = output->slot >= 0;
     if (!output->error && temporary) output->error = sync_file(output->file);
-    if (output->file != STDOUT_FILENO && close(output->file) != 0 && !output->error) output->error = errno;
+    if (output->close_file && close(output->file) != 0 && !output->error) output->error = errno;
     output->file = -1;
     if (!output->error && temporary) {
         if (rename(output->temporary, output->target) != 0) {
@@ -281,8 +283,8 @@ sp_status io_output_commit(io_output *output)
     }
     sp_status status = SP_OK;
     if (output->error)
-        status = sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; nothing was written there", output->shown,
-                         strerror(output->error));
+        status = sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; %s", output->shown, strerror(output->error),
+                         temporary ? "nothing was written there" : "what was written is incomplete");
     drop_temporary(output);
     sp_free(output->context, output);
     return status;
@@ -291,7 +293,7 @@ sp_status io_output_commit(io_output *output)
 void io_output_discard(io_output *output)
 {
     if (!output) return;
-    if (output->file >= 0 && output->file != STDOUT_FILENO) close(output->file);
+    if (output->close_file) close(output->file);
     drop_temporary(output);
     sp_free(output->context, output);
 }

@@ -1,41 +1,46 @@
 /* SIF and ETC lines (mcl --sif, --etc): LABEL [RELATION] LABEL..., arcs from the first label to each of the others.
  *
- * Fields are separated by blanks or tabs. A label alone declares a node. With expect_values a target may carry its
- * weight as LABEL:VALUE, otherwise weights are 1.
+ * Fields are separated by blanks or tabs; one that begins with # starts a comment. A label alone declares a node.
+ * With expect_values a target may carry its weight as LABEL:VALUE, otherwise weights are 1.
  */
 #include "internal.h"
 
+/* The next field, up to *at; empty at the end of the line or of what a comment leaves of it. */
 static const char *next_field(const char **at, const char *end)
 {
     while (*at < end && io_is_blank(**at)) ++*at;
     const char *field = *at;
+    if (field < end && *field == '#') return field;
     while (*at < end && !io_is_blank(**at)) ++*at;
     return field;
 }
 
-/* Splits "LABEL:VALUE" at its first colon: *label_end is the colon, *value_end where the value stops. As mcl has
- * it, a field with an empty label or without a number after the colon is a label as it stands (*label_end ==
- * *value_end). */
-static bool split_value(io_slice *slice, const char *field, const char *end, const char **label_end,
-                        const char **value_end)
+/* A field LABEL:VALUE. Without a value its span is empty and `rest` is where the field ends. */
+typedef struct target {
+    const char *label, *label_end, *value, *value_end;
+    const char *rest; /* what follows, on which the next field begins */
+} target;
+
+/* Splits field..field_end at its first colon. As mcl has it, a field with an empty label or without a number after
+ * the colon is a label as it stands; lenient reading also takes blanks after the colon, and what follows the number
+ * as the next label. */
+static bool split_value(io_slice *slice, const char *field, const char *field_end, const char *line_end, target *into)
 {
     const bool lenient = slice->state->options->lenient;
-    const char *colon = memchr(field, ':', (size_t)(end - field));
-    *label_end = *value_end = end;
+    const char *colon = memchr(field, ':', (size_t)(field_end - field));
+    *into = (target){field, field_end, field_end, field_end, field_end};
     if (!colon) return true;
+    const char *value = colon + 1;
+    while (lenient && value < line_end && io_is_blank(*value)) value++;
     double number;
-    const char *stop = lenient ? io_parse_scanf(colon + 1, end, &number) : io_parse_decimal(colon + 1, end, &number);
-    if (colon > field && stop == end && stop > colon + 1) {
-        *label_end = colon;
-        return true;
-    }
-    if (!lenient)
-        return io_slice_fail(slice, "a target does not have the form LABEL:VALUE", field, end,
+    const char *stop =
+        lenient ? io_parse_scanf(value, line_end, &number) : io_parse_decimal(value, line_end, &number);
+    bool found = colon > field && stop > value;
+    slice->odd = slice->odd || !found || stop != field_end;
+    if (slice->odd && !lenient)
+        return io_slice_fail(slice, "a target does not have the form LABEL:VALUE", field, field_end,
                              "write a decimal number after a label without colons");
-    slice->odd = true;
-    if (colon == field || stop == colon + 1) return true;
-    *label_end = colon;
-    *value_end = stop; /* what follows the number is the next label */
+    if (found) *into = (target){field, colon, value, stop, stop};
     return true;
 }
 
@@ -43,35 +48,47 @@ static bool read_targets(io_slice *slice, const char *at, const char *end, int32
 {
     const bool values = slice->state->options->expect_values;
     for (const char *field = next_field(&at, end); field < at; field = next_field(&at, end)) {
-        const char *label_end = at, *value_end = at;
-        if (values && !split_value(slice, field, at, &label_end, &value_end)) return false;
-        const char *token = label_end < value_end ? label_end + 1 : value_end;
+        target to = {field, at, at, at, at};
+        if (values && !split_value(slice, field, at, end, &to)) return false;
         int32_t head;
         float weight;
         bool keep;
-        if (!io_slice_weight(slice, token, value_end, &weight, &keep)) return false;
-        if (!io_slice_label(slice, field, label_end, &head)) return false;
+        if (!io_slice_weight(slice, to.value, to.value_end, &weight, &keep)) return false;
+        if (!io_slice_label(slice, to.label, to.label_end, &head)) return false;
         if (keep && !io_slice_arc(slice, tail, head, weight)) return false;
-        at = value_end;
+        at = to.rest;
     }
+    return true;
+}
+
+/* Moves past the relation of a SIF line, which must have a target. mcl takes VALUE off it too, and a label after
+ * that. */
+static bool skip_relation(io_slice *slice, const char *label, const char **at, const char *end)
+{
+    const io_read_options *options = slice->state->options;
+    const char *name = next_field(at, end), *name_end = *at, *rest = *at;
+    if (name == name_end) return true;
+    if (options->lenient && options->expect_values) {
+        target to;
+        bool split = split_value(slice, name, name_end, end, &to);
+        *at = to.rest;
+        return split;
+    }
+    if (next_field(&rest, end) < rest) return true;
+    if (!options->lenient)
+        return io_slice_fail(slice, "a relation without a target", label, end,
+                             "write LABEL RELATION LABEL..., or LABEL alone for a node without arcs");
+    slice->odd = true;
     return true;
 }
 
 static bool read_line(io_slice *slice, const char *at, const char *end, bool relation)
 {
     const char *label = next_field(&at, end);
-    if (label == at || *label == '#') return true;
+    if (label == at) return true;
     int32_t tail;
     if (!io_slice_label(slice, label, at, &tail)) return false;
-    if (relation) {
-        const char *name = next_field(&at, end), *name_end = at, *rest = at;
-        if (name < name_end && next_field(&rest, end) == end) {
-            if (!slice->state->options->lenient)
-                return io_slice_fail(slice, "a relation without a target", label, end,
-                                     "write LABEL RELATION LABEL..., or LABEL alone for a node without arcs");
-            slice->odd = true;
-        }
-    }
+    if (relation && !skip_relation(slice, label, &at, end)) return false;
     return read_targets(slice, at, end, tail);
 }
 

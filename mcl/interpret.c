@@ -241,41 +241,67 @@ static void remove_overlap(lists *clusters, const int32_t *copies, uint8_t *take
     }
 }
 
-/* Makes a new list of each group of overlapping nodes that share exactly the same lists. Groups are refined list by
- * list: nodes of one group that are together in a list move to a new group; what is left in the old one stays. */
+/* Joins in `parent` the overlapping nodes that share two lists or more, directly or through others: mcl's groups.
+ * O(Σ copies²). */
+static sp_status join_overlapping(sp_context *context, const lists *clusters, const int32_t *copies, int64_t nodes,
+                                  int32_t *parent)
+{
+    int64_t *starts = NULL, *seen_with = NULL;
+    int32_t *lists_of = NULL, *first_node = NULL;
+    sp_status status = sp_calloc(context, nodes + 2, sizeof *starts, (void **)&starts);
+    for (int64_t j = 0; j < nodes && status == SP_OK; j++) {
+        parent[j] = (int32_t)j;
+        starts[j + 2] = starts[j + 1] + (copies[j] > 1 ? copies[j] : 0);
+    }
+    if (status == SP_OK) status = sp_alloc(context, starts[nodes + 1], sizeof *lists_of, (void **)&lists_of);
+    if (status == SP_OK) status = sp_alloc(context, clusters->count, sizeof *first_node, (void **)&first_node);
+    if (status == SP_OK) status = sp_alloc(context, clusters->count, sizeof *seen_with, (void **)&seen_with);
+    if (status != SP_OK) goto done;
+    for (int64_t c = 0; c < clusters->count; c++) {
+        seen_with[c] = -1;
+        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++)
+            if (copies[clusters->members[i]] > 1) lists_of[starts[clusters->members[i] + 1]++] = (int32_t)c;
+    }
+    for (int64_t c = 0; c < clusters->count; c++)
+        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++) {
+            const int32_t node = clusters->members[i];
+            for (int64_t k = starts[node]; k < starts[node + 1]; k++) {
+                const int32_t other = lists_of[k];
+                if (other <= c) continue;
+                if (seen_with[other] == c) join(parent, node, first_node[other]);
+                seen_with[other] = c;
+                first_node[other] = node;
+            }
+        }
+done:
+    sp_free(context, starts);
+    sp_free(context, lists_of);
+    sp_free(context, first_node);
+    sp_free(context, seen_with);
+    return status;
+}
+
+/* Takes overlapping nodes out of their lists and makes a new list of each group of them. */
 static sp_status split_overlap(sp_context *context, lists *clusters, const int32_t *copies, uint8_t *taken,
                                int64_t nodes)
 {
-    int32_t *group = NULL, *moved = NULL, *order = NULL;
+    int32_t *group = NULL, *order = NULL;
     int64_t *sizes = NULL;
-    int64_t memberships_left = 0, groups = 1;
-    sp_status status;
-    for (int64_t j = 0; j < nodes; j++) memberships_left += copies[j] > 1 ? copies[j] : 0;
-    status = sp_calloc(context, nodes, sizeof *group, (void **)&group);
-    if (status == SP_OK) status = sp_alloc(context, memberships_left + 1, sizeof *moved, (void **)&moved);
+    sp_status status = sp_alloc(context, nodes, sizeof *group, (void **)&group);
+    if (status == SP_OK) status = join_overlapping(context, clusters, copies, nodes, group);
     if (status != SP_OK) goto done;
-    for (int64_t i = 0; i <= memberships_left; i++) moved[i] = -1;
-    for (int64_t c = 0; c < clusters->count; c++) {
-        const int64_t base = groups;
-        for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++) {
-            const int32_t node = clusters->members[i];
-            if (copies[node] < 2) continue;
-            const int32_t old = group[node];
-            if (moved[old] < base) moved[old] = (int32_t)groups++;
-            group[node] = moved[old];
-        }
-    }
+    for (int32_t j = 0; j < nodes; j++) group[j] = find_root(group, j);
     remove_overlap(clusters, copies, taken, false);
 
-    status = sp_calloc(context, groups + 1, sizeof *sizes, (void **)&sizes);
+    status = sp_calloc(context, nodes + 1, sizeof *sizes, (void **)&sizes);
     if (status == SP_OK) status = sp_alloc(context, nodes, sizeof *order, (void **)&order);
     if (status != SP_OK) goto done;
     for (int64_t j = 0; j < nodes; j++)
         if (copies[j] > 1) sizes[group[j] + 1]++;
-    for (int64_t g = 0; g < groups; g++) sizes[g + 1] += sizes[g];
+    for (int64_t g = 0; g < nodes; g++) sizes[g + 1] += sizes[g];
     for (int64_t j = 0; j < nodes; j++)
         if (copies[j] > 1) order[sizes[group[j]]++] = (int32_t)j;
-    for (int64_t g = 0, first = 0; g < groups; first = sizes[g++]) {
+    for (int64_t g = 0, first = 0; g < nodes; first = sizes[g++]) {
         const int64_t count = sizes[g] - first;
         if (count == 0) continue;
         status = lists_reserve(context, clusters, count);
@@ -286,7 +312,6 @@ static sp_status split_overlap(sp_context *context, lists *clusters, const int32
     }
 done:
     sp_free(context, group);
-    sp_free(context, moved);
     sp_free(context, order);
     sp_free(context, sizes);
     return status;
@@ -447,8 +472,13 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
     if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
     if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);
     if (status == SP_OK) status = settle_nodes(context, &clusters, limit->rows, options->overlap, &made);
-    if (status == SP_OK && options->force_connected) status = split_components(context, graph, &clusters);
-    if (status == SP_OK) status = order_lists(context, &clusters, options->sort, &made);
+    mcl_sort sort = options->sort;
+    if (status == SP_OK && options->force_connected) {
+        const int64_t whole = clusters.count;
+        status = split_components(context, graph, &clusters);
+        if (clusters.count > whole) sort = MCL_SORT_SIZE; /* mcl puts what it split in its default order */
+    }
+    if (status == SP_OK) status = order_lists(context, &clusters, sort, &made);
     sp_csr_free(context, &attraction);
     sp_free(context, system_of);
     lists_free(context, &clusters);

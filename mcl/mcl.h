@@ -19,8 +19,7 @@ typedef struct mcl_options {
     double initial_inflation; /* -i, used in the first initial_length iterations */
     int64_t initial_length;   /* -l, 0 */
     int64_t main_length;      /* -L, 10000 */
-    double start_inflation;   /* -if, 0: none; otherwise the graph is inflated once and loops are left alone */
-    double pre_inflation;     /* -pi, 0: none */
+    double pre_inflation;     /* -pi and -if, 0: none */
     double loop_factor;       /* -c, 1.0 */
     bool discard_loops;       /* -discard-loops, true: loops are dropped and set to the column maximum */
     int64_t prune_number;     /* -P, 10000: cutoff is 0.99999 / P */
@@ -50,8 +49,10 @@ sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values
 void mcl_transform_free(sp_context *context, mcl_transform *transform);
 /* The value operations on one weight, in f64; 0 means "no edge". */
 double mcl_transform_value(const mcl_transform *transform, double weight);
-/* The whole list on a graph (host, f32, square), in place of *graph. Entries that become 0 are dropped. */
-sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, sp_csr *graph);
+/* The whole list on a graph (host, f32, square), in place of *graph. Entries that become 0 are dropped. #mcl and
+ * #symmcl prune as `options` say, and as usual when it is NULL. */
+sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
+                              sp_csr *graph);
 
 /* ---- the process -------------------------------------------------------------------------------------- */
 

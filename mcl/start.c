@@ -89,14 +89,14 @@ static void scale_loops(sp_csr *matrix, double factor)
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared)
 {
-    const bool loops = options->discard_loops && options->start_inflation == 0;
+    const bool loops = options->discard_loops;
     sp_csr work = {0}, made = {0};
     memset(prepared, 0, sizeof *prepared);
     sp_status status = check_graph(context, graph, lenient);
     if (status != SP_OK) return status;
     if (loops) status = drop_loops(context, graph, &work);
     else status = sp_csr_copy(context, graph, SP_HOST, &work);
-    if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, &work);
+    if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, options, &work);
     if (status != SP_OK) goto done;
     if (loops) {
         status = add_loops(context, &work, &made);
@@ -106,10 +106,8 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
         made = work;
         work = (sp_csr){0};
     }
-    if (options->loop_factor != 1 && options->start_inflation == 0) scale_loops(&made, options->loop_factor);
-    /* mcl reads -if as f32 and -pi as f64, which decides the last bits. */
-    if (options->start_inflation > 0) status = sp_csr_inflate(context, &made, (double)(float)options->start_inflation);
-    else if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
+    if (options->loop_factor != 1) scale_loops(&made, options->loop_factor);
+    if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
 done:
     sp_csr_free(context, &work);
     if (status == SP_OK) *prepared = made;

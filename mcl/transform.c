@@ -534,8 +534,10 @@ static void keep_within_clusters(const mcl_clustering *clustering, int64_t *clus
     drop_zeros(graph);
 }
 
-/* Clusters the graph (#symmcl: the sum of it and its transpose) and keeps the arcs within clusters. */
-static sp_status cluster_and_cut(sp_context *context, const tf_operation *operation, sp_csr *graph)
+/* Clusters the graph (#symmcl: the sum of it and its transpose) and keeps the arcs within clusters. Of the options of
+ * the command mcl hands on those of pruning only. */
+static sp_status cluster_and_cut(sp_context *context, const tf_operation *operation, const mcl_options *pruning,
+                                 sp_csr *graph)
 {
     sp_csr summed = {0}, start = {0}, limit = {0};
     mcl_clustering clustering = {0};
@@ -546,6 +548,14 @@ static sp_status cluster_and_cut(sp_context *context, const tf_operation *operat
     sp_status status;
     mcl_options_default(&options);
     options.inflation = (double)operation->number;
+    if (pruning) {
+        options.prune_number = pruning->prune_number;
+        options.prune_cutoff = pruning->prune_cutoff;
+        options.select = pruning->select;
+        options.recover = pruning->recover;
+        options.recover_percent = pruning->recover_percent;
+        options.dense_factor = pruning->dense_factor;
+    }
     if (symmetrise) {
         TRY(sp_csr_copy(context, graph, SP_HOST, &summed));
         TRY(merge_with_reverse(context, EDGE_ADD, &summed));
@@ -565,7 +575,8 @@ done:
     return status;
 }
 
-static sp_status transform_arcs(sp_context *context, const tf_operation *operation, sp_csr *graph)
+static sp_status transform_arcs(sp_context *context, const tf_operation *operation, const mcl_options *options,
+                                sp_csr *graph)
 {
     sp_status status = SP_OK;
     tf_kind kind = operation->definition->kind;
@@ -575,7 +586,7 @@ static sp_status transform_arcs(sp_context *context, const tf_operation *operati
     case CEILNB: return operation->count ? cap_neighbours(context, operation, graph) : SP_OK;
     case ILS: return inverted_log_similarity(context, graph);
     case MCL:
-    case SYMMCL: return cluster_and_cut(context, operation, graph);
+    case SYMMCL: return cluster_and_cut(context, operation, options, graph);
     case TRANSPOSE: return transpose(context, graph);
     case SELFRM: remove_loops(graph); return SP_OK;
     case SELFMAX: return set_loops_to_maximum(context, graph);
@@ -729,7 +740,8 @@ double mcl_transform_value(const mcl_transform *transform, double weight)
 }
 
 /* On failure *graph holds whatever the operations before the failed one made, and is still the caller's to free. */
-sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, sp_csr *graph)
+sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
+                              sp_csr *graph)
 {
     if (graph->rows != graph->cols || graph->space != SP_HOST || graph->value_type != SP_F32 || !graph->values)
         return sp_fail(context, SP_ERROR_ARGUMENT, "transforms need a square host matrix of f32");
@@ -741,7 +753,7 @@ sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transfor
         if (k > first)
             status = transform_values(context, transform, first, k, graph);
         else
-            status = transform_arcs(context, &transform->operations[k++], graph);
+            status = transform_arcs(context, &transform->operations[k++], options, graph);
     }
     return status;
 }

@@ -21,8 +21,8 @@ input_folder() {
     done
 }
 
-# What differs between two runs of mcl itself (with threads also the last figure, columns done densely), and lines about steps that mcl takes and we need not: reading the
-# matrix a second time for -force-connected.
+# Leaves out what differs between two runs of mcl itself (with threads also the last figure, columns done densely),
+# and lines about steps that mcl takes and we need not: reading the matrix a second time for -force-connected.
 mask_log() {
     sed -E -e 's/^\[mcl\] pid [0-9N]+/[mcl] pid N/' -e "s#$work/#../out/#g" \
         -e 's/^( *[0-9]+  \.* *[0-9]+\.[0-9]+) +[0-9.]+ /\1 TIME /' \

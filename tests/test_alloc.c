@@ -148,7 +148,7 @@ static sp_status call_transform_graph(sp_context *context, subject *s, void *out
     sp_status status = mcl_transform_parse(context, "gq(0.1),mul(10),#knn(5)", false, &transform);
     if (status != SP_OK) return status;
     status = sp_csr_copy(context, &s->graph, SP_HOST, &work);
-    if (status == SP_OK) status = mcl_transform_graph(context, transform, &work);
+    if (status == SP_OK) status = mcl_transform_graph(context, transform, NULL, &work);
     mcl_transform_free(context, transform);
     if (status == SP_OK) memcpy(out, &work, sizeof work);
     else sp_csr_free(context, &work);

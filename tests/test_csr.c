@@ -191,6 +191,20 @@ START_TEST(check_names_each_broken_promise)
 }
 END_TEST
 
+START_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 1};
+    const sp_csr odd[] = {{.rows = 1, .cols = 1, .nnz = 1},
+                          {.rows = 1, .cols = 1, .nnz = 1, .row_offsets = offsets},
+                          {.rows = -1, .cols = 1, .row_offsets = offsets},
+                          {.rows = 1, .cols = (int64_t)1 << 31, .nnz = 1, .row_offsets = offsets}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        ck_assert_int_eq(sp_csr_check(context, &odd[i]), SP_ERROR_MATRIX);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- COO → CSR ----------------------------------------------------------------------------------------- */
 
 typedef struct triples {
@@ -442,6 +456,7 @@ int main(void)
     tcase_add_test(matrices, device_matrices_need_a_device);
     tcase_add_test(matrices, check_accepts_random_matrices);
     tcase_add_test(matrices, check_names_each_broken_promise);
+    tcase_add_test(matrices, check_refuses_matrices_without_arrays_or_with_impossible_sizes);
     tcase_add_loop_test(matrices, coo_combines_duplicates_by_each_rule, 0, 2);
     tcase_add_test(matrices, coo_refuses_positions_outside);
     tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);

@@ -300,6 +300,61 @@ START_TEST(iteration_reports_what_it_did)
 }
 END_TEST
 
+static int compare_floats(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+START_TEST(mark_is_the_mean_of_the_worst_thousand_columns)
+{
+    enum { N = 1400 };
+    sp_context *context = test_context(_i, 2);
+    test_random random = test_seed(23);
+    sp_csr start = test_stochastic(context, &random, N, 12), product, limit;
+    mcl_options options = defaults();
+    options.prune_number = 50;
+    options.recover = 5;
+    options.main_length = 1;
+    const sp_markov_epilogue epilogue = {.cutoff = 0.99999 / 50, .select = options.select, .recover = 5,
+                                         .recover_mass = 0.9, .inflation = 2, .dense_factor = 10};
+    sp_markov_row *rows = calloc(N, sizeof *rows);
+    float *masses = calloc(N, sizeof *masses);
+    ck_ok(context, sp_spgemm_markov(context, &start, &start, &epilogue, &product, rows, NULL));
+    for (int i = 0; i < N; i++) masses[i] = rows[i].kept_mass;
+    qsort(masses, N, sizeof *masses, compare_floats);
+    double worst = 0;
+    for (int i = 0; i < 1000; i++) worst += (double)masses[i] / 10;
+    record r = {0};
+    mcl_run run;
+    ck_ok(context, mcl_iterate(context, &start, &options, watch, &r, &limit, &run));
+    ck_assert_double_eq_tol(run.marks[0], worst, 1e-3);
+    ck_assert(masses[0] < masses[N - 1] && run.marks[1] == 100);
+    free(rows);
+    free(masses);
+    sp_csr_free(context, &start);
+    sp_csr_free(context, &product);
+    sp_csr_free(context, &limit);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(numbers_that_are_none_end_the_process)
+{
+    sp_context *context = test_context(_i, 1);
+    test_random random = test_seed(27);
+    sp_csr start = test_stochastic(context, &random, 50, 8), limit;
+    ((float *)start.values)[100] = NAN;
+    const mcl_options options = defaults();
+    mcl_run run;
+    ck_assert_int_eq(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run), SP_ERROR_NOT_FINITE);
+    ck_assert_ptr_null(limit.row_offsets);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "column"));
+    sp_csr_free(context, &start);
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(monitor_and_main_length_end_the_run)
 {
     sp_context *context = test_context(_i, 1);
@@ -346,7 +401,7 @@ START_TEST(initial_inflation_lasts_its_length)
     record r = {0};
     const mcl_run run = iterate(context, &graph, &options, &r, NULL);
     ck_assert_int_eq(run.iterations, 4);
-    for (int i = 0; i < 4; i++) ck_assert(r.seen[i].inflation == (i < 2 ? (double)1.2f : 2));
+    for (int i = 0; i < 4; i++) ck_assert(fabs(r.seen[i].inflation - (i < 2 ? 1.2 : 2)) < 1e-6);
     sp_csr_free(context, &graph);
     sp_context_destroy(context);
 }
@@ -362,12 +417,13 @@ START_TEST(inflation_rises_after_forty_iterations)
     record r = {0};
     const mcl_run run = iterate(context, &graph, &options, &r, NULL);
     ck_assert_int_eq(run.iterations, 44);
-    float inflation = 1.01f;
+    /* mcl keeps the number in f32. */
+    double inflation = 1.01;
     for (int i = 0; i < 44; i++) {
-        ck_assert(r.seen[i].inflation == (double)inflation);
+        ck_assert_double_eq_tol(r.seen[i].inflation, inflation, 1e-6);
         ck_assert(r.seen[i].bumped == (i >= 39));
-        if (i >= 39) inflation = (float)((double)inflation * 1.001);
-        ck_assert(r.seen[i].next_inflation == (double)inflation);
+        if (i >= 39) inflation *= 1.001;
+        ck_assert_double_eq_tol(r.seen[i].next_inflation, inflation, 1e-6);
     }
     sp_csr_free(context, &graph);
     sp_context_destroy(context);
@@ -503,7 +559,7 @@ START_TEST(overlap_is_cut_kept_or_split)
 END_TEST
 
 /* Attractors 0, 1, 2; node 3 shares 0 and 1, nodes 4 and 6 share all three, node 5 shares 1 and 2. */
-START_TEST(split_groups_nodes_that_share_the_same_clusters)
+START_TEST(split_groups_nodes_that_share_two_clusters)
 {
     const double third = 1. / 3;
     const double limit[49] = {[0 * 7 + 0] = 1,     [1 * 7 + 1] = 1,     [2 * 7 + 2] = 1,     [3 * 7 + 0] = .5,
@@ -512,7 +568,10 @@ START_TEST(split_groups_nodes_that_share_the_same_clusters)
                               [6 * 7 + 2] = third};
     mcl_options options = defaults();
     options.overlap = MCL_OVERLAP_SPLIT;
-    check_clusters(7, limit, &options, "4,6 0 1 2 3 5");
+    const double apart[25] = {[0 * 5 + 0] = 1,  [1 * 5 + 1] = 1,  [2 * 5 + 2] = 1, [3 * 5 + 0] = .5,
+                              [3 * 5 + 1] = .5, [4 * 5 + 1] = .5, [4 * 5 + 2] = .5};
+    check_clusters(7, limit, &options, "3,4,5,6 0 1 2"); /* 3 and 5 through 4 */
+    check_clusters(5, apart, &options, "0 1 2 3 4");
     options.overlap = MCL_OVERLAP_CUT;
     check_clusters(7, limit, &options, "0,3,4,6 1,5 2");
 }
@@ -682,6 +741,8 @@ int main(void)
     tcase_add_test(setup, prepared_graph_has_loops_and_unscaled_weights);
     tcase_add_test(setup, community_order_brings_groups_together_and_can_be_undone);
     test_on_devices(process, iteration_reports_what_it_did);
+    test_on_devices(process, mark_is_the_mean_of_the_worst_thousand_columns);
+    test_on_devices(process, numbers_that_are_none_end_the_process);
     test_on_devices(process, monitor_and_main_length_end_the_run);
     test_on_devices(process, no_iterations_leave_the_start_matrix);
     test_on_devices(process, initial_inflation_lasts_its_length);
@@ -691,7 +752,7 @@ int main(void)
     tcase_add_test(reading, nodes_join_the_attractor_they_reach);
     tcase_add_test(reading, clusters_come_in_the_order_asked_for);
     tcase_add_test(reading, overlap_is_cut_kept_or_split);
-    tcase_add_test(reading, split_groups_nodes_that_share_the_same_clusters);
+    tcase_add_test(reading, split_groups_nodes_that_share_two_clusters);
     tcase_add_test(reading, light_entries_attract_nobody);
     tcase_add_test(reading, unreached_nodes_make_one_cluster);
     tcase_add_test(reading, clusters_split_into_components_when_forced);

@@ -277,7 +277,7 @@ static mcl_transform *parse(sp_context *context, const char *spec)
 static sp_status apply(sp_context *context, const char *spec, sp_csr *graph)
 {
     mcl_transform *transform = parse(context, spec);
-    sp_status status = mcl_transform_graph(context, transform, graph);
+    sp_status status = mcl_transform_graph(context, transform, NULL, graph);
     mcl_transform_free(context, transform);
     return status;
 }
@@ -667,7 +667,7 @@ static void exhaust(const char *spec, bool fail_all)
         heap.allocations = 0;
         heap.fail_at = n;
         heap.fail_all = fail_all;
-        status = mcl_transform_graph(context, transform, &graph);
+        status = mcl_transform_graph(context, transform, NULL, &graph);
         heap.fail_at = -1;
         ck_assert_msg(status == SP_OK || status == SP_ERROR_HOST_MEMORY, "%s, allocation %d: %s", spec, (int)n,
                       sp_status_string(status));

@@ -108,7 +108,7 @@ template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
 
 /* ---- host: row classes --------------------------------------------------------------------------------- */
 
-enum { CLASS_SHIFT = 28, MAX_CLASSES = 8 };
+enum { CLASS_SHIFT = 28, MAX_CLASSES = 10 };
 
 /* Rows in the order in which blocks take them: class by class, and within a class as their keys say. */
 struct row_order {

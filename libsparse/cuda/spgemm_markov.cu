@@ -1,16 +1,17 @@
 /* C = epilogue(A·B): the Markov product on a CUDA device; see sp_markov_epilogue in sparse.h for the epilogue.
  *
  * One phase, no symbolic pass: a block sums a row of A·B in its accumulator, prunes, inflates and normalises it there
- * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Rows start in the smallest table that
- * is sure to hold them, or in one that usually does, and move on to the next when it does not. The last class takes
- * any row: the columns that come first, which are those hit most, in a table in shared memory, the others in one f64
- * a column in global memory. Blocks stay resident and take rows from a counter. Within a class, rows are ordered by
- * the smallest hash among the columns of their heavier entries (a min-hash): rows of one community then run together
- * and share rows of B in the L2 cache.
+ * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Rows with many products go to a warp
+ * that sums them by windows of columns (windows.cuh), if the columns of B lie in clumps. Others start in the smallest
+ * table that is sure to hold them, or in one that usually does, and move on to the next when it does not. The last
+ * class takes any row: the columns that come first, which are those hit most, in a table in shared memory, the others
+ * in one f64 a column in global memory. Blocks stay resident and take rows from a counter, in ascending order within a
+ * class: where nodes are numbered by community, rows in flight share rows of B in the L2 cache.
  *
- * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, Σ c², the normalising sum) are
+ * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, the normalising sum, squares) are
  * taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
- * exact, and so the CPU's, as long as a row's entries span less than about 2^24.
+ * exact, and so the CPU's, as long as a row's entries span less than about 2^24. Only Σ c² of a row made by windows,
+ * from which chaos comes, is an f64 sum in an order of its own.
  *
  * Work: 8 bytes of B and a few shared-memory cycles a product; for the epilogue some five passes over the table
  * (one more for each digit of a selection: 8 bits a time on the bits of the f32) and a sort of what is kept, together
@@ -19,14 +20,21 @@
 #include <math.h>
 
 #include "common.cuh"
+#include "windows.cuh"
 
 /* ---- constants ----------------------------------------------------------------------------------------- */
 
 enum { DONE_CLASS = MAX_CLASSES - 1, MAX_PASSES = 16, COUNTERS = 256 };
-enum { SEGMENT_ROWS = 1 << 16 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
+enum { SEGMENT_ROWS = 1 << 17 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
 enum { PLACE_BITS = 48 };        /* a row's place: pass << PLACE_BITS | position in the pass's buffer */
 /* The last class. Its table is kept below 3/5, where to find that a column is not there takes 3.6 looks. */
 enum { LAST_THREADS = 512, LAST_DEPTH = 3, LAST_BLOCKS = 2 };
+/* Rows made by windows: products from which they are; entries above the cutoff that get a list of their own; entries
+ * in all that must fit a list, for rows that recover what is below the cutoff. */
+#ifndef WINDOW_PRODUCTS
+#define WINDOW_PRODUCTS 4096
+#endif
+enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 16384 };
 
 /* ---- device: the job ----------------------------------------------------------------------------------- */
 
@@ -46,11 +54,12 @@ struct markov_job {
     int32_t *lengths;
     sp_markov_row *stats;
     unsigned long long *expanded;
+    window_index index; /* of B; for rows made by windows */
+    int list_length;
 };
 
 /* What a block keeps in static shared memory. */
-template <int THREADS> struct row_memory {
-    walk_memory<THREADS, float> walk;
+struct row_memory {
     uint64_t reduce[32];
     unsigned histogram[256];
     int row, fill, gathered, digit, rank;
@@ -68,6 +77,14 @@ template <int SLOTS, int MOST> struct table_entries {
         const double sum = table.sums[i];
         return sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
     }
+};
+
+/* What is known of a summed row before it is pruned. */
+struct row_facts {
+    int count;        /* of entries */
+    float magnitude;  /* the largest |value| */
+    float largest;    /* the largest value, at least 0 */
+    double centre;    /* Σ value² */
 };
 
 struct list_entries {
@@ -98,6 +115,33 @@ struct fixed_point {
     __device__ double sum(unsigned long long total) const { return (double)(long long)total * from; }
 };
 
+template <int THREADS, typename Entries>
+__device__ row_facts examine(const Entries &entries, uint64_t *scratch)
+{
+    int count = 0, magnitude = 0;
+    float largest = 0;
+    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+        const float value = entries.value(i);
+        if (value != value) continue;
+        count++;
+        magnitude = max(magnitude, __float_as_int(value) & 0x7fffffff);
+        largest = value > largest ? value : largest;
+    }
+    row_facts facts;
+    facts.count = block_reduce<THREADS>(count, add_op(), scratch);
+    facts.magnitude = __int_as_float(block_reduce<THREADS>(magnitude, max_op(), scratch));
+    facts.largest = block_reduce<THREADS>(largest, max_op(), scratch);
+
+    const fixed_point fixed(facts.magnitude, facts.count, 2);
+    unsigned long long squares = 0;
+    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+        const double value = (double)entries.value(i);
+        if (value == value) squares += fixed.fix(value * value);
+    }
+    facts.centre = fixed.sum(block_reduce<THREADS>(squares, add_op(), scratch));
+    return facts;
+}
+
 struct kept_part {
     int count;
     double mass;
@@ -121,7 +165,7 @@ __device__ kept_part keep_above(const Entries &entries, float bar, const fixed_p
 
 /* The nth largest value v with low <= v < high, low not negative; 0 when there are fewer. Four rounds of 8 bits. */
 template <int THREADS, typename Entries>
-__device__ float nth_largest(const Entries &entries, float low, float high, int nth, row_memory<THREADS> &memory)
+__device__ float nth_largest(const Entries &entries, float low, float high, int nth, row_memory &memory)
 {
     unsigned found = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -165,33 +209,36 @@ __device__ float nth_largest(const Entries &entries, float low, float high, int 
 
 /* The value that an entry needs to stay, and the part of the row that has it. */
 template <int THREADS, typename Entries>
-__device__ float pruning_bar(const markov_job &job, const Entries &entries, int count, const fixed_point &fixed,
-                             row_memory<THREADS> &memory, kept_part *part)
+__device__ float pruning_bar(const markov_job &job, const Entries &entries, const Entries &above, int count,
+                             const fixed_point &fixed, row_memory &memory, kept_part *part)
 {
-    *part = keep_above<THREADS>(entries, job.cutoff, fixed, memory.reduce);
+    *part = keep_above<THREADS>(above, job.cutoff, fixed, memory.reduce);
     float bar = job.cutoff;
     if (part->count < job.recover && part->mass < job.recover_mass) {
         bar = count <= job.recover ? 0 : nth_largest<THREADS>(entries, 0, bar, job.recover - part->count, memory);
+        *part = keep_above<THREADS>(entries, bar, fixed, memory.reduce);
     } else if (job.select != 0 && part->count > job.select) {
         const int above_cutoff = part->count;
-        bar = nth_largest<THREADS>(entries, bar, INFINITY, job.select, memory);
-        *part = keep_above<THREADS>(entries, bar, fixed, memory.reduce);
+        bar = nth_largest<THREADS>(above, bar, INFINITY, job.select, memory);
+        *part = keep_above<THREADS>(above, bar, fixed, memory.reduce);
         if (part->count >= job.recover || part->mass >= job.recover_mass) return bar;
         bar = above_cutoff <= job.recover
                   ? job.cutoff
-                  : nth_largest<THREADS>(entries, job.cutoff, bar, job.recover - part->count, memory);
-    } else {
-        return bar;
+                  : nth_largest<THREADS>(above, job.cutoff, bar, job.recover - part->count, memory);
+        *part = keep_above<THREADS>(above, bar, fixed, memory.reduce);
     }
-    *part = keep_above<THREADS>(entries, bar, fixed, memory.reduce);
     return bar;
 }
 
-static __device__ __forceinline__ float inflated(float value, double mass, double power)
+static __device__ __forceinline__ float share_of(float value, double mass)
 {
-    const float scaled = (float)__ddiv_rn((double)value, mass);
-    if (power == 2) return (float)((double)scaled * (double)scaled);
-    return power == 1 ? scaled : (float)pow((double)scaled, power);
+    return mass > 0 ? (float)__ddiv_rn((double)value, mass) : value;
+}
+
+static __device__ __forceinline__ float inflated(float share, double power)
+{
+    if (power == 2) return (float)((double)share * (double)share);
+    return power == 1 ? share : (float)pow((double)share, power);
 }
 
 /* Σ v² over a row of A, in an order fixed by THREADS. */
@@ -203,34 +250,17 @@ template <int THREADS> __device__ double row_squares(const matrix_view<float> &a
     return block_reduce<THREADS>(sum, add_op(), scratch);
 }
 
-/* Prunes, inflates and normalises the summed row and writes it, unsorted unless the entries are sorted. Returns the
- * number kept, at *place of the output; -1 when the output is full, and the row is left for the next pass. */
+/* Prunes, inflates and normalises the summed row and writes it, unsorted unless the entries are sorted. `above` are
+ * the entries from which those not below the cutoff can be had, at least these. Returns the number kept, at *place of
+ * the output; -1 when the output is full, and the row is left for the next pass. */
 template <int THREADS, typename Entries>
-__device__ int finish_row(const markov_job &job, int row, const Entries &entries, row_memory<THREADS> &memory,
-                          unsigned long long *place)
+__device__ int finish_row(const markov_job &job, int row, const row_facts &facts, const Entries &entries,
+                          const Entries &above, row_memory &memory, unsigned long long *place)
 {
-    int count = 0, magnitude = 0;
-    float largest = 0;
-    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
-        const float value = entries.value(i);
-        if (value != value) continue;
-        count++;
-        magnitude = max(magnitude, __float_as_int(value) & 0x7fffffff);
-        largest = value > largest ? value : largest;
-    }
-    count = block_reduce<THREADS>(count, add_op(), memory.reduce);
-    magnitude = block_reduce<THREADS>(magnitude, max_op(), memory.reduce);
-    largest = block_reduce<THREADS>(largest, max_op(), memory.reduce);
-
-    const fixed_point fixed(__int_as_float(magnitude), count, 1), fixed_squares(__int_as_float(magnitude), count, 2);
-    unsigned long long squares = 0;
-    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
-        const double value = (double)entries.value(i);
-        if (value == value) squares += fixed_squares.fix(value * value);
-    }
-    const double centre = fixed_squares.sum(block_reduce<THREADS>(squares, add_op(), memory.reduce));
+    const fixed_point fixed(facts.magnitude, facts.count, 1);
     kept_part part;
-    const float bar = pruning_bar<THREADS>(job, entries, count, fixed, memory, &part);
+    const float bar = pruning_bar<THREADS>(job, entries, above, facts.count, fixed, memory, &part);
+    const Entries source = bar < job.cutoff ? entries : above;
     const bool loop = part.count == 0 && job.recover == 0 && row < job.cols;
     const int kept = loop ? 1 : part.count;
     const double mass = loop ? 1 : part.mass;
@@ -241,10 +271,10 @@ __device__ int finish_row(const markov_job &job, int row, const Entries &entries
     if (*place + kept > job.capacity) return -1;
     int32_t *cols = job.out_cols + *place;
     float *values = job.out_values + *place;
-    const auto keep = [&](int i) { return entries.value(i) >= bar; };
+    const auto keep = [&](int i) { return source.value(i) >= bar; };
     const auto write = [&](int i, int to) {
-        cols[to] = entries.col(i);
-        values[to] = entries.value(i);
+        cols[to] = source.col(i);
+        values[to] = source.value(i);
     };
     if (loop) {
         if (threadIdx.x == 0) {
@@ -253,38 +283,39 @@ __device__ int finish_row(const markov_job &job, int row, const Entries &entries
         }
         __syncthreads();
     } else if (Entries::SORTED) {
-        gather_in_order<THREADS>(entries.count(), memory.reduce, keep, write);
+        gather_in_order<THREADS>(source.count(), memory.reduce, keep, write);
     } else {
-        gather<THREADS>(entries.count(), &memory.gathered, keep, write);
+        gather<THREADS>(source.count(), &memory.gathered, keep, write);
     }
 
     /* From here every thread keeps to its own places of the output. Inflation is monotone: the largest stays so. */
-    const float top = loop ? 1 : mass > 0 ? inflated(largest, mass, job.inflation) : 0;
-    const fixed_point fixed_top(top, kept, 1);
-    unsigned long long total = 0;
+    const float largest = loop ? 1 : share_of(facts.largest, mass), top = inflated(largest, job.inflation);
+    const fixed_point fixed_top(top, kept, 1), fixed_squares(largest, kept, 2), fixed_fourths(largest, kept, 4);
+    unsigned long long total = 0, all_squares = 0, all_fourths = 0;
     for (int i = threadIdx.x; i < kept; i += THREADS) {
-        values[i] = mass > 0 ? inflated(values[i], mass, job.inflation) : values[i];
+        const float share = share_of(values[i], mass);
+        const double square = (double)share * (double)share;
+        all_squares += fixed_squares.fix(square);
+        all_fourths += fixed_fourths.fix(square * square);
+        values[i] = inflated(share, job.inflation);
         total += fixed_top.fix((double)values[i]);
     }
     const double sum = fixed_top.sum(block_reduce<THREADS>(total, add_op(), memory.reduce));
-    const fixed_point fixed_after(1, kept, 2);
-    unsigned long long after = 0;
-    for (int i = threadIdx.x; i < kept; i += THREADS) {
-        if (sum > 0) values[i] = (float)__ddiv_rn((double)values[i], sum);
-        after += fixed_after.fix((double)values[i] * (double)values[i]);
-    }
-    const double squares_after = fixed_after.sum(block_reduce<THREADS>(after, add_op(), memory.reduce));
+    const double squares = fixed_squares.sum(block_reduce<THREADS>(all_squares, add_op(), memory.reduce));
+    const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), memory.reduce));
+    if (sum > 0 && job.inflation != 1)
+        for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
     const double squares_before = row_squares<THREADS>(job.a, row, memory.reduce);
     if (threadIdx.x == 0) {
-        sp_markov_row facts;
-        facts.chaos = (float)(((double)largest - centre) * (double)kept);
-        facts.homogeneity = squares_after > 0 ? (float)(squares_before / squares_after) : 0;
-        facts.kept_mass = (float)mass;
-        facts.expanded = count;
-        job.stats[row] = facts;
+        sp_markov_row seen;
+        seen.chaos = (float)(((double)facts.largest - facts.centre) * (double)kept);
+        seen.homogeneity = fourths > 0 ? (float)(squares_before / (fourths / (squares * squares))) : 0;
+        seen.kept_mass = (float)mass;
+        seen.expanded = facts.count;
+        job.stats[row] = seen;
         job.lengths[row] = kept;
         job.places[row] = job.pass << PLACE_BITS | (int64_t)*place;
-        atomicAdd(job.expanded, (unsigned long long)count);
+        atomicAdd(job.expanded, (unsigned long long)facts.count);
     }
     return kept;
 }
@@ -296,20 +327,142 @@ template <int THREADS, int SLOTS, int DEPTH, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, BLOCKS) markov_rows(markov_job job, work_list work, char *)
 {
     extern __shared__ __align__(16) double table_memory[];
-    __shared__ row_memory<THREADS> memory;
+    __shared__ row_memory memory;
+    __shared__ walk_memory<THREADS, float> walk;
     sum_table<SLOTS> table(table_memory, &memory.fill);
     for (int row; (row = take_row(work, &memory.row)) >= 0;) {
         table.template clear<THREADS>();
         const bool in_f32 = job.products[row] >= job.f32_from;
-        if (!walk_products<THREADS, DEPTH>(job.a, job.b, row, in_f32, memory.walk, table)) {
+        if (!walk_products<THREADS, DEPTH>(job.a, job.b, row, in_f32, walk, table)) {
             if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = row;
             continue;
         }
+        const table_entries<SLOTS, SLOTS / 5 * 4> entries = {table};
+        const row_facts facts = examine<THREADS>(entries, memory.reduce);
         unsigned long long place;
-        const int kept = finish_row<THREADS>(job, row, table_entries<SLOTS, SLOTS / 5 * 4>{table}, memory, &place);
+        const int kept = finish_row<THREADS>(job, row, facts, entries, entries, memory, &place);
         if (kept > 1)
             sort_row<THREADS>(job.out_cols + place, job.out_values + place, kept, (uint32_t *)table.table.keys,
                               (float *)table.sums);
+    }
+}
+
+/* Takes a row's sums from the windows, ascending: all entries that fit the one list, those not below the cutoff that
+ * fit the other, and the row's facts, each lane its share until `gathered` is called. */
+struct window_entries {
+    int32_t *cols, *above_cols;
+    float *values, *above_values;
+    int list_length;
+    float cutoff;
+    int count, above, magnitude;
+    float largest;
+    double squares;
+
+    __device__ __forceinline__ void put(bool exists, int place, int32_t col, float value)
+    {
+        if (!exists) return;
+        magnitude = max(magnitude, __float_as_int(value) & 0x7fffffff);
+        largest = value > largest ? value : largest;
+        squares += (double)value * (double)value;
+        if (place >= list_length) return;
+        __stcs(cols + place, col);
+        __stcs(values + place, value);
+    }
+    __device__ __forceinline__ void put_above(bool exists, int place, int32_t col, float value)
+    {
+        if (!exists || place >= WINDOW_ABOVE) return;
+        above_cols[place] = col;
+        above_values[place] = value;
+    }
+    /* Lane l takes the columns 2l and 2l + 1 of every 64. */
+    __device__ void take(int32_t first, double2 *sums)
+    {
+        constexpr int AT_ONCE = 4;
+        const int lane = threadIdx.x;
+        const unsigned below = (1u << lane) - 1;
+        for (int base = 0; base < WINDOW_COLUMNS / 2; base += 32 * AT_ONCE) {
+            double2 sum[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) sum[j] = sums[base + 32 * j + lane];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                const bool even = sum[j].x != 0, odd = sum[j].y != 0;
+                const unsigned evens = __ballot_sync(FULL_WARP, even), odds = __ballot_sync(FULL_WARP, odd);
+                if ((evens | odds) == 0) continue;
+                const int place = base + 32 * j + lane, to = count + __popc(evens & below) + __popc(odds & below);
+                const int32_t col = first + 2 * place;
+                const float even_value = __double2float_rn(sum[j].x), odd_value = __double2float_rn(sum[j].y);
+                sums[place] = make_double2(0, 0);
+                put(even, to, col, even_value);
+                put(odd, to + even, col + 1, odd_value);
+                count += __popc(evens) + __popc(odds);
+
+                const bool high = even && even_value >= cutoff, high_odd = odd && odd_value >= cutoff;
+                const unsigned highs = __ballot_sync(FULL_WARP, high), high_odds = __ballot_sync(FULL_WARP, high_odd);
+                if ((highs | high_odds) == 0) continue;
+                const int above_to = above + __popc(highs & below) + __popc(high_odds & below);
+                put_above(high, above_to, col, even_value);
+                put_above(high_odd, above_to + high, col + 1, odd_value);
+                above += __popc(highs) + __popc(high_odds);
+            }
+        }
+        __syncwarp();
+    }
+    __device__ row_facts gathered()
+    {
+        return {count, __int_as_float(block_reduce<32>(magnitude, max_op(), nullptr)),
+                block_reduce<32>(largest, max_op(), nullptr), block_reduce<32>(squares, add_op(), nullptr)};
+    }
+};
+
+/* Bytes of global memory that a warp needs which makes rows by windows. */
+static __host__ __device__ int64_t window_bytes(int64_t list_length)
+{
+    return (list_length + WINDOW_ABOVE) * (int64_t)(sizeof(int32_t) + sizeof(float));
+}
+
+/* Rows of at most TERMS entries in A, a warp each; longer ones go to the spill list, as do those that lack an entry of
+ * their lists. */
+template <int TERMS>
+__global__ void __launch_bounds__(32, 16) markov_window_rows(markov_job job, work_list work, char *scratch)
+{
+    extern __shared__ __align__(16) double table_memory[];
+    __shared__ row_memory memory;
+    window_memory &windows = *(window_memory *)table_memory;
+    const int list_length = job.list_length;
+    window_entries into;
+    into.above_cols = (int32_t *)(scratch + window_bytes(list_length) * blockIdx.x);
+    into.above_values = (float *)(into.above_cols + WINDOW_ABOVE);
+    into.cols = (int32_t *)(into.above_values + WINDOW_ABOVE);
+    into.values = (float *)(into.cols + list_length);
+    into.list_length = list_length;
+    into.cutoff = job.cutoff;
+    for (int i = threadIdx.x; i < WINDOW_COLUMNS; i += 32) windows.sums[i] = 0;
+    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
+        const int64_t first = job.a.offsets[row], length = job.a.offsets[row + 1] - first;
+        bool makes = length <= TERMS;
+        if (makes) {
+            const window_terms terms = {job.b, job.index, job.a.cols + first, job.a.values + first, (int)length};
+            const auto drain = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
+            into.count = into.above = into.magnitude = 0;
+            into.largest = 0;
+            into.squares = 0;
+            if (job.products[row] >= job.f32_from) sum_windows<true>(terms, windows, drain);
+            else sum_windows<false>(terms, windows, drain);
+        }
+        const row_facts facts = into.gathered();
+        const list_entries entries = {into.cols, into.values, min(facts.count, list_length)};
+        const bool all_above = into.above <= WINDOW_ABOVE;
+        const list_entries above = all_above ? list_entries{into.above_cols, into.above_values, into.above} : entries;
+        __syncwarp();
+        if (makes && facts.count > list_length) {
+            const fixed_point fixed(facts.magnitude, facts.count, 1);
+            const kept_part part = keep_above<32>(above, job.cutoff, fixed, memory.reduce);
+            makes = all_above && (part.count >= job.recover || part.mass >= job.recover_mass);
+        }
+        unsigned long long place;
+        if (makes) finish_row<32>(job, row, facts, entries, above, memory, &place);
+        else if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = row;
     }
 }
 
@@ -326,7 +479,8 @@ __global__ void __launch_bounds__(LAST_THREADS, LAST_BLOCKS)
     markov_last_rows(markov_job job, work_list work, char *scratch)
 {
     extern __shared__ __align__(16) double table_memory[];
-    __shared__ row_memory<LAST_THREADS> memory;
+    __shared__ row_memory memory;
+    __shared__ walk_memory<LAST_THREADS, float> walk;
     const int64_t rounded = (job.cols + 63) / 64 * 64;
     char *own = scratch + wide_bytes(job.cols) * blockIdx.x;
     mixed_sums<SLOTS, MOST> sums = {sum_table<SLOTS, MOST>(table_memory, &memory.fill),
@@ -337,10 +491,11 @@ __global__ void __launch_bounds__(LAST_THREADS, LAST_BLOCKS)
         const bool in_f32 = job.products[row] >= job.f32_from;
         unsigned long long place;
         sums.near.template clear<LAST_THREADS>();
-        walk_products<LAST_THREADS, LAST_DEPTH>(job.a, job.b, row, in_f32, memory.walk, sums);
+        walk_products<LAST_THREADS, LAST_DEPTH>(job.a, job.b, row, in_f32, walk, sums);
         if (!__syncthreads_or(sums.near.full())) {
             const table_entries<SLOTS, MOST> entries = {sums.near};
-            const int kept = finish_row<LAST_THREADS>(job, row, entries, memory, &place);
+            const row_facts facts = examine<LAST_THREADS>(entries, memory.reduce);
+            const int kept = finish_row<LAST_THREADS>(job, row, facts, entries, entries, memory, &place);
             if (kept > 1)
                 sort_row<LAST_THREADS>(job.out_cols + place, job.out_values + place, kept,
                                        (uint32_t *)sums.near.table.keys, (float *)sums.near.sums);
@@ -352,7 +507,9 @@ __global__ void __launch_bounds__(LAST_THREADS, LAST_BLOCKS)
             values[i] = sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
         };
         const int count = sums.far.template drain<LAST_THREADS>(job.cols, memory.reduce, write);
-        finish_row<LAST_THREADS>(job, row, list_entries{cols, values, count}, memory, &place);
+        const list_entries entries = {cols, values, count};
+        const row_facts facts = examine<LAST_THREADS>(entries, memory.reduce);
+        finish_row<LAST_THREADS>(job, row, facts, entries, entries, memory, &place);
     }
 }
 
@@ -367,56 +524,52 @@ static __global__ void clear_wide_scratch(int64_t cols, char *scratch)
 
 /* ---- device: survey and assembly ----------------------------------------------------------------------- */
 
-/* Where rows start: the first class that is sure to hold them or that usually does, else the last, which is the one
- * after `classes` tables. */
+/* The classes of a call in the order in which rows move on: tables, windows if there is an index, the last. */
 struct class_rules {
-    int classes;
-    int64_t limit[MAX_CLASSES];   /* distinct columns that the class holds */
-    int64_t hopeful[MAX_CLASSES]; /* products up to which it is tried although they may be too many */
+    int tables, last;
+    int64_t limit[MAX_CLASSES];   /* tables: distinct columns that are sure to fit */
+    int64_t hopeful[MAX_CLASSES]; /* products up to which a table is tried although they may be too many */
+    int64_t terms[MAX_CLASSES];   /* windows: entries of A's row that fit */
 };
+
+/* Where a row starts: by windows if it has the products, in a table that is sure to hold it or usually does, or in
+ * the last class. */
+static __device__ int first_class(const class_rules &rules, int64_t products, int64_t cols, int64_t terms)
+{
+    if (products >= WINDOW_PRODUCTS)
+        for (int c = rules.tables; c < rules.last; c++)
+            if (terms <= rules.terms[c]) return c;
+    for (int c = 0; c < rules.tables; c++)
+        if (min(products, cols) <= rules.limit[c] || products <= rules.hopeful[c]) return c;
+    return rules.last;
+}
 
 struct survey_result {
     unsigned long long products, kept_bound, f32_rows;
     uint32_t class_rows[MAX_CLASSES];
 };
 
-/* Classes and min-hashes of the rows that are not made yet; eight lanes a row. */
+/* Counts and classes of the rows that are not made yet. */
 static __global__ void survey_rows(markov_job job, class_rules rules, int64_t most_kept, uint32_t *keys,
                                    survey_result *result)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
-    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
-    const bool leader = threadIdx.x % 8 == 0 && row < job.rows;
-    const bool waiting = row < job.rows && job.places[row] < 0;
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (threadIdx.x < MAX_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
-
-    uint32_t smallest = UINT32_MAX;
-    if (waiting) {
-        const int64_t first = job.a.offsets[row], end = job.a.offsets[row + 1];
-        const float length = (float)(end - first);
-        for (int64_t at = first + threadIdx.x % 8; at < end; at += 8)
-            if (job.a.values[at] * length >= 1) /* the row's mass is 1 or so: entries above the mean */
-                smallest = min(smallest, (uint32_t)job.a.cols[at] * 0x85ebca6bu ^ 0x27d4eb2fu);
-    }
-    for (int step = 4; step > 0; step /= 2) smallest = min(smallest, __shfl_xor_sync(FULL_WARP, smallest, step));
-
     unsigned long long products = 0, bound = 0, f32_rows = 0;
-    if (leader) {
-        uint32_t key = (uint32_t)DONE_CLASS << CLASS_SHIFT;
-        if (waiting) {
-            products = (unsigned long long)job.products[row];
-            const int64_t distinct = min(job.products[row], job.cols);
-            int start = 0;
-            while (start < rules.classes && distinct > rules.limit[start] && job.products[row] > rules.hopeful[start])
-                start++;
-            bound = (unsigned long long)max((long long)min(distinct, most_kept), 1ll);
-            f32_rows = job.products[row] >= job.f32_from;
-            key = (uint32_t)start << CLASS_SHIFT | smallest >> (32 - CLASS_SHIFT);
+    if (row < job.rows) {
+        int start = DONE_CLASS;
+        if (job.places[row] < 0) {
+            const int64_t own = job.products[row];
+            start = first_class(rules, own, job.cols, job.a.offsets[row + 1] - job.a.offsets[row]);
+            products = (unsigned long long)own;
+            bound = (unsigned long long)max((long long)min(min(own, job.cols), most_kept), 1ll);
+            f32_rows = own >= job.f32_from;
         }
-        keys[row] = key;
-        atomicAdd(&histogram[key >> CLASS_SHIFT], 1u);
+        keys[row] = (uint32_t)start << CLASS_SHIFT;
+        atomicAdd(&histogram[start], 1u);
     }
     products = block_reduce<256>(products, add_op(), reduce);
     bound = block_reduce<256>(bound, add_op(), reduce);
@@ -452,8 +605,8 @@ static __global__ void assemble(int64_t rows, const int64_t *places, const int64
 
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
-/* Tables in the order in which rows move on. Shared memory of a block: 12 bytes a slot and 4 KB; slots as many as let
- * `BLOCKS` blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: rows of a clustered network have several
+/* A kernel and what it is launched with. Shared memory of a table's block: 12 bytes a slot and 4 KB; slots as many as
+ * let `BLOCKS` blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: rows of a clustered network have several
  * products a column, the more the longer they are. */
 struct markov_class {
     void (*kernel)(markov_job, work_list, char *);
@@ -468,12 +621,20 @@ template <int THREADS, int SLOTS, int DEPTH, int BLOCKS> static markov_class cla
             hopeful};
 }
 
-static const markov_class CLASSES[] = {
+static const markov_class TABLES[] = {
     class_of<32, 512, 4, 16>(0),          class_of<128, 2048, 4, 8>(5000), class_of<256, 4096, 4, 4>(20000),
     class_of<512, 9216, 3, 2>(INT64_MAX), class_of<1024, 18432, 2, 1>(0),
 };
 /* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
-enum { CLASS_COUNT = sizeof CLASSES / sizeof *CLASSES, SMALL_CLASSES = 3 };
+enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
+
+/* Windows: 4 bytes a term beside 12 KB for a warp, 16 warps a multiprocessor with few terms and 12 with many. */
+template <int TERMS> static markov_class window_class()
+{
+    return {markov_window_rows<TERMS>, 32, TERMS, window_memory::bytes(TERMS), 0};
+}
+static const markov_class WINDOWS[] = {window_class<512>(), window_class<2048>()};
+enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
 template <int SLOTS, int MOST> static markov_class last_class()
 {
@@ -488,7 +649,7 @@ struct markov_run {
     sp_context *context;
     markov_job job;
     class_rules rules;
-    const markov_class *last;
+    const markov_class *classes[MAX_CLASSES];
     int64_t most_kept;
     device_array<int64_t> products, places;
     device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
@@ -499,31 +660,67 @@ struct markov_run {
     device_array<unsigned long long> totals; /* expanded, used */
     device_array<int> counters;              /* COUNTERS takers, then a spill count a class */
     int counters_used;
-    device_array<char> scratch;              /* of the last class, for scratch_blocks blocks */
-    int scratch_blocks;
+    window_arrays windows;
+    device_array<char> scratch, window_scratch; /* of the last class and of windows, for so many blocks: */
+    int scratch_blocks, window_blocks;
 };
 
-/* The tables that fit this device; how many blocks of the last class its memory can serve. */
-static sp_status set_rules(markov_run *run, int64_t cols)
+/* Adds the classes that make rows by windows if B suits them and a sixteenth of the memory has room for the lists of
+ * twice as many warps as there are multiprocessors. */
+static sp_status add_windows(markov_run *run, const sp_csr *b)
 {
     sp_context *context = run->context;
-    const size_t fixed = sizeof(row_memory<1024>) + 1024; /* static part, and what the driver takes of a block */
+    class_rules *rules = &run->rules;
+    size_t available;
+    int full;
+    for (int w = 0; w < WINDOW_CLASSES; w++)
+        if (WINDOWS[w].shared + sizeof(row_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
+    TRY(cuda_available(context, &available));
+    TRY(cuda_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, INT32_MAX, &full));
+    const int64_t share = (int64_t)(available / 16), least = b->cols < WINDOW_LEAST_LIST ? b->cols : WINDOW_LEAST_LIST;
+    int64_t list = share / full / 8 - WINDOW_ABOVE;
+    if (list > b->cols) list = b->cols;
+    if (list < least) list = least;
+    const int64_t blocks = share / window_bytes(list);
+    if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
+    TRY(index_windows(context, b, &run->windows, &run->job.index));
+    if (!run->job.index.segments) return SP_OK;
+    run->window_blocks = (int)(blocks < full ? blocks : full);
+    run->job.list_length = (int)list;
+    for (int w = 0; w < WINDOW_CLASSES; w++) {
+        CUDA_TRY(cudaFuncSetAttribute(WINDOWS[w].kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                      cudaSharedmemCarveoutMaxShared));
+        rules->terms[rules->last] = WINDOWS[w].limit;
+        run->classes[rules->last++] = &WINDOWS[w];
+    }
+    return SP_OK;
+}
+
+/* The classes that fit this device, and how many blocks of the last one its memory can serve. */
+static sp_status set_rules(markov_run *run, const sp_csr *b)
+{
+    sp_context *context = run->context;
+    const size_t fixed = sizeof(row_memory) + sizeof(walk_memory<1024, float>) + 1024; /* the driver takes 1 KB */
     class_rules *rules = &run->rules;
     size_t available;
     int full;
     TRY(cuda_available(context, &available));
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
-    run->last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
-    TRY(cuda_grid(context, run->last->kernel, LAST_THREADS, run->last->shared, INT32_MAX, &full));
-    const int64_t affordable = (int64_t)available / 4 / wide_bytes(cols);
+    const markov_class *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
+    TRY(cuda_grid(context, last->kernel, LAST_THREADS, last->shared, INT32_MAX, &full));
+    const int64_t affordable = (int64_t)available / 4 / wide_bytes(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
-    const int wanted = affordable >= full ? SMALL_CLASSES : CLASS_COUNT;
-    for (rules->classes = 0; rules->classes < wanted; rules->classes++) {
-        const markov_class *kind = &CLASSES[rules->classes];
+    const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
+    for (rules->tables = 0; rules->tables < wanted; rules->tables++) {
+        const markov_class *kind = &TABLES[rules->tables];
         if (kind->shared > shared_limit) break;
-        rules->limit[rules->classes] = kind->limit;
-        rules->hopeful[rules->classes] = kind->hopeful;
+        rules->limit[rules->tables] = kind->limit;
+        rules->hopeful[rules->tables] = kind->hopeful;
+        run->classes[rules->tables] = kind;
     }
+    rules->last = rules->tables;
+    TRY(add_windows(run, b));
+    run->classes[rules->last] = last;
     return SP_OK;
 }
 
@@ -532,7 +729,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
-    TRY(set_rules(run, b->cols));
+    TRY(set_rules(run, b));
     TRY(run->products.allocate(context, rows));
     TRY(run->places.allocate(context, rows));
     TRY(run->lengths.allocate(context, rows + 1));
@@ -580,12 +777,12 @@ static sp_status survey(markov_run *run, survey_result *result, row_order *order
     const int64_t rows = run->job.rows;
     TRY(run->survey.fill(0, 1));
     if (rows > 0) {
-        survey_rows<<<(unsigned)((rows * 8 + 255) / 256), 256, 0, stream>>>(run->job, run->rules, run->most_kept,
-                                                                           run->keys.data, run->survey.data);
+        survey_rows<<<(unsigned)((rows + 255) / 256), 256, 0, stream>>>(run->job, run->rules, run->most_kept,
+                                                                       run->keys.data, run->survey.data);
         CUDA_TRY(cudaGetLastError());
     }
     CUDA_TRY(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
-    return cuda_order_rows(context, rows, run->keys.data, 0, run->survey.data->class_rows, order);
+    return cuda_order_rows(context, rows, run->keys.data, CLASS_SHIFT, run->survey.data->class_rows, order);
 }
 
 /* The buffer for one pass: enough for all rows that are left, or what memory allows beside C. */
@@ -613,7 +810,8 @@ static sp_status open_pass(markov_run *run, int pass, const survey_result *resul
 static sp_status run_class(markov_run *run, int c, const row_order *order, int64_t extra_bound)
 {
     sp_context *context = run->context;
-    const markov_class *kind = c < run->rules.classes ? &CLASSES[c] : run->last;
+    const bool is_last = c == run->rules.last, by_windows = !is_last && c >= run->rules.tables;
+    const markov_class *kind = run->classes[c];
     const int64_t end = order->begin[c + 1];
     int64_t first = order->begin[c], segment = run->job.rows / 16;
     if (segment < SEGMENT_ROWS) segment = SEGMENT_ROWS;
@@ -630,9 +828,10 @@ static sp_status run_class(markov_run *run, int c, const row_order *order, int64
         work.spill_count = run->counters.data + COUNTERS + c;
         int blocks;
         TRY(cuda_grid(context, kind->kernel, kind->threads, kind->shared, work.own_count + extra, &blocks));
-        if (kind == run->last && blocks > run->scratch_blocks) blocks = run->scratch_blocks;
-        kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(run->job, work,
-                                                                                             run->scratch.data);
+        if (is_last && blocks > run->scratch_blocks) blocks = run->scratch_blocks;
+        if (by_windows && blocks > run->window_blocks) blocks = run->window_blocks;
+        kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(
+            run->job, work, by_windows ? run->window_scratch.data : run->scratch.data);
         CUDA_TRY(cudaGetLastError());
         if (context->interrupt) TRY(cuda_finish(context));
         first = last;
@@ -645,7 +844,7 @@ static sp_status run_last(markov_run *run, const row_order *order, int64_t may_s
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const int last = run->rules.classes;
+    const int last = run->rules.last;
     const int64_t own = order->begin[last + 1] - order->begin[last];
     if (may_spill > 0) {
         const int *spilled = run->counters.data + COUNTERS + last - 1;
@@ -666,11 +865,15 @@ static sp_status run_last(markov_run *run, const row_order *order, int64_t may_s
 /* One pass over the rows that are left, class by class. */
 static sp_status run_pass(markov_run *run, const row_order *order)
 {
+    const class_rules *rules = &run->rules;
     int64_t may_spill = 0;
-    for (int c = 0; c < run->rules.classes; c++) {
+    for (int c = 0; c < rules->last; c++) {
         const int64_t own = order->begin[c + 1] - order->begin[c];
+        if (c >= rules->tables && own + may_spill > 0 && !run->window_scratch.data)
+            TRY(run->window_scratch.allocate(run->context,
+                                             run->window_blocks * window_bytes(run->job.list_length)));
         if (own + may_spill > 0) TRY(run_class(run, c, order, may_spill));
-        if (run->rules.hopeful[c] > 0) may_spill += own;
+        if (rules->hopeful[c] > 0 || c >= rules->tables) may_spill += own;
     }
     return run_last(run, order, may_spill);
 }

@@ -1,0 +1,293 @@
+/* One clustering: the process, its interpretation, the output, and the dumps on the way. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcl_job.h"
+
+enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
+
+sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix)
+{
+    bool binary = j->settings->binary;
+    sp_status status = io_write_native_matrix(j->host, path, matrix, j->input.ids, MATRIX_DIGITS, binary, NULL);
+    if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
+    return status;
+}
+
+/* ---- the process --------------------------------------------------------------------------------------- */
+
+typedef struct monitor_state {
+    job *job;
+    sp_context *context; /* where the iterand lives */
+    report_run *run;
+    sp_status status;
+} monitor_state;
+
+static io_clusters as_lists(const mcl_clustering *c)
+{
+    return (io_clusters){.nodes = c->nodes, .clusters = c->clusters, .offsets = c->offsets, .members = c->members};
+}
+
+/* KIND-NUMBER.STEM beside the output, as mcl names its dumps. */
+static sp_status dump_name(const job *j, const report_run *run, const char *kind, int64_t number, char name[MAX_PATH])
+{
+    const char *stem = j->settings->dump_stem ? j->settings->dump_stem : run->output;
+    const char *slash = strrchr(stem, '/');
+    int folder = slash ? (int)(slash - stem) + 1 : 0;
+    int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
+    return length < MAX_PATH ? SP_OK : sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
+}
+
+/* `order`: how the iterand is numbered, NULL for as the graph is. */
+static sp_status dump(monitor_state *m, int64_t number, const sp_csr *iterand, const int32_t *order)
+{
+    job *j = m->job;
+    const settings *s = j->settings;
+    char name[MAX_PATH];
+    sp_csr copy = {0};
+    mcl_clustering clustering = {0};
+    sp_status status = SP_OK;
+    if (!(s->dump_iterands || s->dump_clusters) || number < s->dump_from || number >= s->dump_to ||
+        number % s->dump_modulo != 0)
+        return SP_OK;
+    TRY(mcl_restore(m->context, iterand, order, &copy));
+    if (s->dump_iterands) {
+        TRY(dump_name(j, m->run, "ite", number, name));
+        TRY(job_write_matrix(j, name, &copy));
+    }
+    if (s->dump_clusters && number > 0) {
+        TRY(dump_name(j, m->run, "cls", number, name));
+        mcl_options options = s->mcl;
+        options.force_connected = false;
+        options.overlap = MCL_OVERLAP_KEEP;
+        options.sort = MCL_SORT_NONE;
+        TRY(mcl_interpret(j->host, &copy, NULL, &options, &clustering));
+        io_clusters lists = as_lists(&clustering);
+        TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, NULL));
+        log_matrix_written(&j->log, name, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+    }
+done:
+    mcl_clustering_free(j->host, &clustering);
+    sp_csr_free(m->context, &copy);
+    return status;
+}
+
+static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    monitor_state *m = user;
+    job *j = m->job;
+    int64_t initial = j->settings->mcl.initial_length;
+    log_iteration(&j->log, iteration);
+    if (iteration->bumped)
+        log_line(&j->log, "[mclProcess] ====== Inflation bumped to %.4f ======", iteration->next_inflation);
+    if (initial > 0 && iteration->number == initial)
+        log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
+    m->status = report_add_iteration(j->host, m->run, iteration);
+    if (m->status == SP_OK) m->status = dump(m, iteration->number, iterand, iteration->order);
+    return m->status == SP_OK && !*j->finish;
+}
+
+/* Runs the process on `context`; the limit is host memory of that context. */
+static sp_status iterate_on(job *j, sp_context *context, const mcl_options *options, report_run *run, sp_csr *limit)
+{
+    monitor_state monitor = {.job = j, .context = context, .run = run};
+    run->iteration_count = 0;
+    snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
+    log_header(&j->log, j->start.rows);
+    sp_status status = dump(&monitor, 0, &j->start, NULL);
+    if (status == SP_OK) status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
+    if (status == SP_OK && monitor.status != SP_OK) {
+        sp_csr_free(context, limit);
+        return monitor.status;
+    }
+    if (status != SP_OK && context != j->host) /* the sentence outlives the device's context */
+        sp_fail(j->host, status, "%s", sp_last_error(context));
+    return status;
+}
+
+/* Trouble that the CPU does not have. */
+static bool is_device_trouble(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
+}
+
+/* On the device if there is one; if that fails and it was our choice, once more on the CPU. */
+static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp_csr *limit, sp_context **owner)
+{
+    *owner = j->device ? j->device : j->host;
+    sp_status status = iterate_on(j, *owner, options, run, limit);
+    if (!j->device || !is_device_trouble(status) || cuda_required(j->settings)) return status;
+    log_warning(&j->log, "mcl-gpu: %s; going on with the CPU", sp_last_error(j->host));
+    sp_context_destroy(j->device);
+    j->device = NULL;
+    *owner = j->host;
+    return iterate_on(j, j->host, options, run, limit);
+}
+
+/* ---- interpretation ------------------------------------------------------------------------------------- */
+
+static void log_findings(job *j, const mcl_options *options, const mcl_clustering *c)
+{
+    static const char *const done[] = {"cut", "kept", "split"};
+    if (c->overlap > 0)
+        log_warning(&j->log, "[mcl] %s <%lld> instances of overlap", done[options->overlap], (long long)c->overlap);
+    if (c->garbage > 0) log_warning(&j->log, "[mcl] added <%lld> garbage entries", (long long)c->garbage);
+}
+
+/* -force-connected and -check-connected: clusters in their connected parts. The unsplit clustering goes to OUT-rags,
+ * as with mcl, where the split one replaces it. */
+static sp_status connect_clusters(job *j, const mcl_options *options, const char *output, const sp_csr *limit,
+                                  mcl_clustering *c)
+{
+    mcl_options connected = *options;
+    mcl_clustering parts = {0};
+    char rags[MAX_PATH + 8];
+    connected.force_connected = true;
+    sp_status status = mcl_interpret(j->host, limit, &j->graph, &connected, &parts);
+    if (status != SP_OK) return status;
+    int64_t more = parts.clusters - c->clusters;
+    if (more <= 0) {
+        log_line(&j->log, "[mcl parlour] clustering induces connected components");
+    } else {
+        log_line(&j->log, "[mcl parlour] splitting yields an additional %lld clusters at a total of %lld",
+                 (long long)more, (long long)parts.clusters);
+    }
+    if (more > 0 && options->force_connected) {
+        if (strcmp(output, "-") != 0) {
+            io_clusters lists = as_lists(c);
+            snprintf(rags, sizeof rags, "%s-rags", output);
+            TRY(io_write_native_clusters(j->host, rags, &lists, j->input.ids, NULL));
+            log_matrix_written(&j->log, rags, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+        }
+        log_line(&j->log, "[mcl parlour] proceeding with split clustering");
+        mcl_clustering unsplit = *c;
+        *c = parts;
+        parts = unsplit;
+    }
+done:
+    mcl_clustering_free(j->host, &parts);
+    return status;
+}
+
+static sp_status interpret(job *j, const mcl_options *options, const report_run *run, const sp_csr *limit,
+                           mcl_clustering *clustering)
+{
+    mcl_options plain = *options;
+    plain.force_connected = false;
+    sp_status status = mcl_interpret(j->host, limit, NULL, &plain, clustering);
+    if (status != SP_OK) return status;
+    log_findings(j, options, clustering);
+    log_jury(&j->log, &run->run);
+    if (options->force_connected || j->settings->check_connected)
+        status = connect_clusters(j, options, run->output, limit, clustering);
+    return status;
+}
+
+/* ---- output -------------------------------------------------------------------------------------------- */
+
+/* The text of -append-log, in mcl's layout. */
+static char *run_information(const job *j, const report_run *run)
+{
+    const settings *s = j->settings;
+    char *text = NULL, *arguments = settings_quoted(s, "");
+    size_t size;
+    FILE *stream = arguments ? open_memstream(&text, &size) : NULL;
+    if (stream) {
+        fprintf(stream, "\n(mclruninfo\n\nversion <mcl-gpu " SP_VERSION ">\ninput file name <%s>\n", s->input);
+        fprintf(stream, "number of nodes <%lld>\nnumber of clusters <%lld>\n", (long long)j->input.nodes,
+                (long long)run->clusters);
+        fprintf(stream, "command line <%s>\ntotal time usage <%.2f>\nnumber of iterations <%lld>\n\n", arguments,
+                run->iterate_seconds, (long long)run->run.iterations);
+        settings_print(s, run->inflation, stream);
+        fprintf(stream, ")\n");
+        if (fclose(stream) != 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    free(arguments);
+    return text;
+}
+
+/* Whether nodes have names: then clusters are lines of these, else a native matrix. */
+static bool is_labelled(const io_graph *g)
+{
+    return g->names.count > 0 || (g->format != IO_NATIVE && g->format != IO_MTX);
+}
+
+static sp_status write_clusters(job *j, const report_run *run, const mcl_clustering *clustering)
+{
+    const io_clusters lists = as_lists(clustering);
+    const bool labelled = is_labelled(&j->input);
+    io_output *output;
+    sp_status status = io_output_open(j->host, run->output, &output);
+    if (status != SP_OK) return status;
+    if (labelled) {
+        log_line(&j->log, "[mcl] output is in %s", run->output);
+        io_put_label_clusters(output, &lists, &j->input.names);
+    } else {
+        io_put_native_clusters(output, &lists, j->input.ids, j->command_line);
+    }
+    if (j->settings->append_log) {
+        char *text = run_information(j, run);
+        if (!text) {
+            io_output_discard(output);
+            return sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory");
+        }
+        io_output_string(output, text);
+        free(text);
+    }
+    status = io_output_commit(output);
+    if (status != SP_OK) return status;
+    if (!labelled)
+        log_matrix_written(&j->log, run->output, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+    log_line(&j->log, "[mcl] %lld clusters found", (long long)clustering->clusters);
+    log_line(&j->log, "[mcl] output is in %s", run->output);
+    return SP_OK;
+}
+
+static void report_clusters(report_run *run, const mcl_clustering *c)
+{
+    run->clusters = c->clusters;
+    run->attractor_systems = c->attractors;
+    run->overlap = c->overlap;
+    run->overlap_nodes = c->overlap_nodes;
+    run->garbage_nodes = c->garbage;
+    run->largest = run->singletons = 0;
+    for (int64_t i = 0; i < c->clusters; i++) {
+        int64_t size = c->offsets[i + 1] - c->offsets[i];
+        run->singletons += size == 1;
+        if (size > run->largest) run->largest = size;
+    }
+}
+
+sp_status job_cluster(job *j, report_run *run)
+{
+    mcl_options options = j->settings->mcl;
+    mcl_clustering clustering = {0};
+    sp_csr limit = {0};
+    sp_context *owner = j->host;
+    char limit_name[MAX_PATH + 8];
+    sp_status status;
+    options.inflation = run->inflation;
+    double began = wall_seconds();
+    TRY(iterate(j, &options, run, &limit, &owner));
+    run->iterate_seconds = wall_seconds() - began;
+    if (j->settings->write_limit) {
+        snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
+        TRY(job_write_matrix(j, limit_name, &limit));
+    }
+    began = wall_seconds();
+    TRY(interpret(j, &options, run, &limit, &clustering));
+    run->interpret_seconds = wall_seconds() - began;
+    sp_csr_free(owner, &limit);
+    report_clusters(run, &clustering);
+    began = wall_seconds();
+    TRY(write_clusters(j, run, &clustering));
+    run->write_seconds = wall_seconds() - began;
+done:
+    mcl_clustering_free(j->host, &clustering);
+    sp_csr_free(owner, &limit);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* One run of mcl-gpu: what its steps share, and the steps that have files of their own. */
+#ifndef MCL_JOB_H
+#define MCL_JOB_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "io.h"
+#include "mcl.h"
+#include "mcl_log.h"
+#include "mcl_options.h"
+#include "mcl_report.h"
+
+/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
+#define TRY(call)                       \
+    do {                                \
+        status = (call);                \
+        if (status != SP_OK) goto done; \
+    } while (0)
+
+typedef struct job {
+    const settings *settings;
+    run_log log;
+    report report;
+    sp_context *host;   /* reads, prepares, interprets, writes; computes where there is no device */
+    sp_context *device; /* CUDA; NULL: compute on the host */
+    mcl_transform *value_transform, *graph_transform; /* -abc-tf, -tf; NULL: none */
+    io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
+    sp_csr graph, start;
+    char *command_line;
+    const volatile int *interrupt;       /* ends long calls */
+    const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
+} job;
+
+/* ---- mcl_device.c: where to compute -------------------------------------------------------------------- */
+
+/* A device that is being opened beside the reading. */
+typedef struct opening {
+    const job *job;
+    pthread_t thread;
+    bool running;
+    sp_status status;
+    sp_context *context;
+} opening;
+
+/* Opens the context that reads, and computes on the CPU. */
+sp_status job_open_host(job *j);
+/* Begins to open a CUDA device if the command line or the size of the input makes it likely to be used. */
+void job_begin_opening(const job *j, opening *o);
+/* Decides where to compute, now that the start matrix is there; fails if CUDA is asked for and cannot be had. */
+sp_status job_choose_device(job *j, opening *o);
+/* Waits for an opening that was not taken, and closes it. */
+void opening_close(opening *o);
+/* Whether CUDA was asked for by name. */
+bool cuda_required(const settings *s);
+
+/* ---- mcl_cluster.c: one clustering --------------------------------------------------------------------- */
+
+/* Iterates from the start matrix with run->inflation, interprets, writes run->output; fills the rest of *run. */
+sp_status job_cluster(job *j, report_run *run);
+/* A matrix asked for by an option, in mcl's format, with its lines in the log. */
+sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix);
+
+#endif
