@@ -408,7 +408,7 @@ static const option options[] = {
     {INTEGER, "dump-modulo", "N", "every Nth iteration [1]", COUNT(dump_modulo, 1)},
 
     {HEADING, "Machine", NULL, NULL, NOTHING},
-    {INTEGER, "te", "N", "threads [all]", COUNT(threads, 0)},
+    {INTEGER, "te", "N", "threads [all; fewer for small inputs]", COUNT(threads, 0)},
     {INTEGER, "t", "N", "the same", COUNT(threads, 0)},
     {OWN, "device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", PARSE(parse_device)},
     {FLAG, "exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", PLACE(exact)},

@@ -5,22 +5,10 @@
  */
 #include "internal.h"
 
-static const char *skip_blanks(const char *at, const char *end)
-{
-    while (at < end && io_is_blank(*at)) at++;
-    return at;
-}
-
-static const char *skip_word(const char *at, const char *end)
-{
-    while (at < end && !io_is_blank(*at)) at++;
-    return at;
-}
-
 bool io_line_abc(io_slice *slice, char *line, char *line_end)
 {
     const bool lenient = slice->state->options->lenient;
-    const char *end = line_end, *text = skip_blanks(line, end);
+    const char *end = line_end, *text = io_skip_blanks(line, end);
     if (text == end || *text == '#') return true;
     if (end[-1] == '\r' && !lenient) end--; /* mcl keeps the CR as a part of a tab-separated label */
 
@@ -28,13 +16,13 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
     if (tab) {
         first = line;
         first_end = tab;
-        second = skip_blanks(tab, end);
+        second = io_skip_blanks(tab, end);
         second_end = second == end ? end : memchr(second, '\t', (size_t)(end - second));
         if (!second_end) second_end = end;
     } else {
-        first_end = skip_word(text, end);
-        second = skip_blanks(first_end, end);
-        second_end = skip_word(second, end);
+        first_end = io_skip_word(text, end);
+        second = io_skip_blanks(first_end, end);
+        second_end = io_skip_word(second, end);
     }
     if (first == first_end || second == second_end) {
         if (!lenient)
@@ -46,7 +34,7 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
         return true;
     }
 
-    const char *token = skip_blanks(second_end, end), *token_end = skip_word(token, end);
+    const char *token = io_skip_blanks(second_end, end), *token_end = io_skip_word(token, end);
     float weight;
     bool keep;
     if (!io_slice_weight(slice, token, token_end, &weight, &keep)) return false;

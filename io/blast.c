@@ -36,7 +36,7 @@ static bool read_score(io_slice *slice, const char *text, const char *end, float
 bool io_line_blast(io_slice *slice, char *line, char *line_end)
 {
     const char *begins[COLUMNS], *ends[COLUMNS], *end = line_end, *at = line;
-    while (at < end && io_is_blank(*at)) at++;
+    at = io_skip_blanks(at, end);
     if (at == end || *at == '#') return true;
     at = line;
     for (int i = 0; i < COLUMNS; i++) {

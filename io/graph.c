@@ -27,6 +27,15 @@ static const char *skip_comments(const char *text, const char *end)
     return text;
 }
 
+sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes)
+{
+    enum { FREE_NODES = 1 << 20, NODES_PER_BYTE = 8 };
+    if (nodes <= FREE_NODES || nodes / NODES_PER_BYTE <= bytes) return SP_OK;
+    return sp_fail(context, SP_ERROR_MATRIX,
+                   "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct it", name,
+                   (long long)nodes, (long long)bytes);
+}
+
 static sp_status detect(io_source *source, io_format *format)
 {
     const char *bytes;

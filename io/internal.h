@@ -49,6 +49,22 @@ const char *io_parse_scanf(const char *text, const char *end, double *value);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
 
+static inline uint64_t io_load(const char *at, size_t bytes)
+{
+    uint64_t word = 0;
+    memcpy(&word, at, bytes);
+    return word;
+}
+
+/* Compares labels, most of which have 8 to 16 bytes, without a call. */
+static inline bool io_same_bytes(const char *a, const char *b, size_t length)
+{
+    if (length < 8) return memcmp(a, b, length) == 0;
+    if (io_load(a, 8) != io_load(b, 8)) return false;
+    if (length > 16) return memcmp(a + 8, b + 8, length - 8) == 0;
+    return io_load(a + length - 8, 8) == io_load(b + length - 8, 8);
+}
+
 /* ---- labels: names and a hash table over them --------------------------------------------------------------- */
 
 typedef struct io_slot {
@@ -164,6 +180,26 @@ sp_status io_fail_line(sp_context *context, const char *name, int64_t line, cons
 /* Blank in C's sense, newline apart. */
 static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
 
+static inline const char *io_skip_blanks(const char *at, const char *end)
+{
+    while (at < end && io_is_blank(*at)) at++;
+    return at;
+}
+
+static inline const char *io_skip_word(const char *at, const char *end)
+{
+    while (at < end && !io_is_blank(*at)) at++;
+    return at;
+}
+
+/* The next word of the line, up to *at; empty at its end. */
+static inline const char *io_next_word(const char **at, const char *end)
+{
+    const char *word = io_skip_blanks(*at, end);
+    *at = io_skip_word(word, end);
+    return word;
+}
+
 /* ---- formats ------------------------------------------------------------------------------------------------ */
 
 bool io_line_abc(io_slice *slice, char *line, char *end);
@@ -171,6 +207,9 @@ bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
+/* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
+ * own, so a million is free, and eight a byte. */
+sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
 extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,

@@ -2,8 +2,9 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: usually less than the uncompressed size, at most 12 times it (a file of ever new labels) + 64 MB. Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are
- * taken the way `mcl` takes them and counted.
+ * claims: usually less than the uncompressed size, at most 12 times it (a file of ever new labels) + 64 MB.
+ * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
+ * takes them and counted.
  */
 #ifndef IO_H
 #define IO_H

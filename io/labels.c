@@ -26,13 +26,6 @@ sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t s
 
 /* ---- the table ------------------------------------------------------------------------------------------ */
 
-static inline uint64_t load(const char *at, size_t bytes)
-{
-    uint64_t word = 0;
-    memcpy(&word, at, bytes);
-    return word;
-}
-
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {
     __extension__ typedef unsigned __int128 uint128;
@@ -45,24 +38,15 @@ uint32_t io_label_hash(const char *label, size_t length)
     static const uint64_t odd[2] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xd6e8feb86659fd93)};
     uint64_t hash = odd[0] ^ length, tail = 0;
     size_t left = length;
-    for (; left > 8; left -= 8, label += 8) hash = mix(hash ^ load(label, 8), odd[1]);
+    for (; left > 8; left -= 8, label += 8) hash = mix(hash ^ io_load(label, 8), odd[1]);
     if (left == 8)
-        tail = load(label, 8);
+        tail = io_load(label, 8);
     else if (left >= 4)
-        tail = load(label, 4) | load(label + left - 4, 4) << 32;
+        tail = io_load(label, 4) | io_load(label + left - 4, 4) << 32;
     else if (left > 0)
-        tail = load(label, 1) | load(label + left / 2, 1) << 8 | load(label + left - 1, 1) << 16;
+        tail = io_load(label, 1) | io_load(label + left / 2, 1) << 8 | io_load(label + left - 1, 1) << 16;
     hash = mix(hash ^ tail, odd[1]);
     return (uint32_t)(hash ^ hash >> 32);
-}
-
-/* Compares labels, most of which have 8 to 16 bytes, without a call. */
-static inline bool same_bytes(const char *a, const char *b, size_t length)
-{
-    if (length < 8) return memcmp(a, b, length) == 0;
-    if (load(a, 8) != load(b, 8)) return false;
-    if (length > 16) return memcmp(a + 8, b + 8, length - 8) == 0;
-    return load(a + length - 8, 8) == load(b + length - 8, 8);
 }
 
 /* The id of a label, or -1 and in *at the free slot where it belongs. There must be slots. */
@@ -74,7 +58,7 @@ static inline int32_t probe(const io_labels *labels, const char *label, size_t l
         if (slot.id < 0) return -1;
         if (slot.hash != hash) continue;
         int64_t begin = labels->names.offsets[slot.id], end = labels->names.offsets[slot.id + 1];
-        if ((size_t)(end - begin) == length + 1 && same_bytes(labels->names.bytes + begin, label, length))
+        if ((size_t)(end - begin) == length + 1 && io_same_bytes(labels->names.bytes + begin, label, length))
             return slot.id;
     }
 }

@@ -165,7 +165,7 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
     pair->weight = weight;
     pair->keep = keep;
     pair->same_tail =
-        last && last->tail_length == pair->tail_length && memcmp(last->tail, tail, pair->tail_length) == 0;
+        last && last->tail_length == pair->tail_length && io_same_bytes(last->tail, tail, pair->tail_length);
     if (pair->same_tail) {
         pair->tail_hash = last->tail_hash;
     } else {
@@ -452,7 +452,7 @@ static void free_slices(sp_context *context, io_slice *slices, int count)
 sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
                         size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph)
 {
-    const int count = SLICES_PER_THREAD * sp_context_threads(context);
+    const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
     block blocks[2] = {{0}};
     joined all = {.lines = first_line};

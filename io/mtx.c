@@ -10,15 +10,7 @@
 
 #include "internal.h"
 
-enum { BANNER_WORDS = 5, FREE_NODES = 1 << 20 /* see native.c */ };
-
-static const char *next_word(const char **at, const char *end)
-{
-    while (*at < end && io_is_blank(**at)) ++*at;
-    const char *word = *at;
-    while (*at < end && !io_is_blank(**at)) ++*at;
-    return word;
-}
+enum { BANNER_WORDS = 5 };
 
 static bool is_word(const char *word, const char *end, const char *expected)
 {
@@ -59,18 +51,18 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
 static bool read_entry(io_slice *slice, char *line, char *line_end)
 {
     const io_format_state *state = slice->state;
-    const char *at = line, *end = line_end, *word = next_word(&at, end);
+    const char *at = line, *end = line_end, *word = io_next_word(&at, end);
     int32_t row = 0, col = 0;
     double value = 1.0;
     if (word == at || *word == '%') return true;
     if (!read_index(slice, word, at, state->rows, &row)) return false;
-    word = next_word(&at, end);
+    word = io_next_word(&at, end);
     if (!read_index(slice, word, at, state->cols, &col)) return false;
     if (!state->pattern) {
-        word = next_word(&at, end);
+        word = io_next_word(&at, end);
         if (!read_value(slice, word, at, &value)) return false;
     }
-    word = next_word(&at, end);
+    word = io_next_word(&at, end);
     if (word < at)
         return io_slice_fail(slice, "too many fields", word, end, "an entry is ROW COLUMN, and VALUE unless pattern");
     slice->entries++;
@@ -99,7 +91,7 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
 {
     const char *words[BANNER_WORDS], *ends[BANNER_WORDS], *at = line;
     for (int i = 0; i < BANNER_WORDS; i++) {
-        words[i] = next_word(&at, end);
+        words[i] = io_next_word(&at, end);
         ends[i] = at;
     }
     if (!is_word(words[0], ends[0], "%%matrixmarket") || !is_word(words[1], ends[1], "matrix"))
@@ -127,12 +119,12 @@ static sp_status read_sizes(sp_context *context, const char *name, const char *l
     const char *at = line;
     int64_t *sizes[3] = {&state->rows, &state->cols, &head->entries};
     for (int i = 0; i < 3; i++) {
-        const char *word = next_word(&at, end);
+        const char *word = io_next_word(&at, end);
         if (!io_parse_index(word, at, i < 2 ? INT32_MAX : INT64_MAX, sizes[i]))
             return io_fail_line(context, name, head->lines, "no size line", line, end,
                                 "write ROWS COLUMNS ENTRIES, rows and columns below 2^31");
     }
-    if (next_word(&at, end) < at)
+    if (io_next_word(&at, end) < at)
         return io_fail_line(context, name, head->lines, "too many fields in the size line", line, end,
                             "write ROWS COLUMNS ENTRIES");
     if (state->rows != state->cols)
@@ -156,7 +148,7 @@ static sp_status read_header(sp_context *context, io_source *source, io_format_s
             return sp_fail(context, SP_ERROR_MATRIX, "%s:%lld: the file ends before its size line; it is truncated",
                            name, (long long)head->lines);
         at = line;
-    } while (*line == '%' || next_word(&at, end) == end);
+    } while (*line == '%' || io_next_word(&at, end) == end);
     status = read_sizes(context, name, line, end, state, head);
 done:
     return status;
@@ -176,10 +168,7 @@ sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_opti
         return sp_fail(context, SP_ERROR_MATRIX,
                        "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
                        io_source_name(source), (long long)graph->lines, (long long)entries, (long long)head.entries);
-    if (state.rows > FREE_NODES && state.rows / 8 > graph->bytes)
-        return sp_fail(context, SP_ERROR_MATRIX,
-                       "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct its sizes",
-                       io_source_name(source), (long long)state.rows, (long long)graph->bytes);
+    IO_TRY(io_check_nodes(context, io_source_name(source), state.rows, graph->bytes));
     graph->nodes = state.rows;
     graph->symmetric = head.symmetric;
 done:

@@ -14,9 +14,8 @@
 
 enum {
     TEXT_BYTES = 1 << 18,
-    TOKEN_BYTES = 512,     /* no token is longer */
-    BINARY_ENTRIES = 4096, /* taken at once */
-    FREE_NODES = 1 << 20   /* a header may claim so many nodes without evidence */
+    TOKEN_BYTES = 512,    /* no token is longer */
+    BINARY_ENTRIES = 4096 /* taken at once */
 };
 
 typedef struct entry {
@@ -111,11 +110,10 @@ static sp_status end_column(native *to)
 
 static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *graph)
 {
-    /* Nodes need no line of their own, but a short file has no business with thousands of millions of them. */
-    if (!from->ids && from->nodes > FREE_NODES && from->nodes / 8 > bytes)
-        return sp_fail(from->context, SP_ERROR_MATRIX,
-                       "%s: the header claims %lld nodes, too many for a file of %lld bytes; correct its dimensions",
-                       from->name, (long long)from->nodes, (long long)bytes);
+    if (!from->ids) {
+        sp_status status = io_check_nodes(from->context, from->name, from->nodes, bytes);
+        if (status != SP_OK) return status;
+    }
     graph->nodes = from->nodes;
     graph->ids = from->ids;
     graph->arcs = from->arcs.count;

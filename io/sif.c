@@ -8,10 +8,8 @@
 /* The next field, up to *at; empty at the end of the line or of what a comment leaves of it. */
 static const char *next_field(const char **at, const char *end)
 {
-    while (*at < end && io_is_blank(**at)) ++*at;
-    const char *field = *at;
-    if (field < end && *field == '#') return field;
-    while (*at < end && !io_is_blank(**at)) ++*at;
+    const char *field = io_skip_blanks(*at, end);
+    *at = field < end && *field == '#' ? field : io_skip_word(field, end);
     return field;
 }
 
@@ -31,7 +29,7 @@ static bool split_value(io_slice *slice, const char *field, const char *field_en
     *into = (target){field, field_end, field_end, field_end, field_end};
     if (!colon) return true;
     const char *value = colon + 1;
-    while (lenient && value < line_end && io_is_blank(*value)) value++;
+    if (lenient) value = io_skip_blanks(value, line_end);
     double number;
     const char *stop =
         lenient ? io_parse_scanf(value, line_end, &number) : io_parse_decimal(value, line_end, &number);

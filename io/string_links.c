@@ -7,19 +7,11 @@
 
 enum { PROTEINS = 2 };
 
-static const char *next_word(const char **at, const char *end)
-{
-    while (*at < end && io_is_blank(**at)) ++*at;
-    const char *word = *at;
-    while (*at < end && !io_is_blank(**at)) ++*at;
-    return word;
-}
-
 static bool read_pair(io_slice *slice, char *line, char *end)
 {
     const char *at = line, *names[PROTEINS], *name_ends[PROTEINS], *word = line, *word_end = line;
     for (int i = 0; i <= slice->state->score_column; i++) {
-        word = next_word(&at, end);
+        word = io_next_word(&at, end);
         word_end = at;
         if (i < PROTEINS) {
             names[i] = word;
@@ -47,7 +39,7 @@ static sp_status read_header(sp_context *context, const char *name, const char *
     const char *at = line, *word = line;
     const char *score = wanted ? wanted : "combined_score";
     int last = -1, found = -1;
-    for (int i = 0; (word = next_word(&at, end)) < at; i++) {
+    for (int i = 0; (word = io_next_word(&at, end)) < at; i++) {
         size_t length = (size_t)(at - word);
         if (i < PROTEINS && (length != 8 || memcmp(word, i ? "protein2" : "protein1", length) != 0)) break;
         if (length == strlen(score) && memcmp(word, score, length) == 0) found = i;

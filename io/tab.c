@@ -46,10 +46,9 @@ static sp_status read_line(naming *to, const char *name, int64_t number, const c
                            int64_t *last)
 {
     int64_t id;
-    while (line < end && io_is_blank(*line)) line++;
+    line = io_skip_blanks(line, end);
     if (line == end || *line == '#') return SP_OK;
-    const char *stop = line;
-    while (stop < end && !io_is_blank(*stop)) stop++;
+    const char *stop = io_skip_word(line, end);
     if (!io_parse_index(line, stop, INT32_MAX, &id))
         return io_fail_line(to->context, name, number, "no id at the beginning of the line", line, end,
                             "write ID<TAB>LABEL, ids below 2147483648");
@@ -57,7 +56,7 @@ static sp_status read_line(naming *to, const char *name, int64_t number, const c
         return io_fail_line(to->context, name, number, "an id that is not above the one before", line, end,
                             "sort the file by id, each id once");
     *last = id;
-    while (stop < end && io_is_blank(*stop)) stop++;
+    stop = io_skip_blanks(stop, end);
     while (end > stop && end[-1] == '\r') end--;
     if (stop == end)
         return io_fail_line(to->context, name, number, "an id without a label", line, end, "write ID<TAB>LABEL");

@@ -98,11 +98,13 @@ interpretation() {
     compare_all <<'END'
 -overlap keep -I 1.7
 -overlap split -I 2.5
+-overlap split -L 4 -resource 30
 -overlap cut -I 8
 -force-connected y -I 1.5
 -force-connected y -overlap keep
+-force-connected y -sort lex -L 4
 -sort lex
--sort revsize
+-sort none
 END
 }
 
@@ -110,7 +112,9 @@ process() {
     compare_all <<'END'
 -pi 1.3
 -pi 0.7 -I 3
--if 1.5
+-if 1.3
+-if 1.3 -discard-loops y -c 2
+-if 3 -pi 2.1
 -c 0.5
 -c 3 -I 1.5
 -discard-loops n
@@ -135,6 +139,7 @@ transforms() {
 -tf '#selfmax(),#step(1)'
 -tf '#ils()'
 -tf 'gq(0.2),#mcl(3),mul(2)'
+-tf '#mcl(3)' -P 20 -S 5 -R 5
 -tf '#arcmax(),#add()'
 END
 }

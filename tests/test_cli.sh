@@ -229,6 +229,15 @@ ok 'overlap is told even so' tells '^.mcl. cut <1> instances of overlap$' "$in/l
 ok 'garbage is told even so' tells '^.mcl. added <3> garbage entries$' cycle.mci --discard-loops=n -o F
 ok 'no progress line without a terminal' eval 'status 0 "$in/p2000.abc" --abc -o F && ! grep -q $'"'\r'"' run.err'
 
+if command -v python3 >/dev/null; then
+    on_terminal() {
+        python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" "$in/line7.abc" --abc -I 4 -o F "$@" >run.out
+    }
+    erased=$(printf '\r\033[K')
+    ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}iteration 3: chaos 0" run.out'
+    ok 'no progress line with -V all' eval 'on_terminal -V all && [ ! -s run.out ]'
+else skip 'no python3: progress line'; skip 'no python3: no progress line with -V all'; fi
+
 # ---- bad input and bad outputs -------------------------------------------------------------------------
 
 refused() { # refused PATTERN ARGUMENTS...: bad.txt fails and leaves no output

@@ -115,20 +115,27 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 
 /* ---- COO → CSR ----------------------------------------------------------------------------------------- */
 
-/* An entry while its row is sorted: `order` keeps duplicates in the order of their appearance. */
-typedef struct entry {
-    int32_t col;
-    int64_t source;
-} entry;
+/* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
+ * so that one comparison of integers sorts by column and keeps duplicates in the order of their appearance. */
+typedef uint64_t entry;
 
-static inline bool entry_before(entry a, entry b) { return a.col < b.col || (a.col == b.col && a.source < b.source); }
+static inline int entry_shift(int64_t cols)
+{
+    int shift = 64;
+    while (shift > 33 && (cols - 1) >> (64 - shift) > 0) shift--;
+    return shift < 64 ? shift : 63;
+}
+
+static inline entry make_entry(int32_t col, int64_t source, int shift) { return (uint64_t)col << shift | (uint64_t)source; }
+static inline int32_t entry_col(entry e, int shift) { return (int32_t)(e >> shift); }
+static inline int64_t entry_source(entry e, int shift) { return (int64_t)(e & (((uint64_t)1 << shift) - 1)); }
 
 static void sift_down(entry *heap, int64_t root, int64_t count)
 {
     entry moving = heap[root];
     for (int64_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && entry_before(heap[child], heap[child + 1])) child++;
-        if (!entry_before(moving, heap[child])) break;
+        if (child + 1 < count && heap[child] < heap[child + 1]) child++;
+        if (moving >= heap[child]) break;
         heap[root] = heap[child];
     }
     heap[root] = moving;
@@ -150,12 +157,11 @@ static void sort_entries(entry *list, int64_t count, int depth)
             return;
         }
         entry a = list[0], b = list[count / 2], c = list[count - 1];
-        entry pivot = entry_before(a, b) ? (entry_before(b, c) ? b : entry_before(a, c) ? c : a)
-                                         : (entry_before(a, c) ? a : entry_before(b, c) ? c : b);
+        entry pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
         int64_t i = -1, j = count;
         for (;;) {
-            do i++; while (entry_before(list[i], pivot));
-            do j--; while (entry_before(pivot, list[j]));
+            do i++; while (list[i] < pivot);
+            do j--; while (pivot < list[j]);
             if (i >= j) break;
             entry swap = list[i];
             list[i] = list[j];
@@ -167,7 +173,7 @@ static void sort_entries(entry *list, int64_t count, int depth)
     for (int64_t i = 1; i < count; i++) {
         entry moving = list[i];
         int64_t j = i;
-        for (; j > 0 && entry_before(moving, list[j - 1]); j--) list[j] = list[j - 1];
+        for (; j > 0 && moving < list[j - 1]; j--) list[j] = list[j - 1];
         list[j] = moving;
     }
 }
@@ -192,15 +198,15 @@ static inline double combine(double kept, double next, sp_combine rule)
 }
 
 /* Turns one row's entries, sorted, into columns and values; returns how many are left. */
-static int64_t combine_row(const entry *list, int64_t count, const void *values, sp_value_type type, sp_combine rule,
-                           int32_t *cols, void *out)
+static int64_t combine_row(const entry *list, int64_t count, int shift, const void *values, sp_value_type type,
+                           sp_combine rule, int32_t *cols, void *out)
 {
     int64_t left = 0;
     for (int64_t i = 0; i < count;) {
-        int32_t col = list[i].col;
+        int32_t col = entry_col(list[i], shift);
         double value = 1.0;
-        for (int64_t first = i; i < count && list[i].col == col; i++) {
-            int64_t s = list[i].source;
+        for (int64_t first = i; i < count && entry_col(list[i], shift) == col; i++) {
+            int64_t s = entry_source(list[i], shift);
             double next = !values ? 1.0 : type == SP_F32 ? ((const float *)values)[s] : ((const double *)values)[s];
             value = i == first ? next : combine(value, next, rule);
         }
@@ -212,70 +218,128 @@ static int64_t combine_row(const entry *list, int64_t count, const void *values,
     return left;
 }
 
-/* Places every triple (and its mirror image) into the bucket of its row. `next` holds each row's write position.
- * Serial on purpose: the order inside a row is then the order of appearance, and the pass is bound by memory. */
-static void scatter(int64_t count, const int32_t *rows, const int32_t *cols, bool symmetric, int64_t *next, entry *list)
+typedef struct triples {
+    int64_t count;
+    const int32_t *rows, *cols;
+    bool symmetric;
+} triples;
+
+/* counts[i] = entries of row i, mirror images included. Every thread reads all triples and counts those of its own
+ * rows: reading is cheap, and no two threads write to one place. */
+static void count_rows(const triples *t, int64_t rows, int threads, int64_t *counts)
 {
-    for (int64_t i = 0; i < count; i++) {
-        list[next[rows[i]]++] = (entry){cols[i], i};
-        if (symmetric && rows[i] != cols[i]) list[next[cols[i]]++] = (entry){rows[i], i};
+#pragma omp parallel num_threads(threads)
+    {
+        const int32_t low = (int32_t)(rows * omp_get_thread_num() / omp_get_num_threads());
+        const int32_t high = (int32_t)(rows * (omp_get_thread_num() + 1) / omp_get_num_threads());
+        for (int64_t i = 0; i < t->count; i++) {
+            const int32_t row = t->rows[i], col = t->cols[i];
+            if (row >= low && row < high) counts[row]++;
+            if (t->symmetric && col != row && col >= low && col < high) counts[col]++;
+        }
     }
+}
+
+/* The first row whose entries begin at or after `place`. */
+static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
+{
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (starts[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
+ * each row's write position. Threads read all triples and place those of their own rows, about equally many. */
+static void scatter(const triples *t, const int64_t *starts, int64_t rows, int threads, int shift, int64_t *next,
+                    entry *list)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        const int64_t share = starts[rows] / omp_get_num_threads() + 1;
+        const int64_t low = row_at(starts, rows, share * omp_get_thread_num());
+        const int64_t high = row_at(starts, rows, share * (omp_get_thread_num() + 1));
+        for (int64_t i = 0; i < t->count; i++) {
+            const int32_t row = t->rows[i], col = t->cols[i];
+            if (row >= low && row < high) list[next[row]++] = make_entry(col, i, shift);
+            if (t->symmetric && col != row && col >= low && col < high) list[next[col]++] = make_entry(row, i, shift);
+        }
+    }
+}
+
+static sp_status check_triples(sp_context *context, int64_t rows, int64_t cols, const triples *t)
+{
+    int64_t bad = INT64_MAX;
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 || (t->symmetric && rows != cols))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)t->count,
+                       (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
+    if (t->count >> entry_shift(cols) > 0)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
+#pragma omp parallel for schedule(static) reduction(min : bad) num_threads(context->threads)
+    for (int64_t i = 0; i < t->count; i++)
+        if ((t->rows[i] < 0 || t->rows[i] >= rows || t->cols[i] < 0 || t->cols[i] >= cols) && i < bad) bad = i;
+    if (bad < INT64_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)bad,
+                       t->rows[bad], t->cols[bad], (long long)rows, (long long)cols);
+    return SP_OK;
+}
+
+/* Moves rows together that combining made shorter; next[i] is the length of row i, starts[i] where it lies. */
+static void close_gaps(const int64_t *starts, const int64_t *next, size_t size, sp_csr *made)
+{
+    int64_t nnz = 0;
+    for (int64_t i = 0; i < made->rows; i++) {
+        made->row_offsets[i] = nnz;
+        if (nnz != starts[i]) {
+            memmove(made->col_indices + nnz, made->col_indices + starts[i], (size_t)next[i] * sizeof(int32_t));
+            memmove((char *)made->values + (size_t)nnz * size, (char *)made->values + (size_t)starts[i] * size,
+                    (size_t)next[i] * size);
+        }
+        nnz += next[i];
+    }
+    made->row_offsets[made->rows] = made->nnz = nnz;
 }
 
 sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine rule,
                           bool symmetric, sp_csr *matrix)
 {
+    const triples t = {count, row_indices, col_indices, symmetric};
+    /* Below some thousand triples a second thread costs more than it brings. */
+    const int threads = count < 20000 ? 1 : context->threads, shift = entry_shift(cols);
+    const size_t size = sp_value_size(type);
     sp_csr made = {0};
     int64_t *starts = NULL, *next = NULL;
     entry *list = NULL;
-    sp_status status = SP_OK;
     memset(matrix, 0, sizeof *matrix);
-    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || count < 0 || count > INT64_MAX / 2 ||
-        (symmetric && rows != cols))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)count,
-                       (long long)rows, (long long)cols, symmetric ? ", symmetric" : "");
-    for (int64_t i = 0; i < count; i++)
-        if (row_indices[i] < 0 || row_indices[i] >= rows || col_indices[i] < 0 || col_indices[i] >= cols)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)i,
-                           row_indices[i], col_indices[i], (long long)rows, (long long)cols);
+    sp_status status = check_triples(context, rows, cols, &t);
+    if (status != SP_OK) return status;
 
     SP_TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
     SP_TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
-    for (int64_t i = 0; i < count; i++) {
-        starts[row_indices[i] + 1]++;
-        if (symmetric && row_indices[i] != col_indices[i]) starts[col_indices[i] + 1]++;
-    }
+    count_rows(&t, rows, threads, starts + 1);
     for (int64_t i = 0; i < rows; i++) {
         next[i] = starts[i];
         starts[i + 1] += starts[i];
     }
     SP_TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
-    scatter(count, row_indices, col_indices, symmetric, next, list);
+    scatter(&t, starts, rows, threads, shift, next, list);
 
     /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
     SP_TRY(sp_csr_create(context, rows, cols, starts[rows], type, SP_HOST, &made));
-    size_t size = sp_value_size(type);
-#pragma omp parallel for schedule(dynamic, 64) num_threads(context->threads)
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
-        int64_t length = starts[i + 1] - starts[i];
+        const int64_t length = starts[i + 1] - starts[i];
         sort_entries(list + starts[i], length, sorting_depth(length));
-        next[i] = combine_row(list + starts[i], length, values, type, rule, made.col_indices + starts[i],
+        next[i] = combine_row(list + starts[i], length, shift, values, type, rule, made.col_indices + starts[i],
                               (char *)made.values + (size_t)starts[i] * size);
     }
-    int64_t nnz = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        made.row_offsets[i] = nnz;
-        if (nnz != starts[i]) {
-            memmove(made.col_indices + nnz, made.col_indices + starts[i], (size_t)next[i] * sizeof(int32_t));
-            memmove((char *)made.values + (size_t)nnz * size, (char *)made.values + (size_t)starts[i] * size,
-                    (size_t)next[i] * size);
-        }
-        nnz += next[i];
-    }
-    made.row_offsets[rows] = made.nnz = nnz;
-    SP_TRY(sp_grow(context, nnz, nnz, sizeof(int32_t), (void **)&made.col_indices));
-    SP_TRY(sp_grow(context, nnz, nnz, size, &made.values));
+    close_gaps(starts, next, size, &made);
+    SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
+    SP_TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
 done:
     sp_free(context, starts);
     sp_free(context, next);
@@ -336,17 +400,18 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     }
     SP_TRY(sp_alloc(context, longest * context->threads, sizeof *lists, (void **)&lists));
     const size_t size = sp_value_size(a->value_type);
+    const int shift = entry_shift(a->cols);
 #pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
     for (int64_t i = 0; i < a->rows; i++) {
         entry *list = lists + longest * omp_get_thread_num();
         const int64_t source = a->row_offsets[row[i]], target = made.row_offsets[i];
         const int64_t length = made.row_offsets[i + 1] - target;
-        for (int64_t k = 0; k < length; k++) list[k] = (entry){column[a->col_indices[source + k]], source + k};
+        for (int64_t k = 0; k < length; k++) list[k] = make_entry(column[a->col_indices[source + k]], k, shift);
         sort_entries(list, length, sorting_depth(length));
         for (int64_t k = 0; k < length; k++) {
-            made.col_indices[target + k] = list[k].col;
-            memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)list[k].source * size,
-                   size);
+            const int64_t from = source + entry_source(list[k], shift);
+            made.col_indices[target + k] = entry_col(list[k], shift);
+            memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)from * size, size);
         }
     }
 done:

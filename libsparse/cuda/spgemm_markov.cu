@@ -677,10 +677,10 @@ static sp_status add_windows(markov_run *run, const sp_csr *b)
         if (WINDOWS[w].shared + sizeof(row_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
     TRY(cuda_available(context, &available));
     TRY(cuda_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, INT32_MAX, &full));
-    const int64_t share = (int64_t)(available / 16), least = b->cols < WINDOW_LEAST_LIST ? b->cols : WINDOW_LEAST_LIST;
-    int64_t list = share / full / 8 - WINDOW_ABOVE;
+    const int64_t share = (int64_t)(available / 16);
+    int64_t list = share / full / (int64_t)(sizeof(int32_t) + sizeof(float)) - WINDOW_ABOVE;
+    if (list < WINDOW_LEAST_LIST) list = WINDOW_LEAST_LIST;
     if (list > b->cols) list = b->cols;
-    if (list < least) list = least;
     const int64_t blocks = share / window_bytes(list);
     if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
     TRY(index_windows(context, b, &run->windows, &run->job.index));

@@ -78,7 +78,8 @@ static inline void fuzz_check_graph(const io_graph *graph, const io_read_options
         fuzz_require(isfinite(graph->weights[i]) && (options->lenient || graph->weights[i] >= 0));
     }
     for (int64_t i = 0; graph->ids && i < graph->nodes; i++)
-        fuzz_require(graph->ids[i] >= 0 && graph->ids[i] <= INT32_MAX && (i == 0 || graph->ids[i - 1] < graph->ids[i]));
+        fuzz_require(graph->ids[i] >= 0 && graph->ids[i] <= INT32_MAX &&
+                     (i == 0 || graph->ids[i - 1] < graph->ids[i]));
     fuzz_check_names(&graph->names);
 }
 
@@ -95,7 +96,7 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
 /* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
  * accepted graph is handed on before it is freed. */
 static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
-                     void (*also)(sp_context *context, const io_graph *graph))
+                            void (*also)(sp_context *context, const io_graph *graph))
 {
     if (size == 0) return 0;
     const int threads = data[0] & 2 ? 2 : 1;
