@@ -22,7 +22,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 /* ---- signals ------------------------------------------------------------------------------------------- */
 
 static volatile int interrupt_signal; /* the number of the signal; the library's interrupt flag */
-static volatile sig_atomic_t may_block; /* reading: a pipe may never answer, so the handler ends the run itself */
+static volatile sig_atomic_t may_block; /* a pipe may never go on: then the handler ends the run itself */
 static volatile sig_atomic_t stop_asked; /* SIGALRM: interpret the present iterand, as mcl does */
 
 static void on_signal(int number)
@@ -98,6 +98,8 @@ static sp_status read_input(job *j)
     if (status == SP_OK && s->read.format == IO_AUTO && j->input.format == IO_ABC)
         status = sp_fail(j->host, SP_ERROR_ARGUMENT,
                          "%s: not a matrix and not a STRING file; for label pairs give --abc", s->input);
+    if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
+        status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
     if (status == SP_OK) log_read(j);
     return status;
 }
@@ -275,7 +277,7 @@ static void close_job(job *j)
 
 static int run(const settings *s)
 {
-    job j = {.settings = s, .interrupt = &interrupt_signal, .finish = &stop_asked};
+    job j = {.settings = s, .interrupt = &interrupt_signal, .finish = &stop_asked, .may_block = &may_block};
     int code = EXIT_FAILED;
     log_open(&j.log, s->quiet, s->threads == 0);
     sp_status status = job_open_host(&j);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "mcl_job.h"
 
@@ -10,7 +11,9 @@ enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
 sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix)
 {
     bool binary = j->settings->binary;
+    *j->may_block = 1;
     sp_status status = io_write_native_matrix(j->host, path, matrix, j->input.ids, MATRIX_DIGITS, binary, NULL);
+    *j->may_block = 0;
     if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
     return status;
 }
@@ -135,6 +138,13 @@ static void log_findings(job *j, const mcl_options *options, const mcl_clusterin
     if (c->garbage > 0) log_warning(&j->log, "[mcl] added <%lld> garbage entries", (long long)c->garbage);
 }
 
+/* Whether `path` is, or will be, a file with a place beside it: not stdout, a device or a pipe. */
+static bool is_plain(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && (stat(path, &file) != 0 || S_ISREG(file.st_mode));
+}
+
 /* -force-connected and -check-connected: clusters in their connected parts. The unsplit clustering goes to OUT-rags,
  * as with mcl, where the split one replaces it. */
 static sp_status connect_clusters(job *j, const mcl_options *options, const char *output, const sp_csr *limit,
@@ -154,7 +164,7 @@ static sp_status connect_clusters(job *j, const mcl_options *options, const char
                  (long long)more, (long long)parts.clusters);
     }
     if (more > 0 && options->force_connected) {
-        if (strcmp(output, "-") != 0) {
+        if (is_plain(output)) {
             io_clusters lists = as_lists(c);
             snprintf(rags, sizeof rags, "%s-rags", output);
             TRY(io_write_native_clusters(j->host, rags, &lists, j->input.ids, NULL));
@@ -284,7 +294,10 @@ sp_status job_cluster(job *j, report_run *run)
     sp_csr_free(owner, &limit);
     report_clusters(run, &clustering);
     began = wall_seconds();
-    TRY(write_clusters(j, run, &clustering));
+    *j->may_block = 1;
+    status = write_clusters(j, run, &clustering);
+    *j->may_block = 0;
+    if (status != SP_OK) goto done;
     run->write_seconds = wall_seconds() - began;
 done:
     mcl_clustering_free(j->host, &clustering);

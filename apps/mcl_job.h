@@ -30,6 +30,7 @@ typedef struct job {
     char *command_line;
     const volatile int *interrupt;       /* ends long calls */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
+    volatile sig_atomic_t *may_block;    /* set while reading and writing: signals end the run at once */
 } job;
 
 /* ---- mcl_device.c: where to compute -------------------------------------------------------------------- */

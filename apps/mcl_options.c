@@ -556,10 +556,14 @@ static bool check_together(const settings *s)
     if (s->exact && cuda)
         return mistake("--exact with --device %s: CUDA rounds in its own order; use --device cpu", s->device);
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
+    if (s->read.tab && s->read.format != IO_AUTO) return mistake("-use-tab names the nodes of a matrix");
+    if (s->read.minimum_score > 0 && s->read.format != IO_AUTO) return mistake("--min-score is for STRING files");
     if (s->inflation_count > 1 && s->output && strcmp(s->output, "-") == 0)
         return mistake("several inflations cannot share stdout; use -o FILE");
     for (int i = 0; i < s->inflation_count; i++) {
         if (!settings_output_name(s, s->inflations[i], names[0])) return mistake("the output's name is too long");
+        if (s->report && strcmp(s->report, names[0]) == 0)
+            return mistake("the clusters and the report cannot both be %s", names[0]);
         for (int j = 0; j < i; j++)
             if (settings_output_name(s, s->inflations[j], names[1]) && strcmp(names[0], names[1]) == 0)
                 return mistake("inflations %g and %g would both be written to %s; use --i3", s->inflations[j],

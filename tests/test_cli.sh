@@ -143,7 +143,8 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I na
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
     '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' \
     '--sum-loops' '--degree-adjust' \
-    '-dae 2' '--null-node' '-Q 3' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
+    '-dae 2' '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' \
+    '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
 done
 ok 'no input' fails 2 'no input' -I 3
@@ -182,6 +183,7 @@ else skip 'no zstd'; fi
     printf '%s\n' 'A B 900' 'B A 900' 'B C 800' 'C B 800' 'C D 200' 'D C 200' 'D E 950' 'E D 950'
 } >string.txt
 ok 'STRING by content' partition 'A,B,C|D,E|' string.txt
+ok 'a cutoff without a score' fails 1 'min-score' "$in/cathat.mci" --min-score 850 -V all -o F
 ok 'STRING with a cutoff' partition 'A,B|D,E|' string.txt --min-score 850
 printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 1.5\n3 1 0.1\n4 3 2\n' >m.mtx
 ok 'Matrix Market by content' says '0 0 1 $' m.mtx -o -
@@ -331,6 +333,21 @@ blocked_reading() {
     [ $status -eq 143 ] && [ -z "$(ls -A sig)" ]
 }
 ok 'SIGTERM while a pipe says nothing' blocked_reading
+blocked_writing() { # more output than a pipe holds
+    rm -f pipe
+    mkfifo -m 600 pipe
+    sleep 30 <pipe &
+    local reader=$! process
+    "$tool" long.abc --abc -I 6 -L 1 -write-graph pipe -o sig/F -V all 2>run.err &
+    process=$!
+    sleep 1
+    kill -s TERM $process
+    wait $process
+    local status=$?
+    kill $reader
+    [ $status -eq 143 ] && [ -z "$(ls -A sig)" ]
+}
+ok 'SIGTERM while a reader takes nothing' blocked_writing
 alarm_stops() {
     "$tool" long.abc --abc -I 1.01 -o sig/A 2>run.err &
     local process=$! waited=0

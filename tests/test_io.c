@@ -428,6 +428,17 @@ START_TEST(native_binary_is_read_and_its_lies_are_refused)
         {binary_matrix(2, 2, 1, 1, 3), "in: byte 52: column offsets that do not ascend"},
         {binary_matrix(2000000000, 2000000000, 1, 1, 64), "in: byte "},
     };
+    good = binary_matrix(2, 2, 1, -1, 64);
+    context = test_context(0, 1);
+    graph = read_bytes(context, good.data, good.count, lenient(IO_NATIVE));
+    ck_assert_str_eq(arcs_of(&graph), "0>1:-1 1>0:2.5");
+    ck_assert_int_eq(graph.negative, 1);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+    good = binary_matrix(2, 2, 1, 1, 64);
+    good.data[52] = 3; /* entries of the first column */
+    expect_failure(good.data, good.count, automatic,
+                   "in: byte 76: a vector with more entries than the matrix has rows");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_failure(bad[i].made.data, bad[i].made.count, automatic, bad[i].message);
 }
@@ -461,6 +472,10 @@ END_TEST
 
 START_TEST(matrix_market_lies_are_refused)
 {
+    char *endless = calloc(1, 70001);
+    memset(endless, '%', 70000);
+    expect_error(endless, as(IO_MTX), "in: a line of more than 65536 bytes");
+    free(endless);
     expect_error("a b c\n", as(IO_MTX), "in:1: no Matrix Market banner");
     expect_error("", as(IO_MTX), "in:1: no Matrix Market banner");
     expect_error("%%MatrixMarket matrix array real general\n2 2\n", automatic, "in:1: only the coordinate form");
@@ -481,6 +496,7 @@ START_TEST(matrix_market_lies_are_refused)
     expect_error(GENERAL "2 2 1\n1 1 1 1\n", automatic, "in:3: too many fields");
     expect_error(GENERAL "2 2 1\n1 1 1.0D2\n", automatic, "in:3: the value is not a number");
     expect_error(GENERAL "2 2 1\n1 1 -1\n", automatic, "in:3: the value is negative");
+    expect_arcs(GENERAL "2 2 1\n1 1 -1\n", lenient(IO_MTX), "0>0:-1", 2);
     expect_error(GENERAL "2 2 1\n1 1 1e99\n", automatic, "in:3: the value is too large");
     expect_error("%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", automatic,
                  "in:3: a value that is no");
@@ -611,12 +627,23 @@ static char *random_triples(test_random *random, int64_t lines, int64_t labels, 
     size_t at = 0;
     for (int64_t i = 0; i < lines; i++) {
         const char *gap = test_below(random, 2) ? "\t" : " ";
-        at += (size_t)sprintf(text + at, "n%lld%s%sn%lld%s%.*g\n%s", (long long)test_below(random, labels), gap,
-                              test_below(random, 5) ? "" : gap, (long long)test_below(random, labels), gap,
-                              (int)(1 + test_below(random, 12)), test_unit(random) * 100, i % 97 ? "" : "\n");
+        at += (size_t)sprintf(text + at, "n%0*lld%s%sn%lld%s%.*g\n%s", (int)(labels % 20),
+                              (long long)test_below(random, labels), gap, test_below(random, 5) ? "" : gap,
+                              (long long)test_below(random, labels), gap, (int)(1 + test_below(random, 12)),
+                              test_unit(random) * 100, i % 97 ? "" : "\n");
     }
     *count = at;
     return text;
+}
+
+/* Label number k of a family whose members share most of their bytes, of 1 to 40 of them. */
+static void make_label(int64_t k, char label[64])
+{
+    int length = (int)(k % 40) + 1;
+    memset(label, 'p', 64);
+    for (int at = length - 1; at >= 0 && k > 0; at -= 3, k /= 36)
+        label[at] = "0123456789abcdefghijklmnopqrstuvwxyz"[k % 36];
+    label[length] = '\0';
 }
 
 static void same_graphs(const io_graph *a, const io_graph *b)
@@ -705,6 +732,35 @@ START_TEST(errors_inside_compressed_data_have_the_line_of_the_text)
 }
 END_TEST
 
+START_TEST(a_dash_is_standard_input_and_output)
+{
+    sp_context *context = test_context(0, 1);
+    int saved[2] = {dup(0), dup(1)}, ends[2];
+    fflush(stdout);
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], 1);
+    close(ends[1]);
+    io_output *output;
+    sp_status written = io_output_open(context, "-", &output);
+    if (written == SP_OK) {
+        io_output_string(output, "a b 3\nc\n");
+        written = io_output_commit(output);
+    }
+    dup2(saved[1], 1);
+    dup2(ends[0], 0);
+    close(ends[0]);
+    io_graph graph;
+    sp_status status = io_read_graph(context, "-", &automatic, &graph);
+    dup2(saved[0], 0);
+    close(saved[0]);
+    close(saved[1]);
+    ck_assert_int_eq(written, SP_OK);
+    ck_assert_int_ne(status, SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "(standard input):2: one field"));
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(files_that_cannot_be_read_are_named)
 {
     sp_context *context = test_context(0, 1);
@@ -785,6 +841,47 @@ START_TEST(the_first_error_in_the_file_wins_whatever_the_threads)
         }
         free(text);
     }
+}
+END_TEST
+
+START_TEST(labels_of_any_length_are_told_apart)
+{
+    const uint64_t seed = 5;
+    test_random random = test_seed(seed);
+    const int64_t lines = 20000, kinds = 3000;
+    char *text = malloc((size_t)lines * 90), label[64];
+    int64_t *first = malloc((size_t)kinds * sizeof *first), *drawn = malloc(2 * (size_t)lines * sizeof *drawn),
+            seen = 0;
+    size_t at = 0;
+    for (int64_t k = 0; k < kinds; k++) first[k] = -1;
+    for (int64_t i = 0; i < 2 * lines; i++) {
+        drawn[i] = test_below(&random, 1 + test_below(&random, kinds));
+        make_label(drawn[i], label);
+        /* Labels of two numbers may be the same: the smallest number stands for them. */
+        for (int64_t k = 0; k < drawn[i]; k += 1) {
+            char other[64];
+            if (k % 40 != drawn[i] % 40) continue;
+            make_label(k, other);
+            if (strcmp(other, label) == 0) drawn[i] = k;
+        }
+        if (first[drawn[i]] < 0) first[drawn[i]] = seen++;
+        at += (size_t)sprintf(text + at, "%s%c", label, i % 2 ? '\n' : ' ');
+    }
+    for (int threads = 1; threads <= 3; threads++) {
+        sp_context *context = test_context(0, threads);
+        io_graph graph;
+        ck_ok(context, io_read_memory(context, "in", text, at, &automatic, 5000, &graph));
+        ck_assert_int_eq(graph.nodes, seen);
+        ck_assert_int_eq(graph.arcs, lines);
+        for (int64_t i = 0; i < lines; i++)
+            test_expect(graph.tails[i] == first[drawn[2 * i]] && graph.heads[i] == first[drawn[2 * i + 1]],
+                        "seed %llu: line %lld", (unsigned long long)seed, (long long)i + 1);
+        io_graph_free(context, &graph);
+        sp_context_destroy(context);
+    }
+    free(text);
+    free(first);
+    free(drawn);
 }
 END_TEST
 
@@ -1278,6 +1375,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, threads_and_block_sizes_change_nothing);
     tcase_add_test(cases, the_first_error_in_the_file_wins_whatever_the_threads);
+    tcase_add_test(cases, labels_of_any_length_are_told_apart);
     tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
     tcase_add_test(cases, decimals_are_read_exactly);
     tcase_add_test(cases, what_is_no_decimal_is_not_read);
@@ -1291,6 +1389,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, make_folder, remove_folder);
     tcase_add_test(cases, tab_files_name_the_nodes);
+    tcase_add_test(cases, a_dash_is_standard_input_and_output);
     tcase_add_test(cases, files_that_cannot_be_read_are_named);
     tcase_add_test(cases, label_clusters_are_lines_of_labels);
     tcase_add_test(cases, native_clusters_are_written_as_mcl_does);

@@ -278,7 +278,7 @@ static sp_status check_triples(sp_context *context, int64_t rows, int64_t cols, 
                        (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
     if (t->count >> entry_shift(cols) > 0)
         return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
-#pragma omp parallel for schedule(static) reduction(min : bad) num_threads(context->threads)
+#pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
     for (int64_t i = 0; i < t->count; i++)
         if ((t->rows[i] < 0 || t->rows[i] >= rows || t->cols[i] < 0 || t->cols[i] >= cols) && i < bad) bad = i;
     if (bad < INT64_MAX)
@@ -309,7 +309,7 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
 {
     const triples t = {count, row_indices, col_indices, symmetric};
     /* Below some thousand triples a second thread costs more than it brings. */
-    const int threads = count < 20000 ? 1 : context->threads, shift = entry_shift(cols);
+    const int threads = sp_threads_for(context, 3 * count), shift = entry_shift(cols);
     const size_t size = sp_value_size(type);
     sp_csr made = {0};
     int64_t *starts = NULL, *next = NULL;
@@ -427,7 +427,7 @@ sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power)
         return sp_fail(context, SP_ERROR_ARGUMENT, "inflation needs a host matrix of f32 values");
     if (!(power > 0)) return sp_fail(context, SP_ERROR_ARGUMENT, "inflation %g is not above 0", power);
     float *values = matrix->values;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 10 * matrix->nnz))
     for (int64_t i = 0; i < matrix->rows; i++) {
         double sum = 0;
         for (int64_t k = matrix->row_offsets[i]; k < matrix->row_offsets[i + 1]; k++) {

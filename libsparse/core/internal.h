@@ -40,6 +40,14 @@ struct sp_context {
 
 static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
 
+/* Threads for a loop of so many steps of a few nanoseconds. Waking a thread costs microseconds, and on a busy machine
+ * waiting for one costs a time slice: it takes a tenth of a millisecond of work to be worth it. */
+static inline int sp_threads_for(const sp_context *context, int64_t steps)
+{
+    const int64_t useful = 1 + steps / 50000;
+    return useful < context->threads ? (int)useful : context->threads;
+}
+
 /* a * b or a + b into *result; false when it does not fit. */
 static inline bool sp_mul_size(size_t a, size_t b, size_t *result) { return !__builtin_mul_overflow(a, b, result); }
 static inline bool sp_add_size(size_t a, size_t b, size_t *result) { return !__builtin_add_overflow(a, b, result); }

@@ -42,7 +42,7 @@ sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, l
     if (status != SP_OK) return status;
     int64_t *offsets = index->offsets;
     offsets[0] = 0;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] = row_lines(b, i, NULL);
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] += offsets[i];
     if ((double)b->nnz < fill * (double)offsets[b->rows]) {
@@ -54,7 +54,7 @@ sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, l
         line_index_free(context, index);
         return status;
     }
-#pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
     for (int64_t i = 0; i < b->rows; i++) row_lines(b, i, index->lines + offsets[i]);
     return SP_OK;
 }

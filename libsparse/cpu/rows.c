@@ -8,8 +8,6 @@
 enum { CHUNK_PRODUCTS = 1 << 18, CHUNK_ROWS = 512 };
 /* A batch ends when its rows may hold this many entries: 8 MB of columns and f32 values. */
 enum { BATCH_ENTRIES = 1 << 20 };
-/* Below this many products a second thread costs more than it brings. */
-enum { PRODUCTS_PER_THREAD = 20000 };
 
 typedef struct chunk {
     int64_t first_row;
@@ -34,19 +32,13 @@ sp_status row_buffer_reserve(row_buffer *buffer, int64_t more)
     return status;
 }
 
-int row_threads(const sp_context *context, int64_t products)
-{
-    int64_t useful = 1 + products / PRODUCTS_PER_THREAD;
-    return useful < context->threads ? (int)useful : context->threads;
-}
-
 sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                        int64_t *largest)
 {
     sp_status status = sp_alloc(context, a->rows, sizeof **products, (void **)products);
     if (status != SP_OK) return status;
     int64_t sum = 0, most = 0, *out = *products;
-#pragma omp parallel for schedule(static) num_threads(row_threads(context, a->nnz)) reduction(+ : sum) \
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, a->nnz)) reduction(+ : sum) \
     reduction(max : most)
     for (int64_t i = 0; i < a->rows; i++) {
         int64_t row = 0;
@@ -130,7 +122,7 @@ static sp_status make_batch(sp_context *context, chunk *chunks, int64_t first, i
 static void join_batch(sp_context *context, const chunk *chunks, int64_t first, int64_t end, const row_buffer *buffers,
                        size_t value_size, sp_csr *c)
 {
-#pragma omp parallel for schedule(static) num_threads(row_threads(context, c->nnz))
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, c->nnz))
     for (int64_t i = first; i < end; i++) {
         const row_buffer *from = &buffers[chunks[i].thread];
         int64_t to = c->row_offsets[chunks[i].first_row];

@@ -39,7 +39,4 @@ sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, in
 sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products, const row_method *method,
                   sp_value_type type, sp_csr *c);
 
-/* Threads worth starting for so many products. */
-int row_threads(const sp_context *context, int64_t products);
-
 #endif

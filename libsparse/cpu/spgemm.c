@@ -154,7 +154,7 @@ sp_status sp_cpu_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, s
     sp_status status;
     const double start = sp_seconds();
     SP_TRY(row_products(context, a, b, &products, &info->products, &largest));
-    threads = row_threads(context, info->products);
+    threads = sp_threads_for(context, info->products);
     SP_TRY(open_workers(context, a, b, largest, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const row_method method = {spgemm_row, workers, sizeof *workers, threads, 0};

@@ -401,7 +401,7 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     SP_TRY(row_products(context, a, b, &products, &info->products, &largest));
     if ((double)info->products >= LINES_PRODUCTS * (double)b->nnz)
         SP_TRY(line_index_create(context, b, LINES_FILL, &job.index));
-    threads = row_threads(context, info->products);
+    threads = sp_threads_for(context, info->products);
     SP_TRY(open_workers(context, &job, largest, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;

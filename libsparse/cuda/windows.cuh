@@ -117,8 +117,18 @@ static sp_status index_windows(sp_context *context, const sp_csr *b, window_arra
 
 /* ---- a warp's sums ------------------------------------------------------------------------------------- */
 
-struct window_segment {
-    int64_t start; /* in B's arrays */
+/* Loads an entry in the lanes before `left`, without the branch that the compiler would make of it. */
+static __device__ __forceinline__ void load_entry(int lane, int left, const int32_t *col_at, const float *value_at,
+                                                  int32_t *col, float *value)
+{
+    asm volatile("{\n .reg .pred present;\n setp.lt.s32 present, %2, %3;\n"
+                 " @present ld.global.nc.b32 %0, [%4];\n @present ld.global.nc.f32 %1, [%5];\n}"
+                 : "+r"(*col), "+f"(*value)
+                 : "r"(lane), "r"(left), "l"(col_at), "l"(value_at));
+}
+
+struct alignas(16) window_segment {
+    const int32_t *cols;
     int length;
     float weight;
 };
@@ -128,7 +138,7 @@ enum { WINDOW_STRIDE = 128 }; /* cursors looked at together */
 /* The shared memory of a warp; after it a cursor a term of A's row: window of its next segment << 16 | which one. */
 struct window_memory {
     double sums[WINDOW_COLUMNS]; /* zero between windows */
-    window_segment segments[33];
+    window_segment segments[32 + WINDOW_PIECES]; /* after the last, WINDOW_PIECES of length 0 */
     uint16_t queue[256];         /* terms; a ring, at most 31 wait when WINDOW_STRIDE come */
 
     static __host__ __device__ size_t bytes(int terms)
@@ -147,30 +157,26 @@ struct window_terms {
     int count;
 };
 
-/* Up to 32 entries of a segment a step, WINDOW_PIECES steps ahead; `segment` ends with one of length 0. */
+/* Up to 32 entries of a segment a step, WINDOW_PIECES steps ahead. `values_away`: bytes from B's columns to its
+ * values; `origin`: where the sum of column 0 would be. */
 template <bool IN_F32>
-static __device__ __forceinline__ void add_segments(const matrix_view<float> &b, const window_segment *segment,
-                                                    double *sums)
+static __device__ __forceinline__ void add_segments(const window_segment *segment, int64_t values_away, double *origin)
 {
     const int lane = threadIdx.x % 32;
     int32_t col[WINDOW_PIECES];
     float value[WINDOW_PIECES], weight[WINDOW_PIECES], factor = 0;
     int size[WINDOW_PIECES], left = 0;
-    int64_t at = 0;
+    const int32_t *at = nullptr;
     const auto load = [&](int u) {
         if (left <= 0) {
-            const window_segment next = *segment;
-            if (next.length > 0) segment++;
-            at = next.start + lane;
+            const window_segment next = *segment++;
+            at = next.cols + lane;
             left = next.length;
             factor = next.weight;
         }
         size[u] = left;
         weight[u] = factor;
-        if (lane < left) {
-            col[u] = __ldg(b.cols + at);
-            value[u] = __ldg(b.values + at);
-        }
+        load_entry(lane, left, at, (const float *)((const char *)at + values_away), &col[u], &value[u]);
         at += 32;
         left -= 32;
     };
@@ -185,7 +191,7 @@ static __device__ __forceinline__ void add_segments(const matrix_view<float> &b,
         for (int u = 0; u < WINDOW_PIECES; u++) {
             if (size[u] <= 0) return;
             if (lane < size[u]) {
-                double *const sum = sums + (col[u] & (WINDOW_COLUMNS - 1));
+                double *const sum = origin + col[u];
                 *sum = __dadd_rn(*sum, product_of(weight[u], value[u], IN_F32));
             }
             __syncwarp();
@@ -208,6 +214,7 @@ __device__ void sum_windows(const window_terms &terms, window_memory &memory, Dr
     const int lane = threadIdx.x % 32;
     const unsigned below = (1u << lane) - 1;
     const int padded = (terms.count + WINDOW_STRIDE - 1) / WINDOW_STRIDE * WINDOW_STRIDE;
+    const int64_t values_away = (const char *)terms.b.values - (const char *)terms.b.cols;
     uint32_t *const cursors = memory.cursors();
     uint32_t next = NO_WINDOW;
     for (int term = lane; term < padded; term += 32) {
@@ -244,11 +251,12 @@ __device__ void sum_windows(const window_terms &terms, window_memory &memory, Dr
                     const int start = (int)(own & 0xffff), end = (int)(after & 0xffff);
                     cursors[term] = (after & ~0xffffu) | ((cursor & 0xffff) + 1);
                     next = min(next, after >> 16);
-                    memory.segments[lane] = {terms.b.offsets[row] + start, end - start, terms.weights[term]};
+                    memory.segments[lane] = {terms.b.cols + terms.b.offsets[row] + start, end - start,
+                                             terms.weights[term]};
                 }
-                if (lane == 0) memory.segments[count].length = 0;
+                if (lane < WINDOW_PIECES) memory.segments[count + lane].length = 0;
                 __syncwarp();
-                add_segments<IN_F32>(terms.b, memory.segments, memory.sums);
+                add_segments<IN_F32>(memory.segments, values_away, memory.sums - (int)(window * WINDOW_COLUMNS));
                 __syncwarp();
                 head += count;
                 queued -= count;
