@@ -108,7 +108,8 @@ static sp_status read_input(job *j)
 static void drop_zero_arcs(io_graph *g)
 {
     int64_t kept = 0;
-    for (int64_t i = 0; i < g->arcs; i++) {
+    while (kept < g->arcs && g->weights[kept] != 0) kept++;
+    for (int64_t i = kept; i < g->arcs; i++) {
         if (g->weights[i] == 0) continue;
         g->tails[kept] = g->tails[i];
         g->heads[kept] = g->heads[i];

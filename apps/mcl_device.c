@@ -94,9 +94,10 @@ static void end_opening(opening *o)
 }
 
 /* The multiplications of the first expansion: for each entry (j, k), the length of row k. */
-static double count_products(const sp_csr *matrix)
+static double count_products(const sp_csr *matrix, int threads)
 {
     double products = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : products)
     for (int64_t e = 0; e < matrix->nnz; e++) {
         int32_t row = matrix->col_indices[e];
         products += (double)(matrix->row_offsets[row + 1] - matrix->row_offsets[row]);
@@ -107,7 +108,7 @@ static double count_products(const sp_csr *matrix)
 sp_status job_choose_device(job *j, opening *o)
 {
     const settings *s = j->settings;
-    double products = count_products(&j->start);
+    double products = count_products(&j->start, sp_context_threads(j->host));
     bool wanted = cuda_required(s) || (cuda_allowed(s) && products > CUDA_PRODUCTS * sp_context_threads(j->host));
     j->report.first_products = (int64_t)products;
     bool began = o->running;

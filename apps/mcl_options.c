@@ -177,6 +177,14 @@ static bool parse_loop_factor(settings *s, const char *value)
     return true;
 }
 
+/* -dae, wherever it stands, sets the power. */
+static bool parse_degrees(settings *s, const char *value)
+{
+    (void)value;
+    if (s->mcl.degree_power == 0) s->mcl.degree_power = 1;
+    return true;
+}
+
 static bool parse_overlap(settings *s, const char *value)
 {
     static const char *const words[] = {"cut", "keep", "split"};
@@ -330,7 +338,7 @@ typedef enum option_kind {
 
 typedef struct option {
     option_kind kind;
-    const char *name;     /* without dashes; of a HEADING: its text */
+    const char *name;     /* with the dashes that it is known by; of a HEADING: its text */
     const char *argument; /* how help names the value */
     const char *help;
     size_t offset;
@@ -347,124 +355,124 @@ typedef struct option {
 
 static const option options[] = {
     {HEADING, "Clustering", NULL, NULL, NOTHING},
-    {OWN, "I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list makes one clustering each", PARSE(parse_inflations)},
-    {NUMBER, "i", "F", "inflation of the first -l iterations [2.0]", AT(mcl.initial_inflation), 0.1, 30, NULL},
-    {INTEGER, "l", "N", "length of the initial run [0]", COUNT(mcl.initial_length, 0)},
-    {INTEGER, "L", "N", "length of the main run [10000]", COUNT(mcl.main_length, 0)},
-    {POSITIVE, "pi", "F", "inflate the graph once before the process", PLACE(mcl.pre_inflation)},
-    {OWN, "if", "F", "the graph is an expanded one: -pi F and -discard-loops n", PARSE(parse_start_inflation)},
-    {OWN, "c", "F", "multiply the weights of loops by F [1.0]", PARSE(parse_loop_factor)},
-    {YES_NO, "discard-loops", "y|n", "replace loops of the input by the largest weight of their node [y]",
+    {OWN, "-I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list: a clustering each", PARSE(parse_inflations)},
+    {NUMBER, "-i", "F", "inflation of the first -l iterations [2.0]", AT(mcl.initial_inflation), 0.1, 30, NULL},
+    {INTEGER, "-l", "N", "length of the initial run [0]", COUNT(mcl.initial_length, 0)},
+    {INTEGER, "-L", "N", "length of the main run [10000]", COUNT(mcl.main_length, 0)},
+    {POSITIVE, "-pi", "F", "inflate the graph once before the process", PLACE(mcl.pre_inflation)},
+    {OWN, "-if", "F", "the graph is an expanded one: -pi F and -discard-loops n", PARSE(parse_start_inflation)},
+    {OWN, "-c", "F", "multiply the weights of loops by F [1.0]", PARSE(parse_loop_factor)},
+    {YES_NO, "-discard-loops", "y|n", "replace loops of the input by the largest weight of their node [y]",
      PLACE(mcl.discard_loops)},
-    {OWN, "overlap", "MODE", "cut, keep or split clusters that share nodes [cut]", PARSE(parse_overlap)},
-    {YES_NO, "force-connected", "y|n", "split clusters into their connected parts [n]", PLACE(mcl.force_connected)},
-    {YES_NO, "check-connected", "y|n", "say whether the clusters are connected [n]", PLACE(check_connected)},
+    {FLAG, "--sum-loops", NULL, "loops as heavy as all arcs of their node together", PLACE(mcl.sum_loops)},
+    {OWN_FLAG, "--degree-adjust", NULL, "divide weights by the degrees of both nodes together", PARSE(parse_degrees)},
+    {NUMBER, "-dae", "F", "the same, by that sum to the power F", AT(mcl.degree_power), -100, 100, NULL},
+    {OWN, "-overlap", "MODE", "cut, keep or split clusters that share nodes [cut]", PARSE(parse_overlap)},
+    {YES_NO, "-force-connected", "y|n", "split clusters into their connected parts [n]", PLACE(mcl.force_connected)},
+    {YES_NO, "-check-connected", "y|n", "say whether the clusters are connected [n]", PLACE(check_connected)},
 
     {HEADING, "Pruning", NULL, NULL, NOTHING},
-    {OWN, "scheme", "1..7", "preset of -P -S -R -pct [6]; see --show-schemes", PARSE(parse_scheme)},
-    {OWN, "resource", "K", "keep K entries a node: -S K -R K, and -P 10K unless given", PARSE(parse_resource)},
-    {OWN, "P", "N", "drop entries below 1/N [10000]", PARSE(parse_prune_number)},
-    {OWN, "p", "F", "drop entries below F", PARSE(parse_prune_cutoff)},
-    {INTEGER, "S", "N", "keep at most about N entries a node [1100]", COUNT(mcl.select, 0)},
-    {INTEGER, "R", "N", "recover up to N entries where too much was dropped [1400]", COUNT(mcl.recover, 0)},
-    {NUMBER, "pct", "N", "too much: less than N percent is left [90]", AT(mcl.recover_percent), 0, 100, NULL},
-    {OWN, "skid", "1..7", "cheap preset of -P -S -R -pct; see --show-skid", PARSE(parse_skid)},
-    {INTEGER, "sparse", "N", "when mcl multiplies densely [10]; decides last bits", COUNT(mcl.dense_factor, 0)},
+    {OWN, "-scheme", "1..7", "preset of -P -S -R -pct [6]; see --show-schemes", PARSE(parse_scheme)},
+    {OWN, "-resource", "K", "keep K entries a node: -S K -R K, and -P 10K unless given", PARSE(parse_resource)},
+    {OWN, "-P", "N", "drop entries below 1/N [10000]", PARSE(parse_prune_number)},
+    {OWN, "-p", "F", "drop entries below F", PARSE(parse_prune_cutoff)},
+    {INTEGER, "-S", "N", "keep at most about N entries a node [1100]", COUNT(mcl.select, 0)},
+    {INTEGER, "-R", "N", "recover up to N entries where too much was dropped [1400]", COUNT(mcl.recover, 0)},
+    {NUMBER, "-pct", "N", "too much: less than N percent is left [90]", AT(mcl.recover_percent), 0, 100, NULL},
+    {OWN, "-skid", "1..7", "cheap preset of -P -S -R -pct; see --show-skid", PARSE(parse_skid)},
+    {INTEGER, "-sparse", "N", "when mcl multiplies densely [10]; decides last bits", COUNT(mcl.dense_factor, 0)},
 
     {HEADING, "Input: mcl's matrices, Matrix Market and STRING files are known by content, gzip and zstd too", NULL,
      NULL, NOTHING},
-    {OWN_FLAG, "abc", NULL, "LABEL LABEL [WEIGHT] a line", PARSE(parse_abc)},
-    {OWN_FLAG, "sif", NULL, "LABEL RELATION LABEL... a line", PARSE(parse_sif)},
-    {OWN_FLAG, "etc", NULL, "LABEL LABEL... a line", PARSE(parse_etc)},
-    {OWN, "blast", "SCORE", "BLAST or DIAMOND outfmt 6; weight: bits, evalue (-log10, capped at 200) or identity",
+    {OWN_FLAG, "--abc", NULL, "LABEL LABEL [WEIGHT] a line", PARSE(parse_abc)},
+    {OWN_FLAG, "--sif", NULL, "LABEL RELATION LABEL... a line", PARSE(parse_sif)},
+    {OWN_FLAG, "--etc", NULL, "LABEL LABEL... a line", PARSE(parse_etc)},
+    {OWN, "--blast", "SCORE", "BLAST or DIAMOND outfmt 6; weight: bits, evalue (-log10, capped at 200) or identity",
      PARSE(parse_blast)},
-    {NUMBER, "min-score", "N", "STRING links: leave out pairs that score below N [0]", AT(read.minimum_score), 0, 1e9,
-     NULL},
-    {FLAG, "expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", PLACE(read.expect_values)},
-    {TEXT, "use-tab", "FILE", "labels for a matrix: ID<TAB>LABEL a line", PLACE(read.tab)},
-    {TEXT, "abc-tf", "LIST", "transform label weights, e.g. 'gq(5),ceil(200)'", PLACE(value_transform)},
-    {FLAG, "abc-neg-log", NULL, "weights become -ln(weight)", PLACE(negative_log)},
-    {FLAG, "abc-neg-log10", NULL, "weights become -log10(weight)", PLACE(negative_log10)},
-    {TEXT, "tf", "LIST", "transform the graph, e.g. 'gq(0.5)', '#knn(20)', '#ceilnb(50)'", PLACE(graph_transform)},
-    {FLAG, "lenient", NULL, "take odd lines as mcl does and count them", PLACE(read.lenient)},
+    {NUMBER, "--min-score", "N", "STRING links: leave out pairs that score below N [0]",
+     AT(read.minimum_score), 0, 1e9, NULL},
+    {FLAG, "--expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", PLACE(read.expect_values)},
+    {TEXT, "-use-tab", "FILE", "labels for a matrix: ID<TAB>LABEL a line", PLACE(read.tab)},
+    {TEXT, "-abc-tf", "LIST", "transform label weights, e.g. 'gq(5),ceil(200)'", PLACE(value_transform)},
+    {FLAG, "--abc-neg-log", NULL, "weights become -ln(weight)", PLACE(negative_log)},
+    {FLAG, "--abc-neg-log10", NULL, "weights become -log10(weight)", PLACE(negative_log10)},
+    {TEXT, "-tf", "LIST", "transform the graph, e.g. 'gq(0.5)', '#knn(20)', '#ceilnb(50)'", PLACE(graph_transform)},
+    {FLAG, "--lenient", NULL, "take odd lines as mcl does and count them", PLACE(read.lenient)},
 
     {HEADING, "Output", NULL, NULL, NOTHING},
-    {TEXT, "o", "FILE", "the clusters; - for stdout [out.INPUT.I20, as mcl names it]", PLACE(output)},
-    {TEXT, "odir", "DIR", "folder for names that are made", PLACE(directory)},
-    {FLAG, "d", NULL, "use the folder of the input", PLACE(input_directory)},
-    {TEXT, "ap", "PREFIX", "start of names that are made; = stands for the input's name [out.=]", PLACE(prefix)},
-    {TEXT, "aa", "SUFFIX", "end of names that are made", PLACE(suffix)},
-    {FLAG, "i3", NULL, "three digits of the inflation in names", PLACE(three_digits)},
-    {OWN, "sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
-    {YES_NO, "append-log", "y|n", "append the settings to the clustering", PLACE(append_log)},
-    {TEXT, "write-graph", "FILE", "the graph as read", PLACE(write_graph)},
-    {TEXT, "write-graphx", "FILE", "the graph with transforms and loops", PLACE(write_transformed)},
-    {TEXT, "write-expanded", "FILE", "the graph after the first expansion", PLACE(write_expanded)},
-    {FLAG, "write-limit", NULL, "the limit matrix, to OUT-limit", PLACE(write_limit)},
-    {FLAG, "write-binary", NULL, "matrices in mcl's binary form", PLACE(binary)},
-    {OWN, "dump", "LIST", "write every iterand (ite), its clustering (cls), or both", PARSE(parse_dump)},
-    {TEXT, "dump-stem", "NAME", "end of the dumps' names [OUT]", PLACE(dump_stem)},
-    {OWN, "dump-interval", "I:J", "iterations I to J-1 [0:5], or all", PARSE(parse_dump_interval)},
-    {INTEGER, "dump-modulo", "N", "every Nth iteration [1]", COUNT(dump_modulo, 1)},
+    {TEXT, "-o", "FILE", "the clusters; - for stdout [out.INPUT.I20, as mcl names it]", PLACE(output)},
+    {TEXT, "-odir", "DIR", "folder for names that are made", PLACE(directory)},
+    {FLAG, "--d", NULL, "use the folder of the input", PLACE(input_directory)},
+    {TEXT, "-ap", "PREFIX", "start of names that are made; = stands for the input's name [out.=]", PLACE(prefix)},
+    {TEXT, "-aa", "SUFFIX", "end of names that are made", PLACE(suffix)},
+    {FLAG, "--i3", NULL, "three digits of the inflation in names", PLACE(three_digits)},
+    {OWN, "-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
+    {YES_NO, "-append-log", "y|n", "append the settings to the clustering", PLACE(append_log)},
+    {TEXT, "-write-graph", "FILE", "the graph as read", PLACE(write_graph)},
+    {TEXT, "-write-graphx", "FILE", "the graph with transforms and loops", PLACE(write_transformed)},
+    {TEXT, "-write-expanded", "FILE", "the graph after the first expansion", PLACE(write_expanded)},
+    {FLAG, "--write-limit", NULL, "the limit matrix, to OUT-limit", PLACE(write_limit)},
+    {FLAG, "--write-binary", NULL, "matrices in mcl's binary form", PLACE(binary)},
+    {OWN, "-dump", "LIST", "write every iterand (ite), its clustering (cls), or both", PARSE(parse_dump)},
+    {TEXT, "-dump-stem", "NAME", "end of the dumps' names [OUT]", PLACE(dump_stem)},
+    {OWN, "-dump-interval", "I:J", "iterations I to J-1 [0:5], or all", PARSE(parse_dump_interval)},
+    {INTEGER, "-dump-modulo", "N", "every Nth iteration [1]", COUNT(dump_modulo, 1)},
 
     {HEADING, "Machine", NULL, NULL, NOTHING},
-    {INTEGER, "te", "N", "threads [all; fewer for small inputs]", COUNT(threads, 0)},
-    {INTEGER, "t", "N", "the same", COUNT(threads, 0)},
-    {OWN, "device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", PARSE(parse_device)},
-    {FLAG, "exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", PLACE(exact)},
-    {FLAG, "fast", NULL, "the same partition up to rounding (the default on CUDA)", PLACE(fast)},
-    {OWN, "memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", PARSE(parse_memory)},
+    {INTEGER, "-te", "N", "threads [all; fewer for small inputs]", COUNT(threads, 0)},
+    {INTEGER, "-t", "N", "the same", COUNT(threads, 0)},
+    {OWN, "--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", PARSE(parse_device)},
+    {FLAG, "--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", PLACE(exact)},
+    {FLAG, "--fast", NULL, "the same partition up to rounding (the default on CUDA)", PLACE(fast)},
+    {OWN, "--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", PARSE(parse_memory)},
 
     {HEADING, "Log", NULL, NULL, NOTHING},
-    {OWN, "V", "all", "silence the log (warnings remain)", PARSE(parse_silence)},
-    {OWN, "q", "x", "the same", PARSE(parse_quiet)},
-    {OWN, "report", "FILE", "what was done and what it cost, as JSON", PARSE(parse_report)},
+    {OWN, "-V", "all", "silence the log (warnings remain)", PARSE(parse_silence)},
+    {OWN, "-q", "x", "the same", PARSE(parse_quiet)},
+    {OWN, "--report", "FILE", "what was done and what it cost, as JSON", PARSE(parse_report)},
 
     {HEADING, "Information", NULL, NULL, NOTHING},
-    {INFO, "h", NULL, "the important options", ASK(REQUEST_HELP)},
-    {INFO, "help", NULL, "the same", ASK(REQUEST_HELP)},
-    {INFO, "help-all", NULL, "this text", ASK(REQUEST_HELP_ALL)},
-    {INFO, "amoixa", NULL, "the same", ASK(REQUEST_HELP_ALL)},
-    {INFO, "version", NULL, "the version", ASK(REQUEST_VERSION)},
-    {INFO, "z", NULL, "the settings that the other options make", ASK(REQUEST_SETTINGS)},
-    {INFO, "az", NULL, "the name of the output", ASK(REQUEST_OUTPUT_NAME)},
-    {INFO, "ax", NULL, "the suffix that the settings make", ASK(REQUEST_OUTPUT_SUFFIX)},
-    {INFO, "show-schemes", NULL, "the presets of -scheme", ASK(REQUEST_SCHEMES)},
-    {INFO, "show-skid", NULL, "the presets of -skid", ASK(REQUEST_SKIDS)},
-    {INFO, "jury-charter", NULL, "the words of the jury's synopsis", ASK(REQUEST_CHARTER)},
-    {OWN, "how-much-ram", "N", "memory for a graph of N nodes, at most", PARSE(parse_ram)},
+    {INFO, "-h", NULL, "the important options", ASK(REQUEST_HELP)},
+    {INFO, "--help", NULL, "the same", ASK(REQUEST_HELP)},
+    {INFO, "--help-all", NULL, "this text", ASK(REQUEST_HELP_ALL)},
+    {INFO, "--amoixa", NULL, "the same", ASK(REQUEST_HELP_ALL)},
+    {INFO, "--version", NULL, "the version", ASK(REQUEST_VERSION)},
+    {INFO, "-z", NULL, "the settings that the other options make", ASK(REQUEST_SETTINGS)},
+    {INFO, "-az", NULL, "the name of the output", ASK(REQUEST_OUTPUT_NAME)},
+    {INFO, "-ax", NULL, "the suffix that the settings make", ASK(REQUEST_OUTPUT_SUFFIX)},
+    {INFO, "--show-schemes", NULL, "the presets of -scheme", ASK(REQUEST_SCHEMES)},
+    {INFO, "--show-skid", NULL, "the presets of -skid", ASK(REQUEST_SKIDS)},
+    {INFO, "--jury-charter", NULL, "the words of the jury's synopsis", ASK(REQUEST_CHARTER)},
+    {OWN, "-how-much-ram", "N", "memory for a graph of N nodes, at most", PARSE(parse_ram)},
 
     {HEADING, "Accepted for old scripts, without effect", NULL, NULL, NOTHING},
-    {IGNORED, "v", "WORD", NULL, NOTHING},
-    {IGNORED, "show-log", "y|n", NULL, NOTHING},
-    {IGNORED, "annot", "TEXT", NULL, NOTHING},
-    {IGNORED, "cache-mx", "y|n", NULL, NOTHING},
-    {IGNORED, "digits", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "unchecked", NULL, NULL, NOTHING},
-    {INTEGER, "warn-pct", "N", NULL, AT(warn_percent), 0, 99, NULL},
-    {INTEGER, "warn-factor", "N", NULL, COUNT(warn_factor, 0)},
-    {IGNORED_FLAG, "partition-selection", NULL, NULL, NOTHING},
-    {IGNORED, "partition-p", "N", NULL, NOTHING},
-    {IGNORED, "wself", "F", NULL, NOTHING},
-    {IGNORED, "ti", "N", NULL, NOTHING},
-    {IGNORED, "set", "KEY=VALUE", NULL, NOTHING},
-    {IGNORED, "devel", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "silent", NULL, NULL, NOTHING},
-    {IGNORED, "progress", "N", NULL, NOTHING},
-    {IGNORED, "nj", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "stream-mirror", NULL, NULL, NOTHING},
+    {IGNORED, "-v", "WORD", NULL, NOTHING},
+    {IGNORED, "-show-log", "y|n", NULL, NOTHING},
+    {IGNORED, "-annot", "TEXT", NULL, NOTHING},
+    {IGNORED, "-cache-mx", "y|n", NULL, NOTHING},
+    {IGNORED, "-digits", "N", NULL, NOTHING},
+    {IGNORED_FLAG, "--unchecked", NULL, NULL, NOTHING},
+    {INTEGER, "-warn-pct", "N", NULL, AT(warn_percent), 0, 99, NULL},
+    {INTEGER, "-warn-factor", "N", NULL, COUNT(warn_factor, 0)},
+    {IGNORED_FLAG, "--partition-selection", NULL, NULL, NOTHING},
+    {IGNORED, "-partition-p", "N", NULL, NOTHING},
+    {IGNORED, "-wself", "F", NULL, NOTHING},
+    {IGNORED, "-ti", "N", NULL, NOTHING},
+    {IGNORED, "-set", "KEY=VALUE", NULL, NOTHING},
+    {IGNORED, "-devel", "N", NULL, NOTHING},
+    {IGNORED_FLAG, "--silent", NULL, NULL, NOTHING},
+    {IGNORED, "-progress", "N", NULL, NOTHING},
+    {IGNORED, "-nj", "N", NULL, NOTHING},
+    {IGNORED_FLAG, "--stream-mirror", NULL, NULL, NOTHING},
 
     {HEADING, "Options of mcl that are refused", NULL, NULL, NOTHING},
-    {REFUSED, "icl", "FILE", "cluster the subgraphs of a clustering one by one instead", NOTHING},
-    {REFUSED, "analyze", "y|n", "use `clm info` on the output, or --report", NOTHING},
-    {REFUSED_FLAG, "show", NULL, "use -dump ite", NOTHING},
-    {REFUSED_FLAG, "regularized", NULL, "a different process", NOTHING},
-    {REFUSED_FLAG, "sum-loops", NULL, "put the loops into the input and use -discard-loops n", NOTHING},
-    {REFUSED_FLAG, "degree-adjust", NULL, "scale the weights of the input", NOTHING},
-    {REFUSED, "dae", "F", "scale the weights of the input", NOTHING},
-    {REFUSED_FLAG, "null-node", NULL, "not in mcl 22-282 either", NOTHING},
-    {REFUSED, "Q", "N", "use -P", NOTHING},
-    {REFUSED, "wmax", "F", "interpretation is as with mcl's default", NOTHING},
+    {REFUSED, "-icl", "FILE", "cluster the subgraphs of a clustering one by one instead", NOTHING},
+    {REFUSED, "-analyze", "y|n", "use `clm info` on the output, or --report", NOTHING},
+    {REFUSED_FLAG, "--show", NULL, "use -dump ite", NOTHING},
+    {REFUSED_FLAG, "--regularized", NULL, "a different process", NOTHING},
+    {REFUSED_FLAG, "--null-node", NULL, "not in mcl 22-282 either", NOTHING},
+    {REFUSED, "-Q", "N", "use -P", NOTHING},
+    {REFUSED, "-wmax", "F", "interpretation is as with mcl's default", NOTHING},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };
@@ -476,12 +484,15 @@ static bool takes_value(option_kind kind)
     return kind != FLAG && kind != OWN_FLAG && kind != INFO && kind != IGNORED_FLAG && kind != REFUSED_FLAG;
 }
 
+static const char *without_dashes(const char *name) { return name + 1 + (name[1] == '-'); }
+
 static const option *find_option(const char *name, size_t length)
 {
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (options[i].kind != HEADING && strlen(options[i].name) == length &&
-            strncmp(options[i].name, name, length) == 0)
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const char *known = without_dashes(options[i].name);
+        if (options[i].kind != HEADING && strlen(known) == length && strncmp(known, name, length) == 0)
             return &options[i];
+    }
     return NULL;
 }
 
@@ -495,22 +506,22 @@ static bool apply(settings *s, const option *o, const char *value)
         *(const char **)place = value;
         return true;
     case YES_NO:
-        return read_yes_no(value, place) || mistake("-%s takes y or n (got \"%.40s\")", o->name, value);
+        return read_yes_no(value, place) || mistake("%s takes y or n (got \"%.40s\")", o->name, value);
     case INTEGER: {
         int64_t *number = place;
         return (read_integer(value, number) && (double)*number >= o->low && (double)*number <= o->high) ||
-               mistake("-%s takes a whole number from %g%s (got \"%.40s\")", o->name, o->low,
+               mistake("%s takes a whole number from %g%s (got \"%.40s\")", o->name, o->low,
                        o->high < 100 ? " to 99" : "", value);
     }
     case NUMBER: {
         double *number = place;
         return (read_number(value, number) && *number >= o->low && *number <= o->high) ||
-               mistake("-%s takes a number from %g to %g (got \"%.40s\")", o->name, o->low, o->high, value);
+               mistake("%s takes a number from %g to %g (got \"%.40s\")", o->name, o->low, o->high, value);
     }
     case POSITIVE: {
         double *number = place;
         return (read_number(value, number) && *number > 0) ||
-               mistake("-%s takes a number above 0 (got \"%.40s\")", o->name, value);
+               mistake("%s takes a number above 0 (got \"%.40s\")", o->name, value);
     }
     case OWN:
     case OWN_FLAG: return o->parse(s, value);
@@ -518,7 +529,7 @@ static bool apply(settings *s, const option *o, const char *value)
         s->request = (request)(int)o->low;
         return true;
     case REFUSED:
-    case REFUSED_FLAG: return mistake("option -%s of mcl is not offered: %s", o->name, o->help);
+    case REFUSED_FLAG: return mistake("option %s of mcl is not offered: %s", o->name, o->help);
     case IGNORED:
     case IGNORED_FLAG:
     case HEADING: break;
@@ -530,19 +541,20 @@ static bool apply(settings *s, const option *o, const char *value)
 static bool parse_argument(settings *s, int *index)
 {
     const char *argument = s->arguments[*index];
+    if (argument[0] == '\0') return true; /* Galaxy's tool passes one where it has no format option */
     if (argument[0] != '-' || argument[1] == '\0') {
         if (s->input) return mistake("one input file only (got \"%.40s\" and \"%.40s\")", s->input, argument);
         s->input = argument;
         return true;
     }
-    const char *name = argument + 1 + (argument[1] == '-');
+    const char *name = without_dashes(argument);
     const char *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const option *o = find_option(name, length);
     if (!o) return mistake("unknown option \"%.40s\"", argument);
-    if (!takes_value(o->kind)) return equals ? mistake("option -%s takes no value", o->name) : apply(s, o, NULL);
+    if (!takes_value(o->kind)) return equals ? mistake("option %s takes no value", o->name) : apply(s, o, NULL);
     if (equals) return apply(s, o, equals + 1);
-    if (*index + 1 >= s->argument_count) return mistake("option -%s needs a value", o->name);
+    if (*index + 1 >= s->argument_count) return mistake("option %s needs a value", o->name);
     return apply(s, o, s->arguments[++*index]);
 }
 
@@ -681,11 +693,7 @@ void settings_print_options(void)
         }
         char left[64];
         bool value = takes_value(o->kind);
-        bool short_name = strlen(o->name) <= 2 && o->kind != FLAG;
-        bool ours = o->parse == parse_blast || o->parse == parse_device || o->parse == parse_memory ||
-                    o->parse == parse_report || o->offset == AT(read.minimum_score);
-        snprintf(left, sizeof left, "%s%s%s%s", (value && !ours) || short_name ? "-" : "--", o->name,
-                 value ? " " : "", value ? o->argument : "");
+        snprintf(left, sizeof left, "%s%s%s", o->name, value ? " " : "", value ? o->argument : "");
         if (o->help) printf("  %-24s %s\n", left, o->help);
         else printf("  %s\n", left);
     }

@@ -22,6 +22,8 @@ typedef struct mcl_options {
     double pre_inflation;     /* -pi and -if, 0: none */
     double loop_factor;       /* -c, 1.0 */
     bool discard_loops;       /* -discard-loops, true: loops are dropped and set to the column maximum */
+    bool sum_loops;           /* --sum-loops, false: loops are dropped and set to the sum of the column */
+    double degree_power;      /* -dae, 0: weights are divided by (degree of i + degree of j)^degree_power */
     int64_t prune_number;     /* -P, 10000: cutoff is 0.99999 / P */
     double prune_cutoff;      /* -p, 0: use prune_number */
     int64_t select;           /* -S, 1100 */

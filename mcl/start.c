@@ -3,6 +3,7 @@
  * Columns of the stochastic matrix are rows of the stored one. The loop makes the process aperiodic; its weight
  * keeps the result independent of the scale of the weights (van Dongen 2000, section 5.3.1).
  */
+#include <math.h>
 #include <string.h>
 
 #include "mcl.h"
@@ -41,9 +42,22 @@ static sp_status drop_loops(sp_context *context, const sp_csr *graph, sp_csr *re
     return SP_OK;
 }
 
-/* Gives each column a loop as heavy as its heaviest other arc, 1 where there is none. A loop that a transform made
- * goes. */
-static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *result)
+/* Divides each weight by a power of the sum of the degrees of its two nodes. */
+static void adjust_to_degrees(sp_csr *graph, double power)
+{
+    const int64_t *offsets = graph->row_offsets;
+    float *values = graph->values;
+    for (int64_t j = 0; j < graph->rows; j++)
+        for (int64_t k = offsets[j]; k < offsets[j + 1]; k++) {
+            const int32_t i = graph->col_indices[k];
+            const int64_t degrees = offsets[j + 1] - offsets[j] + offsets[i + 1] - offsets[i];
+            values[k] = (float)((double)values[k] / pow((double)degrees, power));
+        }
+}
+
+/* Gives each column a loop as heavy as its heaviest other arc, or with `sums` as all of them, 1 where there is none. A
+ * loop that a transform made goes. */
+static sp_status add_loops(sp_context *context, const sp_csr *graph, bool sums, sp_csr *result)
 {
     sp_status status =
         sp_csr_create(context, graph->rows, graph->cols, graph->nnz + graph->rows, SP_F32, SP_HOST, result);
@@ -54,12 +68,15 @@ static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *res
     for (int64_t j = 0; j < graph->rows; j++) {
         const int64_t first = graph->row_offsets[j], end = graph->row_offsets[j + 1];
         bool any = false;
+        double sum = 0;
         float heaviest = 0; /* negative in a column of negative weights, as with mcl */
         for (int64_t k = first; k < end; k++) {
             if (graph->col_indices[k] == j) continue;
             if (!any || from[k] > heaviest) heaviest = from[k];
+            sum += (double)from[k];
             any = true;
         }
+        const float loop = sums ? (float)sum : heaviest;
         result->row_offsets[j] = nnz;
         int64_t k = first;
         for (; k < end && graph->col_indices[k] < j; k++, nnz++) {
@@ -67,7 +84,7 @@ static sp_status add_loops(sp_context *context, const sp_csr *graph, sp_csr *res
             to[nnz] = from[k];
         }
         result->col_indices[nnz] = (int32_t)j;
-        to[nnz++] = heaviest != 0 ? heaviest : 1;
+        to[nnz++] = loop != 0 ? loop : 1;
         if (k < end && graph->col_indices[k] == j) k++;
         for (; k < end; k++, nnz++) {
             result->col_indices[nnz] = graph->col_indices[k];
@@ -89,7 +106,7 @@ static void scale_loops(sp_csr *matrix, double factor)
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared)
 {
-    const bool loops = options->discard_loops;
+    const bool loops = options->discard_loops || options->sum_loops;
     sp_csr work = {0}, made = {0};
     memset(prepared, 0, sizeof *prepared);
     sp_status status = check_graph(context, graph, lenient);
@@ -98,8 +115,9 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
     else status = sp_csr_copy(context, graph, SP_HOST, &work);
     if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, options, &work);
     if (status != SP_OK) goto done;
+    if (options->degree_power != 0) adjust_to_degrees(&work, options->degree_power);
     if (loops) {
-        status = add_loops(context, &work, &made);
+        status = add_loops(context, &work, options->sum_loops, &made);
         if (status != SP_OK) goto done;
         sp_csr_free(context, &work);
     } else {

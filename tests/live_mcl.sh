@@ -41,11 +41,12 @@ make_network() {
     return 1
 }
 
-same() { cmp -s <(grep -v '^# cline:' "$1") <(grep -v '^# cline:' "$2"); }
+same() { [ -f "$1" ] && [ -f "$2" ] && cmp -s <(grep -v '^# cline:' "$1") <(grep -v '^# cline:' "$2"); }
 
 # compare OPTIONS...: the network at hand, with these options, on one thread and on two.
 compare() {
     local threads status
+    rm -f "$work/theirs"
     (cd "$work" && "$mcl" network $format "$@" -q x -o theirs >/dev/null 2>theirs.log) || {
         echo "mcl itself failed: $made; mcl network $format $*"
         failed=$((failed + 1))

@@ -142,8 +142,7 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I na
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
     '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' \
-    '--sum-loops' '--degree-adjust' \
-    '-dae 2' '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' \
+    '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' \
     '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
 done
@@ -203,6 +202,10 @@ ok 'unknown transform' fails 2 'foo' nofile -tf 'foo(3)' -V all
 ok 'a graph transform of single weights' fails 2 'knn' nofile --abc -abc-tf '#knn(3)' -V all
 ok '-write-graph' says '2 0:1 1:0.16 3:0.125 $' "$in/cathat.mci" -write-graph - -o F
 ok '-write-graphx' says '3 2:0.125 3:0.25 4:0.25 5:0.16 $' "$in/cathat.mci" -write-graphx - -o F
+ok '--sum-loops' says '4 3:0.25 4:0.75 5:0.5 $' "$in/cathat.mci" --sum-loops -write-graphx - -o F
+ok '--degree-adjust' says '3 2:0.02083333 3:0.05 4:0.05 5:0.032 $' "$in/cathat.mci" --degree-adjust -write-graphx - -o F
+ok '-dae' says '4 3:0.1118034 4:0.25 5:0.25 $' "$in/cathat.mci" --degree-adjust -dae 0.5 -write-graphx - -o F
+ok 'an empty argument, as from Galaxy' clusters native-I2 "$in/cathat.mci" -I 2 ''
 ok '-write-expanded' \
     says '0 0:0.4380049 1:0.105618 2:0.4315114 3:0.02486572 $' "$in/cathat.mci" -write-expanded - -o F
 ok '--write-limit' eval 'status 0 "$in/cathat.mci" --write-limit -o F -q x && grep -qxF "3 4:1 $" F-limit'

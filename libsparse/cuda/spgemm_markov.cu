@@ -628,12 +628,13 @@ static const markov_class TABLES[] = {
 /* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
 
-/* Windows: 4 bytes a term beside 12 KB for a warp, 16 warps a multiprocessor with few terms and 12 with many. */
+/* Windows: 4 bytes a term beside 12 KB for a warp, hence 17, 14 and 12 warps a multiprocessor. Rows that mcl's defaults
+ * have pruned keep 1400 entries at most, but for ties. */
 template <int TERMS> static markov_class window_class()
 {
     return {markov_window_rows<TERMS>, 32, TERMS, window_memory::bytes(TERMS), 0};
 }
-static const markov_class WINDOWS[] = {window_class<512>(), window_class<2048>()};
+static const markov_class WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
 enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
 template <int SLOTS, int MOST> static markov_class last_class()

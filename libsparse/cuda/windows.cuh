@@ -8,7 +8,7 @@
  * after another, 32 entries an instruction, the next WINDOW_PIECES in flight. Columns within a segment are distinct,
  * and the order of the additions to a sum is A's: the CPU's bits.
  *
- * Instructions a warp: some 20 for up to 32 products; 7 for 32 cursors and 130 for the scan of the sums a window that
+ * Instructions a warp: some 30 for up to 32 products; 7 for 32 cursors and 130 for the scan of the sums a window that
  * is touched. Bytes: 8 of B a product, from the L2 cache as far as rows in flight share rows of B; 4 a segment. A row
  * is a warp's own from start to end, hence no waiting for others where half of its products lie in one window.
  */
