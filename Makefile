@@ -42,7 +42,7 @@ CUDA_ARCHS ?= $(filter-out $(if $(DROPPED),,75),$(filter $(OFFERED),$(ALL_ARCHS)
 GENCODE   := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
              -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 CUDA_LIBS := -Wl,--as-needed $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/targets/*/lib)) \
-             -lcudart_static -lstdc++ -ldl -lrt -lpthread
+             -lcudart_static -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -ldl -lrt -lpthread
 endif
 
 # ---- flags ---------------------------------------------------------------------------------------------------

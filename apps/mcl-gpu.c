@@ -67,7 +67,7 @@ static double transform_value(void *user, double weight)
 {
     const job *j = user;
     if (j->settings->negative_log) weight = weight > 0 ? -log(weight) : (double)FLT_MAX;
-    if (j->settings->negative_log10) weight = weight > 0 ? -log10(weight) : (double)FLT_MAX;
+    if (j->settings->negative_log10) weight = weight > 0 ? -log10(weight) : (double)FLT_MAX / M_LN10;
     return j->value_transform ? mcl_transform_value(j->value_transform, weight) : weight;
 }
 

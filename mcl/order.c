@@ -5,8 +5,8 @@
  * change no result: sums run in the order of the original numbers (sp_markov_epilogue.order).
  *
  * Communities come from label propagation (Raghavan et al. 2007): each node takes the label that weighs most among
- * its neighbours, a few times over. Threads read labels that others are writing, so the numbering may differ from
- * run to run; the clustering does not. O(passes · nnz).
+ * its neighbours, a few times over. Nodes are done in interleaved groups, each from the labels that the groups before
+ * it left, so that the numbering does not depend on the threads. O(passes · nnz).
  */
 #include <omp.h>
 #include <string.h>
@@ -15,6 +15,9 @@
 
 /* After five passes hardly a label moves in protein networks; more cost time and bring no locality. */
 enum { PASSES = 5 };
+/* Nodes of one group do not see each other's new labels. Few groups would let neighbours swap labels for ever; many
+ * would leave the threads little to share. */
+enum { GROUPS = 16 };
 
 /* One thread's weights of the labels around a node. */
 typedef struct votes {
@@ -22,13 +25,13 @@ typedef struct votes {
     int32_t *touched;
 } votes;
 
-static int32_t heaviest_label(const sp_csr *matrix, int32_t node, int32_t *labels, votes *v)
+static int32_t heaviest_label(const sp_csr *matrix, int64_t node, const int32_t *labels, votes *v)
 {
     const float *values = matrix->values;
     int64_t count = 0;
     for (int64_t k = matrix->row_offsets[node]; k < matrix->row_offsets[node + 1]; k++) {
         if (matrix->col_indices[k] == node) continue;
-        const int32_t label = __atomic_load_n(&labels[matrix->col_indices[k]], __ATOMIC_RELAXED);
+        const int32_t label = labels[matrix->col_indices[k]];
         if (v->weights[label] == 0) v->touched[count++] = label;
         v->weights[label] += values[k];
     }
@@ -47,25 +50,34 @@ static int32_t heaviest_label(const sp_csr *matrix, int32_t node, int32_t *label
 
 static sp_status propagate_labels(sp_context *context, const sp_csr *matrix, int32_t *labels)
 {
-    const int32_t nodes = (int32_t)matrix->rows;
+    const int64_t nodes = matrix->rows;
     const int threads = sp_context_threads(context);
     votes *all = NULL;
+    int32_t *next = NULL;
     sp_status status = sp_calloc(context, threads, sizeof *all, (void **)&all);
     for (int t = 0; t < threads && status == SP_OK; t++) {
         status = sp_calloc(context, nodes, sizeof(float), (void **)&all[t].weights);
         if (status == SP_OK) status = sp_alloc(context, nodes, sizeof(int32_t), (void **)&all[t].touched);
     }
-    for (int32_t j = 0; j < nodes; j++) labels[j] = j;
-    for (int pass = 0; pass < PASSES && status == SP_OK; pass++) {
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
-        for (int32_t j = 0; j < nodes; j++)
-            __atomic_store_n(&labels[j], heaviest_label(matrix, j, labels, &all[omp_get_thread_num()]), __ATOMIC_RELAXED);
+    if (status == SP_OK) status = sp_alloc(context, nodes / GROUPS + 1, sizeof *next, (void **)&next);
+    for (int64_t j = 0; j < nodes; j++) labels[j] = (int32_t)j;
+    for (int step = 0; step < PASSES * GROUPS && status == SP_OK; step++) {
+        const int64_t first = step % GROUPS, count = (nodes - first + GROUPS - 1) / GROUPS;
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp for schedule(dynamic, 64)
+            for (int64_t i = 0; i < count; i++)
+                next[i] = heaviest_label(matrix, first + i * GROUPS, labels, &all[omp_get_thread_num()]);
+#pragma omp for schedule(static)
+            for (int64_t i = 0; i < count; i++) labels[first + i * GROUPS] = next[i];
+        }
     }
     for (int t = 0; all && t < threads; t++) {
         sp_free(context, all[t].weights);
         sp_free(context, all[t].touched);
     }
     sp_free(context, all);
+    sp_free(context, next);
     return status;
 }
 

@@ -124,6 +124,7 @@ static void join_batch(sp_context *context, const chunk *chunks, int64_t first, 
 {
 #pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, c->nnz))
     for (int64_t i = first; i < end; i++) {
+        if (chunks[i].count == 0) continue;
         const row_buffer *from = &buffers[chunks[i].thread];
         int64_t to = c->row_offsets[chunks[i].first_row];
         memcpy(c->col_indices + to, from->columns + chunks[i].offset, (size_t)chunks[i].count * sizeof(int32_t));

@@ -511,8 +511,8 @@ struct wide_sums {
 };
 
 /* A table in shared memory for the columns that come first, which in clustered networks are those hit most, and a sum
- * a column in global memory for those that come when it is full. A column that found the table full finds it full ever
- * after, so that each has one home. */
+ * a column in global memory for those that come when it is full. A column that found the table full finds it full
+ * ever after, so that each has one home. */
 template <int SLOTS, int MOST> struct mixed_sums {
     sum_table<SLOTS, MOST> near;
     wide_sums far;

@@ -5,11 +5,11 @@
  * that sums them by windows of columns (windows.cuh), if the columns of B lie in clumps. Others start in the smallest
  * table that is sure to hold them, or in one that usually does, and move on to the next when it does not. The last
  * class takes any row: the columns that come first, which are those hit most, in a table in shared memory, the others
- * in one f64 a column in global memory. Blocks stay resident and take rows from a counter, in ascending order within a
- * class: where nodes are numbered by community, rows in flight share rows of B in the L2 cache.
+ * in one f64 a column in global memory. Blocks stay resident and take rows from a counter, in ascending order within
+ * a class: where nodes are numbered by community, rows in flight share rows of B in the L2 cache.
  *
- * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, the normalising sum, squares) are
- * taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
+ * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, the normalising sum, squares)
+ * are taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
  * exact, and so the CPU's, as long as a row's entries span less than about 2^24. Only Σ c² of a row made by windows,
  * from which chaos comes, is an f64 sum in an order of its own.
  *
@@ -421,8 +421,8 @@ static __host__ __device__ int64_t window_bytes(int64_t list_length)
     return (list_length + WINDOW_ABOVE) * (int64_t)(sizeof(int32_t) + sizeof(float));
 }
 
-/* Rows of at most TERMS entries in A, a warp each; longer ones go to the spill list, as do those that lack an entry of
- * their lists. */
+/* Rows of at most TERMS entries in A, a warp each; longer ones go to the spill list, as do those that lack an entry
+ * of their lists. */
 template <int TERMS>
 __global__ void __launch_bounds__(32, 16) markov_window_rows(markov_job job, work_list work, char *scratch)
 {
@@ -606,8 +606,8 @@ static __global__ void assemble(int64_t rows, const int64_t *places, const int64
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
 /* A kernel and what it is launched with. Shared memory of a table's block: 12 bytes a slot and 4 KB; slots as many as
- * let `BLOCKS` blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: rows of a clustered network have several
- * products a column, the more the longer they are. */
+ * let `BLOCKS` blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: rows of a clustered network have
+ * several products a column, the more the longer they are. */
 struct markov_class {
     void (*kernel)(markov_job, work_list, char *);
     int threads, limit;
@@ -628,8 +628,8 @@ static const markov_class TABLES[] = {
 /* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
 
-/* Windows: 4 bytes a term beside 12 KB for a warp, hence 17, 14 and 12 warps a multiprocessor. Rows that mcl's defaults
- * have pruned keep 1400 entries at most, but for ties. */
+/* Windows: 4 bytes a term beside 12 KB for a warp, hence 17, 14 and 12 warps a multiprocessor. Rows that mcl's
+ * defaults have pruned keep 1400 entries at most, but for ties. */
 template <int TERMS> static markov_class window_class()
 {
     return {markov_window_rows<TERMS>, 32, TERMS, window_memory::bytes(TERMS), 0};

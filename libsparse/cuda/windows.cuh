@@ -1,12 +1,12 @@
 /* Sums of a row of A·B by windows of columns, one warp a row: for rows of many products where the columns of B lie in
  * clumps, as they do once the nodes of a network are numbered by community.
  *
- * The columns are cut into windows of WINDOW_COLUMNS. An index, made once a call, splits every row of B into segments,
- * the entries of one window. A warp holds one f64 a column of one window in shared memory, without keys, atomics or
- * barriers, and merges the segments of all its rows of B by window: a cursor for each row points at its next segment;
- * the rows whose cursor is at the current window are queued in ascending order, looked up 32 at a time and added one
- * after another, 32 entries an instruction, the next WINDOW_PIECES in flight. Columns within a segment are distinct,
- * and the order of the additions to a sum is A's: the CPU's bits.
+ * The columns are cut into windows of WINDOW_COLUMNS. An index, made once a call, splits every row of B into
+ * segments, the entries of one window. A warp holds one f64 a column of one window in shared memory, without keys,
+ * atomics or barriers, and merges the segments of all its rows of B by window: a cursor for each row points at its
+ * next segment; the rows whose cursor is at the current window are queued in ascending order, looked up 32 at a time
+ * and added one after another, 32 entries an instruction, the next WINDOW_PIECES in flight. Columns within a segment
+ * are distinct, and the order of the additions to a sum is A's: the CPU's bits.
  *
  * Instructions a warp: some 30 for up to 32 products; 7 for 32 cursors and 130 for the scan of the sums a window that
  * is touched. Bytes: 8 of B a product, from the L2 cache as far as rows in flight share rows of B; 4 a segment. A row
@@ -160,7 +160,8 @@ struct window_terms {
 /* Up to 32 entries of a segment a step, WINDOW_PIECES steps ahead. `values_away`: bytes from B's columns to its
  * values; `origin`: where the sum of column 0 would be. */
 template <bool IN_F32>
-static __device__ __forceinline__ void add_segments(const window_segment *segment, int64_t values_away, double *origin)
+static __device__ __forceinline__ void add_segments(const window_segment *segment, int64_t values_away,
+                                                    double *origin)
 {
     const int lane = threadIdx.x % 32;
     int32_t col[WINDOW_PIECES];
@@ -206,8 +207,8 @@ static __device__ uint32_t warp_min(uint32_t value)
     return value;
 }
 
-/* Sums all products of the terms, window by window, ascending; drain(first column) finds each touched window's sums in
- * memory.sums, and leaves them zero. For one warp. */
+/* Sums all products of the terms, window by window, ascending; drain(first column) finds each touched window's sums
+ * in memory.sums, and leaves them zero. For one warp. */
 template <bool IN_F32, typename Drain>
 __device__ void sum_windows(const window_terms &terms, window_memory &memory, Drain drain)
 {
@@ -235,8 +236,8 @@ __device__ void sum_windows(const window_terms &terms, window_memory &memory, Dr
             for (int j = 0; j < WINDOW_STRIDE / 32; j++) {
                 const bool hit = ahead[j] == window;
                 const unsigned hits = __ballot_sync(FULL_WARP, hit);
-                if (hit) memory.queue[(head + queued + __popc(hits & below)) & 255] = (uint16_t)(base + 32 * j + lane);
-                else next = min(next, ahead[j]);
+                if (!hit) next = min(next, ahead[j]);
+                else memory.queue[(head + queued + __popc(hits & below)) & 255] = (uint16_t)(base + 32 * j + lane);
                 queued += __popc(hits);
             }
             /* Full rounds, and at the end what is left. */
