@@ -8,6 +8,9 @@
 
 #include "mcl.h"
 
+/* Smaller graphs are copied before a second thread would have started. */
+enum { PARALLEL_NNZ = 100000 };
+
 static sp_status check_graph(sp_context *context, const sp_csr *graph, bool lenient)
 {
     if (graph->space != SP_HOST || graph->value_type != SP_F32 || !graph->values || graph->rows != graph->cols)
@@ -55,43 +58,67 @@ static void adjust_to_degrees(sp_csr *graph, double power)
         }
 }
 
-/* Gives each column a loop as heavy as its heaviest other arc, or with `sums` as all of them, 1 where there is none. A
- * loop that a transform made goes. */
-static sp_status add_loops(sp_context *context, const sp_csr *graph, bool sums, sp_csr *result)
+/* Where in row j column j is, or would be. */
+static int64_t loop_place(const sp_csr *graph, int64_t j)
+{
+    int64_t low = graph->row_offsets[j], high = graph->row_offsets[j + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (graph->col_indices[middle] < j) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static inline bool has_loop(const sp_csr *graph, int64_t j, int64_t place)
+{
+    return place < graph->row_offsets[j + 1] && graph->col_indices[place] == j;
+}
+
+/* The weight of column j's loop: its heaviest other arc, or with `sums` all of them; 1 where there is none. */
+static float loop_weight(const sp_csr *graph, int64_t j, bool sums)
+{
+    const float *values = graph->values;
+    bool any = false;
+    double sum = 0;
+    float heaviest = 0; /* negative in a column of negative weights, as with mcl */
+    for (int64_t k = graph->row_offsets[j]; k < graph->row_offsets[j + 1]; k++) {
+        if (graph->col_indices[k] == j) continue;
+        if (!any || values[k] > heaviest) heaviest = values[k];
+        sum += (double)values[k];
+        any = true;
+    }
+    const float loop = sums ? (float)sum : heaviest;
+    return loop != 0 ? loop : 1;
+}
+
+/* Gives each column a loop by loop_weight, in place of the one that it may have. */
+static sp_status set_loops(sp_context *context, const sp_csr *graph, bool sums, sp_csr *result)
 {
     sp_status status =
         sp_csr_create(context, graph->rows, graph->cols, graph->nnz + graph->rows, SP_F32, SP_HOST, result);
     if (status != SP_OK) return status;
     const float *from = graph->values;
     float *to = result->values;
-    int64_t nnz = 0;
+    int64_t *offsets = result->row_offsets;
+    offsets[0] = 0;
+    for (int64_t j = 0; j < graph->rows; j++)
+        offsets[j + 1] = offsets[j] + graph->row_offsets[j + 1] - graph->row_offsets[j] +
+                         !has_loop(graph, j, loop_place(graph, j));
+    result->nnz = offsets[graph->rows];
+#pragma omp parallel for schedule(dynamic, 256) num_threads(graph->nnz < PARALLEL_NNZ ? 1 : sp_context_threads(context))
     for (int64_t j = 0; j < graph->rows; j++) {
-        const int64_t first = graph->row_offsets[j], end = graph->row_offsets[j + 1];
-        bool any = false;
-        double sum = 0;
-        float heaviest = 0; /* negative in a column of negative weights, as with mcl */
-        for (int64_t k = first; k < end; k++) {
-            if (graph->col_indices[k] == j) continue;
-            if (!any || from[k] > heaviest) heaviest = from[k];
-            sum += (double)from[k];
-            any = true;
-        }
-        const float loop = sums ? (float)sum : heaviest;
-        result->row_offsets[j] = nnz;
-        int64_t k = first;
-        for (; k < end && graph->col_indices[k] < j; k++, nnz++) {
-            result->col_indices[nnz] = graph->col_indices[k];
-            to[nnz] = from[k];
-        }
-        result->col_indices[nnz] = (int32_t)j;
-        to[nnz++] = loop != 0 ? loop : 1;
-        if (k < end && graph->col_indices[k] == j) k++;
-        for (; k < end; k++, nnz++) {
-            result->col_indices[nnz] = graph->col_indices[k];
-            to[nnz] = from[k];
-        }
+        const int64_t first = graph->row_offsets[j], place = loop_place(graph, j), before = place - first;
+        const int64_t rest = place + has_loop(graph, j, place), after = graph->row_offsets[j + 1] - rest;
+        int32_t *columns = result->col_indices + offsets[j];
+        float *values = to + offsets[j];
+        memcpy(columns, graph->col_indices + first, (size_t)before * sizeof *columns);
+        memcpy(values, from + first, (size_t)before * sizeof *values);
+        columns[before] = (int32_t)j;
+        values[before] = loop_weight(graph, j, sums);
+        memcpy(columns + before + 1, graph->col_indices + rest, (size_t)after * sizeof *columns);
+        memcpy(values + before + 1, from + rest, (size_t)after * sizeof *values);
     }
-    result->row_offsets[graph->rows] = result->nnz = nnz;
     return SP_OK;
 }
 
@@ -108,18 +135,21 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
 {
     const bool loops = options->discard_loops || options->sum_loops;
     sp_csr work = {0}, made = {0};
+    const sp_csr *source = graph;
     memset(prepared, 0, sizeof *prepared);
     sp_status status = check_graph(context, graph, lenient);
     if (status != SP_OK) return status;
-    if (loops) status = drop_loops(context, graph, &work);
-    else status = sp_csr_copy(context, graph, SP_HOST, &work);
-    if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, options, &work);
-    if (status != SP_OK) goto done;
-    if (options->degree_power != 0) adjust_to_degrees(&work, options->degree_power);
-    if (loops) {
-        status = add_loops(context, &work, options->sum_loops, &made);
+    if (!loops || transform || options->degree_power != 0) {
+        source = &work;
+        if (loops) status = drop_loops(context, graph, &work);
+        else status = sp_csr_copy(context, graph, SP_HOST, &work);
+        if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, options, &work);
         if (status != SP_OK) goto done;
-        sp_csr_free(context, &work);
+        if (options->degree_power != 0) adjust_to_degrees(&work, options->degree_power);
+    }
+    if (loops) {
+        status = set_loops(context, source, options->sum_loops, &made);
+        if (status != SP_OK) goto done;
     } else {
         made = work;
         work = (sp_csr){0};
