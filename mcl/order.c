@@ -13,8 +13,8 @@
 
 #include "mcl.h"
 
-/* After five passes hardly a label moves in protein networks; more cost time and bring no locality. */
-enum { PASSES = 5 };
+/* Entries in a line of eight columns after 2, 3 and 5 passes, on 100,000 nodes: 3.69, 3.68, 3.68. */
+enum { PASSES = 3 };
 /* Nodes of one group do not see each other's new labels. Few groups would let neighbours swap labels for ever; many
  * would leave the threads little to share. */
 enum { GROUPS = 16 };
