@@ -1,12 +1,13 @@
 /* C = epilogue(A·B): the Markov product on a CUDA device; see sp_markov_epilogue in sparse.h for the epilogue.
  *
  * One phase, no symbolic pass: a block sums a row of A·B in its accumulator, prunes, inflates and normalises it there
- * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Rows with many products go to a warp
- * that sums them by windows of columns (windows.cuh), if the columns of B lie in clumps. Others start in the smallest
- * table that is sure to hold them, or in one that usually does, and move on to the next when it does not. The last
- * class takes any row: the columns that come first, which are those hit most, in a table in shared memory, the others
- * in one f64 a column in global memory. Blocks stay resident and take rows from a counter, in ascending order within
- * a class: where nodes are numbered by community, rows in flight share rows of B in the L2 cache.
+ * and appends what is left to a buffer; a scan and a copy make the CSR matrix (see markov_mode for where memory
+ * lacks). Rows with many products go to a warp that sums them by windows of columns (windows.cuh), if the columns of
+ * B lie in clumps. Others start in the smallest table that is sure to hold them, or in one that usually does, and
+ * move on to the next when it does not. The last class takes any row: the columns that come first, which are those
+ * hit most, in a table in shared memory, the others in one f64 a column in global memory. Blocks stay resident and
+ * take rows from a counter, in ascending order within a class: where nodes are numbered by community, rows in flight
+ * share rows of B in the L2 cache.
  *
  * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, the normalising sum, squares)
  * are taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
@@ -32,23 +33,40 @@ enum { LAST_THREADS = 512, LAST_DEPTH = 3, LAST_BLOCKS = 2 };
 /* Rows made by windows: products from which they are; entries above the cutoff that get a list of their own; entries
  * in all that must fit a list, for rows that recover what is below the cutoff. */
 #ifndef WINDOW_PRODUCTS
-#define WINDOW_PRODUCTS 4096
+#define WINDOW_PRODUCTS 1024
+#endif
+/* Products a segment from which a row that a table could hold is made by windows. */
+#ifndef WINDOW_ROW_FILL
+#define WINDOW_ROW_FILL 4
+#endif
+/* Warps a multiprocessor that registers are to suffice for; 16 is what every architecture can hold. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+enum { WINDOW_WARPS = 16 };
+#else
+enum { WINDOW_WARPS = 20 };
 #endif
 enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 16384 };
 
 /* ---- device: the job ----------------------------------------------------------------------------------- */
 
+/* What becomes of a row: it goes to a buffer, from which C is assembled; or, where memory lacks for both, all rows
+ * are made twice: once to learn their lengths, and then to go to their place in C. */
+enum markov_mode { STAGE, COUNT, WRITE };
+
 struct markov_job {
+    markov_mode mode;
     matrix_view<float> a, b;
     int64_t rows, cols;
     const int64_t *products;
+    const int64_t *segments; /* products at most, counted in segments; NULL: no windows */
     int64_t f32_from; /* rows of at least so many products multiply in f32 */
     float cutoff;     /* the smallest f32 that is not below the cutoff */
     int select, recover;
     double recover_mass, inflation;
-    int32_t *out_cols; /* the pass's buffer */
+    int32_t *out_cols; /* the pass's buffer, or C */
     float *out_values;
     unsigned long long capacity, *used;
+    const int64_t *out_offsets; /* WRITE: of C */
     int64_t pass;
     int64_t *places; /* -1 until the row is made */
     int32_t *lengths;
@@ -252,7 +270,7 @@ template <int THREADS> __device__ double row_squares(const matrix_view<float> &a
 
 /* Prunes, inflates and normalises the summed row and writes it, unsorted unless the entries are sorted. `above` are
  * the entries from which those not below the cutoff can be had, at least these. Returns the number kept, at *place of
- * the output; -1 when the output is full, and the row is left for the next pass. */
+ * the output; -1 when the output is full, and the row is left for the next pass; 0 where rows are only counted. */
 template <int THREADS, typename Entries>
 __device__ int finish_row(const markov_job &job, int row, const row_facts &facts, const Entries &entries,
                           const Entries &above, row_memory &memory, unsigned long long *place)
@@ -265,7 +283,16 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     const int kept = loop ? 1 : part.count;
     const double mass = loop ? 1 : part.mass;
 
-    if (threadIdx.x == 0) memory.place = atomicAdd(job.used, (unsigned long long)kept);
+    if (job.mode == COUNT) {
+        if (threadIdx.x == 0) {
+            job.lengths[row] = kept;
+            job.places[row] = 0;
+        }
+        return 0;
+    }
+    if (threadIdx.x == 0)
+        memory.place = job.mode == WRITE ? (unsigned long long)job.out_offsets[row]
+                                         : atomicAdd(job.used, (unsigned long long)kept);
     __syncthreads();
     *place = memory.place;
     if (*place + kept > job.capacity) return -1;
@@ -424,11 +451,12 @@ static __host__ __device__ int64_t window_bytes(int64_t list_length)
 /* Rows of at most TERMS entries in A, a warp each; longer ones go to the spill list, as do those that lack an entry
  * of their lists. */
 template <int TERMS>
-__global__ void __launch_bounds__(32, 16) markov_window_rows(markov_job job, work_list work, char *scratch)
+__global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_job job, work_list work, char *scratch)
 {
     extern __shared__ __align__(16) double table_memory[];
-    __shared__ row_memory memory;
     window_memory &windows = *(window_memory *)table_memory;
+    row_memory &memory = *(row_memory *)windows.cursors(); /* while there are no cursors */
+    static_assert(window_memory::bytes(TERMS) >= sizeof(window_memory) + sizeof(row_memory), "too small");
     const int list_length = job.list_length;
     window_entries into;
     into.above_cols = (int32_t *)(scratch + window_bytes(list_length) * blockIdx.x);
@@ -442,7 +470,8 @@ __global__ void __launch_bounds__(32, 16) markov_window_rows(markov_job job, wor
         const int64_t first = job.a.offsets[row], length = job.a.offsets[row + 1] - first;
         bool makes = length <= TERMS;
         if (makes) {
-            const window_terms terms = {job.b, job.index, job.a.cols + first, job.a.values + first, (int)length};
+            const window_terms terms = {job.index, job.b.values, job.a.cols + first, job.a.values + first,
+                                        (int)length};
             const auto drain = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
             into.count = into.above = into.magnitude = 0;
             into.largest = 0;
@@ -532,16 +561,17 @@ struct class_rules {
     int64_t terms[MAX_CLASSES];   /* windows: entries of A's row that fit */
 };
 
-/* Where a row starts: by windows if it has the products, in a table that is sure to hold it or usually does, or in
- * the last class. */
-static __device__ int first_class(const class_rules &rules, int64_t products, int64_t cols, int64_t terms)
+/* Where a row starts: in a table that is sure to hold it or usually does; by windows if no table does, or if it has
+ * the products and these come in long segments; or in the last class. */
+static __device__ int first_class(const class_rules &rules, int64_t products, int64_t segments, int64_t cols,
+                                  int64_t terms)
 {
-    if (products >= WINDOW_PRODUCTS)
-        for (int c = rules.tables; c < rules.last; c++)
-            if (terms <= rules.terms[c]) return c;
-    for (int c = 0; c < rules.tables; c++)
-        if (min(products, cols) <= rules.limit[c] || products <= rules.hopeful[c]) return c;
-    return rules.last;
+    int table = 0, windows = rules.tables;
+    while (table < rules.tables && min(products, cols) > rules.limit[table] && products > rules.hopeful[table])
+        table++;
+    while (windows < rules.last && terms > rules.terms[windows]) windows++;
+    const bool suits = products >= WINDOW_PRODUCTS && products >= WINDOW_ROW_FILL * segments;
+    return table < rules.tables && !(suits && windows < rules.last) ? table : windows;
 }
 
 struct survey_result {
@@ -563,7 +593,8 @@ static __global__ void survey_rows(markov_job job, class_rules rules, int64_t mo
         int start = DONE_CLASS;
         if (job.places[row] < 0) {
             const int64_t own = job.products[row];
-            start = first_class(rules, own, job.cols, job.a.offsets[row + 1] - job.a.offsets[row]);
+            start = first_class(rules, own, job.segments ? job.segments[row] : own, job.cols,
+                                job.a.offsets[row + 1] - job.a.offsets[row]);
             products = (unsigned long long)own;
             bound = (unsigned long long)max((long long)min(min(own, job.cols), most_kept), 1ll);
             f32_rows = own >= job.f32_from;
@@ -628,8 +659,8 @@ static const markov_class TABLES[] = {
 /* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
 
-/* Windows: 4 bytes a term beside 12 KB for a warp, hence 17, 14 and 12 warps a multiprocessor. Rows that mcl's
- * defaults have pruned keep 1400 entries at most, but for ties. */
+/* Windows: 6 bytes a term beside 6 KB for a warp, hence 24, 19 and 15 warps a multiprocessor by shared memory. Rows
+ * that mcl's defaults have pruned keep 1400 entries at most, but for ties. */
 template <int TERMS> static markov_class window_class()
 {
     return {markov_window_rows<TERMS>, 32, TERMS, window_memory::bytes(TERMS), 0};
@@ -652,7 +683,7 @@ struct markov_run {
     class_rules rules;
     const markov_class *classes[MAX_CLASSES];
     int64_t most_kept;
-    device_array<int64_t> products, places;
+    device_array<int64_t> products, segments, places;
     device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
     device_array<float> pass_values[MAX_PASSES];
     device_array<uint32_t> keys;
@@ -668,7 +699,7 @@ struct markov_run {
 
 /* Adds the classes that make rows by windows if B suits them and a sixteenth of the memory has room for the lists of
  * twice as many warps as there are multiprocessors. */
-static sp_status add_windows(markov_run *run, const sp_csr *b)
+static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
 {
     sp_context *context = run->context;
     class_rules *rules = &run->rules;
@@ -686,6 +717,11 @@ static sp_status add_windows(markov_run *run, const sp_csr *b)
     if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
     TRY(index_windows(context, b, &run->windows, &run->job.index));
     if (!run->job.index.segments) return SP_OK;
+    sp_csr segments = *b; /* what is counted is their number and an end mark a term */
+    segments.row_offsets = run->windows.first.data;
+    TRY(run->segments.allocate(context, a->rows));
+    TRY(cuda_row_products(context, a, &segments, run->segments.data));
+    run->job.segments = run->segments.data;
     run->window_blocks = (int)(blocks < full ? blocks : full);
     run->job.list_length = (int)list;
     for (int w = 0; w < WINDOW_CLASSES; w++) {
@@ -698,7 +734,7 @@ static sp_status add_windows(markov_run *run, const sp_csr *b)
 }
 
 /* The classes that fit this device, and how many blocks of the last one its memory can serve. */
-static sp_status set_rules(markov_run *run, const sp_csr *b)
+static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
 {
     sp_context *context = run->context;
     const size_t fixed = sizeof(row_memory) + sizeof(walk_memory<1024, float>) + 1024; /* the driver takes 1 KB */
@@ -720,7 +756,7 @@ static sp_status set_rules(markov_run *run, const sp_csr *b)
         run->classes[rules->tables] = kind;
     }
     rules->last = rules->tables;
-    TRY(add_windows(run, b));
+    TRY(add_windows(run, a, b));
     run->classes[rules->last] = last;
     return SP_OK;
 }
@@ -730,7 +766,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
-    TRY(set_rules(run, b));
+    TRY(set_rules(run, a, b));
     TRY(run->products.allocate(context, rows));
     TRY(run->places.allocate(context, rows));
     TRY(run->lengths.allocate(context, rows + 1));
@@ -787,7 +823,7 @@ static sp_status survey(markov_run *run, survey_result *result, row_order *order
 }
 
 /* The buffer for one pass: enough for all rows that are left, or what memory allows beside C. */
-static sp_status open_pass(markov_run *run, int pass, const survey_result *result)
+static sp_status open_buffer(markov_run *run, int pass, const survey_result *result)
 {
     sp_context *context = run->context;
     const size_t entry = sizeof(int32_t) + sizeof(float);
@@ -800,6 +836,13 @@ static sp_status open_pass(markov_run *run, int pass, const survey_result *resul
     run->job.out_cols = run->pass_cols[pass].data;
     run->job.out_values = run->pass_values[pass].data;
     run->job.capacity = capacity;
+    return SP_OK;
+}
+
+static sp_status open_pass(markov_run *run, int pass, const survey_result *result)
+{
+    sp_context *context = run->context;
+    if (run->job.mode == STAGE) TRY(open_buffer(run, pass, result));
     run->job.pass = pass;
     CUDA_TRY(cudaMemsetAsync(run->job.used, 0, sizeof *run->job.used, cuda_state_of(context)->stream));
     TRY(run->counters.fill(0, COUNTERS + MAX_CLASSES));
@@ -905,7 +948,8 @@ static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
     return SP_OK;
 }
 
-static sp_status assemble_rows(markov_run *run, sp_csr *c)
+/* C with its offsets; nothing in its rows yet. */
+static sp_status create_product(markov_run *run, sp_csr *c)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
@@ -919,6 +963,14 @@ static sp_status assemble_rows(markov_run *run, sp_csr *c)
     TRY(sp_csr_create(context, rows, run->job.cols, nnz, SP_F32, SP_DEVICE, c));
     CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)rows + 1) * sizeof(int64_t),
                              cudaMemcpyDeviceToDevice, stream));
+    return SP_OK;
+}
+
+static sp_status assemble_rows(markov_run *run, sp_csr *c)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t rows = run->job.rows;
     if (rows == 0) return SP_OK;
     pass_buffers from;
     for (int p = 0; p < MAX_PASSES; p++) {
@@ -931,29 +983,87 @@ static sp_status assemble_rows(markov_run *run, sp_csr *c)
     return SP_OK;
 }
 
+/* What the rows told. Waits for the stream. */
+static sp_status report(markov_run *run, sp_markov_row *rows, sp_spgemm_info *info)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    unsigned long long expanded = 0;
+    if (rows && run->job.rows > 0) {
+        const size_t bytes = (size_t)run->job.rows * sizeof *rows;
+        CUDA_TRY(cudaMemcpyAsync(rows, run->stats.data, bytes, cudaMemcpyDeviceToHost, stream));
+    }
+    CUDA_TRY(cudaMemcpyAsync(&expanded, run->totals.data, sizeof expanded, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    info->product_nnz = (int64_t)expanded;
+    return SP_OK;
+}
+
+static sp_status staged_product(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    markov_run run = {};
+    run.context = context;
+    run.job.mode = STAGE;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(cuda_finish(context));
+    info->analysis_seconds = sp_seconds() - start;
+    TRY(make_rows(&run, info));
+    TRY(create_product(&run, c));
+    TRY(assemble_rows(&run, c));
+    return report(&run, rows, info);
+}
+
+/* Makes C's offsets. What it took of the memory is free again when the rows are made for C. */
+static sp_status count_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
+                            const sp_markov_epilogue *epilogue, sp_csr *c, sp_spgemm_info *info)
+{
+    markov_run run = {};
+    run.context = context;
+    run.job.mode = COUNT;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(make_rows(&run, info));
+    run.scratch.free();
+    run.window_scratch.free();
+    run.windows.segments.free();
+    run.windows.cols.free();
+    return create_product(&run, c);
+}
+
+static sp_status product_in_place(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                  sp_spgemm_info *info)
+{
+    markov_run run = {};
+    TRY(count_rows(context, a, b, epilogue, c, info));
+    run.context = context;
+    run.job.mode = WRITE;
+    run.job.out_cols = c->col_indices;
+    run.job.out_values = (float *)c->values;
+    run.job.out_offsets = c->row_offsets;
+    run.job.capacity = (unsigned long long)c->nnz;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(make_rows(&run, info));
+    return report(&run, rows, info);
+}
+
 static sp_status markov_product(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info)
 {
     const double start = sp_seconds();
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    markov_run run = {};
-    unsigned long long expanded = 0;
     size_t before;
-    run.context = context;
     TRY(cuda_watch_peak(context, &before));
-    TRY(prepare(&run, a, b, epilogue));
-    TRY(cuda_finish(context));
-    info->analysis_seconds = sp_seconds() - start;
-    TRY(make_rows(&run, info));
-    TRY(assemble_rows(&run, c));
-    if (rows && a->rows > 0) {
-        const size_t bytes = (size_t)a->rows * sizeof *rows;
-        CUDA_TRY(cudaMemcpyAsync(rows, run.stats.data, bytes, cudaMemcpyDeviceToHost, stream));
+    const sp_status status = staged_product(context, a, b, epilogue, c, rows, info);
+    if (status != SP_OK) {
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        sp_csr_free(context, c);
+        context->error[0] = 0;
+        info->batches = 0;
+        TRY(product_in_place(context, a, b, epilogue, c, rows, info));
     }
-    CUDA_TRY(cudaMemcpyAsync(&expanded, run.totals.data, sizeof expanded, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    info->product_nnz = (int64_t)expanded;
     info->nnz = c->nnz;
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(2 * sizeof(float));
