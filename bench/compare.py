@@ -185,6 +185,7 @@ def main():
     }
     for network in options.networks:
         results["networks"].append(measure(options, network))
+        os.makedirs(os.path.dirname(options.output) or ".", exist_ok=True)
         with open(options.output, "w") as file:  # after each network, so that a long run leaves what it has
             json.dump(results, file, indent=1)
             file.write("\n")

@@ -498,7 +498,7 @@ __global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_jo
 /* Bytes of global memory that a block of the last class needs. */
 static __host__ __device__ int64_t wide_bytes(int64_t cols)
 {
-    const int64_t rounded = (cols + 63) / 64 * 64;
+    const int64_t rounded = cols > 0 ? (cols + 63) / 64 * 64 : 64;
     return rounded * (int64_t)(sizeof(double) + sizeof(int32_t) + sizeof(float)) + rounded / 8;
 }
 
