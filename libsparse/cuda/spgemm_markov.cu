@@ -335,7 +335,8 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     const double squares_before = row_squares<THREADS>(job.a, row, memory.reduce);
     if (threadIdx.x == 0) {
         sp_markov_row seen;
-        seen.chaos = (float)(((double)facts.largest - facts.centre) * (double)kept);
+        /* Comparisons and fixed point hide a NaN in the sums; A's row shows where it came from. */
+        seen.chaos = isfinite(squares_before) ? (float)(((double)facts.largest - facts.centre) * (double)kept) : NAN;
         seen.homogeneity = fourths > 0 ? (float)(squares_before / (fourths / (squares * squares))) : 0;
         seen.kept_mass = (float)mass;
         seen.expanded = facts.count;
