@@ -93,6 +93,16 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     fuzz_require(memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
 }
 
+/* Where compressed data break off, how much of them still comes out depends on how much was asked for at once: one
+ * reading may meet a malformed line before the break that the other does not see. Else the sentences are equal. */
+static inline bool fuzz_same_error(const char *a, const char *b)
+{
+    static const char *const breaks[] = {"data are damaged", "data end too soon"};
+    for (int i = 0; i < 2; i++)
+        if (strstr(a, breaks[i]) || strstr(b, breaks[i])) return true;
+    return strcmp(a, b) == 0;
+}
+
 /* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
  * accepted graph is handed on before it is freed. */
 static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
@@ -112,7 +122,7 @@ static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options op
         fuzz_same(&graph, &again);
         if (also) also(context, &graph);
     } else {
-        fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0);
+        fuzz_require(fuzz_same_error(sp_last_error(context), sp_last_error(alone)));
         fuzz_require(graph.tails == NULL && graph.nodes == 0);
     }
     io_graph_free(context, &graph);
