@@ -144,10 +144,9 @@ static sp_status read_gzip(io_source *source, char *to, size_t count, size_t *go
         if (source->input_at == source->input_end) {
             status = refill(source);
             if (status != SP_OK) return status;
-            if (source->input_at == source->input_end)
-                return fail(source, SP_ERROR_ARGUMENT,
-                            "the gzip data end too soon: the file is truncated; copy or compress it again");
         }
+        /* Even then: what its last bytes stand for may still wait inside. */
+        const bool starved = source->input_at == source->input_end;
         size_t room = count - *got;
         if (room > UINT32_MAX) room = UINT32_MAX;
         source->gzip.next_in = (Bytef *)(source->input + source->input_at);
@@ -159,6 +158,9 @@ static sp_status read_gzip(io_source *source, char *to, size_t count, size_t *go
         *got += room - source->gzip.avail_out;
         if (result == Z_STREAM_END)
             source->between = true;
+        else if (starved && result == Z_BUF_ERROR)
+            return fail(source, SP_ERROR_ARGUMENT,
+                        "the gzip data end too soon: the file is truncated; copy or compress it again");
         else if (result == Z_MEM_ERROR)
             return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
         else if (result != Z_OK)

@@ -93,14 +93,12 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     fuzz_require(memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
 }
 
-/* Where compressed data break off, how much of them still comes out depends on how much was asked for at once: one
- * reading may meet a malformed line before the break that the other does not see. Else the sentences are equal. */
+/* A call of zstd that fails gives nothing of what it had made, so how much comes out before damage depends on how much
+ * was asked for at once: one reading may meet a malformed line that the other does not see. Else the sentences are
+ * equal. */
 static inline bool fuzz_same_error(const char *a, const char *b)
 {
-    static const char *const breaks[] = {"data are damaged", "data end too soon"};
-    for (int i = 0; i < 2; i++)
-        if (strstr(a, breaks[i]) || strstr(b, breaks[i])) return true;
-    return strcmp(a, b) == 0;
+    return strstr(a, "the zstd data") || strstr(b, "the zstd data") || strcmp(a, b) == 0;
 }
 
 /* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
