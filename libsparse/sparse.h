@@ -120,13 +120,52 @@ typedef enum sp_combine { SP_COMBINE_SUM, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COM
 sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
                           bool symmetric, sp_csr *matrix);
-/* B = Aᵀ, host. O(nnz + rows + cols). */
+/* B = Aᵀ, in the space of A. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* B(i, column[j]) = A(row[i], j), host: row i of B is row row[i] of A, column j of A becomes column[j] of B. Both are
  * permutations. O(nnz log(longest row)), parallel. */
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
+
+/* What multiplies and what adds. Entries of a pattern (values NULL) count as one. */
+typedef enum sp_semiring {
+    SP_PLUS_TIMES, /* Σ a·b */
+    SP_PLUS_PAIR,  /* how many products the entry has; values are not read */
+    SP_MIN_PLUS,   /* min (a + b) */
+    SP_MAX_TIMES,  /* max a·b */
+    SP_OR_AND      /* that there is one: C is a pattern; values are not read */
+} sp_semiring;
+
+typedef enum sp_spgemm_algorithm {
+    SP_SPGEMM_AUTO,
+    SP_SPGEMM_HASH,  /* hash accumulators for all rows; on CUDA those of Li et al., Algorithms 1 to 5, in two phases */
+    SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows */
+    SP_SPGEMM_RANGES /* CUDA: rows of C cut into column ranges that are sorted, or summed densely, in one pass */
+} sp_spgemm_algorithm;
+
+/* The stage that gathers the ranges of B's rows before the products are formed ("AIA", Li et al., Algorithm 5; CUDA).
+ * SP_AIA_UNCACHED is off with loads that bypass the first-level cache, for measurement. */
+typedef enum sp_aia { SP_AIA_AUTO, SP_AIA_OFF, SP_AIA_ON, SP_AIA_UNCACHED } sp_aia;
+
+/* How a product is formed; all zero is C = A·B, the library's choice of everything else. */
+typedef struct sp_spgemm_options {
+    sp_semiring semiring;
+    bool transpose_a, transpose_b; /* multiply Aᵀ, Bᵀ */
+    const sp_csr *mask;            /* not NULL: only entries where the mask has one; its values do not matter */
+    bool complement;               /* only entries where the mask has none */
+    sp_spgemm_algorithm algorithm;
+    sp_aia aia;
+    bool to_host; /* CUDA: C lies in host memory; its rows are moved there as they are made */
+} sp_spgemm_options;
+
+/* Rows, or ranges of rows, that were done alike. */
+typedef struct sp_spgemm_group {
+    char name[24];
+    int64_t count;
+} sp_spgemm_group;
+
+enum { SP_SPGEMM_GROUPS = 12 };
 
 /* What one product cost and how it was done. Times are wall seconds. */
 typedef struct sp_spgemm_info {
@@ -136,15 +175,36 @@ typedef struct sp_spgemm_info {
     int64_t dense_rows;    /* Markov product: rows multiplied in f32 by the rule of dense_factor */
     int64_t batches;       /* batches of rows under the memory budget */
     int64_t peak_bytes;    /* working memory at its peak, beyond A, B and C (0: not measured) */
-    double analysis_seconds, symbolic_seconds, numeric_seconds;
+    double analysis_seconds, aia_seconds, symbolic_seconds, numeric_seconds;
+    int groups; /* used of `group` */
+    sp_spgemm_group group[SP_SPGEMM_GROUPS];
 } sp_spgemm_info;
 
-/* C = A·B, sorted, in the space where the context computes (host for cpu, device for CUDA); A and B in either
- * space (copied for the call if they are elsewhere), of the same value type. Entries that cancel to zero are kept.
- * Row-wise (Gustavson) in two phases with hash or dense accumulators (Nagasaka et al. 2017; Li et al., "Accelerating
- * SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 4). Sums run over A's row in ascending column order,
- * so the values do not depend on threads or on the back end. `info` may be NULL. O(products). */
-sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+/* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type. C lies
+ * where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it does not
+ * fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info` may be NULL.
+ * Row-wise (Gustavson 1978). On the CPU hash or dense accumulators by row (Nagasaka et al. 2018). On CUDA each row of C
+ * is cut into column ranges of up to 1,024 products, which a warp sorts in registers, or of up to 1,024 columns, which
+ * it sums in shared memory, all in one pass; or hash tables in two phases (Li et al., "Accelerating SpGEMM on GPUs with
+ * Processing Near HBMs", Algorithms 1 to 5). Sums are f64 whatever the value type, rounded once, and run over A's row
+ * in ascending column order, so that the values do not depend on threads, algorithm or back end. O(products). */
+sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                    sp_csr *c, sp_spgemm_info *info);
+
+/* A product whose pattern is known, for operands whose values change while their patterns stay. */
+typedef struct sp_spgemm_plan sp_spgemm_plan;
+
+/* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
+ * where the context computes. The plan ends before its context. On failure *plan is NULL. O(products). */
+sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_spgemm_options *options, sp_spgemm_plan **plan);
+/* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
+const sp_spgemm_info *sp_spgemm_plan_info(const sp_spgemm_plan *plan);
+/* The numeric phase. A and B have the patterns that the plan was made for (their shapes and nnz are checked, no more)
+ * and any values. A zeroed `c` becomes a new matrix; a `c` that this plan made before gets new values, and nothing is
+ * allocated for it. O(products). */
+sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp_csr *b, sp_csr *c);
+void sp_spgemm_plan_free(sp_spgemm_plan *plan);
 
 /* The row epilogue of Markov clustering, applied to each row of A·B while it is in its accumulator, so that the
  * product itself is never stored. For a row c (sums in f64, rounded to f32, exact zeros dropped), n = |c|:

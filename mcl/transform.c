@@ -503,7 +503,7 @@ static sp_status square(sp_context *context, sp_csr *graph)
     memcpy(wide.row_offsets, graph->row_offsets, (size_t)(graph->rows + 1) * sizeof *wide.row_offsets);
     memcpy(wide.col_indices, graph->col_indices, (size_t)graph->nnz * sizeof *wide.col_indices);
     for (int64_t e = 0; e < graph->nnz; e++) ((double *)wide.values)[e] = (double)((const float *)graph->values)[e];
-    TRY(sp_spgemm(context, &wide, &wide, &product, NULL));
+    TRY(sp_spgemm(context, &wide, &wide, NULL, &product, NULL));
     sp_csr_free(context, &wide);
     TRY(sp_csr_copy(context, &product, SP_HOST, &host));
     sp_csr_free(context, &product);

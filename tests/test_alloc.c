@@ -67,7 +67,7 @@ static sp_status call_transpose(sp_context *context, subject *s, void *out)
 
 static sp_status call_spgemm(sp_context *context, subject *s, void *out)
 {
-    return sp_spgemm(context, &s->square, &s->wide, out, NULL);
+    return sp_spgemm(context, &s->square, &s->wide, NULL, out, NULL);
 }
 
 static sp_status call_markov(sp_context *context, subject *s, void *out)

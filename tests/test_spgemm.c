@@ -13,7 +13,7 @@ static void check_product(int device, const sp_csr *a, const sp_csr *b, uint64_t
     sp_context *context = test_context(device, 0);
     sp_csr c;
     sp_spgemm_info info = {0};
-    ck_ok(context, sp_spgemm(context, a, b, &c, &info));
+    ck_ok(context, sp_spgemm(context, a, b, NULL, &c, &info));
     ck_assert_int_eq(c.space, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST);
     test_to_host(context, &c);
     test_is_product(a, b, &c, seed);
@@ -125,9 +125,9 @@ START_TEST(products_do_not_depend_on_threads_or_device)
         const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
         sp_csr a = test_matrix(host, &random, 400, 300, 0.05, type, TEST_SIGNED), serial, parallel;
         sp_csr b = test_matrix(host, &random, 300, 500, 0.05, type, TEST_SIGNED);
-        ck_ok(host, sp_spgemm(host, &a, &b, &serial, NULL));
+        ck_ok(host, sp_spgemm(host, &a, &b, NULL, &serial, NULL));
         sp_context *context = test_context(_i, 2);
-        ck_ok(context, sp_spgemm(context, &a, &b, &parallel, NULL));
+        ck_ok(context, sp_spgemm(context, &a, &b, NULL, &parallel, NULL));
         test_to_host(context, &parallel);
         test_same(&serial, &parallel, seed);
         sp_csr_free(context, &parallel);
@@ -148,8 +148,8 @@ START_TEST(operands_may_lie_in_either_space)
     sp_csr a = test_matrix(context, &random, 50, 60, 0.2, SP_F64, TEST_SIGNED), a_there, c, expected;
     sp_csr b = test_matrix(context, &random, 60, 40, 0.2, SP_F64, TEST_SIGNED);
     ck_ok(context, sp_csr_copy(context, &a, space, &a_there));
-    ck_ok(context, sp_spgemm(context, &a, &b, &expected, NULL));
-    ck_ok(context, sp_spgemm(context, &a_there, &b, &c, NULL));
+    ck_ok(context, sp_spgemm(context, &a, &b, NULL, &expected, NULL));
+    ck_ok(context, sp_spgemm(context, &a_there, &b, NULL, &c, NULL));
     test_to_host(context, &expected);
     test_to_host(context, &c);
     test_same(&expected, &c, 9);
@@ -167,8 +167,8 @@ START_TEST(operands_that_do_not_fit_are_refused)
     sp_csr b = test_matrix(context, &random, 4, 5, 1, SP_F64, TEST_SIGNED), c;
     const sp_markov_epilogue epilogue = {.inflation = 2};
     memset(&c, 0, sizeof c);
-    ck_assert_int_eq(sp_spgemm(context, &a, &a, &c, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_spgemm(context, &a, &b, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_spgemm(context, &a, &a, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_spgemm(context, &a, &b, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogue, &c, NULL, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
     ck_assert_ptr_null(c.row_offsets);
@@ -187,11 +187,11 @@ START_TEST(interrupt_flag_ends_a_product)
     test_random random = test_seed(5);
     sp_csr a = test_stochastic(host, &random, 500, 30), c = {0};
     const sp_markov_epilogue epilogue = {.inflation = 2};
-    ck_assert_int_eq(sp_spgemm(context, &a, &a, &c, NULL), SP_ERROR_INTERRUPTED);
+    ck_assert_int_eq(sp_spgemm(context, &a, &a, NULL, &c, NULL), SP_ERROR_INTERRUPTED);
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogue, &c, NULL, NULL), SP_ERROR_INTERRUPTED);
     ck_assert_ptr_null(c.row_offsets);
     interrupt = 0;
-    ck_ok(context, sp_spgemm(context, &a, &a, &c, NULL));
+    ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, NULL));
     sp_csr_free(context, &c);
     sp_csr_free(host, &a);
     sp_context_destroy(context);

@@ -356,7 +356,9 @@ sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
     sp_csr made;
     int64_t *next = NULL;
     memset(b, 0, sizeof *b);
-    if (a->space != SP_HOST) return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices can be transposed");
+    if (a->space != SP_HOST)
+        return context->backend->transpose ? context->backend->transpose(context, a, b)
+                                           : sp_fail(context, SP_ERROR_ARGUMENT, "a CPU context cannot reach device memory");
     sp_status status = sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_HOST, &made);
     if (status != SP_OK) return status;
     SP_TRY(sp_calloc(context, a->cols + 1, sizeof *next, (void **)&next));

@@ -12,13 +12,23 @@ extern "C" {
  * Matrices handed to these functions are already in the back end's space and checked for shape and type. */
 typedef struct sp_backend {
     sp_space space;
-    sp_status (*spgemm)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+    /* The products get options without transposes, never NULL; a mask lies in the back end's space. */
+    sp_status (*spgemm)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options, sp_csr *c,
+                        sp_spgemm_info *info);
+    /* The pattern of the product, and in *state what the numeric phase may use (or NULL). */
+    sp_status (*spgemm_symbolic)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                                 sp_csr *pattern, void **state, sp_spgemm_info *info);
+    /* Values for C, whose pattern is there. */
+    sp_status (*spgemm_numeric)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                                void *state, sp_csr *c);
+    void (*spgemm_forget)(sp_context *, void *state);
     sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                                sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
+    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL where the space is the host's */
     sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
     void (*release)(sp_context *, void *pointer);
     sp_status (*copy)(sp_context *, void *to, sp_space to_space, const void *from, sp_space from_space, size_t bytes);
-    void (*destroy)(sp_context *); /* releases context->device_state */
+    void (*destroy)(sp_context *);                                    /* releases context->device_state */
 } sp_backend;
 
 extern const sp_backend sp_backend_cpu;

@@ -20,6 +20,9 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
 const sp_backend sp_backend_cpu = {
     .space = SP_HOST,
     .spgemm = sp_cpu_spgemm,
+    .spgemm_symbolic = sp_cpu_spgemm_symbolic,
+    .spgemm_numeric = sp_cpu_spgemm_numeric,
+    .spgemm_forget = sp_cpu_spgemm_forget,
     .spgemm_markov = sp_cpu_spgemm_markov,
     .allocate = allocate,
     .release = sp_free,

@@ -146,13 +146,16 @@ done:
     return status;
 }
 
-sp_status sp_cpu_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info)
+sp_status sp_cpu_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                        sp_csr *c, sp_spgemm_info *info)
 {
     worker *workers = NULL;
     int64_t *products = NULL, largest;
     int threads = 0;
     sp_status status;
     const double start = sp_seconds();
+    if (options->semiring != SP_PLUS_TIMES || options->mask)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "only plus-times without a mask");
     SP_TRY(row_products(context, a, b, &products, &info->products, &largest));
     threads = sp_threads_for(context, info->products);
     SP_TRY(open_workers(context, a, b, largest, threads, &workers));
@@ -167,3 +170,30 @@ done:
     sp_free(context, products);
     return status;
 }
+
+sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                 const sp_spgemm_options *options, sp_csr *pattern, void **state,
+                                 sp_spgemm_info *info)
+{
+    *state = NULL;
+    const sp_status status = sp_cpu_spgemm(context, a, b, options, pattern, info);
+    if (status != SP_OK) return status;
+    sp_free(context, pattern->values);
+    pattern->values = NULL;
+    return SP_OK;
+}
+
+sp_status sp_cpu_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_spgemm_options *options, void *state, sp_csr *c)
+{
+    sp_csr made;
+    sp_spgemm_info info = {0};
+    (void)state;
+    const sp_status status = sp_cpu_spgemm(context, a, b, options, &made, &info);
+    if (status != SP_OK) return status;
+    memcpy(c->values, made.values, (size_t)made.nnz * sp_value_size(made.value_type));
+    sp_csr_free(context, &made);
+    return SP_OK;
+}
+
+void sp_cpu_spgemm_forget(sp_context *context, void *state) { sp_free(context, state); }

@@ -48,7 +48,17 @@ sp_status cuda_finish(sp_context *context);
 sp_status cuda_fork(sp_context *context);
 sp_status cuda_join(sp_context *context);
 
-sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                         sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,
+                                  sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                 const sp_spgemm_options *options, void *state, sp_csr *c);
+void sp_cuda_spgemm_forget(sp_context *context, void *state);
+/* The algorithms behind them. */
+sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                              sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info);

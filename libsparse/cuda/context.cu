@@ -181,6 +181,9 @@ static void destroy(sp_context *context)
 static const sp_backend cuda_backend = {
     .space = SP_DEVICE,
     .spgemm = sp_cuda_spgemm,
+    .spgemm_symbolic = sp_cuda_spgemm_symbolic,
+    .spgemm_numeric = sp_cuda_spgemm_numeric,
+    .spgemm_forget = sp_cuda_spgemm_forget,
     .spgemm_markov = sp_cuda_spgemm_markov,
     .allocate = allocate,
     .release = cuda_release,
