@@ -126,6 +126,7 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 
 $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
+$(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests
 
 ARCHIVE = @mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
@@ -147,7 +148,7 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 
 $(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS) -ldl
 
 $(BUILD)/tests/%: $(OBJ)/tests/%.c.o $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
 	$(call say,LINK,$@)

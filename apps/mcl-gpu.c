@@ -5,7 +5,6 @@
  * the device in mcl_device, one clustering in mcl_cluster, the log in mcl_log, the JSON report in mcl_report.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <float.h>
 #include <malloc.h>
 #include <math.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 #include "mcl_job.h"
-
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
 
@@ -47,17 +44,6 @@ static void catch_signals(void)
         if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) /* nohup stays */
             sigaction(numbers[i], &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error, with a message */
-}
-
-/* Descriptors 0 to 2 must not be given to the first files that are opened. A closed stdin becomes one that cannot be
- * read, a closed stdout or stderr one that cannot be written, so that using it fails as it should. */
-static void hold_standard_streams(void)
-{
-    for (int descriptor = 0; descriptor <= 2; descriptor++)
-        if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
-            int opened = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY);
-            if (opened > descriptor) close(opened);
-        }
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------- */
@@ -301,15 +287,6 @@ static int run(const settings *s)
 }
 
 enum { LARGE_ARRAY = 1 << 20 };
-
-/* OpenMP's threads spin while they wait for each other, and learn only at the start of a process that they should
- * sleep instead. Alone on a machine that makes no difference; beside other jobs, as in pipelines, spinning takes the
- * processors from those that work: 20,000 nodes took 5.9 s of processor time on a busy machine, 3.5 s like this. */
-static void wait_asleep(char **argv)
-{
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
-}
 
 int main(int argc, char **argv)
 {

@@ -23,6 +23,7 @@ sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix)
 typedef struct monitor_state {
     job *job;
     sp_context *context; /* where the iterand lives */
+    bool keep_start;     /* for another inflation, or for the CPU when the device fails */
     report_run *run;
     sp_status status;
 } monitor_state;
@@ -86,6 +87,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
         log_line(&j->log, "[mclProcess] ====== Inflation bumped to %.4f ======", iteration->next_inflation);
     if (initial > 0 && iteration->number == initial)
         log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
+    if (!m->keep_start) sp_csr_free(j->host, &j->start);
     m->status = report_add_iteration(j->host, m->run, iteration);
     if (m->status == SP_OK) m->status = dump(m, iteration->number, iterand, iteration->order);
     return m->status == SP_OK && !*j->finish;
@@ -94,7 +96,8 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
 /* Runs the process on `context`; the limit is host memory of that context. */
 static sp_status iterate_on(job *j, sp_context *context, const mcl_options *options, report_run *run, sp_csr *limit)
 {
-    monitor_state monitor = {.job = j, .context = context, .run = run};
+    const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
+    monitor_state monitor = {.job = j, .context = context, .run = run, .keep_start = !last || context != j->host};
     run->iteration_count = 0;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);

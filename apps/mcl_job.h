@@ -10,13 +10,7 @@
 #include "mcl_log.h"
 #include "mcl_options.h"
 #include "mcl_report.h"
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
-#define TRY(call)                       \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
+#include "tool.h"
 
 typedef struct job {
     const settings *settings;

@@ -13,8 +13,6 @@ typedef struct run_log {
     double began; /* wall seconds */
 } run_log;
 
-double wall_seconds(void);
-
 void log_open(run_log *log, bool quiet, bool dots);
 
 /* A line of the log; silent when quiet. */

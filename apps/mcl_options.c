@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tool.h"
+
 /* ---- reading values ------------------------------------------------------------------------------------ */
 
 static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -27,23 +29,6 @@ static bool mistake(const char *format, ...)
     fputs("; see mcl-gpu --help\n", stderr);
     va_end(arguments);
     return false;
-}
-
-/* A decimal number and nothing after it. The program never calls setlocale, so strtod reads a point. */
-static bool read_number(const char *text, double *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtod(text, &end);
-    return end != text && *end == '\0' && errno == 0 && isfinite(*value);
-}
-
-static bool read_integer(const char *text, int64_t *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && errno == 0;
 }
 
 static bool read_yes_no(const char *text, bool *value)
@@ -267,26 +252,10 @@ static bool parse_device(settings *s, const char *value)
     return true;
 }
 
-/* 8G, 500M, 1.5T, 100K or plain bytes; powers of 1024. */
 static bool parse_memory(settings *s, const char *value)
 {
-    static const char suffixes[] = "KMGT";
-    char number[64];
-    size_t length = strlen(value);
-    double scale = 1, amount = 0;
-    bool good = length > 0 && length < sizeof number;
-    if (good) {
-        memcpy(number, value, length + 1);
-        const char *suffix = strchr(suffixes, number[length - 1]);
-        if (suffix) {
-            scale = ldexp(1, 10 * (int)(suffix - suffixes + 1));
-            number[length - 1] = '\0';
-        }
-        good = read_number(number, &amount) && amount * scale >= 1 && amount * scale < ldexp(1, 62);
-    }
-    if (!good) return mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
-    s->memory = (int64_t)(amount * scale);
-    return true;
+    return read_bytes(value, &s->memory) ||
+           mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
 }
 
 /* mcl's -V all silences the whole log; -V with other words, and -v, do nothing that a log shows. */

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "mcl_log.h"
+#include "tool.h"
 
 sp_status report_create(sp_context *context, int runs, report *r)
 {
@@ -41,41 +42,12 @@ sp_status report_add_iteration(sp_context *context, report_run *run, const mcl_i
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-/* The length of the UTF-8 character that `text` begins with, 0 if it is none. */
-static int utf8_length(const unsigned char *text)
-{
-    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
-    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
-    for (int i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
-/* A quoted string; bytes that are not UTF-8 (file names may hold any) are shown as Latin-1. */
-static void put_text(io_output *out, const char *text)
-{
-    io_output_string(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int length = utf8_length(p);
-        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
-            io_output_format(out, "\\u%04x", *p++);
-        } else {
-            io_output_bytes(out, p, (size_t)length);
-            p += length;
-        }
-    }
-    io_output_string(out, "\"");
-}
-
 static void put_key(io_output *out, const char *key) { io_output_format(out, "\"%s\": ", key); }
 
 static void put_text_field(io_output *out, const char *key, const char *text)
 {
     put_key(out, key);
-    if (text) put_text(out, text);
-    else io_output_string(out, "null");
+    put_json_text(out, text);
     io_output_string(out, ", ");
 }
 

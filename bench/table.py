@@ -1,11 +1,13 @@
-"""Writes the tables of README.md and docs/performance.md from bench/results/mcl-*.json.
+"""Writes the tables of README.md and docs/performance.md from bench/results/*.json.
 
-They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes) and
+They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
+<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status
-says whether the tables are up to date.
+says whether the tables are up to date; --show FILE... prints the tables of these results.
 """
 import glob
 import json
+import math
 import os
 import re
 import sys
@@ -94,25 +96,190 @@ def phases_table(results):
     return "\n".join(lines[1:])
 
 
-def filled(text, results):
-    for marker, table in (("mcl", results_table), ("mcl-phases", phases_table)):
+# ---- sparse products
+
+
+def milliseconds(value):
+    return f"{1e3 * value:.3g}" if value < 1 else f"{1e3 * value:.0f}"
+
+
+def count(value):
+    return f"{value / 1e6:.1f} M" if value >= 1e6 else f"{value:,}"
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def products_heading(result):
+    machine = result["machine"]
+    gpu = f"{machine['gpu']} (CUDA {machine['cuda']}, driver {machine['driver']}), " if machine["gpu"] else ""
+    commit = f", commit {result['commit']}" if result["commit"] else ""
+    options = result["options"]
+    threads = f", {options['threads'] or machine['cores']} threads" if not machine["gpu"] else ""
+    return (f"{gpu}{machine['cpu']}{threads}, {options['values']}, {options['semiring']}, copies at "
+            f"{machine['copy_bandwidth'] / 1e9:.0f} GB/s, {result['date']}{commit}")
+
+
+def full_peers(matrix):
+    """Peers that make all of C; a plan's numeric phase is none."""
+    return [p for p in matrix["peers"] if "plan_seconds" not in p and not p["name"].endswith("reuse")]
+
+
+def best_of(matrix):
+    """The fastest peer whose columns ascend, as ours do."""
+    ran = [p for p in full_peers(matrix) if works(p) and p["sorted"]]
+    return min(ran, key=lambda p: p["median_seconds"]) if ran else None
+
+
+def checked(matrix):
+    verdict = matrix["checked"]
+    if verdict is None:
+        return "no"
+    return ("" if verdict["good"] else "**wrong**, ") + verdict["with"] + ("" if verdict["whole"] else ", in samples")
+
+
+def name_of(matrix):
+    return matrix["matrix"] + ("" if matrix["operation"] == "A*A" else f" ({matrix['operation']})")
+
+
+def spgemm_rows(result):
+    names, ratios = [], {}
+    for matrix in result["matrices"]:
+        for peer in full_peers(matrix):
+            if peer["name"] not in names:
+                names.append(peer["name"])
+    titles = ["matrix", "rows", "nnz", "products", "nnz(C)", "ours, ms", "GFLOPS", "of copy"] + \
+        [name + ", ms" for name in names] + ["faster than the best by", "memory", "checked with"]
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for matrix in result["matrices"]:
+        ours = matrix["ours"]
+        cells = [name_of(matrix)] + [count(matrix[k]) for k in ("rows", "nnz", "products", "nnz_product")]
+        if not works(ours):
+            lines.append("| " + " | ".join(cells + [ours["failed"]] + [""] * (len(titles) - 6)) + " |")
+            continue
+        mine, best = ours["median_seconds"], best_of(matrix)
+        cells += [f"**{milliseconds(mine)}**", f"{matrix['gflops']:.3g}", f"{100 * matrix['copy_fraction']:.1f} %"]
+        peers = {p["name"]: p for p in full_peers(matrix)}
+        for name in names:
+            peer = peers.get(name)
+            cells.append("" if peer is None else milliseconds(peer["median_seconds"]) if works(peer)
+                         else peer["failed"])
+            if works(peer):
+                ratios.setdefault(name, []).append(peer["median_seconds"] / mine)
+        if best:
+            ratios.setdefault("best", []).append(best["median_seconds"] / mine)
+        cells += [f"{best['median_seconds'] / mine:.2f}×" if best else "",
+                  f"{100 * ours['peak_bytes'] / matrix['bytes']:.0f} %" if ours["peak_bytes"] else "",
+                  checked(matrix)]
+        lines.append("| " + " | ".join(cells) + " |")
+    means = [f"{geometric_mean(ratios[n]):.2f}×" if n in ratios else "" for n in names + ["best"]]
+    if ratios:
+        lines.append("| geometric mean |" + " |" * 7 + " " + " | ".join(means) + " | | |")
+    return lines
+
+
+def spgemm_phase_rows(result):
+    lines = ["| matrix | analysis | stage | symbolic | numeric | batches | groups |", "|" + "---|" * 7]
+    for matrix in result["matrices"]:
+        ours = matrix["ours"]
+        if works(ours):
+            groups = ", ".join(f"{name} {number:,}" for name, number in ours["groups"].items())
+            times = [milliseconds(ours["seconds"][p]) for p in ("analysis", "stage", "symbolic", "numeric")]
+            lines.append("| " + " | ".join([name_of(matrix)] + times + [str(ours["batches"]), groups]) + " |")
+    return lines
+
+
+def spgemm_plan_rows(result):
+    lines, ratios = [], []
+    for matrix in result["matrices"]:
+        plan = matrix.get("plan")
+        if not works(plan):
+            continue
+        speed = 2e-9 * matrix["products"]
+        cells = [name_of(matrix), milliseconds(matrix["plan_seconds"]), f"**{milliseconds(plan['median_seconds'])}**",
+                 f"{speed / plan['median_seconds']:.3g}"]
+        reuse = next((p for p in matrix["peers"] if p["name"].endswith("reuse")), None)
+        if works(reuse):
+            ratios.append(reuse["median_seconds"] / plan["median_seconds"])
+            cells += [milliseconds(reuse["plan_seconds"]), milliseconds(reuse["median_seconds"]),
+                      f"{speed / reuse['median_seconds']:.3g}", f"{ratios[-1]:.2f}×"]
+        else:
+            cells += ["", reuse["failed"] if reuse else "", "", ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    if ratios:
+        lines.append("| geometric mean |" + " |" * 6 + f" {geometric_mean(ratios):.2f}× |")
+    return lines and ["| matrix | pattern, ms | values, ms | GFLOPS | cuSPARSE reuse: pattern, ms | values, ms "
+                      "| GFLOPS | faster by |", "|" + "---|" * 8] + lines
+
+
+def spgemm_stage_rows(result):
+    """The paper's Table III, with both honest baselines: no stage, its loads cached or not."""
+    lines = []
+    for matrix in result["matrices"]:
+        modes = [matrix.get(key) for key in ("stage_off_uncached", "stage_off", "stage_on")]
+        if not all(works(mode) for mode in modes):
+            continue
+        uncached, off, on = (mode["median_seconds"] for mode in modes)
+        ratio = matrix["stage_ratio"]
+        lines.append("| " + " | ".join(
+            [name_of(matrix), milliseconds(uncached), milliseconds(off), milliseconds(on),
+             f"{100 * (off / on - 1):+.1f} %", f"{100 * ratio:.1f} %"] + [f"{milliseconds(on * (1 - ratio * part))} ({100 * ratio * part:.2f} %)"
+                                        for part in (0.5, 0.75)]) + " |")
+    return lines and ["| matrix | no stage, uncached loads, ms | no stage, ms | stage, ms | gain | stage's share "
+                      "| stage 2× as fast, ms | 4× as fast, ms |", "|" + "---|" * 8] + lines
+
+
+def tables(results, rows):
+    lines = []
+    for result in results:
+        made = rows(result)
+        if made:
+            lines += ["", products_heading(result) + ":", ""] + made
+    return "\n".join(lines[1:])
+
+
+SPGEMM_TABLES = (("spgemm", spgemm_rows), ("spgemm-phases", spgemm_phase_rows), ("spgemm-plan", spgemm_plan_rows),
+                 ("spgemm-stage", spgemm_stage_rows))
+
+
+# ---- files
+
+
+def load(paths):
+    results = []
+    for path in paths:
+        with open(path) as file:
+            results.append(json.load(file))
+    return results
+
+
+def filled(text, folder):
+    def results(pattern):
+        return load(sorted(glob.glob(os.path.join(folder, pattern))))
+
+    made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
+    made += [(marker, tables(results("spgemm-*.json"), rows)) for marker, rows in SPGEMM_TABLES]
+    for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
-                      lambda m, table=table: m.group(1) + (table(results) + "\n" if results else "") + m.group(2),
+                      lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),
                       text, flags=re.S)
     return text
 
 
 def main():
-    results = []
-    for path in sorted(glob.glob(os.path.join(ROOT, "bench", "results", "mcl-*.json"))):
-        with open(path) as file:
-            results.append(json.load(file))
+    if len(sys.argv) > 1 and sys.argv[1] == "--show":
+        for result in load(sys.argv[2:]):
+            for _, rows in SPGEMM_TABLES if result["bench"] == "spgemm" else ():
+                if rows is not spgemm_phase_rows:
+                    print(tables([result], rows), end="\n\n" if rows(result) else "")
+        return 0
     stale = False
     for name in ("README.md", "docs/performance.md"):
         path = os.path.join(ROOT, name)
         with open(path) as file:
             old = file.read()
-        new = filled(old, results)
+        new = filled(old, os.path.join(ROOT, "bench", "results"))
         stale |= new != old
         if new != old and "--check" not in sys.argv:
             with open(path, "w") as file:

@@ -126,7 +126,6 @@ void io_graph_free(sp_context *context, io_graph *graph)
     sp_free(context, graph->heads);
     sp_free(context, graph->weights);
     sp_free(context, graph->ids);
-    sp_free(context, graph->names.offsets);
-    sp_free(context, graph->names.bytes);
+    io_names_free(context, &graph->names);
     memset(graph, 0, sizeof *graph);
 }

@@ -15,7 +15,10 @@
 
 /* Allocation that may happen inside a parallel region: the context is used by one thread at a time. */
 sp_status io_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
-/* Ensures room for `needed` elements, growing by half; *capacity follows. */
+/* The capacity that an array grows to: twice what it is, by an eighth where it is large, which costs little as such
+ * arrays are moved by remapping pages. */
+int64_t io_capacity_for(int64_t capacity, int64_t needed);
+/* Ensures room for `needed` elements; *capacity follows. */
 sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t size, int64_t *capacity,
                      void **pointer);
 
@@ -67,16 +70,21 @@ static inline bool io_same_bytes(const char *a, const char *b, size_t length)
 
 /* ---- labels: names and a hash table over them --------------------------------------------------------------- */
 
-typedef struct io_slot {
-    uint32_t hash;
-    int32_t id; /* -1: free */
-} io_slot;
-
-typedef struct io_labels {
+/* Names that are being collected. */
+typedef struct io_name_list {
     io_names names;
-    int64_t offset_capacity, byte_capacity;
-    io_slot *slots;
-    int64_t slot_count; /* a power of two, or 0 */
+    int64_t group_capacity, offset_capacity, byte_capacity;
+} io_name_list;
+
+sp_status io_names_append(sp_context *context, io_name_list *list, const char *name, size_t length);
+void io_names_free(sp_context *context, io_names *names);
+
+/* A slot holds an id in its low `id_bits` and low bits of the label's hash above them; all ones: free. */
+typedef struct io_labels {
+    io_name_list list;
+    uint32_t *slots;
+    int64_t slot_count; /* 0: no table yet */
+    int id_bits;
 } io_labels;
 
 uint32_t io_label_hash(const char *label, size_t length);
@@ -85,10 +93,15 @@ int32_t io_labels_find(const io_labels *labels, const char *label, size_t length
 /* The id of a label that may be new. SP_ERROR_OVERFLOW beyond 2^31 - 1 labels. */
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
                         int32_t *id);
+/* Where the search for a label begins. */
+static inline uint64_t io_label_home(const io_labels *labels, uint32_t hash)
+{
+    return (uint64_t)hash * (uint64_t)labels->slot_count >> 32;
+}
 /* Two steps of fetching what io_labels_find will look at. */
 static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t hash)
 {
-    if (labels->slot_count) __builtin_prefetch(labels->slots + (hash & ((uint64_t)labels->slot_count - 1)));
+    if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(labels, hash));
 }
 void io_labels_prefetch_name(const io_labels *labels, uint32_t hash);
 /* Forgets all labels, keeps the memory. */
@@ -102,10 +115,14 @@ enum { IO_TOKEN_SHOWN = 40, IO_MESSAGE = 320 };
 typedef struct io_arcs {
     int64_t count, capacity;
     int32_t *tails, *heads;
-    float *weights;
+    float *weights; /* not there while `uniform` */
+    bool uniform;   /* all weights are `weight` */
+    float weight;
 } io_arcs;
 
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
+/* Gives each arc a weight of its own. */
+sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
 
 /* What a parser needs to know beside the line itself. */
@@ -142,6 +159,7 @@ typedef struct io_slice {
     int32_t last_tail;
     int32_t *map; /* ids of the fresh labels */
     int64_t map_capacity;
+    bool differ;   /* its arcs have more than one weight */
     int64_t place; /* of its first arc among all */
     int64_t lines, odd_lines, negative;
     int64_t entries; /* Matrix Market: counted by its parser */

@@ -2,7 +2,10 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: usually less than the uncompressed size, at most 12 times it (a file of ever new labels) + 64 MB.
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC and native
+ * text, which can write an arc in two bytes, and 14 times for SIF and ETC lines of megabytes, as a line is read whole.
+ * (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays that
+ * grow, with an allocator that has no resize.)
  * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
  * takes them and counted.
  */
@@ -38,12 +41,16 @@ typedef struct io_read_options {
     const volatile int *interrupt; /* as in sp_context_options: reading ends with SP_ERROR_INTERRUPTED */
 } io_read_options;
 
-/* Names of 0..count-1: name i is bytes[offsets[i]] .. bytes[offsets[i+1]-1], each ends with a NUL inside its span. */
+/* Names of 0..count-1, one after another: name i is the io_name_length(names, i) bytes at io_name(names, i), without
+ * a NUL. Offsets count from where the name's group begins, so that 4 bytes hold them. */
 typedef struct io_names {
-    int64_t count; /* 0: no names */
-    int64_t *offsets;
+    int64_t count;     /* 0: no names */
+    int64_t *groups;   /* where in `bytes` every IO_NAME_GROUP'th name begins */
+    uint32_t *offsets; /* count + 1 */
     char *bytes;
 } io_names;
+
+enum { IO_NAME_GROUP = 1 << 12 };
 
 /* A graph as read: arcs in file order, repetitions included (every format wants the largest of them; within a column
  * of a native matrix the first has already been chosen). Weights are finite and, unless lenient, not negative; those
@@ -67,7 +74,17 @@ typedef struct io_graph {
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
 
-static inline const char *io_name(const io_names *names, int64_t i) { return names->bytes + names->offsets[i]; }
+static inline int64_t io_name_begin(const io_names *names, int64_t i)
+{
+    return names->groups[(uint64_t)i / IO_NAME_GROUP] + names->offsets[i];
+}
+
+static inline const char *io_name(const io_names *names, int64_t i) { return names->bytes + io_name_begin(names, i); }
+
+static inline size_t io_name_length(const io_names *names, int64_t i)
+{
+    return (size_t)(io_name_begin(names, i + 1) - io_name_begin(names, i));
+}
 
 /* ---- output -------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,19 @@
-/* Labels and their ids: one byte string of all names, and an open-addressing table from hash to id. */
+/* Labels and their ids: one byte string of all names, and an open-addressing table from hash to id.
+ *
+ * A file of ever new short labels spends its memory here. So a label takes 4 bytes of offset and, in a large table,
+ * which is at most 5/6 full and grows by a quarter, 4.8 to 6 bytes of slots; smaller ones, at most half full, find out
+ * sooner that a label is new. The bits of a slot that no id needs hold a part of the hash: of a million labels,
+ * one name in 2,000 is compared in vain. A table that has to grow is freed first and made again from the names.
+ */
 #include "internal.h"
 
-enum { FIRST_SLOTS = 1024 };
+enum {
+    FIRST_SLOTS = 1024,
+    LARGE_TABLE = 1 << 21, /* slots: 8 MB */
+    LARGE_CAPACITY = 1 << 16,
+    TOGETHER = 16 /* labels whose cache misses overlap while the table is made again */
+};
+static const uint32_t FREE_SLOT = UINT32_MAX;
 
 /* ---- shared allocation ---------------------------------------------------------------------------------- */
 
@@ -13,15 +25,56 @@ sp_status io_grow(sp_context *context, int64_t used, int64_t count, size_t size,
     return status;
 }
 
+int64_t io_capacity_for(int64_t capacity, int64_t needed)
+{
+    const int64_t grown = capacity + (capacity < LARGE_CAPACITY ? capacity : capacity / 8) + 64;
+    return grown < needed ? needed : grown;
+}
+
 sp_status io_reserve(sp_context *context, int64_t used, int64_t needed, size_t size, int64_t *capacity,
                      void **pointer)
 {
     if (needed <= *capacity) return SP_OK;
-    int64_t count = *capacity + *capacity / 2 + 64;
-    if (count < needed) count = needed;
+    const int64_t count = io_capacity_for(*capacity, needed);
     sp_status status = io_grow(context, used, count, size, pointer);
     if (status == SP_OK) *capacity = count;
     return status;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------- */
+
+sp_status io_names_append(sp_context *context, io_name_list *list, const char *name, size_t length)
+{
+    io_names *names = &list->names;
+    const int64_t next = names->count + 1, group = next / IO_NAME_GROUP;
+    sp_status status;
+    IO_TRY(io_reserve(context, names->count + 1, next + 1, sizeof *names->offsets, &list->offset_capacity,
+                      (void **)&names->offsets));
+    IO_TRY(io_reserve(context, names->count / IO_NAME_GROUP + 1, group + 1, sizeof *names->groups,
+                      &list->group_capacity, (void **)&names->groups));
+    if (names->count == 0) names->offsets[0] = 0;
+    if (names->count == 0) names->groups[0] = 0;
+    const int64_t begin = io_name_begin(names, names->count), end = begin + (int64_t)length;
+    IO_TRY(io_reserve(context, begin, end, 1, &list->byte_capacity, (void **)&names->bytes));
+    if (next % IO_NAME_GROUP == 0) names->groups[group] = end;
+    if (end - names->groups[group] > UINT32_MAX) {
+#pragma omp critical(io_context)
+        status = sp_fail(context, SP_ERROR_OVERFLOW, "%d labels of more than 4 GB", IO_NAME_GROUP);
+        goto done;
+    }
+    memcpy(names->bytes + begin, name, length);
+    names->offsets[next] = (uint32_t)(end - names->groups[group]);
+    names->count = next;
+done:
+    return status;
+}
+
+void io_names_free(sp_context *context, io_names *names)
+{
+    sp_free(context, names->groups);
+    sp_free(context, names->offsets);
+    sp_free(context, names->bytes);
+    memset(names, 0, sizeof *names);
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------ */
@@ -49,17 +102,29 @@ uint32_t io_label_hash(const char *label, size_t length)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
+static inline uint32_t id_mask(const io_labels *labels) { return (uint32_t)((UINT64_C(1) << labels->id_bits) - 1); }
+
+static inline uint32_t slot_tag(const io_labels *labels, uint32_t hash)
+{
+    return (uint32_t)((uint64_t)hash << labels->id_bits);
+}
+
+static inline uint64_t next_slot(const io_labels *labels, uint64_t at)
+{
+    return at + 1 < (uint64_t)labels->slot_count ? at + 1 : 0;
+}
+
 /* The id of a label, or -1 and in *at the free slot where it belongs. There must be slots. */
 static inline int32_t probe(const io_labels *labels, const char *label, size_t length, uint32_t hash, uint64_t *at)
 {
-    const uint64_t mask = (uint64_t)labels->slot_count - 1;
-    for (*at = hash & mask;; *at = (*at + 1) & mask) {
-        io_slot slot = labels->slots[*at];
-        if (slot.id < 0) return -1;
-        if (slot.hash != hash) continue;
-        int64_t begin = labels->names.offsets[slot.id], end = labels->names.offsets[slot.id + 1];
-        if ((size_t)(end - begin) == length + 1 && io_same_bytes(labels->names.bytes + begin, label, length))
-            return slot.id;
+    const io_names *names = &labels->list.names;
+    const uint32_t mask = id_mask(labels), tag = slot_tag(labels, hash);
+    for (*at = io_label_home(labels, hash);; *at = next_slot(labels, *at)) {
+        const uint32_t slot = labels->slots[*at];
+        if (slot == FREE_SLOT) return -1;
+        if ((slot ^ tag) & ~mask) continue;
+        const int32_t id = (int32_t)(slot & mask);
+        if (io_name_length(names, id) == length && io_same_bytes(io_name(names, id), label, length)) return id;
     }
 }
 
@@ -72,74 +137,85 @@ int32_t io_labels_find(const io_labels *labels, const char *label, size_t length
 void io_labels_prefetch_name(const io_labels *labels, uint32_t hash)
 {
     if (labels->slot_count == 0) return;
-    io_slot slot = labels->slots[hash & ((uint64_t)labels->slot_count - 1)];
-    if (slot.id >= 0) __builtin_prefetch(labels->names.bytes + labels->names.offsets[slot.id]);
+    const uint32_t slot = labels->slots[io_label_home(labels, hash)];
+    if (slot != FREE_SLOT) __builtin_prefetch(io_name(&labels->list.names, slot & id_mask(labels)));
 }
 
-static void place(io_slot *slots, uint64_t mask, io_slot slot)
+/* Enters all names into an empty table. */
+static void fill_slots(io_labels *labels)
 {
-    uint64_t at = slot.hash & mask;
-    while (slots[at].id >= 0) at = (at + 1) & mask;
-    slots[at] = slot;
+    const io_names *names = &labels->list.names;
+    uint32_t hashes[TOGETHER];
+    for (int64_t first = 0; first < names->count; first += TOGETHER) {
+        const int64_t count = names->count - first < TOGETHER ? names->count - first : TOGETHER;
+        for (int64_t k = 0; k < count; k++) {
+            hashes[k] = io_label_hash(io_name(names, first + k), io_name_length(names, first + k));
+            io_labels_prefetch_slot(labels, hashes[k]);
+        }
+        for (int64_t k = 0; k < count; k++) {
+            uint64_t at = io_label_home(labels, hashes[k]);
+            while (labels->slots[at] != FREE_SLOT) at = next_slot(labels, at);
+            labels->slots[at] = slot_tag(labels, hashes[k]) | (uint32_t)(first + k);
+        }
+    }
 }
 
+/* How many labels the table takes. */
+static inline int64_t most_labels(const io_labels *labels)
+{
+    const int64_t slots = labels->slot_count;
+    return slots <= LARGE_TABLE ? slots / 2 : slots / 6 * 5;
+}
+
+/* Replaces the table by a larger one. Without memory for that there is none; the names stay. */
 static sp_status grow_slots(sp_context *context, io_labels *labels)
 {
-    int64_t count = labels->slot_count ? 2 * labels->slot_count : FIRST_SLOTS;
-    io_slot *slots = NULL;
-    sp_status status = io_grow(context, 0, count, sizeof *slots, (void **)&slots);
-    if (status != SP_OK) return status;
-    memset(slots, 0xff, (size_t)count * sizeof *slots);
-    for (int64_t i = 0; i < labels->slot_count; i++)
-        if (labels->slots[i].id >= 0) place(slots, (uint64_t)count - 1, labels->slots[i]);
-    void *old = labels->slots;
-    labels->slots = slots;
-    labels->slot_count = count;
+    const int64_t now = labels->slot_count;
+    const int64_t count = now == 0 ? FIRST_SLOTS : now < LARGE_TABLE ? 2 * now : now + now / 4;
 #pragma omp critical(io_context)
-    sp_free(context, old);
+    sp_free(context, labels->slots);
+    labels->slots = NULL;
+    labels->slot_count = 0;
+    sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
+    if (status != SP_OK) return status;
+    memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
+    labels->slot_count = count;
+    labels->id_bits = 64 - __builtin_clzll((unsigned long long)count);
+    fill_slots(labels);
     return SP_OK;
 }
 
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
                         int32_t *id)
 {
-    io_names *names = &labels->names;
+    const int64_t count = labels->list.names.count;
     uint64_t at;
     sp_status status = SP_OK;
-    /* At most three quarters full, one more label included. */
-    if (4 * (names->count + 1) > 3 * labels->slot_count) IO_TRY(grow_slots(context, labels));
+    if (count >= most_labels(labels)) IO_TRY(grow_slots(context, labels));
     *id = probe(labels, label, length, hash, &at);
     if (*id >= 0) return SP_OK;
-    if (names->count == INT32_MAX) {
+    if (count == INT32_MAX) {
 #pragma omp critical(io_context)
         status = sp_fail(context, SP_ERROR_OVERFLOW, "more than %d labels", INT32_MAX);
         return status;
     }
-    int64_t used = names->count ? names->offsets[names->count] : 0;
-    IO_TRY(io_reserve(context, names->count + 1, names->count + 2, sizeof *names->offsets, &labels->offset_capacity,
-                      (void **)&names->offsets));
-    IO_TRY(io_reserve(context, used, used + (int64_t)length + 1, 1, &labels->byte_capacity, (void **)&names->bytes));
-
-    memcpy(names->bytes + used, label, length);
-    names->bytes[used + (int64_t)length] = '\0';
-    names->offsets[0] = 0;
-    names->offsets[names->count + 1] = used + (int64_t)length + 1;
-    *id = (int32_t)names->count++;
-    labels->slots[at] = (io_slot){hash, *id};
+    IO_TRY(io_names_append(context, &labels->list, label, length));
+    *id = (int32_t)count;
+    labels->slots[at] = slot_tag(labels, hash) | (uint32_t)count;
 done:
     return status;
 }
 
 void io_labels_clear(io_labels *labels)
 {
-    if (labels->names.count) memset(labels->slots, 0xff, (size_t)labels->slot_count * sizeof *labels->slots);
-    labels->names.count = 0;
+    if (labels->slot_count && labels->list.names.count)
+        memset(labels->slots, 0xff, (size_t)labels->slot_count * sizeof *labels->slots);
+    labels->list.names.count = 0;
 }
 
 void io_labels_free(sp_context *context, io_labels *labels)
 {
     sp_free(context, labels->slots);
-    sp_free(context, labels->names.offsets);
-    sp_free(context, labels->names.bytes);
+    io_names_free(context, &labels->list.names);
     memset(labels, 0, sizeof *labels);
 }

@@ -3,8 +3,12 @@
  * While the slices of one block are parsed, the next block is read (and decompressed). A slice resolves labels in
  * the table of earlier blocks, which nobody changes meanwhile, and keeps labels that are new in a table of its own;
  * afterwards the slices are joined in file order, so ids are in order of first appearance whatever the threads and
- * the block size. As most labels are known after the first blocks, what is joined one after another is little.
+ * the block size. As most labels are known after the first blocks, what is joined one after another is little. Before
+ * a slice is parsed, its arcs of the block before are appended to all others.
  * The first malformed line in file order wins: its slice has parsed everything before it.
+ *
+ * Memory: an arc takes 8 bytes, 12 once weights differ, a label its text, an offset and a slot (labels.c); blocks and
+ * slices are a few times LARGEST_BLOCK.
  */
 #include <float.h>
 #include <math.h>
@@ -14,11 +18,12 @@
 
 enum {
     FIRST_BLOCK = 1 << 19,      /* small files touch little memory; blocks double from here */
-    BLOCK_PER_THREAD = 1 << 21, /* milliseconds of work between two barriers */
-    LARGEST_BLOCK = 1 << 24,
-    SERIAL_BLOCK = 1 << 19, /* below this a block is not worth waking threads for */
-    SLICES_PER_THREAD = 4,  /* evens out threads of unequal speed */
-    AHEAD = 16              /* labels between fetching a slot and looking into it */
+    BLOCK_PER_THREAD = 1 << 19, /* milliseconds of work between two barriers */
+    LARGEST_BLOCK = 1 << 21,
+    SERIAL_BLOCK = 1 << 19,   /* below this a block is not worth waking threads for */
+    SLICES_PER_THREAD = 4,    /* evens out threads of unequal speed */
+    SMALLEST_SLICE = 1 << 14, /* a tenth of a millisecond */
+    AHEAD = 16                /* labels between fetching a slot and looking into it */
 };
 
 /* Lines in memory: bytes[0..used) are whole lines, bytes[used..filled) the beginning of the next one. */
@@ -28,12 +33,6 @@ typedef struct block {
     bool ended;
     sp_status status; /* why no more bytes came; the lines before are parsed all the same */
 } block;
-
-/* The slices of one block. */
-typedef struct batch {
-    io_slice *slices;
-    int count; /* in use */
-} batch;
 
 /* ---- messages ------------------------------------------------------------------------------------------- */
 
@@ -99,15 +98,24 @@ bool io_slice_label(io_slice *slice, const char *label, const char *label_end, i
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
 {
     if (needed <= arcs->capacity) return SP_OK;
-    int64_t capacity = arcs->capacity + arcs->capacity / 2 + 256;
-    if (capacity < needed) capacity = needed;
+    const int64_t capacity = io_capacity_for(arcs->capacity, needed);
     sp_status status;
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
-    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
+    if (!arcs->uniform) IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
     arcs->capacity = capacity;
 done:
     return status;
+}
+
+sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs)
+{
+    if (!arcs->uniform) return SP_OK;
+    sp_status status = io_grow(context, 0, arcs->capacity, sizeof *arcs->weights, (void **)&arcs->weights);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < arcs->count; i++) arcs->weights[i] = arcs->weight;
+    arcs->uniform = false;
+    return SP_OK;
 }
 
 void io_arcs_free(sp_context *context, io_arcs *arcs)
@@ -126,6 +134,7 @@ bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight)
     arcs->tails[arcs->count] = tail;
     arcs->heads[arcs->count] = head;
     arcs->weights[arcs->count] = weight;
+    slice->differ = slice->differ || weight != arcs->weights[0];
     arcs->count++;
     return true;
 }
@@ -239,6 +248,7 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
 {
     slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
     slice->status = SP_OK;
+    slice->differ = false;
     slice->pair_count = 0;
     io_labels_clear(&slice->fresh);
     bool has_nul = memchr(slice->begin, '\0', (size_t)(slice->end - slice->begin)) != NULL;
@@ -257,16 +267,16 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
 /* ---- blocks --------------------------------------------------------------------------------------------- */
 
 /* Cuts the block's whole lines into slices of about equal size. */
-static void cut(const block *from, batch *into)
+static void cut(const block *from, io_slice *slices, int count)
 {
     char *begin = from->bytes, *end = from->bytes + from->used;
-    for (int i = 0; i < into->count; i++) {
-        char *stop = from->bytes + from->used / into->count * (i + 1);
+    for (int i = 0; i < count; i++) {
+        char *stop = from->bytes + from->used / count * (i + 1);
         if (stop < begin) stop = begin;
-        char *newline = i + 1 < into->count ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
+        char *newline = i + 1 < count ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
         stop = newline ? newline + 1 : end;
-        into->slices[i].begin = begin;
-        into->slices[i].end = stop;
+        slices[i].begin = begin;
+        slices[i].end = stop;
         begin = stop;
     }
 }
@@ -318,19 +328,19 @@ typedef struct joined {
 
 static uint32_t hash_of(const io_names *names, int64_t k)
 {
-    return io_label_hash(io_name(names, k), (size_t)(names->offsets[k + 1] - names->offsets[k] - 1));
+    return io_label_hash(io_name(names, k), io_name_length(names, k));
 }
 
 /* Ids for the labels that the slice brought. */
 static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *slice)
 {
-    const io_names *fresh = &slice->fresh.names;
+    const io_names *fresh = &slice->fresh.list.names;
     sp_status status;
     IO_TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
     for (int64_t k = 0; k < fresh->count; k++) {
         if (k + AHEAD < fresh->count) io_labels_prefetch_slot(labels, hash_of(fresh, k + AHEAD));
-        const size_t length = (size_t)(fresh->offsets[k + 1] - fresh->offsets[k] - 1);
-        IO_TRY(io_labels_add(context, labels, io_name(fresh, k), length, hash_of(fresh, k), &slice->map[k]));
+        IO_TRY(io_labels_add(context, labels, io_name(fresh, k), io_name_length(fresh, k), hash_of(fresh, k),
+                             &slice->map[k]));
     }
 done:
     return status;
@@ -345,16 +355,25 @@ static void append_arcs(const io_slice *slice, const io_arcs *to)
         to->tails[slice->place + i] = tail >= 0 ? tail : map[~tail];
         to->heads[slice->place + i] = head >= 0 ? head : map[~head];
     }
-    if (from->count) memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
+    if (from->count && !to->uniform)
+        memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
+}
+
+/* Keeps a single number for the weights as long as all are the same. */
+static sp_status join_weights(sp_context *context, const io_slice *slice, io_arcs *all)
+{
+    if (slice->arcs.count == 0) return SP_OK;
+    if (slice->place == 0) all->weight = slice->arcs.weights[0];
+    return slice->differ || slice->arcs.weights[0] != all->weight ? io_arcs_spread_weight(context, all) : SP_OK;
 }
 
 /* Gives the slices of a block their ids and their places among all arcs. */
-static sp_status join(sp_context *context, const char *name, batch *from, joined *all)
+static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, joined *all)
 {
     sp_status status = SP_OK;
     int64_t total = all->arcs.count;
-    for (int i = 0; i < from->count; i++) {
-        io_slice *slice = &from->slices[i];
+    for (int i = 0; i < count; i++) {
+        io_slice *slice = &slices[i];
         if (slice->status == SP_ERROR_ARGUMENT)
             return sp_fail(context, slice->status, "%s:%lld: %s", name, (long long)(all->lines + slice->lines),
                            slice->message);
@@ -363,6 +382,7 @@ static sp_status join(sp_context *context, const char *name, batch *from, joined
         IO_TRY(map_fresh(context, &all->labels, slice));
         slice->place = total;
         total += slice->arcs.count;
+        IO_TRY(join_weights(context, slice, &all->arcs));
         all->lines += slice->lines;
         all->odd_lines += slice->odd_lines;
         all->negative += slice->negative;
@@ -376,24 +396,29 @@ done:
 
 /* ---- the whole file ------------------------------------------------------------------------------------- */
 
-/* One parallel step: reads the next block, parses this one and appends the arcs of the one before. */
-static void advance(sp_context *context, io_source *source, io_line_parser parser, const block *now, block *next,
-                    int64_t target, batch *parsed, const batch *appended, const io_arcs *arcs, int threads)
+/* What goes on at once: the next block is read, and each slice appends its arcs of the block before, then is parsed. */
+typedef struct step {
+    const block *now;
+    block *next;
+    int64_t target; /* bytes of the next block */
+    io_slice *slices;
+    int parsed, appended; /* slices of this block, and of the one before */
+    int threads;
+} step;
+
+static void advance(sp_context *context, io_source *source, io_line_parser parser, const step *s, const io_arcs *arcs)
 {
-    const int last_append = 1 + appended->count, last = last_append + parsed->count;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
-    for (int i = 0; i < last; i++) {
-        if (i == 0)
-            fill(context, source, now, target, next);
-        else if (i < last_append)
-            append_arcs(&appended->slices[i - 1], arcs);
-        else
-            parse_slice(&parsed->slices[i - last_append], parser);
+    const int last = s->parsed > s->appended ? s->parsed : s->appended;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads) if (s->threads > 1)
+    for (int i = -1; i < last; i++) { /* what may take longest first: it may have to decompress */
+        if (i < 0) fill(context, source, s->now, s->target, s->next);
+        else if (i < s->appended) append_arcs(&s->slices[i], arcs);
+        if (i >= 0 && i < s->parsed) parse_slice(&s->slices[i], parser);
     }
 }
 
 static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
-                             batch batches[2], int most_slices, block blocks[2], joined *all)
+                             io_slice *slices, int most_slices, block blocks[2], joined *all)
 {
     const int threads = sp_context_threads(context);
     int64_t largest = (int64_t)BLOCK_PER_THREAD * threads, target = FIRST_BLOCK, size = io_source_size(source);
@@ -403,20 +428,24 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
 
     sp_status status = SP_OK;
     int at = 0;
+    step s = {.slices = slices};
     fill(context, source, &blocks[1], target, &blocks[0]);
     for (; blocks[at].used > 0; at = !at) {
-        block *now = &blocks[at], *next = &blocks[!at];
-        batch *parsed = &batches[at], *appended = &batches[!at];
-        bool alone = now->used < SERIAL_BLOCK && !reader_block;
-        parsed->count = alone ? 1 : most_slices;
-        cut(now, parsed);
-        target = target * 2 < largest ? target * 2 : largest;
-        advance(context, source, parser, now, next, target, parsed, appended, &all->arcs, alone ? 1 : threads);
-        all->bytes += now->used;
-        IO_TRY(join(context, io_source_name(source), parsed, all));
-        IO_TRY(now->status);
+        const bool alone = blocks[at].used < SERIAL_BLOCK && !reader_block;
+        const int64_t useful = reader_block ? most_slices : blocks[at].used / SMALLEST_SLICE;
+        s.now = &blocks[at];
+        s.next = &blocks[!at];
+        s.parsed = alone ? 1 : useful < most_slices ? (int)useful : most_slices;
+        s.threads = alone ? 1 : threads;
+        s.target = target = target * 2 < largest ? target * 2 : largest;
+        cut(s.now, slices, s.parsed);
+        advance(context, source, parser, &s, &all->arcs);
+        s.appended = s.parsed;
+        all->bytes += s.now->used;
+        IO_TRY(join(context, io_source_name(source), slices, s.parsed, all));
+        IO_TRY(s.now->status);
     }
-    for (int i = 0; i < batches[!at].count; i++) append_arcs(&batches[!at].slices[i], &all->arcs);
+    for (int i = 0; i < s.appended; i++) append_arcs(&slices[i], &all->arcs);
     status = blocks[at].status;
 done:
     return status;
@@ -425,28 +454,36 @@ done:
 /* Takes the result over into the graph. */
 static void hand_over(joined *all, io_graph *graph)
 {
-    graph->nodes = all->labels.names.count;
+    graph->nodes = all->labels.list.names.count;
     graph->arcs = all->arcs.count;
     graph->tails = all->arcs.tails;
     graph->heads = all->arcs.heads;
     graph->weights = all->arcs.weights;
-    graph->names = all->labels.names;
+    graph->names = all->labels.list.names;
     graph->lines = all->lines;
     graph->bytes += all->bytes;
     graph->odd_lines = all->odd_lines;
     graph->negative = all->negative;
     memset(&all->arcs, 0, sizeof all->arcs);
-    memset(&all->labels.names, 0, sizeof all->labels.names);
+    memset(&all->labels.list.names, 0, sizeof all->labels.list.names);
 }
 
-static void free_slices(sp_context *context, io_slice *slices, int count)
+/* Frees what only reading needs, before the arcs get the last of their memory. */
+static void free_scratch(sp_context *context, io_slice **slices, int count, block blocks[2], io_labels *labels)
 {
-    for (int i = 0; slices && i < count; i++) {
-        io_labels_free(context, &slices[i].fresh);
-        io_arcs_free(context, &slices[i].arcs);
-        sp_free(context, slices[i].map);
+    for (int i = 0; *slices && i < count; i++) {
+        io_labels_free(context, &(*slices)[i].fresh);
+        io_arcs_free(context, &(*slices)[i].arcs);
+        sp_free(context, (*slices)[i].map);
     }
-    sp_free(context, slices);
+    sp_free(context, *slices);
+    *slices = NULL;
+    for (int i = 0; i < 2; i++) {
+        sp_free(context, blocks[i].bytes);
+        blocks[i].bytes = NULL;
+    }
+    sp_free(context, labels->slots);
+    labels->slots = NULL;
 }
 
 sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
@@ -455,22 +492,21 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
     block blocks[2] = {{0}};
-    joined all = {.lines = first_line};
+    joined all = {.lines = first_line, .arcs.uniform = true};
     sp_status status;
-    IO_TRY(sp_calloc(context, 2 * count, sizeof *slices, (void **)&slices));
-    for (int i = 0; i < 2 * count; i++) {
+    IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
+    for (int i = 0; i < count; i++) {
         slices[i].context = context;
         slices[i].state = state;
         slices[i].known = &all.labels;
     }
-    batch batches[2] = {{slices, 0}, {slices + count, 0}};
-    IO_TRY(read_blocks(context, source, parser, reader_block, batches, count, blocks, &all));
+    IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
+    free_scratch(context, &slices, count, blocks, &all.labels);
+    IO_TRY(io_arcs_spread_weight(context, &all.arcs));
     hand_over(&all, graph);
     if (entries) *entries = all.entries;
 done:
-    free_slices(context, slices, 2 * count);
-    sp_free(context, blocks[0].bytes);
-    sp_free(context, blocks[1].bytes);
+    free_scratch(context, &slices, count, blocks, &all.labels);
     io_labels_free(context, &all.labels);
     io_arcs_free(context, &all.arcs);
     return status;

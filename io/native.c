@@ -15,6 +15,7 @@
 enum {
     TEXT_BYTES = 1 << 18,
     TOKEN_BYTES = 512,    /* no token is longer */
+    SETTLE_ENTRIES = 1 << 16,
     BINARY_ENTRIES = 4096 /* taken at once */
 };
 
@@ -34,6 +35,7 @@ typedef struct native {
     io_arcs arcs;
     int64_t column_begin; /* first arc of the present column */
     bool ascending;       /* its heads, so far */
+    int64_t settle_at;    /* arcs at which it is sorted early */
     entry *entries;       /* for sorting */
     int64_t entry_capacity;
     int64_t negative, odd_lines;
@@ -65,30 +67,16 @@ static int64_t find_node(const native *from, int64_t id)
     return found ? found - from->ids : -1;
 }
 
-static sp_status add_entry(native *to, int32_t tail, int32_t head, double value)
+/* A column of ever repeated entries is settled now and then, lest it takes more memory than its nodes need. */
+static void set_next_settling(native *to)
 {
-    if (value == 0) return SP_OK;
-    io_arcs *arcs = &to->arcs;
-    sp_status status = io_arcs_reserve(to->context, arcs, arcs->count + 1);
-    if (status != SP_OK) return status;
-    if (arcs->count > to->column_begin && arcs->heads[arcs->count - 1] >= head) to->ascending = false;
-    arcs->tails[arcs->count] = tail;
-    arcs->heads[arcs->count] = head;
-    arcs->weights[arcs->count] = (float)value;
-    arcs->count++;
-    return SP_OK;
+    const int64_t settled = to->arcs.count - to->column_begin;
+    to->settle_at = to->arcs.count + (settled < SETTLE_ENTRIES ? SETTLE_ENTRIES : settled);
 }
 
-static void begin_column(native *to)
+/* Sorts the present column and keeps the first of the entries that are repeated. */
+static sp_status settle_column(native *to)
 {
-    to->column_begin = to->arcs.count;
-    to->ascending = true;
-}
-
-/* Sorts a column whose entries did not ascend and keeps the first of those repeated. */
-static sp_status end_column(native *to)
-{
-    if (to->ascending) return SP_OK;
     io_arcs *arcs = &to->arcs;
     int64_t begin = to->column_begin, count = arcs->count - begin;
     sp_status status =
@@ -105,8 +93,35 @@ static sp_status end_column(native *to)
         arcs->weights[at++] = to->entries[i].weight;
     }
     arcs->count = at;
+    to->ascending = true;
     return SP_OK;
 }
+
+static sp_status add_entry(native *to, int32_t tail, int32_t head, double value)
+{
+    if (value == 0) return SP_OK;
+    io_arcs *arcs = &to->arcs;
+    sp_status status = io_arcs_reserve(to->context, arcs, arcs->count + 1);
+    if (status != SP_OK) return status;
+    if (arcs->count > to->column_begin && arcs->heads[arcs->count - 1] >= head) to->ascending = false;
+    arcs->tails[arcs->count] = tail;
+    arcs->heads[arcs->count] = head;
+    arcs->weights[arcs->count] = (float)value;
+    arcs->count++;
+    if (to->ascending || arcs->count < to->settle_at) return SP_OK;
+    status = settle_column(to);
+    set_next_settling(to);
+    return status;
+}
+
+static void begin_column(native *to)
+{
+    to->column_begin = to->arcs.count;
+    to->ascending = true;
+    set_next_settling(to);
+}
+
+static sp_status end_column(native *to) { return to->ascending ? SP_OK : settle_column(to); }
 
 static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *graph)
 {

@@ -16,7 +16,8 @@
 
 enum {
     INPUT_BYTES = 1 << 17, /* compressed bytes taken at once */
-    PEEK_BYTES = 1 << 16
+    PEEK_BYTES = 1 << 16,
+    ZSTD_HEADER = 3 /* bytes of a block header, which zstd asks for together with the block before */
 };
 
 typedef enum source_kind { SOURCE_PLAIN, SOURCE_GZIP, SOURCE_ZSTD } source_kind;
@@ -39,6 +40,7 @@ struct io_source {
     z_stream gzip;
     bool gzip_open;
     ZSTD_DStream *zstd;
+    size_t zstd_wanted; /* what it next asks for; 0 while decompressed bytes may wait inside */
     bool between; /* a member or frame has ended and none has begun */
     bool started;
 };
@@ -177,9 +179,12 @@ static sp_status zstd_open(io_source *source)
     source->zstd = ZSTD_createDStream();
     if (!source->zstd || ZSTD_isError(ZSTD_initDStream(source->zstd)))
         return fail(source, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+    source->zstd_wanted = ZSTD_HEADER;
     return SP_OK;
 }
 
+/* A call of zstd that fails gives nothing of what it has made. Hence each gets the content of one block, or one block
+ * header, and none while output waits: what comes out before damage does not depend on how much is read at once. */
 static sp_status read_zstd(io_source *source, char *to, size_t count, size_t *got)
 {
     *got = 0;
@@ -190,16 +195,20 @@ static sp_status read_zstd(io_source *source, char *to, size_t count, size_t *go
             if (source->input_at == source->input_end && source->between) return SP_OK;
         }
         bool starved = source->input_at == source->input_end;
-        ZSTD_inBuffer in = {source->input, source->input_end, source->input_at};
+        size_t offered = source->zstd_wanted, ahead = source->input_end - source->input_at;
+        if (offered > ZSTD_HEADER) offered -= ZSTD_HEADER;
+        if (offered > ahead) offered = ahead;
+        ZSTD_inBuffer in = {source->input, source->input_at + offered, source->input_at};
         ZSTD_outBuffer out = {to, count, *got};
         size_t hint = ZSTD_decompressStream(source->zstd, &out, &in);
         if (ZSTD_isError(hint))
             return fail(source, SP_ERROR_ARGUMENT, "the zstd data are damaged; copy or compress the file again");
         bool idle = out.pos == *got && in.pos == source->input_at;
-        if (starved && idle)
+        if (starved && idle && source->zstd_wanted)
             return fail(source, SP_ERROR_ARGUMENT,
                         "the zstd data end too soon: the file is truncated; copy or compress it again");
         source->between = hint == 0;
+        source->zstd_wanted = out.pos == count ? 0 : hint == 0 ? ZSTD_HEADER : hint;
         source->input_at = in.pos;
         *got = out.pos;
     }

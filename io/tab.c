@@ -1,42 +1,33 @@
 /* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name is
- * called ?_ID, as mcl does it; ids that are no nodes are passed over.
+ * called ?_ID, as mcl does it; ids that are no nodes are passed over. Names that nobody wrote take memory that no file
+ * has the size of: a million are free, and one for every four bytes of the graph.
  */
 #include <stdio.h>
 
 #include "internal.h"
 
+enum { FREE_NAMES = 1 << 20, BYTES_PER_NAME = 4 };
+
 typedef struct naming {
     sp_context *context;
     const io_graph *graph;
-    io_names names;
-    int64_t offset_capacity, byte_capacity;
+    io_name_list list;
+    int64_t made_up;
 } naming;
 
 static int64_t id_of(const naming *to, int64_t node) { return to->graph->ids ? to->graph->ids[node] : node; }
 
-static sp_status append(naming *to, const char *label, size_t length)
-{
-    io_names *names = &to->names;
-    int64_t used = names->count ? names->offsets[names->count] : 0;
-    sp_status status;
-    IO_TRY(io_reserve(to->context, names->count + 1, names->count + 2, sizeof *names->offsets, &to->offset_capacity,
-                      (void **)&names->offsets));
-    IO_TRY(io_reserve(to->context, used, used + (int64_t)length + 1, 1, &to->byte_capacity, (void **)&names->bytes));
-    memcpy(names->bytes + used, label, length);
-    names->bytes[used + (int64_t)length] = '\0';
-    names->offsets[0] = 0;
-    names->offsets[++names->count] = used + (int64_t)length + 1;
-done:
-    return status;
-}
-
 /* Makes up names for the nodes whose ids are below `id`. */
-static sp_status append_missing(naming *to, int64_t id)
+static sp_status append_missing(naming *to, const char *name, int64_t id)
 {
     char label[32];
-    while (to->names.count < to->graph->nodes && id_of(to, to->names.count) < id) {
-        int length = snprintf(label, sizeof label, "?_%lld", (long long)id_of(to, to->names.count));
-        sp_status status = append(to, label, (size_t)length);
+    while (to->list.names.count < to->graph->nodes && id_of(to, to->list.names.count) < id) {
+        if (to->made_up++ == FREE_NAMES + to->graph->bytes / BYTES_PER_NAME)
+            return sp_fail(to->context, SP_ERROR_MATRIX,
+                           "%s: %lld of the graph's %lld nodes have no label; give the tab file of this graph", name,
+                           (long long)to->made_up, (long long)to->graph->nodes);
+        int length = snprintf(label, sizeof label, "?_%lld", (long long)id_of(to, to->list.names.count));
+        sp_status status = io_names_append(to->context, &to->list, label, (size_t)length);
         if (status != SP_OK) return status;
     }
     return SP_OK;
@@ -62,9 +53,9 @@ static sp_status read_line(naming *to, const char *name, int64_t number, const c
         return io_fail_line(to->context, name, number, "an id without a label", line, end, "write ID<TAB>LABEL");
     if (memchr(stop, '\0', (size_t)(end - stop)))
         return io_fail_line(to->context, name, number, "a label with a NUL byte", line, end, "is this a text file?");
-    sp_status status = append_missing(to, id);
-    if (status == SP_OK && to->names.count < to->graph->nodes && id_of(to, to->names.count) == id)
-        status = append(to, stop, (size_t)(end - stop));
+    sp_status status = append_missing(to, name, id);
+    if (status == SP_OK && to->list.names.count < to->graph->nodes && id_of(to, to->list.names.count) == id)
+        status = io_names_append(to->context, &to->list, stop, (size_t)(end - stop));
     return status;
 }
 
@@ -79,11 +70,10 @@ sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph)
         if (!line) break;
         IO_TRY(read_line(&to, io_source_name(source), ++number, line, end, &last));
     }
-    IO_TRY(append_missing(&to, INT64_MAX));
-    graph->names = to.names;
-    memset(&to.names, 0, sizeof to.names);
+    IO_TRY(append_missing(&to, io_source_name(source), INT64_MAX));
+    graph->names = to.list.names;
+    memset(&to.list.names, 0, sizeof to.list.names);
 done:
-    sp_free(context, to.names.offsets);
-    sp_free(context, to.names.bytes);
+    io_names_free(context, &to.list.names);
     return status;
 }

@@ -7,7 +7,7 @@ void io_put_label_clusters(io_output *output, const io_clusters *clusters, const
         for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++) {
             int64_t node = clusters->members[i];
             if (i > clusters->offsets[c]) io_output_bytes(output, "\t", 1);
-            io_output_string(output, io_name(names, node));
+            io_output_bytes(output, io_name(names, node), io_name_length(names, node));
         }
         io_output_bytes(output, "\n", 1);
     }

@@ -46,11 +46,13 @@ const char *sp_status_string(sp_status status);
 
 typedef struct sp_context sp_context;
 
-/* Where all host memory of the library comes from. `allocate` returns NULL on failure; `release` takes NULL. */
+/* Where all host memory of the library comes from. `allocate` returns NULL on failure; `release` takes NULL. `resize`
+ * is realloc; without it (NULL) an array that grows is there twice while it is copied. */
 typedef struct sp_allocator {
     void *(*allocate)(void *user, size_t bytes);
     void (*release)(void *user, void *pointer);
     void *user;
+    void *(*resize)(void *user, void *pointer, size_t bytes);
 } sp_allocator;
 
 typedef struct sp_context_options {
@@ -126,6 +128,23 @@ sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
  * permutations. O(nnz log(longest row)), parallel. */
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 
+/* A matrix made up from a few numbers, on the host, values in (0, 1] that are equal above and below the diagonal: the
+ * same for the same specification and seed, whatever the threads. `spec` is one of
+ *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges a row drawn by R-MAT (.57 .19 .19 .05), relabelled
+ *   uniform:ROWS,DEGREE[,COLUMNS]         DEGREE columns a row, drawn at random
+ *   grid:WIDTH,HEIGHT,KEPT                a road network: a grid of which KEPT % of the edges are left, symmetric
+ *   fem2d:WIDTH,HEIGHT,BLOCK              finite elements: 9 nodes around each, full blocks of BLOCK unknowns
+ *   fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST   27 nodes around each in a periodic box, LEAST to MOST unknowns a node
+ *   web:ROWS,DEGREE,COMMON,LOCAL,LONGEST  pages of hosts: COMMON % of the links from the host's list, LOCAL % of the
+ *                                         others within the host, at most LONGEST links a page
+ *   powerlaw:ROWS,DEGREE,LONGEST,EXPONENT,FOLLOWING  row lengths ~ u^(-EXPONENT/100), FOLLOWING % of the columns as
+ *                                         skewed as the rows, the others near the diagonal
+ *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node and the two beside it in each
+ *   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
+ *   cluster:ROWS,DEGREE                   protein families with dense subfamilies, symmetric
+ * DEGREEs are means before repeated entries are merged. O(nnz log(longest row)), parallel but for cluster. */
+sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_value_type type, sp_csr *matrix);
+
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
 
 /* What multiplies and what adds. Entries of a pattern (values NULL) count as one. */
@@ -141,7 +160,8 @@ typedef enum sp_spgemm_algorithm {
     SP_SPGEMM_AUTO,
     SP_SPGEMM_HASH,  /* hash accumulators for all rows; on CUDA those of Li et al., Algorithms 1 to 5, in two phases */
     SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows */
-    SP_SPGEMM_RANGES /* CUDA: rows of C cut into column ranges that are sorted, or summed densely, in one pass */
+    SP_SPGEMM_RANGES /* CUDA: rows of C cut into column ranges that are sorted, or summed densely, in one pass;
+                        SP_ERROR_UNSUPPORTED on the CPU */
 } sp_spgemm_algorithm;
 
 /* The stage that gathers the ranges of B's rows before the products are formed ("AIA", Li et al., Algorithm 5; CUDA).
@@ -183,9 +203,10 @@ typedef struct sp_spgemm_info {
 /* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type. C lies
  * where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it does not
  * fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info` may be NULL.
- * Row-wise (Gustavson 1978). On the CPU hash or dense accumulators by row (Nagasaka et al. 2018). On CUDA each row of C
- * is cut into column ranges of up to 1,024 products, which a warp sorts in registers, or of up to 1,024 columns, which
- * it sums in shared memory, all in one pass; or hash tables in two phases (Li et al., "Accelerating SpGEMM on GPUs with
+ * Row-wise (Gustavson 1978), on the CPU in one pass with an accumulator chosen by row: dense sums with a bitmap of the
+ * touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA each row of C is cut
+ * into column ranges of up to 1,024 products, which a warp sorts in registers, or of up to 1,024 columns, which it sums
+ * in shared memory, all in one pass; or hash tables in two phases (Li et al., "Accelerating SpGEMM on GPUs with
  * Processing Near HBMs", Algorithms 1 to 5). Sums are f64 whatever the value type, rounded once, and run over A's row
  * in ascending column order, so that the values do not depend on threads, algorithm or back end. O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,

@@ -106,7 +106,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run)
 {
-    const int64_t last = options->initial_length + options->main_length;
+    const int64_t last = options->initial_length + options->main_length, start_nnz = start->nnz;
     double inflation = (double)(float)options->inflation; /* mcl reads it as f32, which decides the last bits */
     mcl_run done = {.marks = {100, 100, 100}};
     sp_csr owned = {0}, next;
@@ -122,7 +122,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     }
 
     while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
-        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start->nnz, .order = order};
+        mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start_nnz, .order = order};
         iteration.inflation =
             iteration.number <= options->initial_length ? (double)(float)options->initial_inflation : inflation;
         status = step(context, current, options, rows, &iteration, &next);

@@ -104,7 +104,8 @@ typedef struct mcl_run {
 } mcl_run;
 
 /* Runs expansion and inflation from `start` (host) until chaos < 1e-4, main_length or the monitor ends it; `limit`
- * is a host matrix. Expansion runs on the context's back end. */
+ * is a host matrix. Expansion runs on the context's back end. Once the monitor has been called `start` is not read any
+ * more: it may free it. */
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 

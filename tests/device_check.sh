@@ -1,14 +1,17 @@
 #!/bin/bash
-# Checks the CUDA back end on a machine with a GPU: builds for it, runs every suite that knows CUDA, then the smaller
-# ones again under compute-sanitizer (memory errors and leaks; races in shared memory). Prints a summary last.
-#   ARCHS="90"       compute capabilities to build for
-#   SANITIZE="..."   suites to run under compute-sanitizer, in place of those in `small`
-#   TEST_SECONDS     limit for one run
+# Checks the CUDA back end on a machine with a GPU: builds for it, runs every suite that knows CUDA, then small cases
+# of those of libsparse under each tool of compute-sanitizer: memory errors and leaks, races in shared memory, reads
+# of memory that nobody wrote, barriers that not all threads reach. Prints a summary last.
+#   ARCHS="90"           compute capabilities to build for
+#   TOOLS="memcheck"     tools of compute-sanitizer to run, in place of all four
+#   TEST_SECONDS         limit for one run
+#   CHECK_SECONDS        no run under compute-sanitizer starts later than this after the build
 # CUDA does not survive a fork, and Check's own time limits need one: hence CK_FORK=no under timeout.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build} CK_FORK=no
-limit=${TEST_SECONDS:-300}
-small=${SANITIZE:-test_csr test_spgemm}
+limit=${TEST_SECONDS:-300} budget=${CHECK_SECONDS:-300}
+tools=${TOOLS:-memcheck racecheck initcheck synccheck}
+declare -A flags=([memcheck]="--leak-check full" [racecheck]="--racecheck-report analysis")
 summary=() failed=0
 
 note() { # note NAME STATUS LOG
@@ -18,7 +21,22 @@ note() { # note NAME STATUS LOG
         verdict="FAILED with status $2"
         tail -n 40 "$3"
     fi
-    summary+=("$(printf '%-44s %s' "$1" "$verdict")")
+    summary+=("$(printf '%-56s %s' "$1" "$verdict")")
+}
+
+sanitize() { # sanitize TOOL SUITE [CASE]
+    local name="$2${3:+, $3} under $1" start=$SECONDS
+    [ -x "$BUILD/tests/$2" ] || return
+    if [ $((SECONDS - built)) -ge "$budget" ]; then
+        summary+=("$(printf '%-56s %s' "$name" "left out: $budget s are over")")
+        return
+    fi
+    # Few random cases and each shape once: a tool slows the kernels down ten to a hundred times.
+    # shellcheck disable=SC2086
+    env TEST_CASES=30 ${3:+CK_RUN_CASE=$3} timeout -k 10 "$limit" \
+        compute-sanitizer --tool "$1" ${flags[$1]:-} --error-exitcode 9 "$BUILD/tests/$2" >"$log" 2>&1
+    local status=$?
+    note "$name, $(sed -nE 's/^([0-9]+ passed).*/\1/p' "$log" | tail -n 1) in $((SECONDS - start)) s" $status "$log"
 }
 
 log=$(mktemp) || exit 1
@@ -28,26 +46,28 @@ make -j"$(nproc)" CUDA=1 CUDA_ARCHS="${ARCHS:-90}" all suites >"$log" 2>&1
 status=$?
 note "build" $status "$log"
 [ $status -eq 0 ] || { printf '%s\n' "${summary[@]}"; exit 1; }
+built=$SECONDS
 
 for source in $(grep -l 'test_on_devices' tests/test_*.c); do
-    suite=$(basename "$source" .c)
+    suite=$(basename "$source" .c) start=$SECONDS
     timeout -k 10 "$limit" "$BUILD/tests/$suite" >"$log" 2>&1
     status=$?
-    note "$suite: $(grep -E '^[0-9]+ passed' "$log" | tail -n 1)" $status "$log"
+    note "$suite: $(grep -E '^[0-9]+ passed' "$log" | tail -n 1) in $((SECONDS - start)) s" $status "$log"
 done
 
 if command -v compute-sanitizer >/dev/null; then
-    for suite in $small; do
-        [ -x "$BUILD/tests/$suite" ] || continue
-        timeout -k 10 "$limit" compute-sanitizer --tool memcheck --leak-check full --error-exitcode 9 \
-            "$BUILD/tests/$suite" >"$log" 2>&1
-        note "$suite under memcheck" $? "$log"
-        timeout -k 10 "$limit" compute-sanitizer --tool racecheck --racecheck-report analysis --error-exitcode 9 \
-            "$BUILD/tests/$suite" >"$log" 2>&1
-        note "$suite under racecheck" $? "$log"
+    for tool in $tools; do
+        sanitize "$tool" test_spgemm random
+        sanitize "$tool" test_spgemm shapes
+        sanitize "$tool" test_spgemm_plan random
     done
+    for tool in $tools; do
+        sanitize "$tool" test_csr
+        sanitize "$tool" test_spgemm_markov
+    done
+    case " $tools " in *" memcheck "*) sanitize memcheck test_spgemm contract ;; esac
 else
-    summary+=("compute-sanitizer is not installed: memcheck and racecheck skipped")
+    summary+=("compute-sanitizer is not installed: $tools skipped")
 fi
 
 printf '%s\n' "${summary[@]}"

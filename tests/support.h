@@ -22,6 +22,9 @@ void test_count_skipped(int tests);
         if (test_devices() == 1) test_count_skipped(1);        \
     } while (0)
 
+/* How many random cases to run: TEST_CASES of the environment, else `usual`. */
+int64_t test_cases(int64_t usual);
+
 /* Runs the suite and reports; the value for main to return. */
 int test_run(Suite *suite);
 
@@ -76,14 +79,12 @@ double test_value(const sp_csr *matrix, int64_t entry);
 void test_to_host(sp_context *context, sp_csr *matrix);
 /* Same shape, pattern, type and bits; `seed` is printed on failure. */
 void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed);
-/* C is A·B: its pattern is that of the products, its values are within a few roundings of the sums in f64. */
-void test_is_product(const sp_csr *a, const sp_csr *b, const sp_csr *c, uint64_t seed);
 
 /* ---- allocation ---------------------------------------------------------------------------------------- */
 
 /* Counts blocks and bytes; the allocation numbered `fail_at` (from 0) and, with `fail_all`, those after it fail. */
 typedef struct test_heap {
-    int64_t allocations, live_blocks, live_bytes, fail_at;
+    int64_t allocations, live_blocks, live_bytes, peak_bytes, fail_at;
     bool fail_all;
 } test_heap;
 

@@ -8,7 +8,7 @@
 
 /* What the functions work on: host matrices from an allocator that never fails. */
 typedef struct subject {
-    sp_csr square, wide, stochastic, graph, limit;
+    sp_csr square, negative, wide, mask, stochastic, graph, limit; /* negative: -square */
     int32_t rows[200], cols[200], order[200]; /* order: a permutation */
 } subject;
 
@@ -24,6 +24,11 @@ typedef struct trial {
 static void release_csr(sp_context *context, void *out) { sp_csr_free(context, out); }
 static void release_block(sp_context *context, void *out) { sp_free(context, *(void **)out); }
 static void release_clustering(sp_context *context, void *out) { mcl_clustering_free(context, out); }
+static void release_plan(sp_context *context, void *out)
+{
+    (void)context;
+    sp_spgemm_plan_free(*(sp_spgemm_plan **)out);
+}
 static void release_transform(sp_context *context, void *out) { mcl_transform_free(context, *(mcl_transform **)out); }
 
 static sp_status call_alloc(sp_context *context, subject *s, void *out)
@@ -68,6 +73,77 @@ static sp_status call_transpose(sp_context *context, subject *s, void *out)
 static sp_status call_spgemm(sp_context *context, subject *s, void *out)
 {
     return sp_spgemm(context, &s->square, &s->wide, NULL, out, NULL);
+}
+
+static sp_status call_spgemm_masked(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.semiring = SP_MAX_TIMES, .mask = &s->mask};
+    return sp_spgemm(context, &s->square, &s->wide, &options, out, NULL);
+}
+
+static sp_status call_spgemm_turned(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.semiring = SP_MIN_PLUS, .transpose_a = true, .transpose_b = true,
+                                       .mask = &s->square, .complement = true, .to_host = true};
+    return sp_spgemm(context, &s->square, &s->square, &options, out, NULL);
+}
+
+static sp_status call_spgemm_pattern(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.semiring = SP_OR_AND};
+    return sp_spgemm(context, &s->square, &s->wide, &options, out, NULL);
+}
+
+static sp_status call_spgemm_hash(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.algorithm = SP_SPGEMM_HASH, .aia = SP_AIA_ON};
+    return sp_spgemm(context, &s->square, &s->wide, &options, out, NULL);
+}
+
+static sp_status call_spgemm_dense(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.algorithm = SP_SPGEMM_DENSE};
+    return sp_spgemm(context, &s->square, &s->wide, &options, out, NULL);
+}
+
+static sp_status call_plan_create(sp_context *context, subject *s, void *out)
+{
+    return sp_spgemm_plan_create(context, &s->square, &s->wide, NULL, out);
+}
+
+static sp_status call_plan_create_masked(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.transpose_a = true, .mask = &s->mask};
+    return sp_spgemm_plan_create(context, &s->square, &s->wide, &options, out);
+}
+
+static sp_status call_plan_execute(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.transpose_a = true, .mask = &s->mask};
+    sp_spgemm_plan *plan;
+    sp_status status = sp_spgemm_plan_create(context, &s->square, &s->wide, &options, &plan);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, out);
+    sp_spgemm_plan_free(plan);
+    return status;
+}
+
+/* New values for a C that is there: after a failure it has the old ones. */
+static sp_status call_plan_execute_again(sp_context *context, subject *s, void *out)
+{
+    sp_spgemm_plan *plan;
+    sp_csr c = {0}, before = {0};
+    sp_status status = sp_spgemm_plan_create(context, &s->square, &s->wide, NULL, &plan);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, &c);
+    if (status == SP_OK) status = sp_csr_copy(context, &c, SP_HOST, &before);
+    if (status == SP_OK) {
+        status = sp_spgemm_plan_execute(plan, &s->negative, &s->wide, &c);
+        if (status != SP_OK && c.space == SP_HOST) test_same(&before, &c, 0);
+    }
+    sp_csr_free(context, &before);
+    sp_spgemm_plan_free(plan);
+    if (status == SP_OK) memcpy(out, &c, sizeof c);
+    else sp_csr_free(context, &c);
+    return status;
 }
 
 static sp_status call_markov(sp_context *context, subject *s, void *out)
@@ -164,6 +240,15 @@ static const trial trials[] = {
     {"sp_csr_from_coo", call_from_coo, release_csr, sizeof(sp_csr)},
     {"sp_csr_transpose", call_transpose, release_csr, sizeof(sp_csr)},
     {"sp_spgemm", call_spgemm, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm, masked", call_spgemm_masked, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm, transposed", call_spgemm_turned, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm, or-and", call_spgemm_pattern, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm, hash", call_spgemm_hash, release_csr, sizeof(sp_csr)},
+    {"dense sp_spgemm", call_spgemm_dense, release_csr, sizeof(sp_csr)}, /* the CPU's only */
+    {"sp_spgemm_plan_create", call_plan_create, release_plan, sizeof(sp_spgemm_plan *)},
+    {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},
+    {"sp_spgemm_plan_execute", call_plan_execute, release_csr, sizeof(sp_csr)},
+    {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov", call_markov, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov, renumbered", call_markov_renumbered, release_csr, sizeof(sp_csr)},
@@ -194,9 +279,12 @@ static subject open_subject(sp_context *context)
     test_random random = test_seed(41);
     subject s = {.square = test_matrix(context, &random, 60, 60, 0.1, SP_F64, TEST_SIGNED),
                  .wide = test_matrix(context, &random, 60, 200, 0.1, SP_F64, TEST_SIGNED),
+                 .mask = test_matrix(context, &random, 60, 200, 0.3, SP_F32, TEST_PATTERN),
                  .stochastic = test_stochastic(context, &random, 200, 15),
                  .graph = test_communities(context, &random, 6, 10, 0.5, 0.02),
                  .limit = overlapping_limit(context)};
+    ck_ok(context, sp_csr_copy(context, &s.square, SP_HOST, &s.negative));
+    for (int64_t k = 0; k < s.square.nnz; k++) ((double *)s.negative.values)[k] *= -1;
     for (int i = 0; i < 200; i++) {
         s.rows[i] = (int32_t)test_below(&random, 40);
         s.cols[i] = (int32_t)test_below(&random, 40);
@@ -207,8 +295,8 @@ static subject open_subject(sp_context *context)
 
 static void close_subject(sp_context *context, subject *s)
 {
-    sp_csr *all[] = {&s->square, &s->wide, &s->stochastic, &s->graph, &s->limit};
-    for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
+    sp_csr *all[] = {&s->square, &s->negative, &s->wide, &s->mask, &s->stochastic, &s->graph, &s->limit};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
 }
 
 static bool all_zero(const unsigned char *bytes, size_t size)

@@ -43,7 +43,9 @@ static const char *arcs_of(const io_graph *graph)
         int64_t ends[2] = {graph->tails[i], graph->heads[i]};
         for (int k = 0; k < 2; k++) {
             if (graph->names.count)
-                at += (size_t)snprintf(text + at, sizeof text - at, "%s", io_name(&graph->names, ends[k]));
+                at += (size_t)snprintf(text + at, sizeof text - at, "%.*s",
+                                       (int)io_name_length(&graph->names, ends[k]),
+                                       io_name(&graph->names, ends[k]));
             else
                 at += (size_t)snprintf(text + at, sizeof text - at, "%lld",
                                        (long long)(graph->ids ? graph->ids[ends[k]] : ends[k]));
@@ -272,6 +274,23 @@ START_TEST(native_repetitions_and_zeros_are_settled_as_mcl_does)
 {
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 2:2 1:5 2:9 1:7 $\n1 0:0 2:1 $\n0 1:8 $\n)\n", automatic,
                 "0>1:5 0>2:2 1>2:1 0>1:8", 3);
+}
+END_TEST
+
+START_TEST(native_columns_of_endless_repetition_keep_their_first_entries)
+{
+    enum { ROUNDS = 40000 };
+    sp_context *context = test_context(0, 1);
+    char *text = malloc(200 + ROUNDS * 20), expected[100];
+    size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions 9x9\n)\n(mclmatrix\nbegin\n3 8:7\n");
+    for (int i = 0; i < ROUNDS; i++) at += (size_t)sprintf(text + at, "%d:%d 1:%d 4:0\n", i < 35000 ? 5 : 0, i + 1, i + 2);
+    sprintf(text + at, "$\n)\n");
+    snprintf(expected, sizeof expected, "3>0:%d 3>1:2 3>5:1 3>8:7", 35001);
+    io_graph graph = read_text(context, text, automatic);
+    ck_assert_str_eq(arcs_of(&graph), expected);
+    io_graph_free(context, &graph);
+    free(text);
+    sp_context_destroy(context);
 }
 END_TEST
 
@@ -654,7 +673,9 @@ static void same_graphs(const io_graph *a, const io_graph *b)
     ck_assert_int_eq(a->bytes, b->bytes);
     ck_assert_int_eq(a->names.count, b->names.count);
     for (int64_t i = 0; i < a->names.count; i++)
-        test_expect(strcmp(io_name(&a->names, i), io_name(&b->names, i)) == 0, "name %lld", (long long)i);
+        test_expect(io_name_length(&a->names, i) == io_name_length(&b->names, i) &&
+                        memcmp(io_name(&a->names, i), io_name(&b->names, i), io_name_length(&a->names, i)) == 0,
+                    "name %lld", (long long)i);
     if (a->arcs == 0) return;
     ck_assert_int_eq(memcmp(a->tails, b->tails, (size_t)a->arcs * sizeof *a->tails), 0);
     ck_assert_int_eq(memcmp(a->heads, b->heads, (size_t)a->arcs * sizeof *a->heads), 0);
@@ -706,6 +727,45 @@ START_TEST(gzip_members_are_read_whole_or_refused) { check_compressed(gzip, "gzi
 END_TEST
 
 START_TEST(zstd_frames_are_read_whole_or_refused) { check_compressed(zstd, "zstd"); }
+END_TEST
+
+/* Reading blocks of any size meets the same thing first: the malformed line, or the damage before it. */
+static void check_damage(size_t (*compress)(const void *, size_t, void *, size_t))
+{
+    const size_t blocks[] = {100, 4096, 70000, 0};
+    sp_context *context = test_context(0, 1);
+    test_random random = test_seed(11);
+    size_t count, room = 1 << 20;
+    int64_t lines = 0;
+    char *text = random_triples(&random, 20000, 3000, &count), *packed = malloc(room), message[400];
+    memcpy(strchr(text + count / 4, '\n') + 1, "x\n", 2); /* a line of one field */
+    size_t size = compress(text, count, packed, room);
+    for (int trial = 0; trial < 60; trial++) {
+        const int64_t at = 16 + test_below(&random, (int64_t)size - 16);
+        const char flip = (char)(1 << test_below(&random, 8));
+        packed[at] = (char)(packed[at] ^ flip);
+        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+            io_graph graph;
+            test_expect(io_read_memory(context, "in", packed, size, &automatic, blocks[b], &graph) != SP_OK,
+                        "byte %lld is damaged, and accepted", (long long)at);
+            if (b == 0) snprintf(message, sizeof message, "%s", sp_last_error(context));
+            test_expect(strcmp(message, sp_last_error(context)) == 0, "byte %lld, blocks of %zu: \"%s\", not \"%s\"",
+                        (long long)at, blocks[b], sp_last_error(context), message);
+        }
+        lines += strncmp(message, "in: ", 4) != 0;
+        packed[at] = (char)(packed[at] ^ flip);
+    }
+    test_expect(lines > 0, "no malformed line is met");
+    free(text);
+    free(packed);
+    sp_context_destroy(context);
+}
+
+START_TEST(what_comes_before_damage_is_read_whatever_the_block_size)
+{
+    check_damage(gzip);
+    check_damage(zstd);
+}
 END_TEST
 
 START_TEST(gzip_padding_is_skipped_and_garbage_refused)
@@ -895,7 +955,7 @@ START_TEST(a_line_longer_than_many_blocks_is_read)
     io_graph graph;
     ck_ok(context, io_read_memory(context, "in", text, length + 11, &automatic, 64, &graph));
     ck_assert_int_eq(graph.nodes, 4);
-    ck_assert_uint_eq(strlen(io_name(&graph.names, 0)), length);
+    ck_assert_uint_eq(io_name_length(&graph.names, 0), length);
     ck_assert_int_eq(graph.lines, 2);
     io_graph_free(context, &graph);
     free(text);
@@ -952,16 +1012,99 @@ START_TEST(what_is_no_decimal_is_not_read)
 }
 END_TEST
 
+/* ---- memory --------------------------------------------------------------------------------------------- */
+
+/* What takes the most memory for its bytes: labels that never repeat, arcs written in a few bytes. */
+typedef struct shape {
+    const char *head, *tail;
+    io_format format;
+    int new_labels, known_labels; /* a line, of four bytes and of one */
+    int weighted;                 /* every so many'th line ends with a weight */
+    bool numbers;                 /* the known labels are digits, the line ends with $ */
+    int64_t factor;               /* what io.h promises */
+} shape;
+
+static const shape shapes[] = {
+    {.format = IO_ABC, .new_labels = 2, .factor = 4},
+    {.format = IO_ABC, .new_labels = 2, .weighted = 50, .factor = 4},
+    {.format = IO_ABC, .new_labels = 2, .weighted = 1, .factor = 4},
+    {.format = IO_ABC, .new_labels = 1, .known_labels = 1, .factor = 4},
+    {.format = IO_ABC, .known_labels = 2, .weighted = 50, .factor = 4},
+    {.format = IO_ETC, .new_labels = 20, .factor = 6},
+    {.format = IO_ETC, .known_labels = 20, .factor = 6},
+    {.head = "(mclheader\nmcltype matrix\ndimensions 10x10\n)\n(mclmatrix\nbegin\n",
+     .tail = ")\n",
+     .format = IO_NATIVE,
+     .known_labels = 11,
+     .numbers = true,
+     .factor = 6},
+    {.head = "(mclheader\nmcltype matrix\ndimensions 10x10\n)\n(mclmatrix\nbegin\n0 ",
+     .tail = "$\n)\n",
+     .format = IO_NATIVE,
+     .known_labels = 11,
+     .factor = 6},
+};
+
+static char *write_shape(const shape *s, size_t size, size_t *count)
+{
+    enum { SYMBOLS = 90, FIRST = '%', LABELS = SYMBOLS * SYMBOLS * SYMBOLS * SYMBOLS };
+    char *text = malloc(size + 1000);
+    size_t at = (size_t)sprintf(text, "%s", s->head ? s->head : "");
+    int64_t label = 0;
+    for (int64_t line = 0; at < size; line++) {
+        for (int i = 0; i < s->new_labels; i++) {
+            label = (label + 7654321) % LABELS;
+            for (int64_t k = 0, left = label; k < 4; k++, left /= SYMBOLS) text[at++] = (char)(FIRST + left % SYMBOLS);
+            text[at++] = ' ';
+        }
+        for (int i = 0; i < s->known_labels; i++) {
+            text[at++] = (char)('0' + (i ? i - 1 : line % 10));
+            text[at++] = ' ';
+        }
+        if (s->numbers) at += (size_t)sprintf(text + at, "$ ");
+        if (s->weighted && line % s->weighted == 0) at += (size_t)sprintf(text + at, "%d ", 1 + (int)(line % 9));
+        text[at - 1] = '\n';
+    }
+    *count = at + (size_t)sprintf(text + at, "%s", s->tail ? s->tail : "");
+    return text;
+}
+
+START_TEST(readers_take_no_more_memory_than_promised)
+{
+    const int threads[] = {2, 16};
+    const shape *s = &shapes[_i];
+    size_t count;
+    char *text = write_shape(s, 8 << 20, &count);
+    for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
+        test_heap heap = {.fail_at = -1};
+        const sp_allocator allocator = test_allocator(&heap);
+        const sp_context_options settings = {.device = "cpu", .threads = threads[t], .allocator = &allocator};
+        const int64_t constant = threads[t] > 2 ? 32 << 20 : 20 << 20; /* of 64 MB: small blocks, small tables */
+        sp_context *context;
+        ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+        io_graph graph = read_bytes(context, text, count, as(s->format));
+        test_expect(heap.peak_bytes <= s->factor * (int64_t)count + constant, "%d threads: %.2f times %zu bytes",
+                    threads[t], (double)heap.peak_bytes / (double)count, count);
+        test_expect(graph.arcs > 0, "nothing is read");
+        io_graph_free(context, &graph);
+        sp_context_destroy(context);
+        ck_assert_int_eq(heap.live_bytes, 0);
+    }
+    free(text);
+}
+END_TEST
+
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
 START_TEST(label_clusters_are_lines_of_labels)
 {
     sp_context *context = test_context(0, 1);
-    int64_t offsets[] = {0, 2, 3}, name_offsets[] = {0, 2, 5, 7};
+    int64_t offsets[] = {0, 2, 3}, groups[] = {0};
+    uint32_t name_offsets[] = {0, 1, 3, 4};
     int32_t members[] = {0, 2, 1};
-    char names[] = "a\0bb\0c";
+    char names[] = "abbc";
     const io_clusters clusters = {3, 2, offsets, members};
-    const io_names labels = {3, name_offsets, names}, few = {2, name_offsets, names};
+    const io_names labels = {3, groups, name_offsets, names}, few = {2, groups, name_offsets, names};
     ck_ok(context, io_write_label_clusters(context, path_of("out"), &clusters, &labels));
     ck_assert_str_eq(contents(path_of("out")), "a\tc\nbb\n");
     ck_assert_int_ne(io_write_label_clusters(context, path_of("other"), &clusters, &few), SP_OK);
@@ -1363,6 +1506,7 @@ int main(void)
     tcase_add_test(cases, blast_tables_offer_three_scores);
     tcase_add_test(cases, native_text_is_read_as_it_occurs_in_the_wild);
     tcase_add_test(cases, native_repetitions_and_zeros_are_settled_as_mcl_does);
+    tcase_add_test(cases, native_columns_of_endless_repetition_keep_their_first_entries);
     tcase_add_test(cases, native_domains_give_ids);
     tcase_add_test(cases, native_text_refuses_what_is_no_graph);
     tcase_add_test(cases, native_text_longer_than_a_buffer_is_read_whole);
@@ -1381,8 +1525,14 @@ int main(void)
     tcase_add_test(cases, what_is_no_decimal_is_not_read);
     tcase_add_test(cases, gzip_members_are_read_whole_or_refused);
     tcase_add_test(cases, zstd_frames_are_read_whole_or_refused);
+    tcase_add_test(cases, what_comes_before_damage_is_read_whatever_the_block_size);
     tcase_add_test(cases, gzip_padding_is_skipped_and_garbage_refused);
     tcase_add_test(cases, errors_inside_compressed_data_have_the_line_of_the_text);
+
+    cases = tcase_create("memory");
+    suite_add_tcase(suite, cases);
+    tcase_set_timeout(cases, 120);
+    tcase_add_loop_test(cases, readers_take_no_more_memory_than_promised, 0, (int)(sizeof shapes / sizeof *shapes));
 
     cases = tcase_create("files");
     suite_add_tcase(suite, cases);

@@ -48,6 +48,12 @@ static void release_default(void *user, void *pointer)
     free(pointer);
 }
 
+static void *resize_default(void *user, void *pointer, size_t bytes)
+{
+    (void)user;
+    return realloc(pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
+}
+
 static sp_status block_size(sp_context *context, int64_t count, size_t size, size_t *bytes)
 {
     *bytes = 0;
@@ -95,8 +101,8 @@ sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size,
     sp_status status = block_size(context, count, size, &bytes);
     if (status != SP_OK) return status;
     void *grown;
-    if (context->allocator.allocate == allocate_default) {
-        grown = realloc(*pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
+    if (context->allocator.resize) {
+        grown = context->allocator.resize(context->allocator.user, *pointer, bytes);
     } else {
         grown = context->allocator.allocate(context->allocator.user, bytes);
         if (grown && *pointer) {
@@ -151,7 +157,7 @@ static bool parse_device(const char *device, bool *want_cuda, bool *required, in
 
 sp_status sp_context_create(const sp_context_options *options, sp_context **context)
 {
-    static const sp_allocator standard = {allocate_default, release_default, NULL};
+    static const sp_allocator standard = {allocate_default, release_default, NULL, resize_default};
     const sp_context_options defaults = {0};
     if (!options) options = &defaults;
     const sp_allocator *allocator = options->allocator ? options->allocator : &standard;

@@ -2,7 +2,8 @@
  *
  * A product is done row by row of A (Gustavson). Rows are cut into chunks of about equal products, threads take
  * chunks as they become free, and each thread appends its rows to a buffer of its own. The buffers are joined after
- * every batch of chunks, so that beside C only one batch of its rows is held twice.
+ * every batch of chunks, so that beside C only one batch of its rows is held twice, and lies in the caches while it
+ * is copied. A single thread appends to C itself.
  */
 #ifndef SPARSE_CPU_ROWS_H
 #define SPARSE_CPU_ROWS_H
@@ -12,8 +13,9 @@
 /* Finished rows of one thread. */
 typedef struct row_buffer {
     sp_context *context;
-    size_t value_size;
+    size_t value_size; /* 0: no values are kept */
     int64_t count, capacity;
+    int64_t expected; /* what to grow to, when not 0 */
     int32_t *columns;
     void *values;
 } row_buffer;
@@ -25,15 +27,23 @@ sp_status row_buffer_reserve(row_buffer *buffer, int64_t more);
 typedef struct row_method {
     /* Appends row `row`, whose products are `products`, to `out`, columns ascending. */
     sp_status (*row)(void *worker, int64_t row, int64_t products, row_buffer *out);
+    /* Or, when not NULL: appends rows first to end - 1 and sets lengths[i] to the entries of row i. */
+    sp_status (*rows)(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
+                      row_buffer *out);
     void *workers; /* one element of worker_size bytes a thread */
     size_t worker_size;
     int threads;
     int64_t row_entries; /* about how many entries a row may have at most, to size batches; 0: as many as columns */
+    bool pattern;        /* C gets no values */
+    int64_t *bytes;      /* not NULL: what the run takes beside C is added */
 } row_method;
 
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
 sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                        int64_t *largest);
+
+/* Cuts the rows into `count` chunks of about equal products: chunk i is rows (*first)[i] to (*first)[i + 1] - 1. */
+sp_status row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count);
 
 /* Makes all rows and joins them into `c` (rows × cols). */
 sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products, const row_method *method,

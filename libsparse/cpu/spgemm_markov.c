@@ -405,7 +405,8 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     SP_TRY(open_workers(context, &job, largest, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
-    const row_method method = {markov_row, workers, sizeof *workers, threads, most};
+    const row_method method = {.row = markov_row, .workers = workers, .worker_size = sizeof *workers,
+                               .threads = threads, .row_entries = most};
     SP_TRY(row_run(context, a->rows, b->cols, products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;

@@ -59,6 +59,8 @@ void sp_cuda_spgemm_forget(sp_context *context, void *state);
 /* The algorithms behind them. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                               sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info);
@@ -327,22 +329,18 @@ static __device__ __forceinline__ double product_of(float a, float b, bool in_f3
 }
 static __device__ __forceinline__ double product_of(double a, double b, bool) { return __dmul_rn(a, b); }
 
-/* Hands every product of A's row to the accumulator, one row of B between two barriers. Ends early and returns false
- * when a thread's accumulator is full. Uniform over the block. */
-template <int THREADS, int DEPTH, typename V, typename Accumulator>
-__device__ bool walk_products(const matrix_view<V> &a, const matrix_view<V> &b, int row, bool in_f32,
-                              walk_memory<THREADS, V> &memory, Accumulator &sums)
+/* Hands every product of the entries begin <= at < end of A to the accumulator, one row of B between two barriers;
+ * look_up(at, &start, &length, &weight) finds an entry's row of B and its value. Ends early and returns false when a
+ * thread's accumulator is full. Uniform over the block. */
+template <int THREADS, int DEPTH, typename V, typename LookUp, typename Accumulator>
+__device__ __forceinline__ bool walk_entries(int64_t begin, int64_t end, LookUp look_up, const matrix_view<V> &b,
+                                             bool in_f32, walk_memory<THREADS, V> &memory, Accumulator &sums)
 {
     constexpr int CHUNK = walk_memory<THREADS, V>::CHUNK;
-    const int64_t end = a.offsets[row + 1];
-    for (int64_t base = a.offsets[row]; base < end; base += CHUNK) {
+    for (int64_t base = begin; base < end; base += CHUNK) {
         const int count = (int)(end - base < CHUNK ? end - base : CHUNK);
-        for (int i = threadIdx.x; i < count; i += THREADS) {
-            const int32_t k = a.cols[base + i];
-            memory.start[i] = b.offsets[k];
-            memory.length[i] = (int32_t)(b.offsets[k + 1] - b.offsets[k]);
-            memory.weight[i] = a.values ? a.values[base + i] : V(1);
-        }
+        for (int i = threadIdx.x; i < count; i += THREADS)
+            look_up(base + i, &memory.start[i], &memory.length[i], &memory.weight[i]);
         __syncthreads();
         piece<THREADS, DEPTH, V> next;
         next.load(b, memory.start[0], memory.length[0]);
@@ -370,6 +368,20 @@ __device__ bool walk_products(const matrix_view<V> &a, const matrix_view<V> &b, 
         }
     }
     return true;
+}
+
+/* The same for row `row` of A, whose offsets and columns are read here. */
+template <int THREADS, int DEPTH, typename V, typename Accumulator>
+__device__ bool walk_products(const matrix_view<V> &a, const matrix_view<V> &b, int row, bool in_f32,
+                              walk_memory<THREADS, V> &memory, Accumulator &sums)
+{
+    const auto look_up = [&](int64_t at, int64_t *start, int32_t *length, V *weight) {
+        const int32_t k = a.cols[at];
+        *start = b.offsets[k];
+        *length = (int32_t)(b.offsets[k + 1] - b.offsets[k]);
+        *weight = a.values ? a.values[at] : V(1);
+    };
+    return walk_entries<THREADS, DEPTH>(a.offsets[row], a.offsets[row + 1], look_up, b, in_f32, memory, sums);
 }
 
 /* ---- device: accumulators ------------------------------------------------------------------------------ */

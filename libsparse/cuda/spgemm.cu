@@ -5,7 +5,10 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
                          sp_csr *c, sp_spgemm_info *info)
 {
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    return sp_cuda_spgemm_hash(context, a, b, options, c, info);
+    if (options->algorithm == SP_SPGEMM_DENSE)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
+    return options->algorithm == SP_SPGEMM_HASH ? sp_cuda_spgemm_hash(context, a, b, options, c, info)
+                                                : sp_cuda_spgemm_warp(context, a, b, options, c, info);
 }
 
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,

@@ -1,444 +1,957 @@
 /* C = A·B on a CUDA device, row-wise (Gustavson 1978) in two phases with hash tables, sorted; cancelled entries stay.
  *
- * Li et al., "Accelerating SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 4: rows are grouped by their
+ * Li et al., "Accelerating SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 5: rows are grouped by their
  * products, columns of C are counted with tables of keys (symbolic), rows are grouped again by nnz(C), and summed
  * with tables of keys and sums (numeric). Tiny rows take four lanes each (PWPR), others a block (TBPR); what shared
  * memory cannot hold uses one bit or one f64 a column in global memory. Groups run on streams of their own, largest
- * rows first. Different from the paper: all lanes of a row work on the same row of B, so that sums have the CPU's
- * order and need no atomics (common.cuh); sums are f64 for f32 values too, rounded once.
+ * rows first. Where the ranges of A's and B's rows come from is a parameter of every kernel (aia.cuh).
+ *
+ * Different from the paper: in the numeric phase all lanes of a row work on the same row of B, so that sums have the
+ * CPU's order and need no atomics (common.cuh); sums are f64 for f32 values too, rounded once; tables are cleared,
+ * probed and gathered over the slots that the row needs, not over all that its group has; rows are sorted in shared
+ * memory and written once.
  *
  * Bytes: products · (4 + 4 + v) from B's rows over the two phases, less what the L2 cache keeps; nnz(C) · (4 + v)
- * written three times (gathered, then sorted in place).
+ * written once; 16 a row for the groups; for the ranges three times 44 an entry of A without the stage, of which 40
+ * are a scattered look into B's offsets, and three times 8, and once 52, with it. The host waits three times: for the
+ * groups, for nnz(C), for the end.
  */
-#include "common.cuh"
+#include <stdio.h>
+#include <string.h>
+
+#include "aia.cuh"
 
 /* ---- constants ----------------------------------------------------------------------------------------- */
 
-enum { TINY_PRODUCTS = 32, TINY_LANES = 4, TINY_SLOTS = 64, TINY_THREADS = 128 };
-enum { TINY_ROWS = TINY_THREADS / TINY_LANES, TINY_STRIDE = TINY_SLOTS + 1 }; /* the rows of a warp in other banks */
+/* Tables of PWPR have up to twice as many slots as products. With a stride of 68 the slots of a warp's eight rows
+ * start 4 banks apart, so that 32 lanes that walk their tables in step meet 32 banks. */
+enum { TINY_PRODUCTS = 32, TINY_LANES = 4, TINY_STRIDE = 2 * TINY_PRODUCTS + 4, TINY_THREADS = 128 };
+enum { TINY_ROWS = TINY_THREADS / TINY_LANES };
 enum { WIDE_THREADS = 512, WIDE_DEPTH = 2, WIDE_BLOCKS = 2 };
+enum { GROUP_THREADS = 256 };
 
-/* ---- device -------------------------------------------------------------------------------------------- */
+/* ---- device: jobs and tables --------------------------------------------------------------------------- */
 
-template <typename V> struct spgemm_job {
-    matrix_view<V> a, b;
-    int64_t cols;
-    int32_t *lengths; /* made by the symbolic phase */
+struct row_job {
+    const int32_t *rows; /* in the order of their groups */
+    const int32_t *b_cols;
+    int64_t cols; /* of C */
+};
+
+struct count_job : row_job {
+    const int64_t *products;
+    int32_t *lengths; /* made here */
+    int lane_bits;    /* 2^lane_bits lanes take a row of B */
+    int32_t *spilled; /* takes the places of rows that no table holds */
+    int *spill_count;
+};
+
+template <typename V> struct sum_job : row_job {
+    const V *a_values, *b_values;
     const int64_t *offsets;
     int32_t *c_cols;
     V *c_values;
 };
 
-/* Four lanes a row: counts its columns, or with NUMERIC sums and writes them, sorted by counting smaller keys. */
-template <typename V, bool NUMERIC>
-__global__ void __launch_bounds__(TINY_THREADS) tiny_rows(spgemm_job<V> job, const int32_t *rows, int count)
+static __device__ __forceinline__ int home_slot(int32_t col, int slots)
 {
-    __shared__ int32_t all_keys[TINY_ROWS * TINY_STRIDE];
-    __shared__ double all_sums[NUMERIC ? TINY_ROWS * TINY_STRIDE : 1];
-    const int group = threadIdx.x / TINY_LANES, lane = threadIdx.x % TINY_LANES;
-    const int index = blockIdx.x * TINY_ROWS + group;
-    const unsigned lanes = 0xfu << (threadIdx.x % 32 & ~3);
-    if (index >= count) return;
-    const int row = rows[index];
-    int32_t *keys = all_keys + group * TINY_STRIDE;
-    double *sums = all_sums + (NUMERIC ? group * TINY_STRIDE : 0);
-    for (int i = lane; i < TINY_SLOTS; i += TINY_LANES) keys[i] = EMPTY;
-    __syncwarp(lanes);
-
-    int claimed = 0;
-    for (int64_t at = job.a.offsets[row]; at < job.a.offsets[row + 1]; at++) {
-        const int32_t k = job.a.cols[at];
-        const V weight = NUMERIC && job.a.values ? job.a.values[at] : V(1);
-        for (int64_t q = job.b.offsets[k] + lane; q < job.b.offsets[k + 1]; q += TINY_LANES) {
-            const int32_t col = job.b.cols[q];
-            int slot = (int)((uint32_t)col * 0x9e3779b1u >> 26);
-            int32_t key;
-            while ((key = atomicCAS(keys + slot, EMPTY, col)) != EMPTY && key != col) slot = (slot + 1) % TINY_SLOTS;
-            claimed += key == EMPTY;
-            if (!NUMERIC) continue;
-            const double product = product_of(weight, job.b.values ? job.b.values[q] : V(1), false);
-            sums[slot] = key == EMPTY ? product : __dadd_rn(sums[slot], product);
-        }
-        __syncwarp(lanes);
-    }
-    if constexpr (NUMERIC) {
-        for (int i = lane; i < TINY_SLOTS; i += TINY_LANES) {
-            if (keys[i] == EMPTY) continue;
-            int64_t to = job.offsets[row];
-            for (int other = 0; other < TINY_SLOTS; other++) to += (uint32_t)keys[other] < (uint32_t)keys[i];
-            job.c_cols[to] = keys[i];
-            job.c_values[to] = (V)sums[i];
-        }
-    } else {
-        for (int step = TINY_LANES / 2; step > 0; step /= 2) claimed += __shfl_xor_sync(lanes, claimed, step);
-        if (lane == 0) job.lengths[row] = claimed;
-    }
+    return (int)__umulhi((uint32_t)col * 0x9e3779b1u, (uint32_t)slots);
 }
+
+/* A key as other threads may just have claimed it. */
+static __device__ __forceinline__ int32_t look(const int32_t *keys, int slot)
+{
+    return *(volatile const int32_t *)(keys + slot);
+}
+
+/* The column's slot, found or claimed by linear probing from `slot`, which holds `key`. One slot at least is free. */
+static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_t col, int slot, int32_t key,
+                                                bool *fresh)
+{
+    *fresh = false;
+    while (key != col) {
+        if (key == EMPTY) {
+            key = atomicCAS(keys + slot, EMPTY, col);
+            *fresh = key == EMPTY;
+            if (*fresh) return slot;
+        } else {
+            slot = slot + 1 == slots ? 0 : slot + 1;
+            key = look(keys, slot);
+        }
+    }
+    return slot;
+}
+static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_t col, bool *fresh)
+{
+    const int slot = home_slot(col, slots);
+    return find_slot(keys, slots, col, slot, look(keys, slot), fresh);
+}
+
+/* Half full where the group's table allows: 1.5 probes a hit. A multiple of 4, to be cleared 16 bytes at a time. */
+template <int SLOTS> static __device__ __forceinline__ int slots_for(int64_t columns)
+{
+    const int64_t wanted = (2 * columns + 7) / 4 * 4;
+    return wanted < SLOTS ? (int)wanted : SLOTS;
+}
+/* At 4/5 3 probes a hit; what is left holds what every thread may claim after the table has reached its limit. */
+template <int SLOTS> struct table_limit {
+    static constexpr int value = SLOTS / 5 * 4;
+};
+
+template <int THREADS> static __device__ __forceinline__ void clear_keys(int32_t *keys, int slots)
+{
+    for (int i = threadIdx.x; i < slots / 4; i += THREADS)
+        ((int4 *)keys)[i] = make_int4(EMPTY, EMPTY, EMPTY, EMPTY);
+}
+
+/* Sums of one row whose columns are known to fit. */
+struct row_sums {
+    int32_t *keys;
+    double *sums;
+    int slots;
+    __device__ bool full() const { return false; }
+
+    /* -0 is what any first product can be added to without changing its bits. */
+    template <int THREADS> __device__ void clear()
+    {
+        clear_keys<THREADS>(keys, slots);
+        for (int i = threadIdx.x; i < slots / 2; i += THREADS) ((double2 *)sums)[i] = make_double2(-0.0, -0.0);
+    }
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
+    {
+        int slot[N];
+        int32_t key[N];
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            slot[u] = home_slot(col[u], slots);
+            key[u] = col[u] == EMPTY ? EMPTY : look(keys, slot[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            bool fresh;
+            if (col[u] == EMPTY) continue;
+            const int at = key[u] == col[u] ? slot[u] : find_slot(keys, slots, col[u], slot[u], key[u], &fresh);
+            sums[at] = __dadd_rn(sums[at], product[u]);
+        }
+    }
+    /* Moves the taken slots to the front, in place: a step is read before the barriers of its scan and written, at or
+     * before its own slots, after them. Ends with a barrier. */
+    template <int THREADS> __device__ void compact(uint64_t *scratch)
+    {
+        int done = 0;
+        for (int base = 0; base < slots; base += THREADS) {
+            const int i = base + threadIdx.x;
+            const int32_t col = i < slots ? keys[i] : EMPTY;
+            const double sum = i < slots ? sums[i] : 0;
+            int total;
+            const int place = done + block_scan<THREADS>(col != EMPTY, &total, scratch);
+            if (THREADS == 32) __syncwarp();
+            if (col != EMPTY) {
+                keys[place] = col;
+                sums[place] = sum;
+            }
+            done += total;
+        }
+        __syncthreads();
+    }
+    /* Sorts the first `count` by column (bitonic network). Room for the next power of two is needed, in the group's
+     * table, not in `slots`. Ends with a barrier. */
+    template <int THREADS> __device__ void sort(int count)
+    {
+        int padded = 2;
+        while (padded < count) padded *= 2;
+        for (int i = count + threadIdx.x; i < padded; i += THREADS) keys[i] = EMPTY; /* the largest when unsigned */
+        __syncthreads();
+        for (int size = 2; size <= padded; size *= 2)
+            for (int stride = size / 2; stride > 0; stride /= 2) {
+                for (int i = threadIdx.x; i < padded / 2; i += THREADS) {
+                    const int low = 2 * i - (i & (stride - 1)), high = low + stride;
+                    const int32_t a = keys[low], b = keys[high];
+                    if (((uint32_t)a > (uint32_t)b) != ((low & size) == 0)) continue;
+                    keys[low] = b;
+                    keys[high] = a;
+                    const double sum = sums[low];
+                    sums[low] = sums[high];
+                    sums[high] = sum;
+                }
+                __syncthreads();
+            }
+    }
+};
 
 template <int THREADS, typename V> struct block_memory {
     walk_memory<THREADS, V> walk;
     uint64_t reduce[32];
-    int row, fill, gathered;
+    int taken;
 };
 
-/* Counts the columns of rows that fit a table; others go to the spill list. */
-template <typename V, int THREADS, int SLOTS, int DEPTH>
-__global__ void __launch_bounds__(THREADS) count_rows(spgemm_job<V> job, work_list work)
+/* ---- device: counting products and grouping rows ------------------------------------------------------- */
+
+/* Algorithm 1. Eight lanes a row: enough for long rows to be read in whole sectors, few enough for short ones. */
+template <sp_aia WAY>
+static __global__ void count_products(int64_t rows, range_source<WAY> ranges, int64_t *products)
 {
-    extern __shared__ __align__(16) double table_memory[];
-    __shared__ block_memory<THREADS, V> memory;
-    column_table<SLOTS> table(table_memory, &memory.fill);
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        table.template clear<THREADS>();
-        const bool fits = walk_products<THREADS, DEPTH>(job.a, job.b, row, false, memory.walk, table);
-        if (threadIdx.x != 0) continue;
-        if (fits) job.lengths[row] = memory.fill;
-        else work.spill[atomicAdd(work.spill_count, 1)] = row;
-    }
+    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
+    const int lane = threadIdx.x % 8;
+    int64_t sum = 0;
+    if (row < rows)
+        for (int64_t at = ranges.a_offsets[row] + lane; at < ranges.a_offsets[row + 1]; at += 8)
+            sum += ranges.row_of_b(at).length;
+    for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    if (row < rows && lane == 0) products[row] = sum;
 }
 
-/* Sums and writes rows whose columns are known to fit the table. */
-template <typename V, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) sum_rows(spgemm_job<V> job, work_list work)
-{
-    extern __shared__ __align__(16) double table_memory[];
-    __shared__ block_memory<THREADS, V> memory;
-    sum_table<SLOTS> table(table_memory, &memory.fill);
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        table.template clear<THREADS>();
-        walk_products<THREADS, DEPTH>(job.a, job.b, row, false, memory.walk, table);
-        const int32_t *keys = table.table.keys;
-        int32_t *cols = job.c_cols + job.offsets[row];
-        V *values = job.c_values + job.offsets[row];
-        gather<THREADS>(SLOTS, &memory.gathered, [=](int i) { return keys[i] != EMPTY; }, [=](int i, int to) {
-            cols[to] = keys[i];
-            values[to] = (V)table.sums[i];
-        });
-        sort_row<THREADS>(cols, values, memory.fill, (uint32_t *)table.table.keys, (V *)table.sums);
-    }
-}
-
-static __host__ __device__ int64_t rounded_cols(int64_t cols) { return (cols + 63) / 64 * 64; }
-
-/* Rows that no table counts: a bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
-template <typename V>
-__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
-    count_wide_rows(spgemm_job<V> job, work_list work, char *scratch)
-{
-    __shared__ block_memory<WIDE_THREADS, V> memory;
-    wide_columns columns = {(uint32_t *)(scratch + rounded_cols(job.cols) / 8 * blockIdx.x)};
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        walk_products<WIDE_THREADS, WIDE_DEPTH>(job.a, job.b, row, false, memory.walk, columns);
-        const int count = columns.drain<WIDE_THREADS>(job.cols);
-        const int total = block_reduce<WIDE_THREADS>(count, add_op(), memory.reduce);
-        if (threadIdx.x == 0) job.lengths[row] = total;
-    }
-}
-
-/* Rows that no table sums: an f64 (all ones at launch) and a bit (zero) a column. */
-static __host__ __device__ int64_t wide_bytes(int64_t cols)
-{
-    return rounded_cols(cols) * (int64_t)sizeof(double) + rounded_cols(cols) / 8;
-}
-
-template <typename V>
-__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
-    sum_wide_rows(spgemm_job<V> job, work_list work, char *scratch)
-{
-    __shared__ block_memory<WIDE_THREADS, V> memory;
-    char *own = scratch + wide_bytes(job.cols) * blockIdx.x;
-    wide_sums sums = {(unsigned long long *)own, (uint32_t *)(own + rounded_cols(job.cols) * 8)};
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        walk_products<WIDE_THREADS, WIDE_DEPTH>(job.a, job.b, row, false, memory.walk, sums);
-        int32_t *cols = job.c_cols + job.offsets[row];
-        V *values = job.c_values + job.offsets[row];
-        sums.drain<WIDE_THREADS>(job.cols, memory.reduce, [=](int place, int32_t col, double sum) {
-            cols[place] = col;
-            values[place] = (V)sum;
-        });
-    }
-}
-
-/* ---- device: grouping ---------------------------------------------------------------------------------- */
-
-/* Class 0 holds tiny rows, class c rows of up to limit[c] columns; the last takes what is left. */
+/* Class 0 holds tiny rows, class c rows of up to limit[c] columns, class classes - 1 what is left. */
 struct group_rules {
     int classes;
     int64_t limit[MAX_CLASSES];
 };
 
-/* Groups by nnz(C) where `lengths` is given, else by products. */
-static __global__ void group_rows(int64_t rows, int64_t cols, const int64_t *products, const int32_t *lengths,
-                                  group_rules rules, uint32_t *keys, uint32_t *class_rows, unsigned long long *total)
+/* What a phase's grouping finds; all zero before. */
+struct phase_counts {
+    unsigned long long total; /* products, or nnz(C) */
+    uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
+    int spilled, next; /* rows that no table held; rows taken by blocks of global tables */
+};
+
+/* Rows are grouped by nnz(C) where `lengths` is given, else by products. */
+struct grouping {
+    int64_t rows, cols;
+    const int64_t *products;
+    const int32_t *lengths;
+    group_rules rules;
+    phase_counts *counts;
+    int32_t *order;
+};
+
+static __device__ int class_of(const grouping &g, int64_t row)
+{
+    const int64_t products = g.products[row], size = g.lengths ? g.lengths[row] : min(products, g.cols);
+    int c = 0;
+    if (products > TINY_PRODUCTS)
+        for (c = 1; c + 1 < g.rules.classes && size > g.rules.limit[c];) c++;
+    return c;
+}
+
+static __global__ void __launch_bounds__(GROUP_THREADS) count_classes(grouping g)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
-    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int64_t row = (int64_t)blockIdx.x * GROUP_THREADS + threadIdx.x;
     unsigned long long own = 0;
     if (threadIdx.x < MAX_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
-    if (row < rows) {
-        own = (unsigned long long)products[row];
-        const int64_t size = lengths ? lengths[row] : min(products[row], cols);
-        int c = 0;
-        if (products[row] > TINY_PRODUCTS)
-            for (c = 1; c + 1 < rules.classes && size > rules.limit[c];) c++;
-        keys[row] = (uint32_t)c << CLASS_SHIFT;
-        atomicAdd(&histogram[c], 1u);
+    if (row < g.rows) {
+        own = g.lengths ? (unsigned long long)g.lengths[row] : (unsigned long long)g.products[row];
+        atomicAdd(&histogram[class_of(g, row)], 1u);
     }
-    own = block_reduce<256>(own, add_op(), reduce);
-    if (threadIdx.x == 0 && total) atomicAdd(total, own);
+    own = block_reduce<GROUP_THREADS>(own, add_op(), reduce);
+    if (threadIdx.x == 0) atomicAdd(&g.counts->total, own);
     if (threadIdx.x < MAX_CLASSES && histogram[threadIdx.x])
-        atomicAdd(&class_rows[threadIdx.x], histogram[threadIdx.x]);
+        atomicAdd(&g.counts->rows[threadIdx.x], histogram[threadIdx.x]);
 }
 
-/* ---- host ---------------------------------------------------------------------------------------------- */
+/* Rows of a block stay neighbours and in order within their class, so that their offsets, their rows of A and of C
+ * are read and written together. Blocks take their places as they come. */
+static __global__ void __launch_bounds__(GROUP_THREADS) place_rows(grouping g)
+{
+    __shared__ uint32_t first[GROUP_THREADS / 32][MAX_CLASSES];
+    const int64_t row = (int64_t)blockIdx.x * GROUP_THREADS + threadIdx.x;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, own = row < g.rows ? class_of(g, row) : -1;
+    uint32_t rank = 0;
+    for (int c = 0; c < g.rules.classes; c++) {
+        const unsigned members = __ballot_sync(FULL_WARP, own == c);
+        if (lane == 0) first[warp][c] = (uint32_t)__popc(members);
+        if (own == c) rank = (uint32_t)__popc(members & ((1u << lane) - 1));
+    }
+    __syncthreads();
+    if (threadIdx.x < g.rules.classes) {
+        const int c = threadIdx.x;
+        uint32_t all = 0, at = 0;
+        for (int w = 0; w < GROUP_THREADS / 32; w++) all += first[w][c];
+        for (int k = 0; k < c; k++) at += g.counts->rows[k];
+        if (all) at += atomicAdd(&g.counts->placed[c], all);
+        for (int w = 0; w < GROUP_THREADS / 32; w++) {
+            const uint32_t members = first[w][c];
+            first[w][c] = at;
+            at += members;
+        }
+    }
+    __syncthreads();
+    if (own >= 0) g.order[first[warp][own] + rank] = (int32_t)row;
+}
 
-/* One row of the table of launches; class 0, the tiny rows, has its own kernel. */
-template <typename V> struct block_class {
-    void (*kernel)(spgemm_job<V>, work_list);
-    int threads, limit;
+/* ---- device: PWPR -------------------------------------------------------------------------------------- */
+
+/* A power of two, twice what is needed: the table of a tiny row. */
+static __device__ __forceinline__ int tiny_slots(int columns)
+{
+    return columns <= 2 ? 4 : 2 << (32 - __clz(columns - 1));
+}
+
+/* Algorithm 2: a lane an entry of A, as counting needs no order. */
+template <sp_aia WAY>
+__global__ void __launch_bounds__(TINY_THREADS) count_tiny(count_job job, range_source<WAY> ranges, int count)
+{
+    __shared__ int32_t all_keys[TINY_ROWS * TINY_STRIDE];
+    const int group = threadIdx.x / TINY_LANES, lane = threadIdx.x % TINY_LANES;
+    const int place = blockIdx.x * TINY_ROWS + group;
+    const unsigned lanes = 0xfu << (threadIdx.x % 32 & ~3);
+    if (place >= count) return;
+    const int row = job.rows[place], slots = tiny_slots((int)job.products[row]);
+    int32_t *keys = all_keys + group * TINY_STRIDE;
+    for (int i = lane; i < slots; i += TINY_LANES) keys[i] = EMPTY;
+    __syncwarp(lanes);
+
+    const entry_range a = ranges.row_of_a(place, row);
+    int claimed = 0;
+    for (int i = lane; i < a.length; i += TINY_LANES) {
+        const entry_range b = ranges.row_of_b(a.start + i);
+        for (int k = 0; k < b.length; k++) {
+            bool fresh;
+            find_slot(keys, slots, __ldg(job.b_cols + b.start + k), &fresh);
+            claimed += fresh;
+        }
+    }
+    __syncwarp(lanes);
+    for (int step = TINY_LANES / 2; step > 0; step /= 2) claimed += __shfl_xor_sync(lanes, claimed, step);
+    if (lane == 0) job.lengths[row] = claimed;
+}
+
+/* Sums of a tiny row: its lanes take one row of B at a time, four rows of B loaded ahead. */
+template <typename V, sp_aia WAY>
+__device__ __forceinline__ void add_tiny(const sum_job<V> &job, const range_source<WAY> &ranges, entry_range a,
+                                         unsigned lanes, int lane, int32_t *keys, double *sums, int slots)
+{
+    const auto add = [=](int32_t col, V weight, V value) {
+        bool fresh;
+        const double product = product_of(weight, value, false);
+        const int slot = find_slot(keys, slots, col, &fresh);
+        sums[slot] = fresh ? product : __dadd_rn(sums[slot], product);
+    };
+    for (int base = 0; base < a.length; base += TINY_LANES) {
+        const bool mine = base + lane < a.length;
+        const int64_t at = a.start + base + lane;
+        const entry_range b = mine ? ranges.row_of_b(at) : entry_range{0, 0};
+        const V weight = mine ? ranges.value_of_a(job.a_values, at) : V(0);
+        int64_t start[TINY_LANES];
+        int32_t length[TINY_LANES], col[TINY_LANES];
+        V value[TINY_LANES];
+#pragma unroll
+        for (int u = 0; u < TINY_LANES; u++) {
+            start[u] = __shfl_sync(lanes, b.start, u, TINY_LANES) + lane;
+            length[u] = __shfl_sync(lanes, b.length, u, TINY_LANES);
+            col[u] = lane < length[u] ? __ldg(job.b_cols + start[u]) : EMPTY;
+            value[u] = lane < length[u] && job.b_values ? __ldg(job.b_values + start[u]) : V(1);
+        }
+#pragma unroll
+        for (int u = 0; u < TINY_LANES; u++) {
+            const V by = __shfl_sync(lanes, weight, u, TINY_LANES);
+            if (lane < length[u]) add(col[u], by, value[u]);
+            for (int i = TINY_LANES; lane + i < length[u]; i += TINY_LANES)
+                add(__ldg(job.b_cols + start[u] + i), by, job.b_values ? __ldg(job.b_values + start[u] + i) : V(1));
+            __syncwarp(lanes);
+        }
+    }
+}
+
+/* Moves the taken slots to the front, then writes each where the number of smaller columns says. */
+template <typename V, sp_aia WAY>
+__global__ void __launch_bounds__(TINY_THREADS) sum_tiny(sum_job<V> job, range_source<WAY> ranges, int count)
+{
+    __shared__ int32_t all_keys[TINY_ROWS * TINY_STRIDE];
+    __shared__ double all_sums[TINY_ROWS * TINY_STRIDE];
+    const int group = threadIdx.x / TINY_LANES, lane = threadIdx.x % TINY_LANES;
+    const int place = blockIdx.x * TINY_ROWS + group, shift = threadIdx.x % 32 & ~3;
+    const unsigned lanes = 0xfu << shift;
+    if (place >= count) return;
+    const int row = job.rows[place];
+    const int64_t to = job.offsets[row];
+    const int columns = (int)(job.offsets[row + 1] - to), slots = tiny_slots(columns);
+    int32_t *keys = all_keys + group * TINY_STRIDE;
+    double *sums = all_sums + group * TINY_STRIDE;
+    for (int i = lane; i < slots; i += TINY_LANES) keys[i] = EMPTY;
+    __syncwarp(lanes);
+    add_tiny(job, ranges, ranges.row_of_a(place, row), lanes, lane, keys, sums, slots);
+
+    int done = 0;
+    for (int i = lane; i < slots; i += TINY_LANES) {
+        const int32_t col = keys[i];
+        const double sum = sums[i]; /* of no meaning where the slot is free */
+        const unsigned taken = __ballot_sync(lanes, col != EMPTY) >> shift & 0xfu;
+        if (col != EMPTY) {
+            const int at = done + __popc(taken & ((1u << lane) - 1));
+            keys[at] = col;
+            sums[at] = sum;
+        }
+        done += __popc(taken);
+    }
+    __syncwarp(lanes);
+    for (int i = lane; i < columns; i += TINY_LANES) {
+        const int32_t col = keys[i];
+        int smaller = 0;
+        for (int other = 0; other < columns; other++) smaller += keys[other] < col;
+        job.c_cols[to + smaller] = col;
+        job.c_values[to + smaller] = (V)sums[i];
+    }
+}
+
+/* ---- device: TBPR -------------------------------------------------------------------------------------- */
+
+/* Algorithm 3 with 2^lane_bits lanes an entry of A, entries side by side, as counting needs no order: hands the
+ * columns of a row's products to take(column), which returns false to stop. */
+template <int THREADS, sp_aia WAY, typename Take>
+__device__ __forceinline__ void walk_columns(const count_job &job, const range_source<WAY> &ranges, entry_range a,
+                                             Take take)
+{
+    const int lanes = 1 << job.lane_bits, lane = threadIdx.x & (lanes - 1), step = THREADS >> job.lane_bits;
+    const int64_t end = a.start + a.length;
+    int64_t at = a.start + (threadIdx.x >> job.lane_bits);
+    entry_range next = {0, 0};
+    if (at < end) next = ranges.row_of_b(at);
+    for (; at < end; at += step) {
+        const entry_range now = next;
+        if (at + step < end) next = ranges.row_of_b(at + step);
+        for (int64_t q = now.start + lane; q < now.start + now.length; q += lanes)
+            if (!take(__ldg(job.b_cols + q))) return;
+    }
+}
+
+/* Counts a row's columns. A row that may have more than the table takes is tried: all threads stop soon after the
+ * limit, and its place goes to the spill list. */
+template <sp_aia WAY, int THREADS, int SLOTS>
+__global__ void __launch_bounds__(THREADS) count_rows(count_job job, range_source<WAY> ranges, int first)
+{
+    constexpr int LIMIT = table_limit<SLOTS>::value;
+    static_assert(LIMIT + THREADS < SLOTS, "a slot must stay free whatever the threads claim beyond the limit");
+    extern __shared__ __align__(16) double table_memory[];
+    __shared__ uint64_t reduce[32];
+    __shared__ int fill;
+    const int place = first + blockIdx.x, row = job.rows[place];
+    const int64_t most = min(job.products[row], job.cols);
+    const bool may_spill = most > LIMIT;
+    const int slots = slots_for<SLOTS>(most);
+    int32_t *keys = (int32_t *)table_memory;
+    clear_keys<THREADS>(keys, slots);
+    if (threadIdx.x == 0) fill = 0;
+    __syncthreads();
+
+    int claimed = 0;
+    bool full = false;
+    walk_columns<THREADS>(job, ranges, ranges.row_of_a(place, row), [&](int32_t col) {
+        bool fresh;
+        find_slot(keys, slots, col, &fresh);
+        claimed += fresh;
+        if (fresh && may_spill) full = atomicAdd(&fill, 1) >= LIMIT;
+        return !full;
+    });
+    const bool spills = __syncthreads_or(full);
+    const int total = block_reduce<THREADS>(claimed, add_op(), reduce);
+    if (threadIdx.x != 0) return;
+    if (spills) job.spilled[atomicAdd(job.spill_count, 1)] = place;
+    else job.lengths[row] = total;
+}
+
+/* Hands a row's products to its sums, one row of B at a time. */
+template <int THREADS, int DEPTH, typename V, sp_aia WAY, typename Sums>
+__device__ __forceinline__ void walk_row(const sum_job<V> &job, const range_source<WAY> &ranges, entry_range a,
+                                         walk_memory<THREADS, V> &memory, Sums &sums)
+{
+    const matrix_view<V> b = {nullptr, job.b_cols, job.b_values};
+    const auto look_up = [&](int64_t at, int64_t *start, int32_t *length, V *weight) {
+        const entry_range range = ranges.row_of_b(at);
+        const V value = ranges.value_of_a(job.a_values, at);
+        *start = range.start;
+        *length = range.length;
+        *weight = value;
+    };
+    walk_entries<THREADS, DEPTH>(a.start, a.start + a.length, look_up, b, false, memory, sums);
+}
+
+/* Sums and writes a row whose columns are known to fit the table. The bounds keep registers at 64 a thread; 32 blocks
+ * of 32 threads would do as 16 of 64, but not every device has room for so many. */
+template <typename V, sp_aia WAY, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
+__global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS)
+    sum_rows(sum_job<V> job, range_source<WAY> ranges, int first)
+{
+    static_assert(next_power_of_two(table_limit<SLOTS>::value) <= SLOTS, "sorting needs the next power of two");
+    extern __shared__ __align__(16) double table_memory[];
+    __shared__ block_memory<THREADS, V> memory;
+    const int place = first + blockIdx.x, row = job.rows[place];
+    const int64_t to = job.offsets[row];
+    const int columns = (int)(job.offsets[row + 1] - to);
+    row_sums sums = {(int32_t *)(table_memory + SLOTS), table_memory, slots_for<SLOTS>(columns)};
+    sums.template clear<THREADS>();
+    __syncthreads();
+    walk_row<THREADS, DEPTH>(job, ranges, ranges.row_of_a(place, row), memory.walk, sums);
+    sums.template compact<THREADS>(memory.reduce);
+    sums.template sort<THREADS>(columns);
+    for (int i = threadIdx.x; i < columns; i += THREADS) {
+        job.c_cols[to + i] = sums.keys[i];
+        job.c_values[to + i] = (V)sums.sums[i];
+    }
+}
+
+/* ---- device: rows that no table holds ------------------------------------------------------------------ */
+
+/* Takes the next of `count` rows for the whole block, or -1. */
+static __device__ int take_next(int *next, int count, int *shared_taken)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) *shared_taken = atomicAdd(next, 1);
+    __syncthreads();
+    return *shared_taken < count ? *shared_taken : -1;
+}
+
+static __host__ __device__ int64_t rounded_cols(int64_t cols) { return (cols + 63) / 64 * 64; }
+
+/* A bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
+template <sp_aia WAY>
+__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
+    count_wide_rows(count_job job, range_source<WAY> ranges, int count, int *next, char *scratch)
+{
+    __shared__ uint64_t reduce[32];
+    __shared__ int taken;
+    wide_columns columns = {(uint32_t *)(scratch + rounded_cols(job.cols) / 8 * blockIdx.x)};
+    for (int i; (i = take_next(next, count, &taken)) >= 0;) {
+        const int place = job.spilled[i], row = job.rows[place];
+        walk_columns<WIDE_THREADS>(job, ranges, ranges.row_of_a(place, row), [&](int32_t col) {
+            const int32_t one[1] = {col};
+            const double none[1] = {0};
+            columns.add<1>(one, none);
+            return true;
+        });
+        __syncthreads();
+        const int total = block_reduce<WIDE_THREADS>(columns.drain<WIDE_THREADS>(job.cols), add_op(), reduce);
+        if (threadIdx.x == 0) job.lengths[row] = total;
+    }
+}
+
+/* An f64 (all ones at launch) and a bit (zero) a column. */
+static __host__ __device__ int64_t wide_bytes(int64_t cols)
+{
+    return rounded_cols(cols) * (int64_t)sizeof(double) + rounded_cols(cols) / 8;
+}
+
+template <typename V, sp_aia WAY>
+__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
+    sum_wide_rows(sum_job<V> job, range_source<WAY> ranges, int first, int count, int *next, char *scratch)
+{
+    __shared__ block_memory<WIDE_THREADS, V> memory;
+    char *own = scratch + wide_bytes(job.cols) * blockIdx.x;
+    wide_sums sums = {(unsigned long long *)own, (uint32_t *)(own + rounded_cols(job.cols) * 8)};
+    for (int i; (i = take_next(next, count, &memory.taken)) >= 0;) {
+        const int place = first + i, row = job.rows[place];
+        walk_row<WIDE_THREADS, WIDE_DEPTH>(job, ranges, ranges.row_of_a(place, row), memory.walk, sums);
+        int32_t *cols = job.c_cols + job.offsets[row];
+        V *values = job.c_values + job.offsets[row];
+        sums.drain<WIDE_THREADS>(job.cols, memory.reduce, [=](int at, int32_t col, double sum) {
+            cols[at] = col;
+            values[at] = (V)sum;
+        });
+    }
+}
+
+/* ---- host: launches ------------------------------------------------------------------------------------ */
+
+/* One row of a table of launches; class 0, the tiny rows, has its own kernel. */
+template <typename Job, sp_aia WAY> struct block_class {
+    void (*kernel)(Job, range_source<WAY>, int first);
+    int threads, slots, limit;
     size_t shared;
 };
-
-template <typename V, int THREADS, int SLOTS, int DEPTH> static block_class<V> counting()
+template <sp_aia WAY, int THREADS, int SLOTS> static block_class<count_job, WAY> counting()
 {
-    return {count_rows<V, THREADS, SLOTS, DEPTH>, THREADS, key_table<SLOTS>::LIMIT, column_table<SLOTS>::BYTES};
+    return {count_rows<WAY, THREADS, SLOTS>, THREADS, SLOTS, table_limit<SLOTS>::value, SLOTS * sizeof(int32_t)};
 }
-template <typename V, int THREADS, int SLOTS, int DEPTH, int BLOCKS> static block_class<V> summing()
+template <typename V, sp_aia WAY, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
+static block_class<sum_job<V>, WAY> summing()
 {
-    return {sum_rows<V, THREADS, SLOTS, DEPTH, BLOCKS>, THREADS, key_table<SLOTS>::LIMIT, sum_table<SLOTS>::BYTES};
+    return {sum_rows<V, WAY, THREADS, SLOTS, DEPTH, BLOCKS>, THREADS, SLOTS, table_limit<SLOTS>::value,
+            SLOTS * (sizeof(int32_t) + sizeof(double))};
 }
 
 /* Shared memory a block: 4 bytes a slot to count, 12 to sum; the largest fill a Hopper multiprocessor, and devices
- * with less do without. */
-enum { BLOCK_CLASSES = 4 };
-template <typename V> struct launch_tables {
-    block_class<V> count[BLOCK_CLASSES] = {counting<V, 32, 1024, 2>(), counting<V, 128, 8192, 2>(),
-                                           counting<V, 512, 22528, 2>(), counting<V, 1024, 49152, 1>()};
-    block_class<V> sum[BLOCK_CLASSES] = {summing<V, 32, 512, 2, 16>(), summing<V, 128, 2048, 2, 7>(),
-                                         summing<V, 512, 9216, 2, 2>(), summing<V, 1024, 18432, 1, 1>()};
+ * with less do without. Few threads for short rows: in the numeric phase a block takes one row of B at a time. */
+enum { BLOCK_CLASSES = 5 };
+template <typename V, sp_aia WAY> struct launch_tables {
+    block_class<count_job, WAY> count[BLOCK_CLASSES] = {
+        counting<WAY, 32, 256>(), counting<WAY, 64, 1024>(), counting<WAY, 128, 4096>(), counting<WAY, 512, 22528>(),
+        counting<WAY, 1024, 49152>()};
+    block_class<sum_job<V>, WAY> sum[BLOCK_CLASSES] = {
+        summing<V, WAY, 32, 128, 2, 16>(), summing<V, WAY, 32, 512, 2, 16>(), summing<V, WAY, 128, 2048, 2, 7>(),
+        summing<V, WAY, 512, 9216, 2, 2>(), summing<V, WAY, 1024, 18432, 1, 1>()};
+};
+
+/* The GPU's time for the stage, whose parts lie apart. Events are made only when there is a stage. */
+struct stage_clock {
+    enum { PARTS = 3 };
+    cudaEvent_t begin[PARTS] = {}, end[PARTS] = {};
+    int used = 0;
+
+    ~stage_clock()
+    {
+        for (int i = 0; i < PARTS; i++) {
+            if (begin[i]) cudaEventDestroy(begin[i]);
+            if (end[i]) cudaEventDestroy(end[i]);
+        }
+    }
+    sp_status start(sp_context *context)
+    {
+        CUDA_TRY(cudaEventCreate(&begin[used]));
+        CUDA_TRY(cudaEventCreate(&end[used]));
+        CUDA_TRY(cudaEventRecord(begin[used], cuda_state_of(context)->stream));
+        return SP_OK;
+    }
+    sp_status stop(sp_context *context)
+    {
+        CUDA_TRY(cudaEventRecord(end[used], cuda_state_of(context)->stream));
+        used++;
+        return SP_OK;
+    }
+    /* The parts from `first` on, which must have ended. */
+    sp_status seconds(sp_context *context, int first, double *sum) const
+    {
+        *sum = 0;
+        for (int i = first; i < used; i++) {
+            float milliseconds = 0;
+            CUDA_TRY(cudaEventElapsedTime(&milliseconds, begin[i], end[i]));
+            *sum += milliseconds * 1e-3;
+        }
+        return SP_OK;
+    }
 };
 
 /* Everything that one call holds on the device. */
-template <typename V> struct spgemm_run {
+template <typename V, sp_aia WAY> struct spgemm_run {
     sp_context *context;
-    spgemm_job<V> job;
-    launch_tables<V> tables;
-    int64_t rows;
-    device_array<int64_t> products;
-    device_array<int32_t> lengths, spilled;
-    device_array<uint32_t> keys, class_rows;
-    device_array<int> counters; /* takers of the classes, of wide rows, then the spill count */
-    device_array<unsigned long long> total;
-    device_array<char> scratch;
+    const sp_csr *a, *b;
+    range_source<WAY> ranges;
+    launch_tables<V, WAY> tables;
+    stage_clock clock;
+    device_array<char> workspace;
+    device_array<uint64_t> stage; /* aia_1, then aia_2 */
+    int64_t *products;            /* parts of the workspace, an entry a row */
+    int32_t *lengths, *order;
+    phase_counts *device_counts; /* one a phase */
+    phase_counts counts;         /* of the phase that runs, on the host */
+    int usable;                  /* block classes of this phase that fit the device */
+    int64_t begin[MAX_CLASSES + 1];
 };
 
-/* Sorts rows into the classes of `table` by nnz(C) if it is known; *usable block classes fit this device. */
-template <typename V>
-static sp_status group(spgemm_run<V> *run, const block_class<V> *table, bool numeric, int *usable, row_order *order)
+template <typename V, sp_aia WAY> static sp_status gather_rows_of_a(spgemm_run<V, WAY> *run)
+{
+    if constexpr (WAY == SP_AIA_ON) {
+        TRY(run->clock.start(run->context));
+        TRY(cuda_aia_rows(run->context, run->a, run->order, run->stage.data));
+        TRY(run->clock.stop(run->context));
+    }
+    return SP_OK;
+}
+template <typename V, sp_aia WAY> static sp_status gather_rows_of_b(spgemm_run<V, WAY> *run)
+{
+    if constexpr (WAY == SP_AIA_ON) {
+        const int64_t rows = run->a->rows;
+        TRY(run->stage.allocate(run->context, rows + run->a->nnz));
+        run->ranges.rows = run->stage.data;
+        run->ranges.entries = run->stage.data + rows;
+        TRY(run->clock.start(run->context));
+        TRY(cuda_aia_entries(run->context, run->a, run->b, run->stage.data + rows));
+        TRY(run->clock.stop(run->context));
+    }
+    return SP_OK;
+}
+
+/* Puts the rows into the order of the classes of `table`, by nnz(C) if that is known, and begins to bring the counts
+ * to the host: they are there after the next cuda_finish(), for use_groups(). */
+template <typename V, sp_aia WAY, typename Job>
+static sp_status group(spgemm_run<V, WAY> *run, const block_class<Job, WAY> *table, bool by_length)
 {
     sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
     const size_t fixed = sizeof(block_memory<1024, V>) + 1024; /* static part, and what the driver takes of a block */
-    group_rules rules = {};
-    for (*usable = 0; *usable < BLOCK_CLASSES; (*usable)++) {
-        if (table[*usable].shared + fixed > cuda_state_of(context)->shared_limit) break;
-        rules.limit[*usable + 1] = table[*usable].limit;
+    const unsigned blocks = (unsigned)((run->a->rows + GROUP_THREADS - 1) / GROUP_THREADS);
+    grouping g = {run->a->rows, run->b->cols, run->products, by_length ? run->lengths : nullptr, {},
+                  run->device_counts + by_length, run->order};
+    for (run->usable = 0; run->usable < BLOCK_CLASSES; run->usable++) {
+        if (table[run->usable].shared + fixed > cuda_state_of(context)->shared_limit) break;
+        g.rules.limit[run->usable + 1] = table[run->usable].limit;
     }
-    /* Counting tries the largest table before it gives up on one; a known length needs no try. */
-    rules.classes = numeric ? *usable + 2 : *usable + 1;
-    TRY(run->class_rows.fill(0, MAX_CLASSES));
-    TRY(run->counters.fill(0, MAX_CLASSES + 1));
-    if (run->rows > 0) {
-        group_rows<<<(unsigned)((run->rows + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(
-            run->rows, run->job.cols, run->products.data, numeric ? run->lengths.data : nullptr, rules,
-            run->keys.data, run->class_rows.data, numeric ? nullptr : run->total.data);
+    g.rules.classes = run->usable + 2;
+    if (blocks > 0) {
+        count_classes<<<blocks, GROUP_THREADS, 0, stream>>>(g);
+        CUDA_TRY(cudaGetLastError());
+        place_rows<<<blocks, GROUP_THREADS, 0, stream>>>(g);
         CUDA_TRY(cudaGetLastError());
     }
-    return cuda_order_rows(context, run->rows, run->keys.data, CLASS_SHIFT, run->class_rows.data, order);
+    TRY(gather_rows_of_a(run));
+    CUDA_TRY(cudaMemcpyAsync(&run->counts, g.counts, sizeof run->counts, cudaMemcpyDeviceToHost, stream));
+    return SP_OK;
 }
 
-template <typename V> static work_list work_of(spgemm_run<V> *run, const row_order *order, int c)
+template <typename V, sp_aia WAY> static sp_status use_groups(spgemm_run<V, WAY> *run)
 {
-    work_list work = {};
-    work.own = order->rows.data + order->begin[c];
-    work.own_count = (int)(order->begin[c + 1] - order->begin[c]);
-    work.next = run->counters.data + c;
-    work.spill = run->spilled.data;
-    work.spill_count = run->counters.data + MAX_CLASSES;
-    return work;
+    TRY(cuda_finish(run->context));
+    run->begin[0] = 0;
+    for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + run->counts.rows[c];
+    return SP_OK;
 }
 
-/* The classes of one phase, largest rows first, each on its own stream. */
-template <typename V, bool NUMERIC>
-static sp_status launch_groups(spgemm_run<V> *run, const block_class<V> *table, int usable, const row_order *order)
+/* Class c >= 1 of `table`, rows begin <= place < end, on its own stream. */
+template <typename V, sp_aia WAY, typename Job>
+static sp_status launch_class(spgemm_run<V, WAY> *run, const block_class<Job, WAY> *table, const Job &job, int c,
+                              int64_t begin, int64_t end)
 {
     sp_context *context = run->context;
-    cuda_state *state = cuda_state_of(context);
-    for (int c = usable; c > 0; c--) {
-        const work_list work = work_of(run, order, c);
-        const block_class<V> *kind = &table[c - 1];
-        int blocks;
-        if (work.own_count == 0) continue;
-        TRY(cuda_grid(context, kind->kernel, kind->threads, kind->shared, work.own_count, &blocks));
-        kind->kernel<<<blocks, kind->threads, kind->shared, state->side[c]>>>(run->job, work);
+    const block_class<Job, WAY> *kind = &table[c - 1];
+    if (begin == end) return SP_OK;
+    CUDA_TRY(cudaFuncSetAttribute(kind->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)kind->shared));
+    kind->kernel<<<(unsigned)(end - begin), kind->threads, kind->shared, cuda_state_of(context)->side[c]>>>(
+        job, run->ranges, (int)begin);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+static_assert((int)BLOCK_CLASSES < (int)SIDE_STREAMS, "a stream a class");
+
+/* Scratch for the wide rows: `bytes` a block, for as many of `blocks` blocks as memory allows. */
+static sp_status open_wide(sp_context *context, device_array<char> *scratch, int64_t bytes, int *blocks)
+{
+    size_t available;
+    TRY(cuda_available(context, &available));
+    const int64_t affordable = (int64_t)(available / 2) / bytes;
+    if (affordable < *blocks) *blocks = (int)(affordable > 1 ? affordable : 1);
+    return scratch->allocate(context, *blocks * bytes);
+}
+
+/* ---- host: phases -------------------------------------------------------------------------------------- */
+
+/* The workspace, ranges, products of each row, and the groups of the symbolic phase. */
+template <typename V, sp_aia WAY> static sp_status analyse(spgemm_run<V, WAY> *run)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t rows = run->a->rows, counts = 2 * (int64_t)sizeof(phase_counts);
+    TRY(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows));
+    run->device_counts = (phase_counts *)run->workspace.data;
+    run->products = (int64_t *)(run->workspace.data + counts);
+    run->lengths = (int32_t *)(run->products + rows);
+    run->order = run->lengths + rows + 1;
+    CUDA_TRY(cudaMemsetAsync(run->device_counts, 0, (size_t)counts, stream));
+    CUDA_TRY(cudaMemsetAsync(run->lengths + rows, 0, sizeof(int32_t), stream)); /* the scan reads it */
+    TRY(gather_rows_of_b(run));
+    if (rows > 0) {
+        count_products<<<(unsigned)((rows * 8 + 255) / 256), 256, 0, stream>>>(rows, run->ranges, run->products);
         CUDA_TRY(cudaGetLastError());
     }
-    const int tiny = (int)order->begin[1];
-    if (tiny > 0) {
-        tiny_rows<V, NUMERIC><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, state->side[0]>>>(
-            run->job, order->rows.data, tiny);
-        CUDA_TRY(cudaGetLastError());
-    }
+    TRY(group(run, run->tables.count, false));
+    return use_groups(run);
+}
+
+/* Lanes for a row of B of mean length, from 4 to 32. */
+static int lane_bits_for(int64_t products, int64_t entries)
+{
+    int bits = 2;
+    while (bits < 5 && (entries << bits) < products) bits++;
+    return bits;
+}
+
+/* The rows that counting with tables gave up on. */
+template <typename V, sp_aia WAY> static sp_status count_wide(spgemm_run<V, WAY> *run, const count_job &job)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t bytes = rounded_cols(job.cols) / 8;
+    device_array<char> scratch;
+    int count = 0, blocks;
+    CUDA_TRY(cudaMemcpyAsync(&count, job.spill_count, sizeof count, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    if (count == 0) return SP_OK;
+    TRY(cuda_grid(context, count_wide_rows<WAY>, WIDE_THREADS, 0, count, &blocks));
+    TRY(open_wide(context, &scratch, bytes, &blocks));
+    TRY(scratch.fill(0, blocks * bytes));
+    count_wide_rows<WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, count, &run->device_counts->next,
+                                                              scratch.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* Largest rows first. What may not fit any table is tried with the largest. */
+template <typename V, sp_aia WAY> static sp_status launch_counting(spgemm_run<V, WAY> *run, const count_job &job)
+{
+    sp_context *context = run->context;
+    for (int c = run->usable; c > 0; c--)
+        TRY(launch_class(run, run->tables.count, job, c, run->begin[c],
+                         run->begin[c == run->usable ? c + 2 : c + 1]));
+    const int tiny = (int)run->begin[1];
+    if (tiny == 0) return SP_OK;
+    count_tiny<WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
+        job, run->ranges, tiny);
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
 /* Joins the streams after a failure as well: memory is released in the order of the main stream. */
-template <typename V, bool NUMERIC>
-static sp_status run_groups(spgemm_run<V> *run, const block_class<V> *table, int usable, const row_order *order)
+static sp_status join(sp_context *context, sp_status launched)
 {
-    TRY(cuda_fork(run->context));
-    const sp_status launched = launch_groups<V, NUMERIC>(run, table, usable, order);
-    if (launched != SP_OK) {
-        cudaDeviceSynchronize();
-        return launched;
-    }
-    return cuda_join(run->context);
+    if (launched == SP_OK) return cuda_join(context);
+    cudaDeviceSynchronize();
+    return launched;
 }
 
-/* Scratch for the wide rows: `bytes` a block, for as many of `blocks` blocks as memory allows. */
-template <typename V> static sp_status open_wide(spgemm_run<V> *run, int64_t bytes, int *blocks)
+/* Lengths, C's offsets, the groups of the numeric phase, C's arrays. */
+template <typename V, sp_aia WAY> static sp_status symbolic(spgemm_run<V, WAY> *run, sp_csr *c)
 {
-    size_t available;
-    TRY(cuda_available(run->context, &available));
-    const int64_t affordable = (int64_t)available / 2 / bytes;
-    if (affordable < *blocks) *blocks = (int)(affordable > 1 ? affordable : 1);
-    return run->scratch.allocate(run->context, *blocks * bytes);
+    sp_context *context = run->context;
+    const int64_t rows = run->a->rows, uncertain = run->counts.rows[run->usable + 1];
+    device_array<int32_t> spilled;
+    count_job job = {};
+    job.rows = run->order;
+    job.b_cols = run->b->col_indices;
+    job.cols = run->b->cols;
+    job.products = run->products;
+    job.lengths = run->lengths;
+    job.lane_bits = lane_bits_for((int64_t)run->counts.total, run->a->nnz);
+    job.spill_count = &run->device_counts->spilled;
+    if (uncertain > 0) TRY(spilled.allocate(context, uncertain));
+    job.spilled = spilled.data;
+    TRY(cuda_fork(context));
+    TRY(join(context, launch_counting(run, job)));
+    if (uncertain > 0) TRY(count_wide(run, job));
+
+    c->rows = rows;
+    c->cols = run->b->cols;
+    c->value_type = run->a->value_type;
+    c->space = SP_DEVICE;
+    TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    TRY(cuda_scan_counts(context, rows, run->lengths, c->row_offsets));
+    TRY(group(run, run->tables.sum, true));
+    TRY(use_groups(run));
+    c->nnz = (int64_t)run->counts.total;
+    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
+    return cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values);
 }
 
-template <typename V> static sp_status count_wide(spgemm_run<V> *run)
+/* Rows of class c, which no table holds, on the main stream. */
+template <typename V, sp_aia WAY>
+static sp_status launch_wide(spgemm_run<V, WAY> *run, const sum_job<V> &job, int c, device_array<char> *scratch)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t bytes = rounded_cols(run->job.cols) / 8;
-    int count = 0, blocks;
-    CUDA_TRY(cudaMemcpyAsync(&count, run->counters.data + MAX_CLASSES, sizeof count, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    if (count == 0) return SP_OK;
-    TRY(cuda_grid(context, count_wide_rows<V>, WIDE_THREADS, 0, count, &blocks));
-    TRY(open_wide(run, bytes, &blocks));
-    TRY(run->scratch.fill(0, blocks * bytes));
-    work_list work = {};
-    work.own = run->spilled.data;
-    work.own_count = count;
-    work.next = run->counters.data + MAX_CLASSES - 1;
-    count_wide_rows<V><<<blocks, WIDE_THREADS, 0, stream>>>(run->job, work, run->scratch.data);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
-}
-
-template <typename V> static sp_status sum_wide(spgemm_run<V> *run, const row_order *order, int c)
-{
-    sp_context *context = run->context;
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t bytes = wide_bytes(run->job.cols), mask = rounded_cols(run->job.cols) / 8;
-    const work_list work = work_of(run, order, c);
+    const int64_t bytes = wide_bytes(job.cols), mask = rounded_cols(job.cols) / 8;
+    const int first = (int)run->begin[c], count = (int)(run->begin[c + 1] - run->begin[c]);
     int blocks;
-    if (work.own_count == 0) return SP_OK;
-    TRY(cuda_grid(context, sum_wide_rows<V>, WIDE_THREADS, 0, work.own_count, &blocks));
-    TRY(open_wide(run, bytes, &blocks));
-    char *sums = run->scratch.data, *touched = sums + (bytes - mask);
+    if (count == 0) return SP_OK;
+    TRY(cuda_grid(context, sum_wide_rows<V, WAY>, WIDE_THREADS, 0, count, &blocks));
+    TRY(open_wide(context, scratch, bytes, &blocks));
+    char *sums = scratch->data, *touched = sums + (bytes - mask);
     CUDA_TRY(cudaMemset2DAsync(sums, (size_t)bytes, 0xff, (size_t)(bytes - mask), (size_t)blocks, stream));
     CUDA_TRY(cudaMemset2DAsync(touched, (size_t)bytes, 0, (size_t)mask, (size_t)blocks, stream));
-    sum_wide_rows<V><<<blocks, WIDE_THREADS, 0, stream>>>(run->job, work, run->scratch.data);
+    sum_wide_rows<V, WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, first, count,
+                                                               &run->device_counts[1].next, scratch->data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-/* lengths, then C's offsets and arrays. */
-template <typename V> static sp_status symbolic(spgemm_run<V> *run, sp_value_type type, sp_csr *c)
+template <typename V, sp_aia WAY>
+static sp_status launch_summing(spgemm_run<V, WAY> *run, const sum_job<V> &job, device_array<char> *scratch)
 {
     sp_context *context = run->context;
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const V *a_values = run->job.a.values, *b_values = run->job.b.values;
-    device_array<int64_t> offsets;
-    row_order order;
-    int usable;
-    int64_t nnz = 0;
-    TRY(group(run, run->tables.count, false, &usable, &order));
-    run->job.a.values = run->job.b.values = nullptr; /* counting reads no values */
-    TRY((run_groups<V, false>(run, run->tables.count, usable, &order)));
-    TRY(count_wide(run));
-    run->job.a.values = a_values;
-    run->job.b.values = b_values;
-
-    TRY(offsets.allocate(context, run->rows + 1));
-    TRY(cuda_scan_counts(context, run->rows, run->lengths.data, offsets.data));
-    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + run->rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    run->scratch.free();
-    TRY(sp_csr_create(context, run->rows, run->job.cols, nnz, type, SP_DEVICE, c));
-    CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)run->rows + 1) * sizeof(int64_t),
-                             cudaMemcpyDeviceToDevice, stream));
+    TRY(launch_wide(run, job, run->usable + 1, scratch));
+    for (int c = run->usable; c > 0; c--)
+        TRY(launch_class(run, run->tables.sum, job, c, run->begin[c], run->begin[c + 1]));
+    const int tiny = (int)run->begin[1];
+    if (tiny == 0) return SP_OK;
+    sum_tiny<V, WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
+        job, run->ranges, tiny);
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-template <typename V> static sp_status numeric(spgemm_run<V> *run, sp_csr *c)
+template <typename V, sp_aia WAY> static sp_status numeric(spgemm_run<V, WAY> *run, sp_csr *c)
 {
-    row_order order;
-    int usable;
-    run->job.offsets = c->row_offsets;
-    run->job.c_cols = c->col_indices;
-    run->job.c_values = (V *)c->values;
-    TRY(group(run, run->tables.sum, true, &usable, &order));
-    TRY((run_groups<V, true>(run, run->tables.sum, usable, &order)));
-    TRY(sum_wide(run, &order, usable + 1));
+    device_array<char> scratch;
+    sum_job<V> job = {};
+    job.rows = run->order;
+    job.b_cols = run->b->col_indices;
+    job.cols = run->b->cols;
+    job.a_values = (const V *)run->a->values;
+    job.b_values = (const V *)run->b->values;
+    job.offsets = c->row_offsets;
+    job.c_cols = c->col_indices;
+    job.c_values = (V *)c->values;
+    TRY(cuda_fork(run->context));
+    TRY(join(run->context, launch_summing(run, job, &scratch)));
     return cuda_finish(run->context);
 }
 
-template <typename V>
+/* The numeric phase's groups that have rows. */
+template <typename V, sp_aia WAY> static void name_groups(const spgemm_run<V, WAY> *run, sp_spgemm_info *info)
+{
+    info->groups = 0;
+    for (int c = 0; c <= run->usable + 1; c++) {
+        sp_spgemm_group *named = &info->group[info->groups];
+        named->count = run->begin[c + 1] - run->begin[c];
+        if (named->count == 0) continue;
+        if (c == 0) snprintf(named->name, sizeof named->name, "PWPR %d", (int)TINY_LANES);
+        else if (c > run->usable) snprintf(named->name, sizeof named->name, "TBPR %d, global", (int)WIDE_THREADS);
+        else
+            snprintf(named->name, sizeof named->name, "TBPR %d, %d slots", run->tables.sum[c - 1].threads,
+                     run->tables.sum[c - 1].slots);
+        info->groups++;
+    }
+}
+static_assert(BLOCK_CLASSES + 2 <= (int)SP_SPGEMM_GROUPS && BLOCK_CLASSES + 2 <= (int)MAX_CLASSES, "few classes");
+
+template <typename V, sp_aia WAY>
 static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info)
 {
     const double start = sp_seconds();
-    spgemm_run<V> run = {};
-    unsigned long long products = 0;
+    spgemm_run<V, WAY> run = {};
     size_t before;
+    double early, late;
     run.context = context;
-    run.rows = a->rows;
+    run.a = a;
+    run.b = b;
+    run.ranges.a_offsets = a->row_offsets;
+    run.ranges.b_offsets = b->row_offsets;
+    run.ranges.a_cols = a->col_indices;
     TRY(cuda_watch_peak(context, &before));
-    TRY(run.products.allocate(context, a->rows));
-    TRY(run.lengths.allocate(context, a->rows + 1));
-    TRY(run.spilled.allocate(context, a->rows));
-    TRY(run.keys.allocate(context, a->rows));
-    TRY(run.class_rows.allocate(context, MAX_CLASSES));
-    TRY(run.counters.allocate(context, MAX_CLASSES + 1));
-    TRY(run.total.allocate(context, 1));
-    TRY(run.lengths.fill(0, a->rows + 1));
-    TRY(run.total.fill(0, 1));
-    run.job.a = view_of<V>(a);
-    run.job.b = view_of<V>(b);
-    run.job.cols = b->cols;
-    run.job.lengths = run.lengths.data;
-    TRY(cuda_row_products(context, a, b, run.products.data));
-    TRY(cuda_finish(context));
+    TRY(analyse(&run));
+    info->products = (int64_t)run.counts.total;
+    TRY(run.clock.seconds(context, 0, &early));
+    const int parts = run.clock.used;
     const double counted = sp_seconds();
-    TRY(symbolic(&run, a->value_type, c));
-    CUDA_TRY(cudaMemcpyAsync(&products, run.total.data, sizeof products, cudaMemcpyDeviceToHost,
-                             cuda_state_of(context)->stream));
-    TRY(cuda_finish(context));
+    TRY(symbolic(&run, c));
+    TRY(run.clock.seconds(context, parts, &late));
     const double known = sp_seconds();
     TRY(numeric(&run, c));
-    info->products = (int64_t)products;
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
+    name_groups(&run, info);
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
-    info->analysis_seconds = counted - start;
-    info->symbolic_seconds = known - counted;
+    info->aia_seconds = early + late;
+    info->analysis_seconds = counted - start - early;
+    info->symbolic_seconds = known - counted - late;
     info->numeric_seconds = sp_seconds() - known;
     return SP_OK;
 }
 
+template <typename V>
+static sp_status product_by(sp_context *context, const sp_csr *a, const sp_csr *b, sp_aia way, sp_csr *c,
+                            sp_spgemm_info *info)
+{
+    if (way == SP_AIA_UNCACHED) return product<V, SP_AIA_UNCACHED>(context, a, b, c, info);
+    if (way == SP_AIA_ON && cuda_aia_packs(a, b)) {
+        const sp_status status = product<V, SP_AIA_ON>(context, a, b, c, info);
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        sp_csr_free(context, c); /* 8 bytes an entry of A were perhaps too many */
+    }
+    return product<V, SP_AIA_OFF>(context, a, b, c, info);
+}
+
+/* The stage is off unless asked for. It moves 52 bytes an entry of A to save three scattered looks of 36 bytes, all
+ * but 12 of them from the L2 cache, beside products that take 8 + v bytes each, mean row length times as many. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                               sp_csr *c, sp_spgemm_info *info)
 {
@@ -446,8 +959,8 @@ sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr
     if (options->semiring != SP_PLUS_TIMES || options->mask)
         return sp_fail(context, SP_ERROR_UNSUPPORTED,
                        "the hash algorithm on CUDA forms plain products: plus-times without a mask");
-    const sp_status status = a->value_type == SP_F32 ? product<float>(context, a, b, &made, info)
-                                                     : product<double>(context, a, b, &made, info);
+    const sp_status status = a->value_type == SP_F32 ? product_by<float>(context, a, b, options->aia, &made, info)
+                                                     : product_by<double>(context, a, b, options->aia, &made, info);
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);
     return status;

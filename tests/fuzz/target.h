@@ -50,7 +50,7 @@ static inline void fuzz_require(bool holds)
 
 static inline sp_context *fuzz_context(int threads)
 {
-    const sp_allocator allocator = {fuzz_allocate, fuzz_release, NULL};
+    const sp_allocator allocator = {.allocate = fuzz_allocate, .release = fuzz_release};
     const sp_context_options options = {.device = "cpu", .threads = threads, .allocator = &allocator};
     sp_context *context;
     fuzz_require(sp_context_create(&options, &context) == SP_OK);
@@ -60,10 +60,10 @@ static inline sp_context *fuzz_context(int threads)
 static inline void fuzz_check_names(const io_names *names)
 {
     if (names->count == 0) return;
-    fuzz_require(names->offsets[0] == 0);
+    fuzz_require(io_name_begin(names, 0) == 0);
     for (int64_t i = 0; i < names->count; i++) {
-        fuzz_require(names->offsets[i] < names->offsets[i + 1]);
-        fuzz_require(names->bytes[names->offsets[i + 1] - 1] == '\0');
+        fuzz_require(io_name_begin(names, i) < io_name_begin(names, i + 1));
+        fuzz_require(!memchr(io_name(names, i), '\n', io_name_length(names, i)));
     }
 }
 
@@ -93,14 +93,6 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     fuzz_require(memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
 }
 
-/* A call of zstd that fails gives nothing of what it had made, so how much comes out before damage depends on how much
- * was asked for at once: one reading may meet a malformed line that the other does not see. Else the sentences are
- * equal. */
-static inline bool fuzz_same_error(const char *a, const char *b)
-{
-    return strstr(a, "the zstd data") || strstr(b, "the zstd data") || strcmp(a, b) == 0;
-}
-
 /* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
  * accepted graph is handed on before it is freed. */
 static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
@@ -120,7 +112,7 @@ static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options op
         fuzz_same(&graph, &again);
         if (also) also(context, &graph);
     } else {
-        fuzz_require(fuzz_same_error(sp_last_error(context), sp_last_error(alone)));
+        fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0);
         fuzz_require(graph.tails == NULL && graph.nodes == 0);
     }
     io_graph_free(context, &graph);

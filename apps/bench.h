@@ -1,0 +1,234 @@
+/* sparse-bench spgemm: what its parts share. A run goes through its cases one by one: make the operands
+ * (bench_input), time our product (bench_own), time the peers' (bench_peers), compare (bench_check), report
+ * (bench_report). */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdio.h>
+
+#include "tool.h"
+
+/* ---- what is asked for (bench_options.c) --------------------------------------------------------------- */
+
+enum { MAX_SOURCES = 200, MAX_SAMPLES = 100 };
+
+/* Where a matrix comes from: a file, or a specification of sp_generate under a name. */
+typedef struct source {
+    const char *name, *spec; /* spec NULL: name is a file */
+} source;
+
+enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_DEFAULT = 4 };
+
+typedef struct bench_options {
+    source sources[MAX_SOURCES];
+    int source_count;
+    source times; /* the right operand; name NULL: the matrix itself */
+    bool transposed; /* A·Aᵀ */
+    uint64_t seed;
+    sp_value_type type;
+    sp_semiring semiring;
+    sp_spgemm_algorithm algorithm;
+    const char *device;
+    int threads, repeat;
+    double limit; /* seconds after which a candidate is measured no further */
+    int64_t memory;
+    bool aia, plan, check;
+    unsigned peers; /* PEER_DEFAULT: those that fit the device */
+    const char *json;
+} bench_options;
+
+typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;
+
+bench_request bench_parse(int argc, char **argv, bench_options *options);
+void bench_usage(FILE *stream);
+const char *semiring_name(sp_semiring semiring);
+const char *algorithm_name(sp_spgemm_algorithm algorithm);
+
+/* ---- the machine (bench_device.c) ---------------------------------------------------------------------- */
+
+typedef struct machine {
+    char cpu[96], gpu[96], driver[32], cuda[16], kernel[80]; /* "" where there is none */
+    int cores;
+    int64_t memory_bytes;
+    double copy_bandwidth; /* of the device that computes: bytes read and written a second */
+} machine;
+
+sp_status machine_describe(sp_context *context, machine *m);
+/* Waits until the device has done all that it was given. */
+void device_finish(void);
+/* Copies between host and device memory, whichever each is. */
+sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes);
+
+/* ---- operands (bench_input.c) -------------------------------------------------------------------------- */
+
+/* A file (Matrix Market, edge lists and the other formats of io, by content) or a generated matrix, on the host. */
+sp_status input_load(sp_context *context, const source *from, const bench_options *options, sp_csr *matrix);
+
+/* The presets: a specification by its short name, NULL if there is none; `index` counts them. */
+const source *preset_named(const char *name);
+const source *preset_at(int index);
+/* The sets "paper" and "small": the specification number `index`, NULL after the last. */
+const source *preset_of_set(const char *set, int index);
+
+/* ---- times --------------------------------------------------------------------------------------------- */
+
+typedef struct timing {
+    int count;
+    double seconds[MAX_SAMPLES];
+    double median;
+    int middle; /* the sample nearest to the median */
+} timing;
+
+/* Calls `step` once to warm up and then until the options say enough. `taken` (may be NULL) hears of each sample. */
+sp_status time_steps(const bench_options *options, sp_status (*step)(void *), void (*taken)(void *, int), void *user,
+                     timing *time);
+
+/* ---- comparison (bench_check.c) ------------------------------------------------------------------------ */
+
+/* A matrix in somebody's arrays, in any memory. */
+typedef struct raw_matrix {
+    int64_t rows, nnz;
+    const void *offsets, *cols, *values; /* values NULL: ones */
+    int offset_width, col_width;         /* bytes: 4 or 8 */
+    bool one_value;                      /* all entries have values[0] */
+    sp_value_type type;
+} raw_matrix;
+
+raw_matrix raw_of(const sp_csr *matrix);
+
+enum { MAX_RANGES = 256 };
+
+/* Rows that are compared entry by entry: all, or runs of rows spread over a huge matrix. */
+typedef struct row_ranges {
+    int count;
+    int64_t begin[MAX_RANGES], end[MAX_RANGES];
+    bool all;
+} row_ranges;
+
+/* All row lengths of a product and the entries of some rows, on the host, columns ascending. */
+typedef struct extract {
+    int64_t rows, nnz, kept;
+    int64_t *offsets; /* of the whole matrix */
+    int64_t starts[MAX_RANGES + 1];
+    int32_t *cols;
+    double *values;
+    bool sorted; /* columns ascended as they came */
+} extract;
+
+/* Few enough rows that their entries and products take seconds, not minutes. */
+sp_status choose_rows(sp_context *context, const sp_csr *c, const sp_csr *a, const sp_csr *b, row_ranges *ranges);
+sp_status extract_rows(sp_context *context, const raw_matrix *matrix, const row_ranges *ranges, extract *out);
+void extract_free(sp_context *context, extract *e);
+
+typedef struct verdict {
+    char with[40];     /* what C was compared with; "" if it was not */
+    bool good, whole;  /* whole: every entry of C was compared */
+    int64_t rows, entries;
+    double largest;    /* relative difference of values; infinite: another pattern */
+    char sentence[200]; /* what is wrong */
+} verdict;
+
+/* Compares with somebody else's result, or with one that is computed here, row by row. */
+void compare_extracts(const sp_csr *a, const sp_csr *b, const bench_options *options, const row_ranges *ranges,
+                      const extract *ours, const extract *theirs, verdict *v);
+sp_status compare_reference(sp_context *context, const sp_csr *a, const sp_csr *b, const bench_options *options,
+                            const row_ranges *ranges, const extract *ours, verdict *v);
+
+/* ---- what is found out --------------------------------------------------------------------------------- */
+
+enum { MAX_PEERS = 8, AIA_MODES = 3 };
+
+/* One algorithm of a peer. `word` says in a word why there is no time; "" if there is one. */
+typedef struct peer_result {
+    char name[40], word[16], why[200];
+    timing time;
+    int64_t peak_bytes; /* working memory beyond the operands and C; 0: not measured */
+    bool sorted;        /* its columns ascend */
+    bool differs;       /* the pattern is ours, values are apart by more than the tolerance; `why` says where */
+    bool plan;          /* the numeric phase alone, its pattern known */
+    double setup_seconds; /* of the plan */
+} peer_result;
+
+typedef struct own_result {
+    timing time;
+    sp_spgemm_info info; /* of the sample nearest to the median */
+    char word[16], why[200];
+} own_result;
+
+typedef struct bench_result {
+    const char *name, *spec, *file, *operation; /* made by spec, or read from file */
+    int64_t rows, inner, cols, nnz_a, nnz_b, longest_row;
+    int64_t bytes; /* of the operands and of C: read once, written once */
+    own_result own, aia[AIA_MODES], plan; /* plan.info: of the symbolic phase */
+    double plan_seconds;                  /* of the symbolic phase */
+    peer_result peers[MAX_PEERS];
+    int peer_count;
+    verdict checked;
+} bench_result;
+
+/* One case: operands on the host, our result's rows for comparison. */
+typedef struct bench_case {
+    const bench_options *options;
+    const volatile int *interrupt;
+    sp_context *host;
+    sp_csr a, b_own;
+    const sp_csr *b;
+    row_ranges ranges;
+    extract ours;
+    bench_result *result;
+} bench_case;
+
+/* ---- ours (bench_own.c) -------------------------------------------------------------------------------- */
+
+/* Times the product, and what else is asked for, in a context of its own, which ends before the peers begin. */
+sp_status own_measure(bench_case *c);
+
+/* ---- peers (bench_peers.c; bench_cusparse.c, bench_graphblas.c) ---------------------------------------- */
+
+/* A library that is loaded at run time. Every call returns a status with a sentence in sp_last_error(context). */
+typedef struct peer {
+    const char *name;
+    const char *const *algorithms; /* ends with NULL */
+    /* SP_ERROR_NO_DEVICE when the library is not there. */
+    sp_status (*open)(sp_context *context, const bench_options *options, void **state);
+    sp_status (*load)(void *state, const sp_csr *a, const sp_csr *b);
+    /* One whole product, finished; it stays until the next call, or until drop. */
+    sp_status (*run)(void *state, int algorithm);
+    void (*drop)(void *state);
+    sp_status (*view)(void *state, raw_matrix *c);
+    int64_t (*peak)(void *state); /* since load */
+    /* The pattern, then values for it; NULL: not offered. */
+    sp_status (*plan)(void *state);
+    sp_status (*replay)(void *state);
+    void (*unload)(void *state);
+    void (*close)(void *state);
+} peer;
+
+extern const peer peer_cusparse, peer_graphblas;
+
+/* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
+enum { PEER_LIBRARIES = 2 };
+typedef struct peer_set {
+    int count;
+    struct opened_peer {
+        const peer *peer;
+        void *state;
+        sp_status status; /* of opening it */
+        char why[200];
+    } peers[PEER_LIBRARIES];
+} peer_set;
+
+/* Those that were asked for, by default those that compute where we do. */
+void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set);
+void peers_close(peer_set *set);
+/* Times and compares them; if none could be compared with, the reference is. */
+sp_status peers_measure(bench_case *c, const peer_set *set);
+
+/* ---- report (bench_report.c) --------------------------------------------------------------------------- */
+
+void report_header(const machine *m, const bench_options *options);
+void report_result(const machine *m, const bench_options *options, const bench_result *r);
+sp_status report_json(sp_context *context, const machine *m, const bench_options *options,
+                      const bench_result *results, int count);
+
+#endif

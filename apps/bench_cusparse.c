@@ -1,0 +1,417 @@
+/* cuSPARSE, loaded at run time: cusparseSpGEMM with each of its algorithms, and cusparseSpGEMMreuse as its plan.
+ *
+ * What is timed is the whole documented sequence: work estimation, memory estimation (ALG2, ALG3), computation, copy,
+ * with the buffers and C taken from a stream-ordered pool that keeps its memory, as ours does. Offsets are 32 bits
+ * wide, the width that cuSPARSE prefers; they are narrowed before. */
+#include <string.h>
+
+#include "bench.h"
+
+static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
+
+#if defined SPARSE_CUDA && __has_include(<cusparse.h>)
+#include <cuda_runtime_api.h>
+#include <cusparse.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define FUNCTIONS(X)                                                                                                \
+    X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CsrSetPointers)              \
+    X(SpMatGetSize) X(SpGEMM_createDescr) X(SpGEMM_destroyDescr) X(SpGEMM_workEstimation) X(SpGEMM_estimateMemory)  \
+    X(SpGEMM_compute) X(SpGEMM_copy) X(SpGEMMreuse_workEstimation) X(SpGEMMreuse_nnz) X(SpGEMMreuse_copy)           \
+    X(SpGEMMreuse_compute)
+
+#define POINTER(name) __typeof__(cusparse##name) *name;
+typedef struct functions {
+    FUNCTIONS(POINTER)
+} functions;
+#undef POINTER
+
+typedef struct operand {
+    int32_t *offsets, *cols;
+    void *values;
+    cusparseSpMatDescr_t matrix;
+} operand;
+
+enum { BUFFERS = 6 };
+
+typedef struct library {
+    sp_context *context;
+    const bench_options *options;
+    functions f;
+    cusparseHandle_t handle;
+    cudaStream_t stream;
+    cudaMemPool_t pool;
+    operand a, b_own, c;
+    const operand *b;
+    int64_t rows, cols, nnz; /* of C */
+    cusparseSpGEMMDescr_t product;
+    void *buffers[BUFFERS];
+    uint64_t operand_bytes;
+    cudaDataType type;
+    size_t size; /* of a value */
+    double one, zero;
+    float one_single, zero_single;
+} library;
+
+/* ---- checked calls ------------------------------------------------------------------------------------- */
+
+static sp_status cuda_result(library *l, cudaError_t error, const char *call)
+{
+    if (error == cudaSuccess) return SP_OK;
+    cudaGetLastError();
+    return sp_fail(l->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%.60s: %s", call, cudaGetErrorString(error));
+}
+
+static sp_status cusparse_result(library *l, cusparseStatus_t code, const char *call)
+{
+    if (code == CUSPARSE_STATUS_SUCCESS) return SP_OK;
+    const bool memory = code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
+    cudaGetLastError();
+    return sp_fail(l->context,
+                   memory                                   ? SP_ERROR_DEVICE_MEMORY
+                   : code == CUSPARSE_STATUS_NOT_SUPPORTED ? SP_ERROR_UNSUPPORTED
+                                                           : SP_ERROR_DEVICE,
+                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, l->f.GetErrorString(code));
+}
+
+#define CUDA(call) TRY(cuda_result(l, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(l, l->f.call, #call))
+
+/* A buffer of no bytes must still be one: a null pointer asks cuSPARSE for sizes. */
+static sp_status take(library *l, size_t bytes, void **pointer)
+{
+    *pointer = NULL;
+    return cuda_result(l, cudaMallocFromPoolAsync(pointer, bytes ? bytes : 1, l->pool, l->stream), "allocation");
+}
+
+static void give_back(library *l, void **pointer)
+{
+    if (*pointer) cudaFreeAsync(*pointer, l->stream);
+    *pointer = NULL;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------------- */
+
+#define TEXT(x) #x
+#define VERSION_TEXT(x) TEXT(x)
+
+/* The library of the header's version: where the loader looks, then beside the toolkit. nvJitLink, which it needs,
+ * may lie there as well. */
+static void *open_library(void)
+{
+    static const char *const folders[] = {"", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
+    static const char *const names[] = {"libcusparse.so." VERSION_TEXT(CUSPARSE_VER_MAJOR), "libcusparse.so"};
+    const char *home = getenv("CUDA_HOME");
+    char path[4096];
+    if (!home) home = "/usr/local/cuda";
+    for (size_t folder = 0; folder < sizeof folders / sizeof *folders; folder++)
+        for (size_t name = 0; name < sizeof names / sizeof *names; name++) {
+            const char *root = folder ? home : "";
+            snprintf(path, sizeof path, "%s%slibnvJitLink.so.%d", root, folders[folder], CUDART_VERSION / 1000);
+            dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
+            snprintf(path, sizeof path, "%s%s%s", root, folders[folder], names[name]);
+            void *found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+            if (found) return found;
+        }
+    return NULL;
+}
+
+static bool bind(library *l, void *handle)
+{
+    bool complete = true;
+#define BIND(name) complete &= (*(void **)&l->f.name = dlsym(handle, "cusparse" #name)) != NULL;
+    FUNCTIONS(BIND)
+#undef BIND
+    return complete;
+}
+
+static void cusparse_close(void *state)
+{
+    library *l = state;
+    if (l->handle) l->f.Destroy(l->handle);
+    if (l->stream) cudaStreamSynchronize(l->stream);
+    if (l->pool) cudaMemPoolDestroy(l->pool);
+    if (l->stream) cudaStreamDestroy(l->stream);
+    sp_free(l->context, l);
+}
+
+/* A stream, and a pool on the device that the options name, which is the current one of this thread. */
+static sp_status make_pool(library *l)
+{
+    struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
+                                          .location = {.type = cudaMemLocationTypeDevice}};
+    uint64_t keep = UINT64_MAX;
+    sp_status status;
+    CUDA(cudaGetDevice(&properties.location.id));
+    CUDA(cudaMemPoolCreate(&l->pool, &properties));
+    CUDA(cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    CUDA(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
+    CUSPARSE(Create(&l->handle));
+    CUSPARSE(SetStream(l->handle, l->stream));
+done:
+    return status;
+}
+
+static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+{
+    void *handle = open_library();
+    library *l;
+    if (!handle) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libcusparse: %s", dlerror());
+    sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
+    if (status != SP_OK) return status;
+    *l = (library){.context = context, .options = options, .one = 1, .one_single = 1};
+    l->type = options->type == SP_F32 ? CUDA_R_32F : CUDA_R_64F;
+    l->size = options->type == SP_F32 ? sizeof(float) : sizeof(double);
+    if (!bind(l, handle)) status = sp_fail(context, SP_ERROR_NO_DEVICE, "this libcusparse lacks a function");
+    else if (make_pool(l) != SP_OK) status = SP_ERROR_NO_DEVICE;
+    if (status == SP_OK) *state = l;
+    else cusparse_close(l);
+    return status;
+}
+
+static const void *one(const library *l) { return l->size == 4 ? (const void *)&l->one_single : &l->one; }
+static const void *zero(const library *l) { return l->size == 4 ? (const void *)&l->zero_single : &l->zero; }
+
+/* ---- operands ------------------------------------------------------------------------------------------ */
+
+static void drop_operand(library *l, operand *o)
+{
+    if (o->matrix) l->f.DestroySpMat(o->matrix);
+    give_back(l, (void **)&o->offsets);
+    give_back(l, (void **)&o->cols);
+    give_back(l, &o->values);
+    memset(o, 0, sizeof *o);
+}
+
+static sp_status describe(library *l, operand *o, int64_t rows, int64_t cols, int64_t nnz)
+{
+    return cusparse_result(l,
+                           l->f.CreateCsr(&o->matrix, rows, cols, nnz, o->offsets, o->cols, o->values,
+                                          CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, l->type),
+                           "CreateCsr");
+}
+
+static sp_status load_values(library *l, const sp_csr *from, void *to)
+{
+    const size_t bytes = (size_t)from->nnz * l->size;
+    void *ones = NULL;
+    sp_status status = SP_OK;
+    if (!from->values) {
+        TRY(sp_alloc(l->context, from->nnz, l->size, &ones));
+        for (int64_t k = 0; k < from->nnz; k++)
+            if (l->size == 4) ((float *)ones)[k] = 1;
+            else ((double *)ones)[k] = 1;
+    }
+    CUDA(cudaMemcpyAsync(to, ones ? ones : from->values, bytes, cudaMemcpyDefault, l->stream));
+    CUDA(cudaStreamSynchronize(l->stream));
+done:
+    sp_free(l->context, ones);
+    return status;
+}
+
+static sp_status load_operand(library *l, const sp_csr *from, operand *to)
+{
+    int32_t *narrow = NULL;
+    sp_status status;
+    if (from->nnz > INT32_MAX)
+        return sp_fail(l->context, SP_ERROR_UNSUPPORTED, "%lld entries need offsets of 64 bits",
+                       (long long)from->nnz);
+    TRY(sp_alloc(l->context, from->rows + 1, sizeof *narrow, (void **)&narrow));
+    for (int64_t i = 0; i <= from->rows; i++) narrow[i] = (int32_t)from->row_offsets[i];
+    TRY(take(l, ((size_t)from->rows + 1) * 4, (void **)&to->offsets));
+    TRY(take(l, (size_t)from->nnz * 4, (void **)&to->cols));
+    TRY(take(l, (size_t)from->nnz * l->size, &to->values));
+    CUDA(cudaMemcpyAsync(to->offsets, narrow, ((size_t)from->rows + 1) * 4, cudaMemcpyDefault, l->stream));
+    CUDA(cudaMemcpyAsync(to->cols, from->col_indices, (size_t)from->nnz * 4, cudaMemcpyDefault, l->stream));
+    CUDA(cudaStreamSynchronize(l->stream));
+    TRY(load_values(l, from, to->values));
+    TRY(describe(l, to, from->rows, from->cols, from->nnz));
+done:
+    sp_free(l->context, narrow);
+    if (status != SP_OK) drop_operand(l, to);
+    return status;
+}
+
+static void cusparse_drop(void *state)
+{
+    library *l = state;
+    if (l->product) l->f.SpGEMM_destroyDescr(l->product);
+    l->product = NULL;
+    for (int i = 0; i < BUFFERS; i++) give_back(l, &l->buffers[i]);
+    drop_operand(l, &l->c);
+}
+
+static void cusparse_unload(void *state)
+{
+    library *l = state;
+    cusparse_drop(l);
+    drop_operand(l, &l->a);
+    drop_operand(l, &l->b_own);
+    cudaStreamSynchronize(l->stream);
+    cudaMemPoolTrimTo(l->pool, 0);
+    cudaGetLastError();
+}
+
+static sp_status cusparse_load(void *state, const sp_csr *a, const sp_csr *b)
+{
+    library *l = state;
+    uint64_t nothing = 0;
+    sp_status status;
+    if (l->options->semiring != SP_PLUS_TIMES)
+        return sp_fail(l->context, SP_ERROR_UNSUPPORTED, "cuSPARSE has the semiring plus-times alone");
+    l->rows = a->rows;
+    l->cols = b->cols;
+    TRY(load_operand(l, a, &l->a));
+    l->b = &l->a;
+    if (b != a) {
+        TRY(load_operand(l, b, &l->b_own));
+        l->b = &l->b_own;
+    }
+    CUDA(cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemCurrent, &l->operand_bytes));
+    CUDA(cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, &nothing));
+done:
+    if (status != SP_OK) cusparse_unload(l);
+    return status;
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+#define SEQUENCE l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
+#define SCALED SEQUENCE, one(l), l->a.matrix, l->b->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
+#define PATTERN SEQUENCE, l->a.matrix, l->b->matrix, l->c.matrix, CUSPARSE_SPGEMM_DEFAULT, l->product
+
+/* C with offsets alone, which every sequence begins with. */
+static sp_status begin_product(library *l)
+{
+    sp_status status;
+    cusparse_drop(l);
+    TRY(take(l, ((size_t)l->rows + 1) * 4, (void **)&l->c.offsets));
+    TRY(describe(l, &l->c, l->rows, l->cols, 0));
+    CUSPARSE(SpGEMM_createDescr(&l->product));
+done:
+    return status;
+}
+
+/* Arrays for the entries of C, whose number is known now. */
+static sp_status grow_product(library *l)
+{
+    int64_t rows, cols;
+    sp_status status;
+    CUSPARSE(SpMatGetSize(l->c.matrix, &rows, &cols, &l->nnz));
+    TRY(take(l, (size_t)l->nnz * 4, (void **)&l->c.cols));
+    TRY(take(l, (size_t)l->nnz * l->size, &l->c.values));
+    CUSPARSE(CsrSetPointers(l->c.matrix, l->c.offsets, l->c.cols, l->c.values));
+done:
+    return status;
+}
+
+/* ALG3 forms the products in chunks of this share; the value of NVIDIA's own sample. */
+static const float CHUNK = 0.2f;
+
+static sp_status cusparse_run(void *state, int number)
+{
+    static const cusparseSpGEMMAlg_t algs[] = {CUSPARSE_SPGEMM_DEFAULT, CUSPARSE_SPGEMM_ALG1, CUSPARSE_SPGEMM_ALG2,
+                                               CUSPARSE_SPGEMM_ALG3};
+    library *l = state;
+    const cusparseSpGEMMAlg_t algorithm = algs[number];
+    const bool estimates = algorithm == CUSPARSE_SPGEMM_ALG2 || algorithm == CUSPARSE_SPGEMM_ALG3;
+    size_t bytes = 0, compute_bytes = 0;
+    sp_status status;
+    TRY(begin_product(l));
+    CUSPARSE(SpGEMM_workEstimation(SCALED, &bytes, NULL));
+    TRY(take(l, bytes, &l->buffers[0]));
+    CUSPARSE(SpGEMM_workEstimation(SCALED, &bytes, l->buffers[0]));
+    if (estimates) {
+        CUSPARSE(SpGEMM_estimateMemory(SCALED, CHUNK, &bytes, NULL, NULL));
+        TRY(take(l, bytes, &l->buffers[1]));
+        CUSPARSE(SpGEMM_estimateMemory(SCALED, CHUNK, &bytes, l->buffers[1], &compute_bytes));
+        give_back(l, &l->buffers[1]);
+    } else {
+        CUSPARSE(SpGEMM_compute(SCALED, &compute_bytes, NULL));
+    }
+    TRY(take(l, compute_bytes, &l->buffers[2]));
+    CUSPARSE(SpGEMM_compute(SCALED, &compute_bytes, l->buffers[2]));
+    TRY(grow_product(l));
+    CUSPARSE(SpGEMM_copy(SCALED));
+    for (int i = 0; i < BUFFERS; i++) give_back(l, &l->buffers[i]);
+    CUDA(cudaStreamSynchronize(l->stream));
+done:
+    return status;
+}
+
+static sp_status cusparse_view(void *state, raw_matrix *c)
+{
+    library *l = state;
+    *c = (raw_matrix){l->rows, l->nnz, l->c.offsets, l->c.cols, l->c.values, 4, 4, false, l->options->type};
+    return SP_OK;
+}
+
+static int64_t cusparse_peak(void *state)
+{
+    library *l = state;
+    uint64_t high = 0;
+    const uint64_t c = ((uint64_t)l->rows + 1) * 4 + (uint64_t)l->nnz * (4 + l->size);
+    if (cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return 0;
+    const uint64_t nothing = 0;
+    cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, (void *)&nothing);
+    return high > l->operand_bytes + c ? (int64_t)(high - l->operand_bytes - c) : 0;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------ */
+
+/* Buffers 1 and 2 serve the pattern alone, 3 until the copy, 4 and 5 as long as the plan. */
+static sp_status cusparse_plan(void *state)
+{
+    library *l = state;
+    size_t bytes[BUFFERS] = {0};
+    sp_status status;
+    TRY(begin_product(l));
+    CUSPARSE(SpGEMMreuse_workEstimation(PATTERN, &bytes[1], NULL));
+    TRY(take(l, bytes[1], &l->buffers[1]));
+    CUSPARSE(SpGEMMreuse_workEstimation(PATTERN, &bytes[1], l->buffers[1]));
+    CUSPARSE(SpGEMMreuse_nnz(PATTERN, &bytes[2], NULL, &bytes[3], NULL, &bytes[4], NULL));
+    for (int i = 2; i <= 4; i++) TRY(take(l, bytes[i], &l->buffers[i]));
+    CUSPARSE(SpGEMMreuse_nnz(PATTERN, &bytes[2], l->buffers[2], &bytes[3], l->buffers[3], &bytes[4], l->buffers[4]));
+    give_back(l, &l->buffers[1]);
+    give_back(l, &l->buffers[2]);
+    TRY(grow_product(l));
+    /* They are scaled by zero, not left unread. */
+    CUDA(cudaMemsetAsync(l->c.values, 0, (size_t)l->nnz * l->size, l->stream));
+    CUSPARSE(SpGEMMreuse_copy(PATTERN, &bytes[5], NULL));
+    TRY(take(l, bytes[5], &l->buffers[5]));
+    CUSPARSE(SpGEMMreuse_copy(PATTERN, &bytes[5], l->buffers[5]));
+    give_back(l, &l->buffers[3]);
+    CUDA(cudaStreamSynchronize(l->stream));
+done:
+    return status;
+}
+
+static sp_status cusparse_replay(void *state)
+{
+    library *l = state;
+    const cusparseSpGEMMAlg_t algorithm = CUSPARSE_SPGEMM_DEFAULT;
+    sp_status status;
+    CUSPARSE(SpGEMMreuse_compute(SCALED));
+    CUDA(cudaStreamSynchronize(l->stream));
+done:
+    return status;
+}
+
+const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load, cusparse_run, cusparse_drop,
+                            cusparse_view, cusparse_peak, cusparse_plan, cusparse_replay, cusparse_unload,
+                            cusparse_close};
+
+#else
+
+static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+{
+    (void)options;
+    (void)state;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA, or its toolkit no cuSPARSE");
+}
+
+const peer peer_cusparse = {.name = "cusparse", .algorithms = algorithms, .open = cusparse_open};
+
+#endif

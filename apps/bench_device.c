@@ -1,0 +1,146 @@
+/* The machine of a benchmark: its names, its copy bandwidth, and what the tool itself asks of CUDA. */
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h>
+
+/* Without a device all memory is the host's, and nothing runs elsewhere. */
+static bool device_exists(void)
+{
+    static int count = -1;
+    if (count < 0 && cudaGetDeviceCount(&count) != cudaSuccess) {
+        cudaGetLastError();
+        count = 0;
+    }
+    return count > 0;
+}
+
+void device_finish(void)
+{
+    if (device_exists()) cudaDeviceSynchronize();
+}
+
+static sp_status cuda_failure(sp_context *context, cudaError_t error, const char *what)
+{
+    cudaGetLastError();
+    return sp_fail(context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%s: %s", what, cudaGetErrorString(error));
+}
+
+sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes)
+{
+    if (!device_exists()) {
+        memcpy(to, from, bytes);
+        return SP_OK;
+    }
+    const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
+    return error == cudaSuccess ? SP_OK : cuda_failure(context, error, "copying a result");
+}
+
+/* The best of some copies of 1 GiB within the device, far more than its caches hold. */
+static sp_status device_bandwidth(sp_context *context, double *bandwidth)
+{
+    const size_t bytes = (size_t)1 << 30;
+    char *block = NULL;
+    cudaError_t error = cudaMalloc((void **)&block, 2 * bytes);
+    for (int i = 0; i < 10 && error == cudaSuccess; i++) {
+        const double began = wall_seconds();
+        error = cudaMemcpy(block + bytes, block, bytes, cudaMemcpyDeviceToDevice);
+        if (error == cudaSuccess) error = cudaDeviceSynchronize();
+        const double rate = 2 * (double)bytes / (wall_seconds() - began);
+        if (rate > *bandwidth) *bandwidth = rate;
+    }
+    cudaFree(block);
+    return error == cudaSuccess ? SP_OK : cuda_failure(context, error, "measuring copies");
+}
+
+static sp_status describe_device(sp_context *context, machine *m)
+{
+    int version = 0;
+    const char *name = strchr(sp_context_device(context), ' ');
+    snprintf(m->gpu, sizeof m->gpu, "%s", name ? name + 1 : sp_context_device(context));
+    cudaRuntimeGetVersion(&version);
+    snprintf(m->cuda, sizeof m->cuda, "%d.%d", version / 1000, version % 1000 / 10);
+    FILE *file = fopen("/sys/module/nvidia/version", "r");
+    if (file && fgets(m->driver, sizeof m->driver, file)) m->driver[strcspn(m->driver, "\n")] = '\0';
+    if (file) fclose(file);
+    return device_bandwidth(context, &m->copy_bandwidth);
+}
+
+#else
+
+void device_finish(void) {}
+
+sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes)
+{
+    (void)context;
+    memcpy(to, from, bytes);
+    return SP_OK;
+}
+
+static sp_status describe_device(sp_context *context, machine *m)
+{
+    (void)m;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA");
+}
+
+#endif
+
+enum { HOST_BLOCK = 128 << 20, COPIES = 4 };
+
+/* The best of some copies by all threads, of more than the caches hold. */
+static sp_status host_bandwidth(sp_context *context, double *bandwidth)
+{
+    char *from = NULL, *to = NULL;
+    const int threads = sp_context_threads(context);
+    sp_status status;
+    TRY(sp_alloc(context, HOST_BLOCK, 1, (void **)&from));
+    TRY(sp_alloc(context, HOST_BLOCK, 1, (void **)&to));
+    for (int i = 0; i <= COPIES; i++) {
+        const double began = wall_seconds();
+#pragma omp parallel for schedule(static) num_threads(threads)
+        for (int t = 0; t < threads; t++) {
+            const size_t low = (size_t)HOST_BLOCK * (size_t)t / (size_t)threads;
+            const size_t high = (size_t)HOST_BLOCK * (size_t)(t + 1) / (size_t)threads;
+            if (i == 0) memset(from + low, t, high - low);
+            memcpy(to + low, from + low, high - low);
+        }
+        const double rate = 2.0 * HOST_BLOCK / (wall_seconds() - began);
+        if (i > 0 && rate > *bandwidth) *bandwidth = rate;
+    }
+done:
+    sp_free(context, from);
+    sp_free(context, to);
+    return status;
+}
+
+/* The model's name, which only /proc/cpuinfo tells. */
+static void describe_cpu(char *name, size_t size)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(name, size, "%s", colon + 1 + strspn(colon + 1, " "));
+        name[strcspn(name, "\n")] = '\0';
+        break;
+    }
+    if (file) fclose(file);
+}
+
+sp_status machine_describe(sp_context *context, machine *m)
+{
+    struct utsname system;
+    memset(m, 0, sizeof *m);
+    describe_cpu(m->cpu, sizeof m->cpu);
+    if (uname(&system) == 0) snprintf(m->kernel, sizeof m->kernel, "%s", system.release);
+    if (!*m->cpu && uname(&system) == 0) snprintf(m->cpu, sizeof m->cpu, "%s", system.machine);
+    m->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    m->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGE_SIZE);
+    return sp_context_is_cuda(context) ? describe_device(context, m) : host_bandwidth(context, &m->copy_bandwidth);
+}

@@ -1,0 +1,215 @@
+/* The command line of sparse-bench. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "bench.h"
+
+static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
+static const char *const algorithms[] = {"auto", "hash", "dense", "ranges"};
+
+const char *semiring_name(sp_semiring semiring) { return semirings[semiring]; }
+const char *algorithm_name(sp_spgemm_algorithm algorithm) { return algorithms[algorithm]; }
+
+void bench_usage(FILE *stream)
+{
+    fputs("usage: sparse-bench spgemm FILE... [options]        times sparse matrix products beside other libraries\n"
+          "       sparse-bench spgemm --generate KIND:ARGS ...\n"
+          "\n"
+          "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
+          "  sparse-bench spgemm --generate rmat:16,8 --fp32   of a matrix made up\n"
+          "  sparse-bench spgemm --generate paper --json x.json\n"
+          "\n"
+          "  FILE             Matrix Market, or edges FROM TO [WEIGHT] a line; .gz .zst\n"
+          "  --generate X     KIND:ARGS, a preset, or a set of presets; may be repeated\n"
+          "                   kinds: rmat:SCALE,DEGREE uniform:ROWS,DEGREE[,COLUMNS] grid:WIDTH,HEIGHT,KEPT%\n"
+          "                     fem2d:WIDTH,HEIGHT,BLOCK fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST torus:SIZE,...\n"
+          "                     web:ROWS,DEGREE,COMMON%,LOCAL%,LONGEST arrow:ROWS,DENSE,FILLED% cluster:ROWS,DEGREE\n"
+          "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING%\n", stream);
+    fputs("                   presets:", stream);
+    int column = 25;
+    for (int i = 0; preset_at(i); i++) {
+        const char *name = preset_at(i)->name;
+        if (column + (int)strlen(name) > 100) column = fprintf(stream, "\n                     ");
+        column += fprintf(stream, " %s", name);
+    }
+    fputs("\n"
+          "                   sets: paper (ten large ones), small (one of each kind)\n"
+          "  --seed N         of generated matrices [4]\n"
+          "  --aat            A times its transpose\n"
+          "  --times FILE     A times this matrix; --times-generated X: times a generated one\n"
+          "  --fp64 --fp32    values [fp64]\n"
+          "  --semiring NAME  plus-times, plus-pair, min-plus, max-times, or-and [plus-times]\n"
+          "  --algorithm NAME auto, hash, dense, ranges [auto]\n"
+          "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
+          "  --threads N      [all]\n"
+          "  --memory SIZE    working memory, e.g. 8G [what is free]\n"
+          "\n"
+          "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"
+          "  --limit SECONDS  for each candidate; then fewer samples do [60]\n"
+          "  --aia            the hash algorithm with and without the stage that gathers ranges (CUDA)\n"
+          "  --plan           also the numeric phase alone, the pattern being known\n"
+          "  --peers LIST     cusparse, graphblas, none [those that fit the device]\n"
+          "  --no-check       do not compare results\n"
+          "  --json FILE      everything that was measured\n"
+          "  --version -h --help\n"
+          "\n"
+          "Exit status: 0; 1 if a product failed or was wrong; 2 for a mistake on the command line.\n", stream);
+}
+
+static bench_request mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static bench_request mistake(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("sparse-bench: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("; see sparse-bench --help\n", stderr);
+    va_end(arguments);
+    return REQUEST_MISTAKE;
+}
+
+/* The index of `text` among `count` words, or -1. */
+static int read_word(const char *text, const char *const *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0) return i;
+    return -1;
+}
+
+static bool add_source(bench_options *o, source added)
+{
+    if (o->source_count == MAX_SOURCES) return false;
+    o->sources[o->source_count++] = added;
+    return true;
+}
+
+/* A preset by its name, or a specification as it stands; the library reads it. */
+static source generated(const char *text)
+{
+    const source *preset = preset_named(text);
+    return preset ? *preset : (source){text, text};
+}
+
+static bench_request parse_generate(bench_options *o, const char *value)
+{
+    if (!preset_of_set(value, 0))
+        return add_source(o, generated(value)) ? REQUEST_BENCH : mistake("more than %d matrices", MAX_SOURCES);
+    for (int i = 0; preset_of_set(value, i); i++)
+        if (!add_source(o, *preset_of_set(value, i))) return mistake("more than %d matrices", MAX_SOURCES);
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_peers(bench_options *o, const char *value)
+{
+    static const char *const names[] = {"none", "cusparse", "graphblas"};
+    char list[64];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0'; /* then it is no name either */
+    o->peers = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        const int chosen = read_word(word, names, 3);
+        if (chosen < 0) return mistake("--peers takes cusparse, graphblas or none (got \"%.40s\")", value);
+        o->peers |= (unsigned)chosen; /* PEER_CUSPARSE is 1, PEER_GRAPHBLAS 2 */
+    }
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_count(const char *option, const char *value, int64_t low, int64_t high, int *number)
+{
+    int64_t read;
+    if (!read_integer(value, &read) || read < low || read > high)
+        return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low,
+                       (long long)high, value);
+    *number = (int)read;
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_valued(bench_options *o, const char *option, const char *value)
+{
+    int chosen;
+    int64_t seed;
+    if (strcmp(option, "--generate") == 0) return parse_generate(o, value);
+    if (strcmp(option, "--peers") == 0) return parse_peers(o, value);
+    if (strcmp(option, "--threads") == 0) return parse_count(option, value, 1, 4096, &o->threads);
+    if (strcmp(option, "--repeat") == 0) return parse_count(option, value, 1, MAX_SAMPLES, &o->repeat);
+    if (strcmp(option, "--times") == 0) o->times = (source){value, NULL};
+    if (strcmp(option, "--times-generated") == 0) o->times = generated(value);
+    if (strcmp(option, "--device") == 0) o->device = value;
+    if (strcmp(option, "--json") == 0) o->json = value;
+    if (strcmp(option, "--memory") == 0 && !read_bytes(value, &o->memory))
+        return mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
+    if (strcmp(option, "--limit") == 0 && !(read_number(value, &o->limit) && o->limit > 0))
+        return mistake("--limit takes seconds above 0 (got \"%.40s\")", value);
+    if (strcmp(option, "--seed") == 0) {
+        if (!read_integer(value, &seed) || seed < 0)
+            return mistake("--seed takes a whole number, 0 or above (got \"%.40s\")", value);
+        o->seed = (uint64_t)seed;
+    }
+    if (strcmp(option, "--semiring") == 0) {
+        if ((chosen = read_word(value, semirings, 5)) < 0)
+            return mistake("--semiring is plus-times, plus-pair, min-plus, max-times or or-and (got \"%.40s\")",
+                           value);
+        o->semiring = (sp_semiring)chosen;
+    }
+    if (strcmp(option, "--algorithm") == 0) {
+        if ((chosen = read_word(value, algorithms, 4)) < 0)
+            return mistake("--algorithm is auto, hash, dense or ranges (got \"%.40s\")", value);
+        o->algorithm = (sp_spgemm_algorithm)chosen;
+    }
+    return REQUEST_BENCH;
+}
+
+static bool parse_flag(bench_options *o, const char *option)
+{
+    const struct { const char *name; bool *flag; } flags[] = {
+        {"--aat", &o->transposed}, {"--aia", &o->aia}, {"--plan", &o->plan},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(option, flags[i].name) == 0) return *flags[i].flag = true;
+    if (strcmp(option, "--fp64") == 0) o->type = SP_F64;
+    else if (strcmp(option, "--fp32") == 0) o->type = SP_F32;
+    else if (strcmp(option, "--no-check") == 0) o->check = false;
+    else return false;
+    return true;
+}
+
+static bench_request check_device(const bench_options *o)
+{
+    sp_context *context;
+    const sp_context_options options = {.device = o->device, .threads = 1};
+    sp_status status = sp_context_create(&options, &context);
+    sp_context_destroy(context);
+    return status == SP_ERROR_ARGUMENT
+               ? mistake("--device is auto, cpu, cuda or cuda:N (got \"%.40s\")", o->device)
+               : REQUEST_BENCH;
+}
+
+bench_request bench_parse(int argc, char **argv, bench_options *o)
+{
+    static const char *const valued[] = {"--generate", "--seed", "--times", "--times-generated", "--semiring",
+                                         "--algorithm", "--device", "--threads", "--memory", "--repeat", "--limit",
+                                         "--peers", "--json"};
+    *o = (bench_options){.type = SP_F64, .device = "auto", .repeat = 10, .limit = 60, .check = true, .seed = 4,
+                         .peers = PEER_DEFAULT};
+    bool files = false;
+    for (int i = 2; i < argc; i++) {
+        const char *option = argv[i];
+        bench_request request = REQUEST_BENCH;
+        if (strcmp(option, "-h") == 0 || strcmp(option, "--help") == 0) return REQUEST_HELP;
+        if (strcmp(option, "--version") == 0) return REQUEST_VERSION;
+        if (strcmp(option, "--") == 0 && !files) {
+            files = true;
+        } else if (files || option[0] != '-' || option[1] == '\0') {
+            if (!add_source(o, (source){option, NULL})) return mistake("more than %d matrices", MAX_SOURCES);
+        } else if (read_word(option, valued, sizeof valued / sizeof *valued) >= 0) {
+            if (i + 1 == argc) return mistake("%s needs a value", option);
+            request = parse_valued(o, option, argv[++i]);
+        } else if (!parse_flag(o, option)) {
+            return mistake("unknown option \"%.40s\"", option);
+        }
+        if (request != REQUEST_BENCH) return request;
+    }
+    if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
+    if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
+    return check_device(o);
+}

@@ -1,0 +1,203 @@
+/* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
+ *
+ * For each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What
+ * its parts do stands in bench.h. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* ---- signals ------------------------------------------------------------------------------------------- */
+
+static volatile int interrupt_signal; /* the library's interrupt flag */
+
+/* The second one ends a process that a peer does not let go of. */
+static void on_signal(int number)
+{
+    if (interrupt_signal) {
+        io_output_unlink_all();
+        _exit(EXIT_SIGNAL + number);
+    }
+    interrupt_signal = number;
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, inherited;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) /* nohup stays */
+            sigaction(numbers[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error */
+}
+
+/* ---- one case ------------------------------------------------------------------------------------------ */
+
+/* The right operand: the matrix itself, its transpose, or another. */
+static sp_status load_right(bench_case *c)
+{
+    const bench_options *o = c->options;
+    sp_status status = SP_OK;
+    c->b = &c->a;
+    if (o->transposed) status = sp_csr_transpose(c->host, &c->a, &c->b_own);
+    else if (o->times.name) status = input_load(c->host, &o->times, o, &c->b_own);
+    if (o->transposed || o->times.name) c->b = &c->b_own;
+    if (status == SP_OK && c->a.cols != c->b->rows)
+        status = sp_fail(c->host, SP_ERROR_ARGUMENT, "%s has %lld columns, and what it is multiplied with %lld rows",
+                         c->result->name, (long long)c->a.cols, (long long)c->b->rows);
+    return status;
+}
+
+static int64_t bytes_of(const sp_csr *m)
+{
+    return 8 * (m->rows + 1) + m->nnz * (4 + (m->value_type == SP_F32 ? 4 : 8));
+}
+
+static void describe_case(bench_case *c)
+{
+    bench_result *r = c->result;
+    const sp_csr *a = &c->a;
+    r->rows = a->rows;
+    r->inner = a->cols;
+    r->cols = c->b->cols;
+    r->nnz_a = a->nnz;
+    r->nnz_b = c->b->nnz;
+    r->bytes = bytes_of(a) + (c->b == a ? 0 : bytes_of(c->b));
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
+        if (length > r->longest_row) r->longest_row = length;
+    }
+}
+
+static sp_status load_case(bench_case *c, const source *from)
+{
+    const bench_options *o = c->options;
+    bench_result *r = c->result;
+    sp_status status;
+    const char *slash = from->spec ? NULL : strrchr(from->name, '/');
+    r->name = slash ? slash + 1 : from->name;
+    r->file = from->spec ? NULL : from->name;
+    r->spec = from->spec;
+    r->operation = o->transposed ? "A*transpose(A)" : o->times.name ? o->times.name : "A*A";
+    TRY(input_load(c->host, from, o, &c->a));
+    TRY(load_right(c));
+    describe_case(c);
+done:
+    return status;
+}
+
+static void close_case(bench_case *c)
+{
+    sp_csr_free(c->host, &c->a);
+    sp_csr_free(c->host, &c->b_own);
+    extract_free(c->host, &c->ours);
+}
+
+/* ---- the whole run ------------------------------------------------------------------------------------- */
+
+/* The machine and the peers, and what "auto" means here; once the first matrix is there. */
+static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+{
+    const sp_context_options options = {.device = o->device, .threads = o->threads};
+    sp_context *context;
+    sp_status status = sp_context_create(&options, &context);
+    if (status != SP_OK)
+        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
+                       sp_status_string(status));
+    status = machine_describe(context, m);
+    if (status == SP_OK) peers_open(host, o, sp_context_is_cuda(context), peers);
+    else sp_fail(host, status, "%s", sp_last_error(context));
+    sp_context_destroy(context);
+    if (status == SP_OK) report_header(m, o);
+    return status;
+}
+
+/* A product that failed or was wrong fails the run, but only after the other matrices. */
+static sp_status run_all(sp_context *host, const bench_options *o, int *code)
+{
+    bench_result *results = NULL;
+    bench_case c = {.host = host};
+    machine m;
+    peer_set peers = {0};
+    sp_status status;
+    TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    for (int i = 0; i < o->source_count; i++) {
+        bench_result *r = &results[i];
+        c = (bench_case){.options = o, .interrupt = &interrupt_signal, .host = host, .result = r};
+        status = load_case(&c, &o->sources[i]);
+        if (status == SP_ERROR_ARGUMENT && (r->spec || o->times.spec)) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        if (i == 0) TRY(look_around(host, o, &m, &peers));
+        TRY(own_measure(&c));
+        TRY(peers_measure(&c, &peers));
+        close_case(&c);
+        report_result(&m, o, r);
+        if (*r->own.word || (o->check && !r->checked.good)) *code = EXIT_FAILED;
+        if (o->json) TRY(report_json(host, &m, o, results, i + 1));
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) TRY(sp_fail(host, SP_ERROR_ARGUMENT, "stdout: %s", strerror(errno)));
+done:
+    close_case(&c);
+    peers_close(&peers);
+    sp_free(host, results);
+    return status;
+}
+
+static int run(const bench_options *o)
+{
+    const sp_context_options options = {.device = "cpu", .threads = o->threads, .interrupt = &interrupt_signal};
+    sp_context *host;
+    int code = EXIT_DONE;
+    sp_status status = sp_context_create(&options, &host);
+    if (status == SP_OK) status = run_all(host, o, &code);
+    if (interrupt_signal) {
+        fprintf(stderr, "sparse-bench: stopped by signal %d\n", interrupt_signal);
+        code = EXIT_SIGNAL + interrupt_signal;
+    } else if (status != SP_OK) {
+        const char *sentence = sp_last_error(host);
+        fprintf(stderr, "sparse-bench: %s\n", *sentence ? sentence : sp_status_string(status));
+        if (code == EXIT_DONE) code = EXIT_FAILED;
+    }
+    sp_context_destroy(host);
+    return code;
+}
+
+static int answer(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+    fprintf(stderr, "sparse-bench: stdout: %s\n", strerror(errno));
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    static bench_options o;
+    hold_standard_streams();
+    if (argc < 2) {
+        bench_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        if (strcmp(argv[1], "--version") == 0) puts("sparse-bench " SP_VERSION);
+        else bench_usage(stdout);
+        return answer();
+    }
+    if (strcmp(argv[1], "spgemm") != 0) {
+        fprintf(stderr,
+                "sparse-bench: \"%.40s\" is nothing that can be measured, spgemm is; see sparse-bench --help\n",
+                argv[1]);
+        return EXIT_USAGE;
+    }
+    switch (bench_parse(argc, argv, &o)) {
+    case REQUEST_MISTAKE: return EXIT_USAGE;
+    case REQUEST_HELP: bench_usage(stdout); return answer();
+    case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return answer();
+    case REQUEST_BENCH: break;
+    }
+    catch_signals();
+    return run(&o);
+}

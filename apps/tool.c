@@ -1,0 +1,103 @@
+/* The implementation of tool.h. */
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the process --------------------------------------------------------------------------------------- */
+
+void hold_standard_streams(void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++)
+        if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
+            int opened = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY);
+            if (opened > descriptor) close(opened);
+        }
+}
+
+void wait_asleep(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+}
+
+double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+bool read_number(const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && errno == 0 && isfinite(*value);
+}
+
+bool read_integer(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+bool read_bytes(const char *text, int64_t *bytes)
+{
+    static const char suffixes[] = "KMGT";
+    char number[64];
+    size_t length = strlen(text);
+    double scale = 1, amount = 0;
+    if (length == 0 || length >= sizeof number) return false;
+    memcpy(number, text, length + 1);
+    const char *suffix = strchr(suffixes, number[length - 1]);
+    if (suffix) {
+        scale = ldexp(1, 10 * (int)(suffix - suffixes + 1));
+        number[length - 1] = '\0';
+    }
+    if (!read_number(number, &amount) || !(amount * scale >= 1) || !(amount * scale < ldexp(1, 62))) return false;
+    *bytes = (int64_t)(amount * scale);
+    return true;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+/* The length of the UTF-8 character that `text` begins with, 0 if it is none. */
+static int utf8_length(const unsigned char *text)
+{
+    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
+    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
+    for (int i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+void put_json_text(io_output *out, const char *text)
+{
+    if (!text) {
+        io_output_string(out, "null");
+        return;
+    }
+    io_output_string(out, "\"");
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        int length = utf8_length(p);
+        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
+            io_output_format(out, "\\u%04x", *p++);
+        } else {
+            io_output_bytes(out, p, (size_t)length);
+            p += length;
+        }
+    }
+    io_output_string(out, "\"");
+}

@@ -1,0 +1,764 @@
+/* C = A·B on a CUDA device in two phases, row-wise (Gustavson 1978), sorted; entries that cancel to zero are kept.
+ *
+ * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
+ * form the sums; every class has its own launch, its own tables and its own stream.
+ *   - small rows, up to 32 products: sorted in registers (warp.cuh);
+ *   - hashed rows: a warp each, with a table in shared memory of a power of two of slots that is at most half full
+ *     (warp.cuh); up to 2,048 products to count, up to 1,024 entries of C to sum;
+ *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
+ *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
+ *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time.
+ * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
+ *
+ * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
+ * C written once; 9 a row for lengths, classes and lists.
+ */
+#include <cuda/std/functional>
+
+#include "warp.cuh"
+
+/* ---- constants ------------------------------------------------------------------------------------------- */
+
+enum { WARP_THREADS = 128, WARPS = WARP_THREADS / 32 };
+
+/* Classes of rows. IDLE rows have no products. Class HASHED + i has tables of LEAST_SLOTS << i slots. */
+enum { IDLE, SMALL_8, SMALL_16, SMALL_32, HASHED, HASHED_CLASSES = 6, NARROW = HASHED + HASHED_CLASSES, NARROWER, WIDE, CLASSES };
+enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 1024 };
+static_assert(LEAST_SLOTS << (HASHED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
+
+/* Narrow rows: 8 KB of bits a warp, 25 warps a multiprocessor; 2 KB, and as many warps as it holds, for the narrower
+ * ones. One warp is not to be left with a hub. */
+enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
+
+/* Wide rows: 64 KB of bits, three blocks a multiprocessor. A part of a row has PART_ENTRIES entries of C and a table
+ * of twice as many slots. */
+enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512 };
+
+/* ---- device: classes ------------------------------------------------------------------------------------- */
+
+/* All that is counted on the device. */
+struct warp_totals {
+    unsigned long long products;
+    unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
+    unsigned int next, parts;                       /* wide row to take; parts of wide rows */
+};
+
+static __device__ __forceinline__ int hashed_class(int64_t entries)
+{
+    return entries <= LEAST_SLOTS / 2 ? HASHED : HASHED + 26 - __clz((int)entries - 1);
+}
+
+/* Adds the block's numbers of rows a class to the totals. `histogram`: CLASSES zeroed words of shared memory. */
+static __device__ void add_members(warp_totals *totals, const unsigned *histogram)
+{
+    __syncthreads();
+    if (threadIdx.x < CLASSES && histogram[threadIdx.x])
+        atomicAdd(&totals->members[threadIdx.x], histogram[threadIdx.x]);
+}
+
+/* Classes by products, LANES lanes a row. */
+template <int LANES>
+static __global__ void classify_products(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
+                                         const int64_t *b_offsets, const int32_t *b_cols, uint8_t *classes,
+                                         warp_totals *totals)
+{
+    __shared__ unsigned histogram[CLASSES];
+    __shared__ uint64_t scratch[32];
+    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    __syncthreads();
+    const int lane = threadIdx.x % LANES;
+    const int64_t groups = (int64_t)gridDim.x * blockDim.x / LANES;
+    unsigned long long all = 0;
+    /* Whole warps stay in the loop: the shuffles below need them. */
+    for (int64_t base = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32 * (32 / LANES); base < rows;
+         base += groups) {
+        const int64_t row = base + threadIdx.x % 32 / LANES;
+        int64_t products = 0, elements = 0;
+        if (row < rows) {
+            const int64_t first = a_offsets[row], last = a_offsets[row + 1];
+            elements = last - first;
+            for (int64_t at = first + lane; at < last; at += LANES) {
+                const int32_t k = a_cols[at];
+                products += b_offsets[k + 1] - b_offsets[k];
+            }
+        }
+        for (int step = LANES / 2; step > 0; step /= 2)
+            products += __shfl_xor_sync(FULL_WARP, (long long)products, step);
+        bool narrow = products > MOST_COUNTED && products <= NARROW_PRODUCTS;
+        int32_t span = INT32_MAX;
+        if (__any_sync(FULL_WARP, narrow)) {
+            int32_t lowest = INT32_MAX, highest = 0;
+            for (int64_t at = a_offsets[row < rows ? row : 0] + lane; narrow && at < a_offsets[row + 1]; at += LANES) {
+                const int32_t k = a_cols[at];
+                const int64_t from = b_offsets[k], to = b_offsets[k + 1];
+                if (from == to) continue;
+                lowest = min(lowest, b_cols[from]);
+                highest = max(highest, b_cols[to - 1]);
+            }
+            for (int step = LANES / 2; step > 0; step /= 2) {
+                lowest = min(lowest, __shfl_xor_sync(FULL_WARP, lowest, step));
+                highest = max(highest, __shfl_xor_sync(FULL_WARP, highest, step));
+            }
+            span = highest - lowest;
+        }
+        if (row >= rows || lane != 0) continue;
+        /* A small row has a lane for every product and for every element of A. */
+        const int64_t size = products > elements ? products : elements;
+        const int c = products == 0               ? IDLE
+                      : size <= 8                 ? SMALL_8
+                      : size <= 16                ? SMALL_16
+                      : size <= 32                ? SMALL_32
+                      : products <= MOST_COUNTED  ? hashed_class(products)
+                      : narrow && span < NARROWER_WORDS * 32 ? NARROWER
+                      : narrow && span < NARROW_WORDS * 32   ? NARROW
+                                                             : WIDE;
+        all += (unsigned long long)products;
+        classes[row] = (uint8_t)c;
+        atomicAdd(&histogram[c], 1u);
+    }
+    add_members(totals, histogram);
+    all = block_reduce<256>(all, add_op(), scratch);
+    if (threadIdx.x == 0) atomicAdd(&totals->products, all);
+}
+
+/* Classes by entries of C; small and idle rows stay what they are. */
+static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, uint8_t *classes, warp_totals *totals)
+{
+    __shared__ unsigned histogram[CLASSES];
+    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    __syncthreads();
+    for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows;
+         row += (int64_t)gridDim.x * blockDim.x) {
+        int c = classes[row];
+        if (c >= HASHED) {
+            c = lengths[row] == 0 ? IDLE : lengths[row] <= MOST_SUMMED ? hashed_class(lengths[row]) : WIDE;
+            classes[row] = (uint8_t)c;
+        }
+        atomicAdd(&histogram[c], 1u);
+    }
+    add_members(totals, histogram);
+}
+
+/* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
+static __global__ void __launch_bounds__(256)
+    list_rows(int64_t rows, const uint8_t *classes, warp_totals *totals, int32_t *list)
+{
+    __shared__ unsigned histogram[CLASSES], place[CLASSES];
+    for (int64_t base = (int64_t)blockIdx.x * 1024; base < rows; base += (int64_t)gridDim.x * 1024) {
+        if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+        __syncthreads();
+        int own[4];
+        unsigned at[4];
+        for (int u = 0; u < 4; u++) {
+            const int64_t row = base + u * 256 + threadIdx.x;
+            own[u] = row < rows ? classes[row] : IDLE;
+            if (own[u] != IDLE) at[u] = atomicAdd(&histogram[own[u]], 1u);
+        }
+        __syncthreads();
+        if (threadIdx.x < CLASSES) {
+            const int c = threadIdx.x;
+            unsigned first = 0;
+            for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
+            if (histogram[c]) place[c] = first + atomicAdd(&totals->placed[c], histogram[c]);
+        }
+        __syncthreads();
+        for (int u = 0; u < 4; u++)
+            if (own[u] != IDLE) list[place[own[u]] + at[u]] = (int32_t)(base + u * 256 + threadIdx.x);
+        __syncthreads();
+    }
+}
+
+/* The rows of class c. */
+struct class_rows {
+    const int32_t *rows;
+    unsigned count;
+};
+static __device__ __forceinline__ class_rows rows_of(const warp_totals *totals, const int32_t *list, int c)
+{
+    unsigned first = 0;
+    for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
+    return {list + first, totals->members[c]};
+}
+
+/* ---- device: small and hashed rows ----------------------------------------------------------------------- */
+
+template <typename V> struct warp_job {
+    row_product<V> product;
+    warp_totals *totals;
+    const int32_t *list;
+    int32_t *lengths;       /* counting writes them */
+    const int64_t *offsets; /* of C; summing reads them */
+    int32_t *c_cols;
+    V *c_values; /* NULL: C is a pattern */
+    struct row_part *parts;
+};
+
+/* Entries [first, first + count) of C, of one row. */
+struct row_part {
+    int64_t first;
+    int32_t row, count;
+};
+
+template <int G, typename V, bool PLAIN, bool SUM>
+static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> job, int c)
+{
+    const class_rows own = rows_of(job.totals, job.list, c);
+    const int lane = threadIdx.x & 31;
+    const unsigned step = gridDim.x * WARPS * (32 / G);
+    for (unsigned base = (blockIdx.x * WARPS + threadIdx.x / 32) * (32 / G); base < own.count; base += step) {
+        const unsigned at = base + lane / G;
+        const int64_t row = at < own.count ? own.rows[at] : -1;
+        int count;
+        if (job.product.cols <= 1 << 27)
+            count = small_row<G, uint32_t, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols, job.c_values);
+        else
+            count = small_row<G, unsigned long long, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols,
+                                                                    job.c_values);
+        if (!SUM && row >= 0 && lane % G == 0) job.lengths[row] = count;
+    }
+}
+
+static __host__ __device__ constexpr size_t table_bytes(int slots, bool sum)
+{
+    return (size_t)slots * (sum ? 12 : 4) + 32 * sizeof(row_of_b);
+}
+
+/* The warp's table in the block's shared memory: sums, rows of B, keys. */
+template <bool PLAIN, bool SUM, typename V>
+static __device__ __forceinline__ warp_table<V, PLAIN, SUM> own_table(const row_product<V> &product,
+                                                                      unsigned char *memory, int slots,
+                                                                      row_of_b **rows)
+{
+    unsigned char *own = memory + table_bytes(slots, SUM) * (threadIdx.x / 32);
+    *rows = (row_of_b *)(own + (SUM ? slots * sizeof(double) : 0));
+    return {product, 0, (int32_t *)(*rows + 32), (double *)own, __clz(slots) + 1, 0};
+}
+
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    const class_rows own = rows_of(job.totals, job.list, c);
+    row_of_b *rows;
+    auto table = own_table<PLAIN, false>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
+    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+        table.clear(own.rows[at]);
+        walk_row<false>(job.product, table.row, 0, 0, rows, table);
+        const int count = warp_sum(table.claimed);
+        if ((threadIdx.x & 31) == 0) job.lengths[table.row] = count;
+    }
+}
+
+/* MOST: keys a lane of the largest row of the class. As many blocks as shared memory lets in: 64, 128 and 255 registers
+ * a thread. */
+template <typename V, bool PLAIN, int MOST>
+static __global__ void __launch_bounds__(WARP_THREADS, 64 / MOST) sum_hashed(warp_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    const class_rows own = rows_of(job.totals, job.list, c);
+    row_of_b *rows;
+    auto table = own_table<PLAIN, true>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
+    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+        table.clear(own.rows[at]);
+        walk_row<false>(job.product, table.row, 0, 0, rows, table);
+        const int count = table.compact();
+        const int64_t to = job.offsets[table.row];
+        write_sorted<MOST>(job.product.cols, table.keys, table.sums, count, job.c_cols + to,
+                           job.c_values ? job.c_values + to : (V *)NULL);
+    }
+}
+
+/* ---- device: narrow and wide rows ------------------------------------------------------------------------ */
+
+/* Sets bits of shared memory. Most are set already where C has far fewer entries than there are products. */
+static __device__ __forceinline__ void set_bit(uint32_t *word, uint32_t bit)
+{
+    if (!(*(volatile uint32_t *)word & bit)) atomicOr(word, bit);
+}
+
+/* Bits of columns that are to be counted only: neighbouring columns go to different words, so that their lanes do not
+ * wait for each other. */
+struct scattered_bits {
+    uint32_t *words;
+    int log; /* of the number of words, a power of two */
+    __device__ __forceinline__ void set(uint32_t i) const { set_bit(words + (i & ((1u << log) - 1)), 1u << (i >> log)); }
+};
+struct ordered_bits {
+    uint32_t *words;
+    __device__ __forceinline__ void set(uint32_t i) const { set_bit(words + i / 32, 1u << (i % 32)); }
+};
+
+/* The smallest and the largest column of a row, for a warp. */
+template <typename V>
+static __device__ __forceinline__ void warp_span(const row_product<V> &product, int64_t row, int32_t *lowest,
+                                                 int32_t *highest)
+{
+    int32_t low = INT32_MAX, high = 0;
+    for (int64_t at = product.a.offsets[row] + (threadIdx.x & 31); at < product.a.offsets[row + 1]; at += 32) {
+        const int32_t k = __ldg(product.a.cols + at);
+        const int64_t from = __ldg(product.b.offsets + k), to = __ldg(product.b.offsets + k + 1);
+        if (from == to) continue;
+        low = min(low, __ldg(product.b.cols + from));
+        high = max(high, __ldg(product.b.cols + to - 1));
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        low = min(low, __shfl_xor_sync(FULL_WARP, low, step));
+        high = max(high, __shfl_xor_sync(FULL_WARP, high, step));
+    }
+    *lowest = low;
+    *highest = high;
+}
+
+/* Sets the bits of a row's columns. */
+template <typename V, bool PLAIN> struct bit_sink {
+    static constexpr bool SUMS = false;
+    const row_product<V> &product;
+    int64_t row;
+    scattered_bits bits;
+    int32_t lowest;
+
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, V> &entries, bool)
+    {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            if (entries.col[u] != EMPTY && allowed<PLAIN>(product, row, entries.col[u]))
+                bits.set((uint32_t)(entries.col[u] - lowest));
+        __syncwarp();
+    }
+};
+
+static __host__ __device__ constexpr size_t narrow_bytes(int words) { return words * sizeof(uint32_t) + 32 * sizeof(row_of_b); }
+
+template <typename V, bool PLAIN, int WORDS>
+static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    const class_rows own = rows_of(job.totals, job.list, c);
+    const int lane = threadIdx.x & 31;
+    row_of_b *rows = (row_of_b *)(table_memory + narrow_bytes(WORDS) * (threadIdx.x / 32));
+    uint32_t *words = (uint32_t *)(rows + 32);
+    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+        const int64_t row = own.rows[at];
+        int32_t lowest, highest;
+        warp_span(job.product, row, &lowest, &highest);
+        const int span = highest - lowest;
+        bit_sink<V, PLAIN> sink = {job.product, row, {words, span < 32 ? 0 : 27 - __clz(span)}, lowest};
+        for (int i = lane; i < 1 << sink.bits.log; i += 32) words[i] = 0;
+        __syncwarp();
+        walk_row<false>(job.product, row, 0, 0, rows, sink);
+        int count = 0;
+        for (int i = lane; i < 1 << sink.bits.log; i += 32) count += __popc(words[i]);
+        count = warp_sum(count);
+        if (lane == 0) job.lengths[row] = count;
+        __syncwarp();
+    }
+}
+
+/* The part of a row of B inside a window of columns. */
+struct piece_of_b {
+    int64_t start;
+    int32_t length;
+};
+
+struct wide_memory {
+    uint32_t words[WIDE_WORDS];
+    piece_of_b piece[WIDE_THREADS];
+    uint64_t scratch[WIDE_THREADS / 32];
+    int row, pieces, long_pieces;
+    unsigned first_part;
+};
+
+static __device__ int take_wide(warp_totals *totals, const int32_t *list, wide_memory &memory)
+{
+    const class_rows own = rows_of(totals, list, WIDE);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const unsigned at = atomicAdd(&totals->next, 1u);
+        memory.row = at < own.count ? own.rows[at] : -1;
+    }
+    __syncthreads();
+    return memory.row;
+}
+
+/* The row's smallest and largest column. */
+template <typename V>
+static __device__ void find_span(const row_product<V> &product, int row, int64_t *lowest, int64_t *highest,
+                                 wide_memory &memory)
+{
+    int64_t low = INT64_MAX, high = -1;
+    for (int64_t at = product.a.offsets[row] + threadIdx.x; at < product.a.offsets[row + 1]; at += WIDE_THREADS) {
+        const int32_t k = product.a.cols[at];
+        const int64_t from = product.b.offsets[k], to = product.b.offsets[k + 1];
+        if (from == to) continue;
+        low = min(low, (int64_t)__ldg(product.b.cols + from));
+        high = max(high, (int64_t)__ldg(product.b.cols + to - 1));
+    }
+    *highest = block_reduce<WIDE_THREADS>(high, max_op(), memory.scratch);
+    *lowest = -block_reduce<WIDE_THREADS>(-low, max_op(), memory.scratch);
+}
+
+/* Sets the bits of the row's columns in [low, high). The block shares pieces of more than 64 entries; eight lanes take
+ * a shorter one. */
+template <typename V, bool PLAIN, typename Bits>
+static __device__ void set_bits(const row_product<V> &product, int row, int64_t low, int64_t high, bool whole,
+                                Bits bits, wide_memory &memory)
+{
+    const int64_t last = product.a.offsets[row + 1];
+    auto take = [&](int64_t at) {
+        const int32_t col = __ldg(product.b.cols + at);
+        if (allowed<PLAIN>(product, row, col)) bits.set((uint32_t)(col - low));
+    };
+    for (int64_t base = product.a.offsets[row]; base < last; base += WIDE_THREADS) {
+        if (threadIdx.x == 0) memory.pieces = memory.long_pieces = 0;
+        __syncthreads();
+        if (base + threadIdx.x < last) {
+            const int32_t k = __ldg(product.a.cols + base + threadIdx.x);
+            int64_t from = __ldg(product.b.offsets + k), to = __ldg(product.b.offsets + k + 1);
+            if (!whole) narrow(product.b.cols, low, high, &from, &to);
+            const piece_of_b own = {from, (int32_t)(to - from)};
+            /* Long pieces from the end of the array, others from its front. */
+            if (own.length > 64) memory.piece[WIDE_THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
+            else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
+        }
+        __syncthreads();
+        for (int k = 0; k < memory.long_pieces; k++) {
+            const piece_of_b piece = memory.piece[WIDE_THREADS - 1 - k];
+            for (int i = threadIdx.x; i < piece.length; i += WIDE_THREADS) take(piece.start + i);
+        }
+        for (int k = threadIdx.x / 8; k < memory.pieces; k += WIDE_THREADS / 8) {
+            const piece_of_b piece = memory.piece[k];
+            for (int i = threadIdx.x % 8; i < piece.length; i += 8) take(piece.start + i);
+        }
+        __syncthreads();
+    }
+}
+
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    wide_memory &memory = *(wide_memory *)table_memory;
+    for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
+        int64_t lowest, highest;
+        find_span(job.product, row, &lowest, &highest, memory);
+        const bool whole = highest - lowest < WIDE_WORDS * 32;
+        int count = 0;
+        for (int64_t low = lowest; low <= highest; low += WIDE_WORDS * 32) {
+            const int64_t high = min(highest + 1, low + WIDE_WORDS * 32);
+            scattered_bits bits = {memory.words, 0};
+            while (32ll << bits.log < high - low) bits.log++;
+            for (int i = threadIdx.x; i < 1 << bits.log; i += WIDE_THREADS) memory.words[i] = 0;
+            set_bits<V, PLAIN>(job.product, row, low, high, whole, bits, memory);
+            for (int i = threadIdx.x; i < 1 << bits.log; i += WIDE_THREADS) count += __popc(memory.words[i]);
+            __syncthreads();
+        }
+        count = block_reduce<WIDE_THREADS>(count, add_op(), memory.scratch);
+        if (threadIdx.x == 0) job.lengths[row] = count;
+    }
+}
+
+/* Writes the columns of wide rows, ascending, and lists the rows' parts. */
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> job)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    wide_memory &memory = *(wide_memory *)table_memory;
+    for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
+        const int64_t begin = job.offsets[row];
+        const int entries = (int)(job.offsets[row + 1] - begin), parts = (entries + PART_ENTRIES - 1) / PART_ENTRIES;
+        int64_t lowest, highest, to = begin;
+        find_span(job.product, row, &lowest, &highest, memory);
+        const bool whole = highest - lowest < WIDE_WORDS * 32;
+        for (int64_t low = lowest; low <= highest; low += WIDE_WORDS * 32) {
+            const int64_t high = min(highest + 1, low + WIDE_WORDS * 32);
+            const int words = (int)((high - low + 31) / 32);
+            for (int i = threadIdx.x; i < words; i += WIDE_THREADS) memory.words[i] = 0;
+            set_bits<V, PLAIN>(job.product, row, low, high, whole, ordered_bits{memory.words}, memory);
+            /* 256 words at a time: their columns lie together in C. */
+            for (int base = 0; base < words; base += WIDE_THREADS) {
+                const int i = base + threadIdx.x;
+                uint32_t word = i < words ? memory.words[i] : 0;
+                int total;
+                int64_t place = to + block_scan<WIDE_THREADS>(__popc(word), &total, memory.scratch);
+                for (; word; word &= word - 1)
+                    job.c_cols[place++] = (int32_t)(low + (int64_t)i * 32 + __ffs((int)word) - 1);
+                to += total;
+            }
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) memory.first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
+        __syncthreads();
+        for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
+            job.parts[memory.first_part + i] = {begin + (int64_t)i * PART_ENTRIES, row,
+                                                min(PART_ENTRIES, entries - i * PART_ENTRIES)};
+    }
+}
+
+/* The slots of columns of C, at most 32 of them, one a lane. */
+template <typename Table>
+static __device__ __forceinline__ int slot_of(Table &table, const int32_t *cols, int at, int count)
+{
+    const int32_t col[1] = {at < count ? cols[at] : EMPTY};
+    int slot[1];
+    table.template find<1>(col, slot);
+    return slot[0];
+}
+
+/* Sums of entries of C whose columns are there, by a warp; PART: they are not all of their row. */
+template <bool PART, typename V, bool PLAIN>
+static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part, row_of_b *rows,
+                                                warp_table<V, PLAIN, true> &table)
+{
+    const int32_t *cols = job.c_cols + part.first;
+    table.clear(part.row);
+    for (int base = 0; base < part.count; base += 32) slot_of(table, cols, base + (threadIdx.x & 31), part.count);
+    __syncwarp();
+    walk_row<PART>(job.product, part.row, cols[0], (int64_t)cols[part.count - 1] + 1, rows, table);
+    for (int base = 0; base < part.count; base += 32) {
+        const int i = base + (threadIdx.x & 31), slot = slot_of(table, cols, i, part.count);
+        if (i < part.count) job.c_values[part.first + i] = (V)table.sums[slot];
+    }
+    __syncwarp();
+}
+
+template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_parts(warp_job<V> job)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    row_of_b *rows;
+    auto table = own_table<PLAIN, true>(job.product, table_memory, 2 * PART_ENTRIES, &rows);
+    const unsigned count = job.totals->parts;
+    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < count; at += gridDim.x * WARPS)
+        sum_part<true>(job, job.parts[at], rows, table);
+}
+
+/* ---- host ------------------------------------------------------------------------------------------------ */
+
+/* Everything that one call holds on the device. */
+template <typename V> struct warp_run {
+    sp_context *context;
+    const sp_csr *a, *b;
+    warp_job<V> job;
+    device_array<int32_t> lengths, list;
+    device_array<uint8_t> classes;
+    device_array<warp_totals> totals;
+    device_array<row_part> parts;
+};
+
+static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
+
+/* Blocks of a kernel that fill the device. */
+template <typename Kernel>
+static sp_status full_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int *blocks)
+{
+    return cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks);
+}
+
+/* Launches a kernel of row classes on a stream of its own. */
+template <typename V, typename Kernel, typename... Arguments>
+static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
+{
+    sp_context *context = run->context;
+    int blocks;
+    TRY(full_grid(context, kernel, threads, shared, &blocks));
+    kernel<<<blocks, threads, shared, cuda_state_of(context)->side[stream % SIDE_STREAMS]>>>(run->job, arguments...);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_run<V> *run)
+{
+    TRY(launch(run, small_rows<32, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_32, (int)SMALL_32));
+    TRY(launch(run, small_rows<16, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_16, (int)SMALL_16));
+    return launch(run, small_rows<8, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_8, (int)SMALL_8);
+}
+
+template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
+{
+    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), WIDE));
+    TRY(launch(run, count_narrow<V, PLAIN, NARROW_WORDS>, WARP_THREADS, WARPS * narrow_bytes(NARROW_WORDS), NARROW,
+               (int)NARROW));
+    TRY(launch(run, count_narrow<V, PLAIN, NARROWER_WORDS>, WARP_THREADS, WARPS * narrow_bytes(NARROWER_WORDS),
+               NARROWER, (int)NARROWER));
+    for (int i = HASHED_CLASSES - 1; i >= 0; i--)
+        TRY(launch(run, count_hashed<V, PLAIN>, WARP_THREADS, WARPS * table_bytes(LEAST_SLOTS << i, false),
+                   HASHED + i, HASHED + i));
+    return launch_small<V, PLAIN, false>(run);
+}
+
+template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
+{
+    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), WIDE));
+    if (run->job.c_values)
+        TRY(launch(run, sum_parts<V, PLAIN>, WARP_THREADS, WARPS * table_bytes(2 * PART_ENTRIES, true), WIDE));
+    for (int i = HASHED_CLASSES - 2; i >= 0; i--) {
+        const int most = (LEAST_SLOTS << i) / 64;
+        auto kernel = most <= 8    ? sum_hashed<V, PLAIN, 8>
+                      : most == 16 ? sum_hashed<V, PLAIN, 16>
+                                   : sum_hashed<V, PLAIN, 32>;
+        TRY(launch(run, kernel, WARP_THREADS, WARPS * table_bytes(LEAST_SLOTS << i, true), HASHED + i, HASHED + i));
+    }
+    return launch_small<V, PLAIN, true>(run);
+}
+
+/* Runs one phase's launches on the side streams; joins them after a failure as well, since memory is released in the
+ * order of the main stream. */
+template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status (*launches)(warp_run<V> *))
+{
+    TRY(cuda_fork(run->context));
+    const sp_status launched = launches(run);
+    if (launched != SP_OK) {
+        cudaDeviceSynchronize();
+        return launched;
+    }
+    return cuda_join(run->context);
+}
+
+template <typename V> static sp_status list_classes(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    const int64_t pieces = (run->a->rows + 1023) / 1024, most = cuda_state_of(context)->processors * 8;
+    list_rows<<<(unsigned)(pieces < most ? pieces : most), 256, 0, stream_of(context)>>>(
+        run->a->rows, run->classes.data, run->totals.data, run->list.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* lengths[i]: entries of row i of C. */
+template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    const sp_csr *a = run->a, *b = run->b;
+    const int lanes = a->nnz <= 3 * a->rows ? 4 : a->nnz <= 24 * a->rows ? 8 : 32;
+    const int64_t full = (a->rows * lanes + 255) / 256, most = cuda_state_of(context)->processors * 8;
+    auto classify = lanes == 4 ? classify_products<4> : lanes == 8 ? classify_products<8> : classify_products<32>;
+    TRY(run->lengths.fill(0, a->rows + 1));
+    TRY(run->totals.fill(0, 1));
+    classify<<<(unsigned)(full < most ? full : most), 256, 0, stream_of(context)>>>(
+        a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->classes.data, run->totals.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(list_classes(run));
+    return fork_and_join(run, launch_counts<V, PLAIN>);
+}
+
+template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    const int64_t rows = run->a->rows, full = (rows + 255) / 256, most = cuda_state_of(context)->processors * 8;
+    TRY(run->totals.fill(0, 1));
+    classify_lengths<<<(unsigned)(full < most ? full : most), 256, 0, stream_of(context)>>>(
+        rows, run->lengths.data, run->classes.data, run->totals.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(list_classes(run));
+    return fork_and_join(run, launch_sums<V, PLAIN>);
+}
+
+static sp_status create_result(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t entries, bool pattern,
+                               sp_csr *c)
+{
+    TRY(sp_csr_create(context, a->rows, b->cols, entries, a->value_type, SP_DEVICE, c));
+    if (pattern) {
+        cuda_release(context, c->values);
+        c->values = NULL;
+    }
+    return SP_OK;
+}
+
+static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
+{
+    static const char *const names[CLASSES] = {"",          "small 8",   "small 16",  "small 32",  "hash 128",
+                                               "hash 256",  "hash 512",  "hash 1024", "hash 2048", "hash 4096",
+                                               "narrow",    "narrower",  "wide"};
+    info->groups = 0;
+    for (int c = IDLE + 1; c < CLASSES; c++) {
+        if (totals->members[c] == 0) continue;
+        sp_spgemm_group *group = &info->group[info->groups++];
+        snprintf(group->name, sizeof group->name, "%s", names[c]);
+        group->count = totals->members[c];
+    }
+}
+
+template <typename V, bool PLAIN>
+static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                         sp_csr *c, sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    const bool pattern = options->semiring == SP_OR_AND;
+    warp_run<V> run = {};
+    warp_totals totals;
+    device_array<int64_t> offsets;
+    int64_t nnz = 0;
+    size_t before;
+    run.context = context;
+    run.a = a;
+    run.b = b;
+    TRY(cuda_watch_peak(context, &before));
+    TRY(run.lengths.allocate(context, a->rows + 1));
+    TRY(run.list.allocate(context, a->rows));
+    TRY(run.classes.allocate(context, a->rows));
+    TRY(run.totals.allocate(context, 1));
+    run.job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement};
+    if (options->mask) {
+        run.job.product.mask_offsets = options->mask->row_offsets;
+        run.job.product.mask_cols = options->mask->col_indices;
+    }
+    run.job.totals = run.totals.data;
+    run.job.list = run.list.data;
+    run.job.lengths = run.lengths.data;
+    TRY((count_rows<V, PLAIN>(&run)));
+    TRY(offsets.allocate(context, a->rows + 1));
+    TRY(cuda_scan_counts(context, a->rows, run.lengths.data, offsets.data));
+    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + a->rows, sizeof nnz, cudaMemcpyDeviceToHost, stream_of(context)));
+    TRY(cuda_finish(context));
+    const double counted = sp_seconds();
+    info->products = (int64_t)totals.products;
+    TRY(create_result(context, a, b, nnz, pattern, c));
+    CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)a->rows + 1) * sizeof(int64_t),
+                             cudaMemcpyDeviceToDevice, stream_of(context)));
+    run.job.offsets = c->row_offsets;
+    run.job.c_cols = c->col_indices;
+    run.job.c_values = (V *)c->values;
+    /* A wide row has more than MOST_SUMMED entries, two parts, and one part more that is not full. */
+    TRY(run.parts.allocate(context, nnz / PART_ENTRIES + nnz / MOST_SUMMED + 1));
+    run.job.parts = run.parts.data;
+    TRY((sum_rows<V, PLAIN>(&run)));
+    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
+    TRY(cuda_finish(context));
+    name_groups(&totals, info);
+    info->product_nnz = info->nnz = nnz;
+    info->batches = 1;
+    TRY(cuda_peak(context, before, &info->peak_bytes));
+    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) +
+                        nnz * (int64_t)(sizeof(int32_t) + (pattern ? 0 : sizeof(V)));
+    info->symbolic_seconds = counted - start;
+    info->numeric_seconds = sp_seconds() - counted;
+    return SP_OK;
+}
+
+template <typename V>
+static sp_status choose(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                        sp_csr *c, sp_spgemm_info *info)
+{
+    if (options->semiring == SP_PLUS_TIMES && !options->mask)
+        return product<V, true>(context, a, b, options, c, info);
+    return product<V, false>(context, a, b, options, c, info);
+}
+
+sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                              sp_csr *c, sp_spgemm_info *info)
+{
+    sp_csr made = {};
+    sp_status status;
+    if (a->rows == 0) {
+        status = create_result(context, a, b, 0, options->semiring == SP_OR_AND, &made);
+        if (status == SP_OK)
+            status = cuda_status(context, cudaMemsetAsync(made.row_offsets, 0, sizeof(int64_t), stream_of(context)),
+                                 "cudaMemsetAsync");
+    } else {
+        status = a->value_type == SP_F32 ? choose<float>(context, a, b, options, &made, info)
+                                         : choose<double>(context, a, b, options, &made, info);
+    }
+    if (status == SP_OK) *c = made;
+    else sp_csr_free(context, &made);
+    return status;
+}

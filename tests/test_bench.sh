@@ -1,0 +1,141 @@
+#!/bin/bash
+# The command line of sparse-bench: small matrices of every kind, files, operations, what is printed and written, exit
+# codes, error lines.
+#   SPARSE_BENCH  the tool [$BUILD/bin/sparse-bench]
+cd "$(dirname "$0")/.." || exit 1
+tool=$(realpath "${SPARSE_BENCH:-${BUILD:-build}/bin/sparse-bench}") || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+quick="--device cpu --repeat 1 --peers none"
+
+ok() { # ok NAME COMMAND...: the command succeeds
+    local name=$1
+    shift
+    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 5 check.out run.err 2>/dev/null
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+status() { # status EXPECTED ARGUMENTS...
+    local expected=$1 got
+    shift
+    "$tool" "$@" >run.out 2>run.err
+    got=$?
+    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; return 1; }
+}
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr
+    local expected=$1 pattern=$2
+    shift 2
+    status "$expected" "$@" && [ "$(wc -l <run.err)" -eq 1 ] && grep -qE "^sparse-bench: .*$pattern" run.err ||
+        { cat run.err; return 1; }
+}
+json() { # json FILE EXPRESSION: true of the parsed file, which is d, and of each of its matrices m
+    python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["matrices"] and all(eval(sys.argv[2]) for m in d["matrices"]), d' "$1" "$2"
+}
+checked='m["checked"]["good"] and m["checked"]["with"] and m["checked"]["whole"]'
+times='m["ours"]["median_seconds"] > 0 and m["gflops"] > 0 and 0 < m["copy_fraction"]'
+square() { # square EXPRESSION ARGUMENTS...: the run is right, and so is what it writes
+    local expression=$1
+    shift
+    rm -f out.json
+    status 0 spgemm $quick --json out.json "$@" && json out.json "$checked and $times and ($expression)"
+}
+no_leftovers() { ! ls -A | grep '\.tmp\.'; }
+
+# ---- products ------------------------------------------------------------------------------------------------------
+
+ok "small matrices of every kind" square 'len(d["matrices"]) == 10 and m["nnz_product"] > 0' --generate small
+ok "in single precision" square 'd["options"]["values"] == "fp32"' --generate small --fp32
+ok "a line a matrix" [ "$(grep -c '^small-' run.out)" -eq 10 ]
+ok "specifications" square 'm["rows"] == 300 and m["generated"] == "uniform:300,4"' --generate uniform:300,4
+ok "seeds" bash -c '"$0" spgemm $1 --json a.json --generate rmat:6,4 --seed 1 &&
+    "$0" spgemm $1 --json b.json --generate rmat:6,4 --seed 2 && grep -q "\"seed\": 2" b.json &&
+    ! cmp <(grep \"nnz\": a.json) <(grep \"nnz\": b.json)' "$tool" "$quick"
+ok "the transpose" square 'm["operation"] == "A*transpose(A)" and m["rows"] == m["columns"] == 40' \
+    --generate uniform:40,3,70 --aat
+ok "rectangular products" square 'm["rows"] == 40 and m["inner"] == 70 and m["columns"] == 9' \
+    --generate uniform:40,3,70 --times-generated uniform:70,2,9
+for algorithm in hash dense; do
+    ok "algorithm $algorithm" square "d['options']['algorithm'] == '$algorithm'" --generate rmat:8,8 \
+        --algorithm $algorithm
+done
+for semiring in plus-pair min-plus max-times or-and; do
+    ok "semiring $semiring" square "d['options']['semiring'] == '$semiring'" --generate web:500,8,57,70,50 \
+        --semiring $semiring
+done
+ok "threads" square 'd["options"]["threads"] == 3' --generate rmat:8,8 --threads 3
+ok "plans" square 'm["plan"]["median_seconds"] > 0 and m["plan_seconds"] > 0' --generate fem2d:9,9,3 --plan
+ok "the stage is the GPU's" square 'm["stage_on"]["failed"] == "unsupported"' --generate rmat:6,4 --aia
+ok "samples" square 'len(m["ours"]["samples"]) == 4' --generate rmat:6,4 --repeat 4
+ok "a matrix without entries" bash -c '"$0" spgemm $1 --generate grid:5,5,0 --json empty.json' "$tool" "$quick"
+ok "no comparison" bash -c '"$0" spgemm $1 --generate rmat:6,4 --no-check --json n.json &&
+    grep -q "\"checked\": null" n.json' "$tool" "$quick"
+ok "presets stand in the help" bash -c '"$0" --help | grep -q arrowhead' "$tool"
+ok "the commit and the machine are named" bash -c 'BENCH_COMMIT=abc123 "$0" spgemm $1 --generate rmat:6,4 \
+    --json c.json && grep -q "\"commit\": \"abc123\"" c.json && grep -q "\"cores\": [1-9]" c.json' "$tool" "$quick"
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n1 2 -1\n2 1 0.5\n3 3 1e1\n' >a.mtx
+printf '%%%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n' >s.mtx
+printf '# from to\n10 2\n2 10\n2 7\n7 10\n' >edges.txt
+gzip -k a.mtx
+ok "Matrix Market with negative values" square 'm["nnz"] == 4 and m["products"] == 6' a.mtx
+ok "compressed" square 'm["matrix"] == "a.mtx.gz" and m["nnz"] == 4' "$work/a.mtx.gz"
+ok "symmetric patterns" square 'm["nnz"] == 4 and m["products"] == 6 and m["nnz_product"] == 5' s.mtx
+ok "edge lists are directed" square 'm["rows"] == 3 and m["nnz"] == 4' edges.txt
+ok "several files" square 'len(d["matrices"]) == 2' a.mtx edges.txt
+ok "times a file" square 'm["operation"] == "s.mtx" and m["nnz_right"] == 4' a.mtx --times s.mtx
+ok "nothing is left behind" no_leftovers
+
+# ---- a peer --------------------------------------------------------------------------------------------------------
+
+if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
+    quick="--device cpu --repeat 1"
+    compared='m["checked"]["with"].startswith("GraphBLAS") and m["peers"][0]["median_seconds"] > 0'
+    ok "equal to GraphBLAS" square "$compared" --generate small
+    ok "equal to GraphBLAS, fp32" square "$compared" --generate small --fp32
+    ok "equal to GraphBLAS, A times another" square "$compared" --generate uniform:40,3,70 \
+        --times-generated uniform:70,2,9
+    for semiring in plus-pair min-plus max-times or-and; do
+        ok "equal to GraphBLAS, $semiring" square "$compared" --generate rmat:8,8 --semiring $semiring
+    done
+else skip "GraphBLAS is not installed"; fi
+ok "an absent peer is a word" bash -c '"$0" spgemm --generate rmat:6,4 --device cpu --repeat 1 --peers cusparse \
+    --json p.json && python3 -c "import json; m = json.load(open(\"p.json\"))[\"matrices\"][0]
+assert m[\"checked\"][\"good\"] and all(p.get(\"failed\") or p[\"median_seconds\"] for p in m[\"peers\"])"' "$tool"
+
+# ---- mistakes ------------------------------------------------------------------------------------------------------
+
+ok "no arguments" bash -c '! "$0" 2>usage.err && grep -q ^usage usage.err' "$tool"
+ok "help" bash -c '"$0" spgemm --help >h.out 2>h.err && grep -q ^usage h.out && [ ! -s h.err ]' "$tool"
+ok "version" bash -c '"$0" --version | grep -qE "^sparse-bench [0-9.]+$"' "$tool"
+ok "unknown command" fails 2 'nothing that can be measured' gemm
+ok "unknown option" fails 2 'unknown option "--fast"' spgemm --fast a.mtx
+ok "no matrix" fails 2 'no matrix' spgemm --fp32
+ok "no value" fails 2 '--json needs a value' spgemm a.mtx --json
+for bad in rmat rmat:3 rmat:x,y rmat:40,1 nothing:5 torus: uniform:5,6,7,8 grid:5,5,200; do
+    ok "bad specification $bad" fails 2 "\"$bad\"" spgemm $quick --generate $bad
+done
+ok "bad counts" fails 2 'whole number from 1 to' spgemm --repeat 0 a.mtx
+ok "bad peers" fails 2 '--peers takes' spgemm --peers mkl a.mtx
+ok "bad semirings" fails 2 '--semiring is' spgemm --semiring times a.mtx
+ok "bad algorithms" fails 2 '--algorithm is' spgemm --algorithm best a.mtx
+ok "bad devices" fails 2 '--device is' spgemm --device tpu a.mtx
+ok "bad sizes of memory" fails 2 '--memory takes' spgemm --memory much a.mtx
+ok "two right operands" fails 2 'exclude each other' spgemm --aat --times a.mtx a.mtx
+ok "sizes that do not fit" fails 2 '70 columns' spgemm $quick --generate uniform:40,3,70
+ok "missing file" fails 1 'missing.mtx' spgemm $quick missing.mtx
+echo '%%MatrixMarket matrix' >b.mtx
+ok "broken file" fails 1 'b.mtx:1' spgemm $quick b.mtx
+ok "output that cannot be written" fails 1 'nowhere/x.json' spgemm $quick a.mtx --json nowhere/x.json
+ok "nothing is left behind by failures" no_leftovers
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

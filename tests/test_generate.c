@@ -1,0 +1,287 @@
+/* sp_generate: every kind gives a well-formed matrix, the same whatever the threads, of the shape that its parameters
+ * name; bad specifications are refused by a sentence. */
+#include <string.h>
+
+#include "support.h"
+
+static const char *const specs[] = {
+    "rmat:10,8", "uniform:500,7", "uniform:500,7,90", "grid:40,30,70", "fem2d:12,9,3", "fem3d:5,4,6,2,4",
+    "web:3000,8,57,70,100", "powerlaw:2000,3.4,300,67,36", "torus:5,4,3", "torus:2,2,2", "torus:1", "torus:1,1000",
+    "arrow:300,2,25", "arrow:3,5,100", "arrow:1,0,0", "cluster:1500,30", "cluster:1,0", "uniform:1,1", "uniform:9,0",
+    "rmat:1,1", "grid:1,1,100", "fem2d:1,1,1", "web:1,2,50,50,3", "powerlaw:1,1,1,50,50",
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+static sp_csr make(sp_context *context, const char *spec, uint64_t seed, sp_value_type type)
+{
+    sp_csr matrix;
+    sp_status status = sp_generate(context, spec, seed, type, &matrix);
+    ck_assert_msg(status == SP_OK, "%s: %s", spec, sp_last_error(context));
+    return matrix;
+}
+
+static int64_t row_length(const sp_csr *matrix, int64_t row)
+{
+    return matrix->row_offsets[row + 1] - matrix->row_offsets[row];
+}
+
+/* The place of an entry, -1 if there is none. */
+static int64_t find(const sp_csr *matrix, int64_t row, int64_t col)
+{
+    for (int64_t k = matrix->row_offsets[row]; k < matrix->row_offsets[row + 1]; k++)
+        if (matrix->col_indices[k] == col) return k;
+    return -1;
+}
+
+START_TEST(every_kind_gives_a_well_formed_matrix)
+{
+    sp_context *context = test_context(0, 2);
+    sp_csr matrix = make(context, specs[_i % SPECS], 1, _i < SPECS ? SP_F64 : SP_F32);
+    ck_ok(context, sp_csr_check(context, &matrix));
+    ck_assert_int_eq(matrix.value_type, _i < SPECS ? SP_F64 : SP_F32);
+    for (int64_t k = 0; k < matrix.nnz; k++)
+        test_expect(test_value(&matrix, k) > 0 && test_value(&matrix, k) <= 1, "%s: value %g", specs[_i % SPECS],
+                    test_value(&matrix, k));
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(threads_do_not_matter_and_seeds_do)
+{
+    sp_context *one = test_context(0, 1), *many = test_context(0, 7);
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        sp_csr a = make(one, specs[_i], seed, SP_F64), b = make(many, specs[_i], seed, SP_F64);
+        test_same(&a, &b, seed);
+        sp_csr c = make(one, specs[_i], seed + 10, SP_F64);
+        if (a.nnz > 0)
+            ck_assert_msg(a.nnz != c.nnz || memcmp(a.values, c.values, (size_t)a.nnz * sizeof(double)) != 0,
+                          "%s: seeds %llu and %llu give the same", specs[_i], (unsigned long long)seed,
+                          (unsigned long long)seed + 10);
+        sp_csr_free(one, &a);
+        sp_csr_free(many, &b);
+        sp_csr_free(one, &c);
+    }
+    sp_context_destroy(one);
+    sp_context_destroy(many);
+}
+END_TEST
+
+/* Large enough that the rows are really shared out. */
+START_TEST(threads_do_not_matter_for_large_matrices)
+{
+    static const char *const large[] = {"rmat:14,8", "web:60000,8,57,70,600", "powerlaw:60000,3.4,600,67,36"};
+    sp_context *one = test_context(0, 1), *many = test_context(0, 7);
+    sp_csr a = make(one, large[_i], 4, SP_F32), b = make(many, large[_i], 4, SP_F32);
+    test_same(&a, &b, 4);
+    sp_csr_free(one, &a);
+    sp_csr_free(many, &b);
+    sp_context_destroy(one);
+    sp_context_destroy(many);
+}
+END_TEST
+
+START_TEST(symmetric_kinds_have_symmetric_values)
+{
+    static const char *const symmetric[] = {"grid:40,30,70", "cluster:1500,30", "fem2d:7,9,3", "fem3d:4,3,5,1,3",
+                                            "torus:5,4,3"};
+    sp_context *context = test_context(0, 1);
+    sp_csr a = make(context, symmetric[_i], 3, SP_F64), b;
+    ck_ok(context, sp_csr_transpose(context, &a, &b));
+    test_same(&a, &b, 3);
+    sp_csr_free(context, &a);
+    sp_csr_free(context, &b);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(grids_keep_their_share_of_edges)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr none = make(context, "grid:40,30,0", 1, SP_F64), all = make(context, "grid:40,30,100", 1, SP_F64);
+    sp_csr half = make(context, "grid:40,30,50", 1, SP_F64);
+    ck_assert_int_eq(none.nnz, 0);
+    ck_assert_int_eq(all.nnz, 2 * (39 * 30 + 40 * 29));
+    ck_assert(20 * half.nnz > 9 * all.nnz && 20 * half.nnz < 11 * all.nnz);
+    ck_assert_int_eq(row_length(&all, 0), 2);
+    ck_assert(find(&all, 39, 40) < 0); /* the end of a line of the grid is no neighbour of the next line's begin */
+    ck_assert(find(&all, 41, 1) >= 0);
+    sp_csr_free(context, &none);
+    sp_csr_free(context, &all);
+    sp_csr_free(context, &half);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(finite_elements_couple_neighbours_by_full_blocks)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr flat = make(context, "fem2d:5,4,3", 1, SP_F64), box = make(context, "fem3d:4,5,3,2,2", 1, SP_F64);
+    ck_assert_int_eq(flat.rows, 60);
+    ck_assert_int_eq(row_length(&flat, 0), 4 * 3);
+    ck_assert_int_eq(row_length(&flat, (5 + 1) * 3), 9 * 3);
+    ck_assert_int_eq(box.rows, 120);
+    for (int64_t i = 0; i < box.rows; i++) ck_assert_int_eq(row_length(&box, i), 27 * 2);
+    sp_csr_free(context, &flat);
+    sp_csr_free(context, &box);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(torus_rows_hold_the_node_and_two_in_each_dimension)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr matrix = make(context, "torus:5,4,3", 1, SP_F64);
+    static const int64_t expected[] = {0, 1, 4, 5, 15, 20, 40};
+    ck_assert_int_eq(matrix.rows, 60);
+    ck_assert_int_eq(row_length(&matrix, 0), 7);
+    for (int k = 0; k < 7; k++) ck_assert_int_eq(matrix.col_indices[k], expected[k]);
+    ck_assert_int_eq(matrix.nnz, 60 * 7);
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(arrowheads_have_dense_rows_and_columns)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr full = make(context, "arrow:50,2,100", 1, SP_F64), bare = make(context, "arrow:50,0,100", 1, SP_F64);
+    for (int64_t i = 0; i < 2; i++) ck_assert_int_eq(row_length(&full, i), 50);
+    ck_assert_int_eq(row_length(&full, 20), 2 + 5);
+    ck_assert_int_eq(bare.nnz, 5 * 50 - 2 * (1 + 2));
+    sp_csr_free(context, &full);
+    sp_csr_free(context, &bare);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(rectangular_uniform_matrices_have_their_columns)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr matrix = make(context, "uniform:500,7,90", 1, SP_F64);
+    int32_t largest = 0;
+    ck_assert_int_eq(matrix.rows, 500);
+    ck_assert_int_eq(matrix.cols, 90);
+    for (int64_t k = 0; k < matrix.nnz; k++)
+        if (matrix.col_indices[k] > largest) largest = matrix.col_indices[k];
+    ck_assert_int_eq(largest, 89);
+    ck_assert(matrix.nnz > 500 * 6);
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Hubs are what R-MAT, power laws and hosts are for: rows far above the mean, and not all of them at the begin. */
+START_TEST(skewed_kinds_have_hubs)
+{
+    static const char *const skewed[] = {"rmat:12,8", "powerlaw:4000,3.4,600,67,36", "web:4000,8,57,70,300"};
+    sp_context *context = test_context(0, 1);
+    sp_csr matrix = make(context, skewed[_i], 2, SP_F32);
+    int64_t longest = 0, where = 0;
+    for (int64_t i = 0; i < matrix.rows; i++)
+        if (row_length(&matrix, i) > longest) longest = row_length(&matrix, where = i);
+    ck_assert_msg(longest * matrix.rows > 5 * matrix.nnz, "%s: the longest row is %lld of %lld", skewed[_i],
+                  (long long)longest, (long long)matrix.nnz);
+    ck_assert(where > 0);
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(bad_specifications_are_refused)
+{
+    static const struct {
+        const char *spec, *said;
+    } bad[] = {
+        {"", "begins with no kind"},          {"rmat", "begins with no kind"},
+        {"rmatt:3,4", "begins with no kind"}, {"rma:3,4", "begins with no kind"},
+        {"rmat:", "rmat:SCALE,DEGREE"},       {"rmat:3", "rmat:SCALE,DEGREE"},
+        {"rmat:3,4,5", "rmat:SCALE,DEGREE"},  {"rmat:3,4x", "rmat:SCALE,DEGREE"},
+        {"rmat:3,,4", "rmat:SCALE,DEGREE"},   {"rmat:3, 4", "rmat:SCALE,DEGREE"},
+        {"rmat:-3,4", "rmat:SCALE,DEGREE"},   {"rmat:3,.", "rmat:SCALE,DEGREE"},
+        {"rmat:31,4", "SCALE is 31"},         {"rmat:3.5,4", "SCALE is 3.5"},
+        {"grid:5,5,101", "KEPT is 101"},      {"uniform:0,5", "ROWS is 0"},
+        {"uniform:5", "uniform:ROWS,DEGREE,COLUMNS"}, {"torus:5,0", "SIZE is 0"},
+        {"fem3d:3,3,3,5,4", "MOST is 4"},     {"torus:1000,1000,1000,1000", "dimensions end"},
+        {"grid:100000,100000,50", "dimensions end"}, {"fem2d:2147483647,2147483647,1000", "dimensions end"},
+        {"rmat:30,4096", "more than 2^33"},   {"arrow:5", "arrow:ROWS,DENSE,FILLED"},
+        {"uniform:99999999999999999999999999999999,5", "ROWS is"},
+    };
+    sp_context *context = test_context(0, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sp_csr matrix = {.nnz = 7};
+        const sp_status status = sp_generate(context, bad[i].spec, 1, SP_F64, &matrix);
+        ck_assert_msg(status == SP_ERROR_ARGUMENT, "\"%s\": status %d", bad[i].spec, (int)status);
+        ck_assert_msg(strstr(sp_last_error(context), bad[i].said), "\"%s\": %s", bad[i].spec, sp_last_error(context));
+        ck_assert_int_eq(matrix.nnz, 0);
+        ck_assert_ptr_null(matrix.row_offsets);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(failed_allocations_leave_nothing)
+{
+    static const char *const kinds[] = {"rmat:5,4", "uniform:50,4", "web:200,4,50,50,20", "powerlaw:200,4,20,50,50",
+                                        "fem3d:3,3,3,1,2", "cluster:300,8"};
+    for (int64_t fail = 0;; fail++) {
+        test_heap heap = {.fail_at = fail};
+        const sp_allocator allocator = test_allocator(&heap);
+        const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
+        sp_context *context;
+        if (sp_context_create(&options, &context) != SP_OK) continue;
+        sp_csr matrix;
+        const int64_t before = heap.live_blocks;
+        const sp_status status = sp_generate(context, kinds[_i], 1, SP_F64, &matrix);
+        if (status != SP_OK) {
+            ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+            ck_assert_int_eq(heap.live_blocks, before);
+            ck_assert_ptr_null(matrix.row_offsets);
+        }
+        sp_csr_free(context, &matrix);
+        ck_assert_int_eq(heap.live_blocks, before);
+        sp_context_destroy(context);
+        ck_assert_int_eq(heap.live_blocks, 0);
+        if (status == SP_OK) break;
+        ck_assert_int_lt(fail, 100);
+    }
+}
+END_TEST
+
+START_TEST(interrupts_end_the_making)
+{
+    volatile int flag = 1;
+    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
+    sp_context *context;
+    sp_csr matrix;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    ck_assert_int_eq(sp_generate(context, "uniform:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
+    ck_assert_int_eq(sp_generate(context, "cluster:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
+    ck_assert_ptr_null(matrix.row_offsets);
+    sp_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("generate");
+    TCase *kinds = tcase_create("kinds"), *mistakes = tcase_create("mistakes");
+    tcase_set_timeout(kinds, 60);
+    tcase_set_timeout(mistakes, 60);
+    suite_add_tcase(suite, kinds);
+    suite_add_tcase(suite, mistakes);
+    tcase_add_loop_test(kinds, every_kind_gives_a_well_formed_matrix, 0, 2 * SPECS);
+    tcase_add_loop_test(kinds, threads_do_not_matter_and_seeds_do, 0, SPECS);
+    tcase_add_loop_test(kinds, threads_do_not_matter_for_large_matrices, 0, 3);
+    tcase_add_loop_test(kinds, symmetric_kinds_have_symmetric_values, 0, 5);
+    tcase_add_test(kinds, grids_keep_their_share_of_edges);
+    tcase_add_test(kinds, finite_elements_couple_neighbours_by_full_blocks);
+    tcase_add_test(kinds, torus_rows_hold_the_node_and_two_in_each_dimension);
+    tcase_add_test(kinds, arrowheads_have_dense_rows_and_columns);
+    tcase_add_test(kinds, rectangular_uniform_matrices_have_their_columns);
+    tcase_add_loop_test(kinds, skewed_kinds_have_hubs, 0, 3);
+    tcase_add_test(mistakes, bad_specifications_are_refused);
+    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 6);
+    tcase_add_test(mistakes, interrupts_end_the_making);
+    return test_run(suite);
+}

@@ -1,0 +1,265 @@
+/* Plans of SpGEMM: what they know of C, that their numeric phase gives the bits of the reference whatever values the
+ * operands have, and that C keeps its arrays. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "product.h"
+
+/* A plan for the product, or NULL where sparse.h lets the back end refuse. */
+static sp_spgemm_plan *plan_for(sp_context *context, const product *p)
+{
+    const sp_spgemm_options options = product_options(p);
+    sp_spgemm_plan *plan;
+    const sp_status status = sp_spgemm_plan_create(context, &p->a, product_b(p), &options, &plan);
+    if (status == SP_ERROR_UNSUPPORTED && product_may_be_refused(context, &options)) {
+        test_expect(plan == NULL, "%s: refused, yet there is a plan", p->name);
+        return NULL;
+    }
+    test_expect(status == SP_OK, "%s: %s (%s)", p->name, sp_status_string(status), sp_last_error(context));
+    return plan;
+}
+
+static void check_plan_info(const sp_spgemm_plan *plan, const product *p, const sp_csr *expected, int64_t products)
+{
+    const sp_spgemm_info *info = sp_spgemm_plan_info(plan);
+    test_expect(info->nnz == expected->nnz, "%s: the plan has %lld nonzeros, not %lld", p->name,
+                (long long)info->nnz, (long long)expected->nnz);
+    test_expect(p->masked ? info->products >= expected->nnz : info->products == products,
+                "%s: the plan has %lld products, not %lld", p->name, (long long)info->products, (long long)products);
+}
+
+/* Executes with the operands in host memory, or in device memory where there is such; C as by the reference. */
+static void execute(sp_context *context, sp_spgemm_plan *plan, const product *p, bool there, sp_csr *c)
+{
+    sp_context *host = test_context(0, 1);
+    sp_csr expected = product_reference(host, p, NULL), a = {0}, b = {0}, got;
+    there = there && sp_context_is_cuda(context);
+    if (there) {
+        ck_ok(context, sp_csr_copy(context, &p->a, SP_DEVICE, &a));
+        ck_ok(context, sp_csr_copy(context, product_b(p), SP_DEVICE, &b));
+    }
+    const sp_status status = sp_spgemm_plan_execute(plan, there ? &a : &p->a, there ? &b : product_b(p), c);
+    test_expect(status == SP_OK, "%s: %s (%s)", p->name, sp_status_string(status), sp_last_error(context));
+    ck_ok(context, sp_csr_copy(context, c, SP_HOST, &got));
+    product_same(&expected, &got, p->name);
+    sp_csr_free(context, &got);
+    sp_csr_free(context, &a);
+    sp_csr_free(context, &b);
+    sp_csr_free(host, &expected);
+    sp_context_destroy(host);
+}
+
+/* A plan executed four times, each time with other values: into a first C, the same C twice, and another C. */
+static void check_plan(sp_context *context, product *p, test_random *random)
+{
+    sp_context *host = test_context(0, 1);
+    int64_t products;
+    sp_csr expected = product_reference(host, p, &products), c = {0}, other = {0};
+    sp_spgemm_plan *plan = plan_for(context, p);
+    if (plan) {
+        check_plan_info(plan, p, &expected, products);
+        execute(context, plan, p, false, &c);
+        const sp_csr before = c;
+        for (int round = 0; round < 3; round++) {
+            product_new_values(random, p);
+            execute(context, plan, p, round == 1, round == 2 ? &other : &c);
+            test_expect(memcmp(&before, &c, sizeof c) == 0, "%s: C is made of other arrays", p->name);
+        }
+        check_plan_info(plan, p, &expected, products);
+    }
+    sp_csr_free(context, &c);
+    sp_csr_free(context, &other);
+    sp_spgemm_plan_free(plan);
+    sp_csr_free(host, &expected);
+    sp_context_destroy(host);
+}
+
+/* TEST_CASES=N runs N cases in place of these. */
+START_TEST(random_plans_have_the_bits_of_the_reference)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    const int64_t cases = test_cases(250);
+    for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
+        product p = product_random(host, 100000 + seed);
+        test_random random = test_seed(seed);
+        p.options.algorithm = (sp_spgemm_algorithm)test_below(&random, 4);
+        p.options.aia = (sp_aia)test_below(&random, 4);
+        check_plan(context, &p, &random);
+        product_free(host, &p);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Rows on both sides of every limit, long enough for several threads. */
+START_TEST(large_plans_have_the_bits_of_the_reference)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int algorithm = SP_SPGEMM_AUTO; algorithm <= SP_SPGEMM_RANGES; algorithm++) {
+            test_random random = test_seed(3);
+            entry_list list = {0};
+            for (int64_t i = 0; i < 400; i++)
+                for (int64_t k = 0; k * k <= i; k++) entry_add(&list, i, test_below(&random, 300), 1);
+            product p = {.a = entry_matrix(host, &list, 400, 300, (sp_value_type)type, false),
+                         .b = product_matrix(host, &random, 300, 50000, 120, (sp_value_type)type, TEST_SIGNED),
+                         .options.algorithm = (sp_spgemm_algorithm)algorithm, .name = "large plan"};
+            check_plan(context, &p, &random);
+            product_free(host, &p);
+        }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Two plans live on one context, their executions take turns, and what they were made from is gone. */
+START_TEST(plans_stand_alone)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    product p[2];
+    sp_spgemm_plan *plans[2];
+    sp_csr c[2] = {{0}, {0}};
+    test_random random = test_seed(2);
+    for (int i = 0; i < 2; i++) {
+        p[i] = (product){.a = product_matrix(host, &random, 300, 200, 9, SP_F64, TEST_SIGNED),
+                         .b = product_matrix(host, &random, 300 - 50 * i, 200, 7, SP_F64, TEST_SIGNED),
+                         .options.transpose_b = true, .masked = true, .name = "two plans"};
+        p[i].mask = product_matrix(host, &random, 300, 300 - 50 * i, 40, SP_F32, TEST_PATTERN);
+        product copy = p[i];
+        ck_ok(host, sp_csr_copy(host, &p[i].a, SP_HOST, &copy.a));
+        ck_ok(host, sp_csr_copy(host, &p[i].b, SP_HOST, &copy.b));
+        ck_ok(host, sp_csr_copy(host, &p[i].mask, SP_HOST, &copy.mask));
+        ck_assert_ptr_nonnull(plans[i] = plan_for(context, &copy));
+        memset(copy.mask.col_indices, 0, (size_t)copy.mask.nnz * sizeof(int32_t));
+        memset(copy.a.col_indices, 0, (size_t)copy.a.nnz * sizeof(int32_t));
+        product_free(host, &copy);
+    }
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 2; i++) {
+            product_new_values(&random, &p[i]);
+            execute(context, plans[i], &p[i], round == 1, &c[i]);
+        }
+    for (int i = 0; i < 2; i++) {
+        sp_csr_free(context, &c[i]);
+        sp_spgemm_plan_free(plans[i]);
+        product_free(host, &p[i]);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(plans_refuse_what_they_are_not_for)
+{
+    sp_context *context = test_context(_i, 1);
+    test_random random = test_seed(4);
+    sp_csr a = test_matrix(context, &random, 20, 30, 0.2, SP_F32, TEST_SIGNED);
+    sp_csr b = test_matrix(context, &random, 30, 25, 0.2, SP_F32, TEST_SIGNED);
+    sp_csr denser = test_matrix(context, &random, 20, 30, 0.5, SP_F32, TEST_SIGNED);
+    sp_csr wider = test_matrix(context, &random, 30, 26, 0.2, SP_F32, TEST_SIGNED);
+    sp_csr a64 = test_matrix(context, &(test_random){4, 4}, 20, 30, 0.2, SP_F64, TEST_SIGNED), c = {0}, foreign;
+    sp_spgemm_plan *plan;
+    ck_assert_int_eq(a.nnz, a64.nnz);
+    ck_ok(context, sp_spgemm_plan_create(context, &a, &b, NULL, &plan));
+    const sp_csr *wrong[][2] = {{&denser, &b}, {&a, &wider}, {&b, &a}, {&a64, &b}, {&a, &a}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_int_eq(sp_spgemm_plan_execute(plan, wrong[i][0], wrong[i][1], &c), SP_ERROR_ARGUMENT);
+        ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
+        ck_assert_ptr_null(c.row_offsets);
+    }
+    ck_ok(context, sp_csr_copy(context, &denser, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &foreign));
+    const sp_csr before = foreign;
+    ck_assert_int_eq(sp_spgemm_plan_execute(plan, &a, &b, &foreign), SP_ERROR_ARGUMENT);
+    ck_assert(memcmp(&before, &foreign, sizeof before) == 0);
+    ck_ok(context, sp_spgemm_plan_execute(plan, &a, &b, &c));
+    sp_csr *all[] = {&a, &b, &denser, &wider, &a64, &c, &foreign};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
+    sp_spgemm_plan_free(plan);
+    sp_spgemm_plan_free(NULL);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* C of a plan with `to_host` lies on the host, as C of a product does. */
+START_TEST(plans_put_c_where_the_options_say)
+{
+    sp_context *context = test_context(_i, 1);
+    test_random random = test_seed(8);
+    sp_csr a = test_matrix(context, &random, 40, 40, 0.2, SP_F64, TEST_SIGNED), expected, c = {0};
+    for (int to_host = 0; to_host < 2; to_host++) {
+        const sp_spgemm_options options = {.to_host = to_host};
+        sp_spgemm_plan *plan;
+        ck_ok(context, sp_spgemm(context, &a, &a, NULL, &expected, NULL));
+        ck_ok(context, sp_spgemm_plan_create(context, &a, &a, &options, &plan));
+        for (int round = 0; round < 2; round++) {
+            ck_ok(context, sp_spgemm_plan_execute(plan, &a, &a, &c));
+            ck_assert_int_eq(c.space, _i && !to_host ? SP_DEVICE : SP_HOST);
+        }
+        sp_spgemm_plan_free(plan);
+        test_to_host(context, &expected);
+        test_to_host(context, &c);
+        product_same(&expected, &c, "plan");
+        sp_csr_free(context, &expected);
+        sp_csr_free(context, &c);
+    }
+    sp_csr_free(context, &a);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Counted by the context's allocator: nothing new stays for a C that is there, and with the plan all goes. */
+START_TEST(plans_give_back_their_memory)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .allocator = &allocator};
+    sp_context *host = test_context(0, 1), *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    test_random random = test_seed(5);
+    for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++) {
+        product p = {.a = product_matrix(host, &random, 500, 400, 10, SP_F32, TEST_SIGNED),
+                     .b = product_matrix(host, &random, 400, 500, 10, SP_F32, TEST_SIGNED),
+                     .options = {.semiring = (sp_semiring)semiring, .transpose_a = true, .transpose_b = true},
+                     .name = "memory of a plan"};
+        sp_spgemm_plan *plan = NULL;
+        sp_csr c = {0};
+        int64_t blocks = 0, bytes = 0;
+        /* The first time may leave something with the context for the next; that is not a leak. */
+        for (int round = 0; round < 2; round++) {
+            blocks = heap.live_blocks;
+            bytes = heap.live_bytes;
+            plan = plan_for(context, &p);
+            execute(context, plan, &p, false, &c);
+            const int64_t with_c = heap.live_bytes;
+            execute(context, plan, &p, false, &c);
+            ck_assert_int_eq(heap.live_bytes, with_c);
+            sp_csr_free(context, &c);
+            sp_spgemm_plan_free(plan);
+        }
+        ck_assert_int_eq(heap.live_blocks, blocks);
+        ck_assert_int_eq(heap.live_bytes, bytes);
+        product_free(host, &p);
+    }
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+    sp_context_destroy(host);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("spgemm_plan");
+    TCase *random = tcase_create("random"), *contract = tcase_create("contract");
+    tcase_set_timeout(random, 120);
+    tcase_set_timeout(contract, 120);
+    suite_add_tcase(suite, random);
+    suite_add_tcase(suite, contract);
+    test_on_devices(random, random_plans_have_the_bits_of_the_reference);
+    test_on_devices(contract, large_plans_have_the_bits_of_the_reference);
+    test_on_devices(contract, plans_stand_alone);
+    test_on_devices(contract, plans_refuse_what_they_are_not_for);
+    test_on_devices(contract, plans_put_c_where_the_options_say);
+    test_on_devices(contract, plans_give_back_their_memory);
+    return test_run(suite);
+}
