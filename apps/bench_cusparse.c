@@ -79,11 +79,20 @@ static sp_status cusparse_result(library *l, cusparseStatus_t code, const char *
 #define CUDA(call) TRY(cuda_result(l, call, #call))
 #define CUSPARSE(call) TRY(cusparse_result(l, l->f.call, #call))
 
-/* A buffer of no bytes must still be one: a null pointer asks cuSPARSE for sizes. */
+/* A buffer of no bytes must still be one: a null pointer asks cuSPARSE for sizes. As ours, a pool that cannot grow is
+ * trimmed and asked once more. */
 static sp_status take(library *l, size_t bytes, void **pointer)
 {
     *pointer = NULL;
-    return cuda_result(l, cudaMallocFromPoolAsync(pointer, bytes ? bytes : 1, l->pool, l->stream), "allocation");
+    if (bytes == 0) bytes = 1;
+    cudaError_t error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->stream);
+    if (error == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        cudaStreamSynchronize(l->stream);
+        cudaMemPoolTrimTo(l->pool, 0);
+        error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->stream);
+    }
+    return cuda_result(l, error, "allocation");
 }
 
 static void give_back(library *l, void **pointer)

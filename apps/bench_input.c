@@ -19,6 +19,8 @@ static const source presets[] = {
     {"rmat18", "rmat:18,8"},
     {"uniform", "uniform:1000000,16"},
     {"cage15", "torus:6,6,6,6,6,5,5,5,5"},
+    {"amazon", "web:403394,11.2,42,92,100"},
+    {"economics", "powerlaw:206500,6.3,44,20,12"},
     {"cit-Patents", "uniform:3774768,4"},
     {"wb-edu", "web:9845725,7.2,72,75,800"},
     {"arrowhead", "arrow:20000,2,25"},

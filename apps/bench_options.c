@@ -5,7 +5,7 @@
 #include "bench.h"
 
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
-static const char *const algorithms[] = {"auto", "hash", "dense", "ranges"};
+static const char *const algorithms[] = {"auto", "hash", "dense", "warp"};
 
 const char *semiring_name(sp_semiring semiring) { return semirings[semiring]; }
 const char *algorithm_name(sp_spgemm_algorithm algorithm) { return algorithms[algorithm]; }
@@ -39,7 +39,7 @@ void bench_usage(FILE *stream)
           "  --times FILE     A times this matrix; --times-generated X: times a generated one\n"
           "  --fp64 --fp32    values [fp64]\n"
           "  --semiring NAME  plus-times, plus-pair, min-plus, max-times, or-and [plus-times]\n"
-          "  --algorithm NAME auto, hash, dense, ranges [auto]\n"
+          "  --algorithm NAME auto, hash, dense, warp [auto]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
           "  --threads N      [all]\n"
           "  --memory SIZE    working memory, e.g. 8G [what is free]\n"
@@ -153,7 +153,7 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     }
     if (strcmp(option, "--algorithm") == 0) {
         if ((chosen = read_word(value, algorithms, 4)) < 0)
-            return mistake("--algorithm is auto, hash, dense or ranges (got \"%.40s\")", value);
+            return mistake("--algorithm is auto, hash, dense or warp (got \"%.40s\")", value);
         o->algorithm = (sp_spgemm_algorithm)chosen;
     }
     return REQUEST_BENCH;

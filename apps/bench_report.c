@@ -74,7 +74,8 @@ static void print_details(const bench_result *r)
     const sp_spgemm_info *info = &r->own.info;
     printf("    phases: analysis %.3f, stage %.3f, symbolic %.3f, numeric %.3f ms; %lld batch%s",
            milliseconds(info->analysis_seconds), milliseconds(info->aia_seconds),
-           milliseconds(info->symbolic_seconds), milliseconds(info->numeric_seconds), (long long)info->batches, info->batches == 1 ? "" : "es");
+           milliseconds(info->symbolic_seconds), milliseconds(info->numeric_seconds), (long long)info->batches,
+           info->batches == 1 ? "" : "es");
     if (info->peak_bytes)
         printf("; working memory %.1f MB, %.1f %% of operands and result", 1e-6 * (double)info->peak_bytes,
                100 * (double)info->peak_bytes / (double)r->bytes);

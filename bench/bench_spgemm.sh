@@ -1,6 +1,6 @@
 #!/bin/bash
 # Sparse products beside cuSPARSE (GPU) or SuiteSparse:GraphBLAS (CPU): squares of ten generated matrices and of an
-# arrowhead in both precisions, plans, the gathering stage on and off, transposed and rectangular products, files.
+# arrowhead in both precisions, of four more (Li et al., Table I), plans, the gathering stage on and off, transposed and rectangular products, files.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -9,7 +9,7 @@ usage: bench/bench_spgemm.sh [options]      writes bench/results/spgemm-NAME-*.j
   --small             one small matrix of each kind
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --files DIR         also the squares of the matrices in DIR (.mtx, edge lists .txt; .gz), each up to 20 MB
-  --parts "..."       of fp64 fp32 aia files aat rectangular [all; no aia on the CPU]
+  --parts "..."       of fp64 fp32 more aia files aat rectangular [all; no more, no aia on the CPU]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate and matrix; then fewer samples do [5; on the CPU 20]
   --threads N         [all cores]
@@ -40,17 +40,18 @@ if [ -z "$device" ]; then
 fi
 export BENCH_DRIVER=${gpu#*, }
 export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
-all="fp64 fp32 aia files aat rectangular" matrices="paper arrowhead"
+all="fp64 fp32 more aia files aat rectangular" matrices="paper arrowhead"
+more="amazon economics cit-Patents wb-edu"
 if [ "$device" = cpu ]; then
     name=${name:-cpu-${threads:-$(nproc)}cores} limit=${limit:-20}
-    all=${all/aia /}
+    all=${all/more aia /}
     # What two cores square in seconds; the others hold up to two thousand million products.
     matrices="scircuit road web-Google webbase protein wind-tunnel rmat16 uniform arrowhead"
 else
     gpu_name=${gpu%%, *}
     name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")} limit=${limit:-5}
 fi
-if [ -n "$small" ]; then matrices=small name=$name-small; fi
+if [ -n "$small" ]; then matrices=small more='' name=$name-small; fi
 parts=${parts:-$all}
 status=0 written=()
 
@@ -69,13 +70,15 @@ generate() { # the options that make the matrices named
 
 mkdir -p bench/results
 mapfile -t squares < <(generate $matrices)
+mapfile -t rest < <(generate $more)
 if [ -n "$small" ]; then others=small; else others="scircuit web-Google rmat16"; fi
 mapfile -t some < <(generate $others)
 for part in $parts; do
     case $part in
     fp64) bench fp64 "${squares[@]}" --plan ;;
     fp32) bench fp32 "${squares[@]}" --plan --fp32 ;;
-    aia) bench aia "${squares[@]}" --aia --peers none ;;
+    more) [ ${#rest[@]} -eq 0 ] || bench more "${rest[@]}" --plan ;;
+    aia) bench aia "${squares[@]}" "${rest[@]}" --aia --peers none ;;
     aat) bench aat "${some[@]}" --aat ;;
     rectangular)
         bench rectangular --generate uniform:200000,16,20000 --times-generated uniform:20000,24,400000

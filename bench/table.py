@@ -222,10 +222,10 @@ def spgemm_stage_rows(result):
             continue
         uncached, off, on = (mode["median_seconds"] for mode in modes)
         ratio = matrix["stage_ratio"]
-        lines.append("| " + " | ".join(
-            [name_of(matrix), milliseconds(uncached), milliseconds(off), milliseconds(on),
-             f"{100 * (off / on - 1):+.1f} %", f"{100 * ratio:.1f} %"] + [f"{milliseconds(on * (1 - ratio * part))} ({100 * ratio * part:.2f} %)"
-                                        for part in (0.5, 0.75)]) + " |")
+        cells = [name_of(matrix), milliseconds(uncached), milliseconds(off), milliseconds(on),
+                 f"{100 * (off / on - 1):+.1f} %", f"{100 * ratio:.1f} %"]
+        cells += [f"{milliseconds(on * (1 - ratio * part))} ({100 * ratio * part:.2f} %)" for part in (0.5, 0.75)]
+        lines.append("| " + " | ".join(cells) + " |")
     return lines and ["| matrix | no stage, uncached loads, ms | no stage, ms | stage, ms | gain | stage's share "
                       "| stage 2× as fast, ms | 4× as fast, ms |", "|" + "---|" * 8] + lines
 

@@ -1,8 +1,8 @@
 /* Labels and their ids: one byte string of all names, and an open-addressing table from hash to id.
  *
  * A file of ever new short labels spends its memory here. So a label takes 4 bytes of offset and, in a large table,
- * which is at most 5/6 full and grows by a quarter, 4.8 to 6 bytes of slots; smaller ones, at most half full, find out
- * sooner that a label is new. The bits of a slot that no id needs hold a part of the hash: of a million labels,
+ * which is at most 5/6 full and grows by a quarter, 4.8 to 6 bytes of slots; smaller ones, at most half full, find
+ * out sooner that a label is new. The bits of a slot that no id needs hold a part of the hash: of a million labels,
  * one name in 2,000 is compared in vain. A table that has to grow is freed first and made again from the names.
  */
 #include "internal.h"

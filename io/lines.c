@@ -102,7 +102,8 @@ sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
     sp_status status;
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
-    if (!arcs->uniform) IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
+    if (!arcs->uniform)
+        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
     arcs->capacity = capacity;
 done:
     return status;
@@ -396,7 +397,7 @@ done:
 
 /* ---- the whole file ------------------------------------------------------------------------------------- */
 
-/* What goes on at once: the next block is read, and each slice appends its arcs of the block before, then is parsed. */
+/* What goes on at once: the next block is read; each slice appends its arcs of the block before, then is parsed. */
 typedef struct step {
     const block *now;
     block *next;

@@ -158,9 +158,10 @@ typedef enum sp_semiring {
 
 typedef enum sp_spgemm_algorithm {
     SP_SPGEMM_AUTO,
-    SP_SPGEMM_HASH,  /* hash accumulators for all rows; on CUDA those of Li et al., Algorithms 1 to 5, in two phases */
-    SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows */
-    SP_SPGEMM_RANGES /* CUDA: rows of C cut into column ranges that are sorted, or summed densely, in one pass;
+    SP_SPGEMM_HASH,  /* hash accumulators for all rows; on CUDA those of Li et al., Algorithms 1 to 5, in two phases,
+                        for plus-times without a mask only: else SP_ERROR_UNSUPPORTED */
+    SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows; SP_ERROR_UNSUPPORTED on CUDA */
+    SP_SPGEMM_WARP   /* CUDA, and what AUTO takes there: a warp a row with tables in shared memory sized to the row;
                         SP_ERROR_UNSUPPORTED on the CPU */
 } sp_spgemm_algorithm;
 
@@ -204,10 +205,11 @@ typedef struct sp_spgemm_info {
  * where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it does not
  * fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info` may be NULL.
  * Row-wise (Gustavson 1978), on the CPU in one pass with an accumulator chosen by row: dense sums with a bitmap of the
- * touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA each row of C is cut
- * into column ranges of up to 1,024 products, which a warp sorts in registers, or of up to 1,024 columns, which it sums
- * in shared memory, all in one pass; or hash tables in two phases (Li et al., "Accelerating SpGEMM on GPUs with
- * Processing Near HBMs", Algorithms 1 to 5). Sums are f64 whatever the value type, rounded once, and run over A's row
+ * touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA in two phases: rows are
+ * classed by their products, then by their entries of C; a warp takes a row, with tables in shared memory sized to the
+ * row, sorted in registers, and a bit a column for wide rows; or hash tables (Li et al., "Accelerating SpGEMM on GPUs
+ * with Processing Near HBMs", Algorithms 1 to 5). C that goes to host memory is made in blocks of rows that fit the
+ * device (info->batches). Sums are f64 whatever the value type, rounded once, and run over A's row
  * in ascending column order, so that the values do not depend on threads, algorithm or back end. O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
@@ -216,14 +218,14 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
- * where the context computes. The plan ends before its context. On failure *plan is NULL. O(products). */
+ * where C is to lie (as for sp_spgemm). The plan ends before its context. On failure *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
 const sp_spgemm_info *sp_spgemm_plan_info(const sp_spgemm_plan *plan);
 /* The numeric phase. A and B have the patterns that the plan was made for (their shapes and nnz are checked, no more)
  * and any values. A zeroed `c` becomes a new matrix; a `c` that this plan made before gets new values, and nothing is
- * allocated for it. O(products). */
+ * allocated for it. C lies as for sp_spgemm; on the host its rows are filled block by block. O(products). */
 sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp_csr *b, sp_csr *c);
 void sp_spgemm_plan_free(sp_spgemm_plan *plan);
 

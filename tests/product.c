@@ -351,7 +351,7 @@ bool product_may_be_refused(sp_context *context, const sp_spgemm_options *option
     case SP_SPGEMM_AUTO: return false;
     case SP_SPGEMM_HASH: return cuda && (options->semiring != SP_PLUS_TIMES || options->mask);
     case SP_SPGEMM_DENSE: return cuda;
-    case SP_SPGEMM_RANGES: break;
+    case SP_SPGEMM_WARP: break;
     }
     return !cuda;
 }
@@ -425,7 +425,7 @@ void product_check(sp_context *context, const product *p, test_random *random, b
     int64_t products;
     sp_csr expected = product_reference(host, p, &products);
     const bool cuda = sp_context_is_cuda(context);
-    for (int algorithm = SP_SPGEMM_AUTO; algorithm <= SP_SPGEMM_RANGES; algorithm++) {
+    for (int algorithm = SP_SPGEMM_AUTO; algorithm <= SP_SPGEMM_WARP; algorithm++) {
         if (algorithm == SP_SPGEMM_DENSE && expected.cols > DENSE_COLUMNS) continue;
         const bool stages = every_stage && cuda && algorithm == SP_SPGEMM_HASH;
         for (int aia = SP_AIA_AUTO; aia <= (stages ? SP_AIA_UNCACHED : SP_AIA_AUTO); aia++) {

@@ -283,7 +283,8 @@ START_TEST(native_columns_of_endless_repetition_keep_their_first_entries)
     sp_context *context = test_context(0, 1);
     char *text = malloc(200 + ROUNDS * 20), expected[100];
     size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions 9x9\n)\n(mclmatrix\nbegin\n3 8:7\n");
-    for (int i = 0; i < ROUNDS; i++) at += (size_t)sprintf(text + at, "%d:%d 1:%d 4:0\n", i < 35000 ? 5 : 0, i + 1, i + 2);
+    for (int i = 0; i < ROUNDS; i++)
+        at += (size_t)sprintf(text + at, "%d:%d 1:%d 4:0\n", i < 35000 ? 5 : 0, i + 1, i + 2);
     sprintf(text + at, "$\n)\n");
     snprintf(expected, sizeof expected, "3>0:%d 3>1:2 3>5:1 3>8:7", 35001);
     io_graph graph = read_text(context, text, automatic);
@@ -623,6 +624,27 @@ START_TEST(tab_files_name_the_nodes)
     expect_tab("-3\ta\n", NULL, ":1: no id at the beginning");
     expect_tab("5\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
     expect_tab("3\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
+}
+END_TEST
+
+START_TEST(a_tab_file_that_names_next_to_nothing_is_refused)
+{
+    enum { PADDING = 200000 };
+    sp_context *context = test_context(0, 1);
+    char *text = malloc(PADDING + 200);
+    size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions 1500000x1500000\n)\n#");
+    memset(text + at, '.', PADDING);
+    at += PADDING;
+    at += (size_t)sprintf(text + at, "\n(mclmatrix\nbegin\n0 1 $\n)\n");
+    write_file(path_of("g.mci"), text, at);
+    write_file(path_of("g.tab"), "5\ta\n", 4);
+    const io_read_options options = {.tab = path_of("g.tab")};
+    io_graph graph;
+    ck_assert_int_eq(io_read_graph(context, path_of("g.mci"), &options, &graph), SP_ERROR_MATRIX);
+    ck_assert_msg(strstr(sp_last_error(context), "of the graph's 1500000 nodes have no label") != NULL, "%s",
+                  sp_last_error(context));
+    sp_context_destroy(context);
+    free(text);
 }
 END_TEST
 
@@ -1054,7 +1076,8 @@ static char *write_shape(const shape *s, size_t size, size_t *count)
     for (int64_t line = 0; at < size; line++) {
         for (int i = 0; i < s->new_labels; i++) {
             label = (label + 7654321) % LABELS;
-            for (int64_t k = 0, left = label; k < 4; k++, left /= SYMBOLS) text[at++] = (char)(FIRST + left % SYMBOLS);
+            for (int64_t k = 0, left = label; k < 4; k++, left /= SYMBOLS)
+                text[at++] = (char)(FIRST + left % SYMBOLS);
             text[at++] = ' ';
         }
         for (int i = 0; i < s->known_labels; i++) {
@@ -1539,6 +1562,7 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_checked_fixture(cases, make_folder, remove_folder);
     tcase_add_test(cases, tab_files_name_the_nodes);
+    tcase_add_test(cases, a_tab_file_that_names_next_to_nothing_is_refused);
     tcase_add_test(cases, a_dash_is_standard_input_and_output);
     tcase_add_test(cases, files_that_cannot_be_read_are_named);
     tcase_add_test(cases, label_clusters_are_lines_of_labels);

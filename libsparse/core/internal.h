@@ -12,13 +12,14 @@ extern "C" {
  * Matrices handed to these functions are already in the back end's space and checked for shape and type. */
 typedef struct sp_backend {
     sp_space space;
-    /* The products get options without transposes, never NULL; a mask lies in the back end's space. */
+    /* The products get options without transposes, never NULL; a mask lies in the back end's space. Where C lies is
+     * for the back end to decide, by the options and by what fits. */
     sp_status (*spgemm)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options, sp_csr *c,
                         sp_spgemm_info *info);
     /* The pattern of the product, and in *state what the numeric phase may use (or NULL). */
     sp_status (*spgemm_symbolic)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                                  sp_csr *pattern, void **state, sp_spgemm_info *info);
-    /* Values for C, whose pattern is there. */
+    /* Values for C, whose pattern is there, in either space; products outside the pattern do not count. */
     sp_status (*spgemm_numeric)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                                 void *state, sp_csr *c);
     void (*spgemm_forget)(sp_context *, void *state);

@@ -26,7 +26,7 @@ static sp_status check_shapes(sp_context *context, const sp_csr *a, const sp_csr
                        (long long)mask->rows, (long long)mask->cols, (long long)rows, (long long)cols);
     if (options->complement && !mask)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a mask is to be complemented and there is none");
-    if ((unsigned)options->semiring > SP_OR_AND || (unsigned)options->algorithm > SP_SPGEMM_RANGES ||
+    if ((unsigned)options->semiring > SP_OR_AND || (unsigned)options->algorithm > SP_SPGEMM_WARP ||
         (unsigned)options->aia > SP_AIA_UNCACHED)
         return sp_fail(context, SP_ERROR_ARGUMENT, "semiring %d, algorithm %d or stage %d does not exist",
                        (int)options->semiring, (int)options->algorithm, (int)options->aia);
@@ -133,7 +133,7 @@ struct sp_spgemm_plan {
     sp_context *context;
     sp_spgemm_options options; /* the caller's, without the mask: the pattern has passed it */
     sp_spgemm_info info;
-    sp_csr pattern; /* of C, in the back end's space */
+    sp_csr pattern; /* of C, where C is to lie */
     void *state;    /* the back end's */
     sp_csr a, b;    /* shapes, nnz and types only */
 };
@@ -169,19 +169,19 @@ static bool same_size(const sp_csr *a, const sp_csr *b)
     return a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->value_type == b->value_type;
 }
 
-/* C with the plan's pattern and room for values. */
-static sp_status copy_pattern(sp_spgemm_plan *plan, sp_csr *c)
+/* C in `space`, with the plan's pattern and room for values. */
+static sp_status copy_pattern(sp_spgemm_plan *plan, sp_space space, sp_csr *c)
 {
-    sp_csr pattern = plan->pattern;
-    sp_status status = sp_csr_copy(plan->context, &pattern, pattern.space, c);
-    if (status != SP_OK || plan->options.semiring == SP_OR_AND) return status;
-    const size_t size = sp_value_size(c->value_type);
+    sp_context *context = plan->context;
+    const size_t size = sp_value_size(plan->pattern.value_type);
     size_t bytes;
-    if (!sp_mul_size((size_t)c->nnz, size, &bytes))
-        status = sp_fail(plan->context, SP_ERROR_OVERFLOW, "%lld values are more than memory can address",
-                         (long long)c->nnz);
-    else status = plan->context->backend->allocate(plan->context, bytes, &c->values);
-    if (status != SP_OK) sp_csr_free(plan->context, c);
+    sp_status status = sp_csr_copy(context, &plan->pattern, space, c);
+    if (status != SP_OK || plan->options.semiring == SP_OR_AND) return status;
+    if (space == SP_HOST) status = sp_alloc(context, c->nnz, size, &c->values);
+    else if (sp_mul_size((size_t)c->nnz, size, &bytes)) status = context->backend->allocate(context, bytes, &c->values);
+    else
+        status = sp_fail(context, SP_ERROR_OVERFLOW, "%lld values are more than memory can address", (long long)c->nnz);
+    if (status != SP_OK) sp_csr_free(context, c);
     return status;
 }
 
@@ -196,10 +196,15 @@ sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp
                        "the plan is for %lld x %lld (%lld entries) and %lld x %lld (%lld entries), not for these",
                        (long long)plan->a.rows, (long long)plan->a.cols, (long long)plan->a.nnz,
                        (long long)plan->b.rows, (long long)plan->b.cols, (long long)plan->b.nnz);
-    if (c->row_offsets && (!same_size(c, &plan->pattern) || c->space != plan->pattern.space))
+    if (c->row_offsets && (!same_size(c, &plan->pattern) || !c->values != (plan->options.semiring == SP_OR_AND) ||
+                           (c->space == SP_DEVICE && context->backend->space == SP_HOST)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "C was not made by this plan");
     SP_TRY(prepare(context, a, b, &plan->options, &o));
-    if (!c->row_offsets) SP_TRY(copy_pattern(plan, &made));
+    if (!c->row_offsets) {
+        status = copy_pattern(plan, plan->pattern.space, &made);
+        if (status == SP_ERROR_DEVICE_MEMORY) status = copy_pattern(plan, SP_HOST, &made);
+        if (status != SP_OK) goto done;
+    }
     sp_csr *target = c->row_offsets ? c : &made;
     if (plan->options.semiring != SP_OR_AND)
         SP_TRY(context->backend->spgemm_numeric(context, o.a, o.b, &o.options, plan->state, target));

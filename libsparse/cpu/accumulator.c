@@ -15,7 +15,6 @@ enum { FREE_COLUMNS = 1 << 16 };
 enum { BLOCK = 4 };
 
 
-
 enum { F32 = SP_F32, F64 = SP_F64, NO_VALUES };
 
 #define KERNEL static inline __attribute__((always_inline))
@@ -170,22 +169,22 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
 }
 
 /* One case for each compiled kernel; KERNEL_OF(op, type, filtered). */
-#define EACH_KIND(kind, KERNEL_OF)                                    \
-    switch (kind) {                                                   \
-    case 0: KERNEL_OF(SP_PLUS_TIMES, F32, false); break;           \
-    case 1: KERNEL_OF(SP_PLUS_TIMES, F32, true); break;            \
-    case 2: KERNEL_OF(SP_PLUS_TIMES, F64, false); break;           \
-    case 3: KERNEL_OF(SP_PLUS_TIMES, F64, true); break;            \
-    case 4: KERNEL_OF(SP_MIN_PLUS, F32, false); break;             \
-    case 5: KERNEL_OF(SP_MIN_PLUS, F32, true); break;              \
-    case 6: KERNEL_OF(SP_MIN_PLUS, F64, false); break;             \
-    case 7: KERNEL_OF(SP_MIN_PLUS, F64, true); break;              \
-    case 8: KERNEL_OF(SP_MAX_TIMES, F32, false); break;            \
-    case 9: KERNEL_OF(SP_MAX_TIMES, F32, true); break;             \
-    case 10: KERNEL_OF(SP_MAX_TIMES, F64, false); break;           \
-    case 11: KERNEL_OF(SP_MAX_TIMES, F64, true); break;            \
-    case 12: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, false); break;       \
-    default: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, true); break;        \
+#define EACH_KIND(kind, KERNEL_OF)                              \
+    switch (kind) {                                             \
+    case 0: KERNEL_OF(SP_PLUS_TIMES, F32, false); break;        \
+    case 1: KERNEL_OF(SP_PLUS_TIMES, F32, true); break;         \
+    case 2: KERNEL_OF(SP_PLUS_TIMES, F64, false); break;        \
+    case 3: KERNEL_OF(SP_PLUS_TIMES, F64, true); break;         \
+    case 4: KERNEL_OF(SP_MIN_PLUS, F32, false); break;          \
+    case 5: KERNEL_OF(SP_MIN_PLUS, F32, true); break;           \
+    case 6: KERNEL_OF(SP_MIN_PLUS, F64, false); break;          \
+    case 7: KERNEL_OF(SP_MIN_PLUS, F64, true); break;           \
+    case 8: KERNEL_OF(SP_MAX_TIMES, F32, false); break;         \
+    case 9: KERNEL_OF(SP_MAX_TIMES, F32, true); break;          \
+    case 10: KERNEL_OF(SP_MAX_TIMES, F64, false); break;        \
+    case 11: KERNEL_OF(SP_MAX_TIMES, F64, true); break;         \
+    case 12: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, false); break; \
+    default: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, true); break;  \
     }
 enum { KIND_PATTERN = 12 };
 
@@ -448,32 +447,6 @@ KERNEL int64_t take_short(accumulator *w, int op, int type, int32_t *columns, vo
     return made;
 }
 
-/* Lists the products of a short row: four of each row of B, whether it has them or not, then the others; a loop that
- * ran to the end of each row would mostly guess it wrong. */
-KERNEL void list_short(accumulator *w, int64_t row, int op, int type)
-{
-    const row_product *job = w->job;
-    const sp_csr *a = job->a, *b = job->b;
-    const int32_t *columns = b->col_indices;
-    int64_t listed = 0;
-    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
-        const int64_t start = b->row_offsets[a->col_indices[k]], end = b->row_offsets[a->col_indices[k] + 1];
-        const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
-        prefetch_rows(job, k, type);
-        for (int64_t q = start; q < end; q += SHORT_SPARE) {
-            for (int64_t i = 0; i < SHORT_SPARE; i++) {
-                const int64_t at = q + i < b->nnz ? q + i : b->nnz - 1;
-                w->short_columns[listed + q - start + i] = columns[at];
-                if (type != NO_VALUES)
-                    w->short_values[listed + q - start + i] =
-                        multiply(op, weight, load(job->b_values, type, at & job->b_select));
-            }
-        }
-        listed += end - start;
-    }
-    w->listed = listed;
-}
-
 static void row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask_count, row_buffer *out)
 {
     const row_product *job = w->job;
@@ -482,8 +455,7 @@ static void row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t 
     w->listed = 0;
 #define SHORT(op, type, filtered)                                                       \
     do {                                                                                \
-        if (filtered) walk(w, row, op, type, true, job->complement, mask, mask_count, put_short); \
-        else list_short(w, row, op, type); \
+        walk(w, row, op, type, filtered, job->complement, mask, mask_count, put_short); \
         count = take_short(w, op, type, columns, out->values, out->count);              \
     } while (0)
     EACH_KIND(job->kind, SHORT)

@@ -19,7 +19,7 @@
 
 enum { ROW_COPY, ROW_SHORT, ROW_DENSE, ROW_BLOCK, ROW_HASH, ROW_METHODS };
 
-enum { SHORT_PRODUCTS = 16, SHORT_SPARE = 4 };
+enum { SHORT_PRODUCTS = 16 };
 
 /* A product, as all threads see it. */
 typedef struct row_product {
@@ -44,8 +44,8 @@ typedef struct accumulator {
     double *slots;
     uint64_t *list[2]; /* hash: column << 32 | slot */
     int64_t listed; /* entries of list[0], or of the short row */
-    int32_t short_columns[SHORT_PRODUCTS + SHORT_SPARE];
-    double short_values[SHORT_PRODUCTS + SHORT_SPARE];
+    int32_t short_columns[SHORT_PRODUCTS];
+    double short_values[SHORT_PRODUCTS];
     int bits_of_table;
     void *sums_block;
     int64_t rows[ROW_METHODS]; /* how many were done how */

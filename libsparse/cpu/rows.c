@@ -7,8 +7,10 @@
 
 /* A chunk must be long against the few hundred nanoseconds that taking it costs, short against its batch. */
 enum { CHUNK_PRODUCTS = 1 << 16, CHUNK_ROWS = 4096 };
-/* A batch ends when its rows may hold this many entries a thread: 4 MB of columns and f32 values. */
-enum { BATCH_ENTRIES = 1 << 19 };
+/* A batch is a sixteenth of C: while it is joined its rows are there twice. But threads wait for each other after each,
+ * which takes a time slice where the machine is busy, and much more than the caches hold costs as well: entries a
+ * thread, at least and at most. */
+enum { BATCH_SHARE = 16, BATCH_LEAST = 1 << 17, BATCH_MOST = 1 << 20 };
 /* Huge pages are asked for from this size: faulting C in by small pages costs 8 ns an entry, by huge ones 2. Blocks
  * of huge pages move slowly, though, so C gets its room at once, by an estimate, and hardly ever grows. */
 enum { HUGE_BYTES = 4 << 20, PAGE = 4096 };
@@ -63,8 +65,9 @@ sp_status row_buffer_reserve(row_buffer *buffer, int64_t more)
 {
     sp_status status;
     if (buffer->count + more <= buffer->capacity) return SP_OK;
+    const int64_t needed = buffer->count + more;
     int64_t capacity = buffer->expected ? buffer->expected : buffer->capacity + buffer->capacity / 2;
-    if (capacity < buffer->count + more) capacity = buffer->count + more;
+    if (capacity < needed) capacity = needed + needed / 8;
 #pragma omp critical(sp_row_buffer)
     status = grow_entries(buffer->context, buffer->count, capacity, buffer->value_size, &buffer->columns,
                           &buffer->values);
@@ -129,9 +132,14 @@ static int64_t row_bound(const run *r, int64_t row)
 /* The chunk after the last one of the batch that starts at `first`. */
 static int64_t batch_end(const run *r, int64_t first)
 {
-    int64_t entries = 0, end = first;
-    while (end < r->chunk_count && entries < BATCH_ENTRIES * (int64_t)r->method->threads) {
-        for (int64_t i = r->first[end]; i < r->first[end + 1]; i++) entries += row_bound(r, i);
+    const int64_t threads = r->method->threads, least = BATCH_LEAST * threads, most = BATCH_MOST * threads;
+    const double kept = r->bound_done ? (double)r->made.nnz / (double)r->bound_done : 1; /* of the bound, so far */
+    const double share = kept * (double)r->bound / BATCH_SHARE;
+    const double room = share < (double)least ? (double)least : share > (double)most ? (double)most : share;
+    double entries = 0;
+    int64_t end = first;
+    while (end < r->chunk_count && entries < (first ? room : (double)least)) {
+        for (int64_t i = r->first[end]; i < r->first[end + 1]; i++) entries += kept * (double)row_bound(r, i);
         end++;
     }
     return end;
@@ -243,7 +251,8 @@ static sp_status make_alone(run *r)
             offsets[row + 1] += offsets[row];
             r->bound_done += row_bound(r, row);
         }
-        if (r->bound_done >= BATCH_ENTRIES) buffer->expected = expected_entries(r, buffer->count);
+        if (r->bound_done >= BATCH_MOST || r->bound_done >= r->bound / 8)
+            buffer->expected = expected_entries(r, buffer->count);
     }
     if (buffer->capacity == 0) return SP_OK;
     sp_free(r->context, r->made.col_indices);

@@ -15,8 +15,8 @@ static const char *const method_names[ROW_METHODS] = {"copy", "short", "dense", 
 
 static sp_status refuse(sp_context *context, const sp_spgemm_options *options)
 {
-    if (options->algorithm != SP_SPGEMM_RANGES) return SP_OK;
-    return sp_fail(context, SP_ERROR_UNSUPPORTED, "products by column ranges need a CUDA context");
+    if (options->algorithm != SP_SPGEMM_WARP) return SP_OK;
+    return sp_fail(context, SP_ERROR_UNSUPPORTED, "the warp algorithm needs a CUDA context");
 }
 
 static void fill_info(const accumulator *workers, int threads, int64_t rows, sp_spgemm_info *info)

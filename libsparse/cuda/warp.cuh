@@ -19,7 +19,8 @@
 
 #include "common.cuh"
 
-/* What the product is made of. PLAIN below is plus-times without a mask, for which nothing else is compiled in. */
+/* What the product is made of. PLAIN below is plus-times of matrices with values, without a mask and with fewer than
+ * 2^32 entries in B, for which nothing else is compiled in. */
 template <typename V> struct row_product {
     matrix_view<V> a, b;
     int64_t cols;
@@ -41,10 +42,24 @@ static __device__ __forceinline__ unsigned warp_max(unsigned value)
 #endif
 }
 
-static __device__ __forceinline__ int warp_sum(int value)
+static __device__ __forceinline__ unsigned warp_add(unsigned value)
 {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(FULL_WARP, value);
+#else
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
     return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned warp_or(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value |= __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
 }
 
 static __host__ __device__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
@@ -228,43 +243,51 @@ static __device__ __forceinline__ int small_row(const row_product<V> &product, i
 /* ---- the walk over the products of a row ----------------------------------------------------------------- */
 
 /* A row of B and the element of A that it is multiplied by. */
-struct __align__(8) row_of_b {
-    int64_t start;
+template <bool PLAIN> struct row_of_b;
+template <> struct __align__(16) row_of_b<true> {
     double weight;
+    uint32_t start;
+    int32_t length;
+};
+template <> struct __align__(8) row_of_b<false> {
+    double weight;
+    int64_t start;
     int32_t length;
 };
 
-/* U entries a lane of one row of B, loaded ahead of their use. The product is formed when it is added: formed at once,
- * it would wait for the load. */
+/* U entries a lane, loaded ahead of their use. The product is formed when it is added: formed at once, it would wait
+ * for the load. */
 template <int U, typename V> struct entries_of_b {
     int32_t col[U]; /* EMPTY: none */
     V value[U];
     double weight;
 
-    template <bool SUM>
-    __device__ __forceinline__ void load(const row_product<V> &product, const row_of_b &b, int at)
+    template <bool PLAIN, bool SUM, typename Place>
+    __device__ __forceinline__ void load(const row_product<V> &product, int u, bool active, Place at)
     {
-        weight = b.weight;
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            col[u] = EMPTY;
-            if (at + 32 * u >= b.length) continue;
-            col[u] = __ldg(product.b.cols + b.start + at + 32 * u);
-            if (SUM) value[u] = product.b.values ? __ldg(product.b.values + b.start + at + 32 * u) : V(1);
-        }
+        col[u] = EMPTY;
+        if (!active) return;
+        col[u] = __ldg(product.b.cols + at);
+        if (SUM) value[u] = PLAIN || product.b.values ? __ldg(product.b.values + at) : V(1);
     }
 };
 
 /* Rows of B one after another, U·32 entries a step, the next step loaded before the present one is taken. */
-template <int U, typename V, typename Sink>
-static __device__ __forceinline__ void walk_long(const row_product<V> &product, const row_of_b *rows, int count,
+template <int U, bool PLAIN, typename V, typename Sink>
+static __device__ __forceinline__ void walk_long(const row_product<V> &product, const row_of_b<PLAIN> *rows, int count,
                                                  Sink &sink)
 {
     const int lane = threadIdx.x & 31;
     int k = 0, at = lane;
-    row_of_b b = rows[0];
+    row_of_b<PLAIN> b = rows[0];
     entries_of_b<U, V> next;
-    next.template load<Sink::SUMS>(product, b, at);
+    auto load = [&] {
+        next.weight = b.weight;
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            next.template load<PLAIN, Sink::SUMS>(product, u, at + 32 * u < b.length, b.start + at + 32 * u);
+    };
+    load();
     for (bool more = true; more;) {
         entries_of_b<U, V> now = next;
         at += 32 * U;
@@ -273,25 +296,36 @@ static __device__ __forceinline__ void walk_long(const row_product<V> &product, 
             if (more) b = rows[k];
             at = lane;
         }
-        if (more) next.template load<Sink::SUMS>(product, b, at);
+        if (more) load();
         sink.template take<U>(now, true);
     }
 }
 
-/* Rows of B of at most 2^log entries, 32 >> log of them a step. */
-template <typename V, typename Sink>
-static __device__ __forceinline__ void walk_short(const row_product<V> &product, const row_of_b *rows, int count,
-                                                  int log, Sink &sink)
+/* The products of `count` rows of B as one sequence, 32 of them a step, for rows too short to fill the lanes. Each
+ * lane stands for a row as well, the k-th row that is not empty for the k-th such lane: `before` products come before
+ * the row's own `length`. Rows hold where they would begin if the sequence began at 0. */
+template <bool PLAIN, typename V, typename Sink>
+static __device__ __forceinline__ void walk_flat(const row_product<V> &product, const row_of_b<PLAIN> *rows,
+                                                 int before, int length, int total, Sink &sink)
 {
-    const int lane = threadIdx.x & 31, own = lane & ((1 << log) - 1), together = 32 >> log;
-    const row_of_b none = {0, 0, 0};
+    const int lane = threadIdx.x & 31;
+    int row = -1; /* the last that has begun */
+    unsigned begun;
     entries_of_b<1, V> next;
-    next.template load<Sink::SUMS>(product, lane >> log < count ? rows[lane >> log] : none, own);
-    for (int first = 0; first < count; first += together) {
+    auto load = [&](int base) {
+        const int begins = before - base;
+        begun = warp_or(length > 0 && (unsigned)begins < 32 ? 1u << begins : 0);
+        const row_of_b<PLAIN> b = rows[max(row + __popc(begun & (lanes_below() * 2 + 1)), 0)];
+        row += __popc(begun);
+        next.weight = b.weight;
+        next.template load<PLAIN, Sink::SUMS>(product, 0, base + lane < total, b.start + base + lane);
+    };
+    load(0);
+    for (int base = 0; base < total; base += 32) {
         entries_of_b<1, V> now = next;
-        const int k = first + together + (lane >> log);
-        next.template load<Sink::SUMS>(product, k < count ? rows[k] : none, own);
-        sink.template take<1>(now, false);
+        const bool one_row = (begun & ~1u) == 0;
+        if (base + 32 < total) load(base + 32);
+        sink.template take<1>(now, one_row);
     }
 }
 
@@ -315,30 +349,46 @@ static __device__ __forceinline__ void narrow(const int32_t *cols, int64_t low, 
 
 /* The products of a row into the sink, those of columns in [low, high) if PART: 32 elements of A at a time, empty rows
  * of B dropped. `rows`: 32 of the warp's own in shared memory. */
-template <bool PART, typename V, typename Sink>
+template <bool PART, bool PLAIN, typename V, typename Sink>
 static __device__ __forceinline__ void walk_row(const row_product<V> &product, int64_t row, int64_t low, int64_t high,
-                                                row_of_b *rows, Sink &sink)
+                                                row_of_b<PLAIN> *rows, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
     const int64_t last = product.a.offsets[row + 1];
     for (int64_t base = product.a.offsets[row]; base < last; base += 32) {
-        row_of_b b = {0, 1, 0};
+        double weight = 1;
+        int64_t from = 0, to = 0;
         if (base + lane < last) {
             const int32_t k = __ldg(product.a.cols + base + lane);
-            if (Sink::SUMS && product.a.values) b.weight = (double)__ldg(product.a.values + base + lane);
-            int64_t to = __ldg(product.b.offsets + k + 1);
-            b.start = __ldg(product.b.offsets + k);
-            if (PART) narrow(product.b.cols, low, high, &b.start, &to);
-            b.length = (int32_t)(to - b.start);
+            if (Sink::SUMS && (PLAIN || product.a.values)) weight = (double)__ldg(product.a.values + base + lane);
+            from = __ldg(product.b.offsets + k);
+            to = __ldg(product.b.offsets + k + 1);
+            if (PART) narrow(product.b.cols, low, high, &from, &to);
         }
-        const unsigned filled = __ballot_sync(FULL_WARP, b.length > 0);
-        if (b.length > 0) rows[__popc(filled & lanes_below())] = b;
-        const int count = __popc(filled), longest = (int)warp_max((unsigned)b.length);
-        __syncwarp();
-        if (longest > 64) walk_long<4>(product, rows, count, sink);
-        else if (longest > 32) walk_long<2>(product, rows, count, sink);
-        else if (longest > 16) walk_long<1>(product, rows, count, sink);
-        else if (longest > 0) walk_short(product, rows, count, longest == 1 ? 0 : 32 - __clz(longest - 1), sink);
+        const int length = (int)(to - from);
+        const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
+        const int count = __popc(filled), place = __popc(filled & lanes_below());
+        /* Cut off so that 32 lengths fit: only their mean is asked for when they are long. */
+        const int all = (int)warp_add((unsigned)min(length, 1 << 25));
+        if (all <= 24 * count) {
+            int before = length;
+#pragma unroll
+            for (int step = 1; step < 32; step *= 2) {
+                const int other = __shfl_up_sync(FULL_WARP, before, step);
+                if (lane >= step) before += other;
+            }
+            before -= length;
+            from -= before;
+            if (length > 0) rows[place] = {weight, (decltype(rows->start))from, length};
+            __syncwarp();
+            walk_flat<PLAIN>(product, rows, before, length, all, sink);
+        } else {
+            if (length > 0) rows[place] = {weight, (decltype(rows->start))from, length};
+            __syncwarp();
+            if (all > 64 * count) walk_long<4, PLAIN>(product, rows, count, sink);
+            else if (all > 32 * count) walk_long<2, PLAIN>(product, rows, count, sink);
+            else walk_long<1, PLAIN>(product, rows, count, sink);
+        }
         __syncwarp();
     }
 }
@@ -373,32 +423,40 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
      * together until all have found theirs: lanes that leave the loop one by one would go on apart, and add apart. */
     template <int U> __device__ __forceinline__ void find(const int32_t (&col)[U], int (&slot)[U])
     {
-        bool pending[U];
+        bool pending[U], any = false;
         int32_t key[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             slot[u] = home(col[u]);
             key[u] = *(volatile int32_t *)(keys + slot[u]);
         }
-        bool any = false;
 #pragma unroll
         for (int u = 0; u < U; u++) {
             pending[u] = col[u] != EMPTY && key[u] != col[u];
-            if (pending[u] && key[u] != EMPTY) slot[u] = after(slot[u]);
+            slot[u] = pending[u] && key[u] != EMPTY ? after(slot[u]) : slot[u];
             any = any || pending[u];
         }
         while (__any_sync(FULL_WARP, any)) {
             any = false;
 #pragma unroll
             for (int u = 0; u < U; u++) {
-                if (!pending[u]) continue;
-                const int32_t old = atomicCAS(keys + slot[u], EMPTY, col[u]);
-                claimed += old == EMPTY;
-                pending[u] = old != EMPTY && old != col[u];
-                if (pending[u]) slot[u] = after(slot[u]);
+                const int32_t old = claim(keys + slot[u], col[u], pending[u]);
+                claimed += pending[u] && old == EMPTY;
+                pending[u] = pending[u] && old != EMPTY && old != col[u];
+                slot[u] = pending[u] ? after(slot[u]) : slot[u];
                 any = any || pending[u];
             }
         }
+    }
+    /* What the slot held, which is the column's now if it was empty. Predicated: a branch would cost more. */
+    static __device__ __forceinline__ int32_t claim(int32_t *key, int32_t col, bool wanted)
+    {
+        int32_t old = 0;
+        asm volatile("{ .reg .pred p; setp.ne.s32 p, %4, 0; @p atom.shared.cas.b32 %0, [%1], %2, %3; }"
+                     : "+r"(old)
+                     : "r"((uint32_t)__cvta_generic_to_shared(key)), "r"(EMPTY), "r"(col), "r"((int)wanted)
+                     : "memory");
+        return old;
     }
     /* Adds U products a lane; `distinct`: no two of the warp have the same column. */
     template <int U> __device__ __forceinline__ void take(entries_of_b<U, V> &entries, bool distinct)

@@ -1,0 +1,110 @@
+/* B = Aᵀ on a CUDA device, rows sorted, always the same bits.
+ *
+ * The entries are sorted by column, stably, so that those of a column keep the order of their rows: once with their row
+ * numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in the
+ * sorted columns.
+ *
+ * Bytes an entry: 8 to read and write row numbers; a pass of the sort for every 8 bits of the largest column, of
+ * 2 · (4 + 4) for the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes
+ * an entry (20 where v is 8), of which 8 (12) are the sort's own.
+ */
+#include <cub/device/device_radix_sort.cuh>
+
+#include "common.cuh"
+
+enum { ENTRY_THREADS = 256, ENTRIES_A_BLOCK = 1024 };
+
+/* The last of offsets[low..high] that is at most `place`. */
+static __device__ __forceinline__ int64_t row_at(const int64_t *offsets, int64_t low, int64_t high, int64_t place)
+{
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (__ldg(offsets + middle) <= place) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+/* The row of every entry. The block's first and last entry bound the search of the others. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    number_entries(int64_t rows, int64_t nnz, const int64_t *offsets, uint32_t *numbers)
+{
+    __shared__ int64_t bound[2];
+    const int64_t begin = (int64_t)blockIdx.x * ENTRIES_A_BLOCK, end = min(begin + ENTRIES_A_BLOCK, nnz);
+    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(offsets, 0, rows - 1, threadIdx.x ? end - 1 : begin);
+    __syncthreads();
+    for (int64_t at = begin + threadIdx.x; at < end; at += ENTRY_THREADS)
+        numbers[at] = (uint32_t)row_at(offsets, bound[0], bound[1], at);
+}
+
+/* offsets[j] = how many of the sorted columns are below j, for cols + 1 offsets. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    find_offsets(int64_t cols, int64_t nnz, const uint32_t *sorted, int64_t *offsets)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    int64_t low = 0, high = nnz;
+    if (j > cols) return;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(sorted + middle) < j) low = middle + 1;
+        else high = middle;
+    }
+    offsets[j] = low;
+}
+
+/* to = from in the order of A's columns, which `sorted` receives. */
+template <typename T>
+static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *from, T *to, uint32_t *sorted)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const uint32_t *cols = (const uint32_t *)a->col_indices;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    int bits = 1;
+    while (bits < 31 && (a->cols - 1) >> bits) bits++;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    TRY(scratch.allocate(context, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    return SP_OK;
+}
+
+static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t blocks = (a->nnz + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK;
+    device_array<uint32_t> sorted, numbers;
+    TRY(sorted.allocate(context, a->nnz));
+    TRY(numbers.allocate(context, a->nnz));
+    number_entries<<<(unsigned)blocks, ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, numbers.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(sort_by_column(context, a, numbers.data, (uint32_t *)b->col_indices, sorted.data));
+    numbers.free();
+    find_offsets<<<(unsigned)((a->cols + ENTRY_THREADS) / ENTRY_THREADS), ENTRY_THREADS, 0, stream>>>(
+        a->cols, a->nnz, sorted.data, b->row_offsets);
+    CUDA_TRY(cudaGetLastError());
+    if (!a->values) return SP_OK;
+    return a->value_type == SP_F32
+               ? sort_by_column(context, a, (const uint32_t *)a->values, (uint32_t *)b->values, sorted.data)
+               : sort_by_column(context, a, (const uint64_t *)a->values, (uint64_t *)b->values, sorted.data);
+}
+
+sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    sp_csr made = {};
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    TRY(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
+    if (!a->values) {
+        cuda_release(context, made.values);
+        made.values = NULL;
+    }
+    sp_status status = a->nnz > 0 ? sort_entries(context, a, &made)
+                                  : cuda_status(context,
+                                                cudaMemsetAsync(made.row_offsets, 0,
+                                                                ((size_t)a->cols + 1) * sizeof(int64_t), stream),
+                                                "cudaMemsetAsync");
+    if (status == SP_OK) status = cuda_finish(context);
+    if (status == SP_OK) *b = made;
+    else sp_csr_free(context, &made);
+    return status;
+}
