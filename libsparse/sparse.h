@@ -201,16 +201,18 @@ typedef struct sp_spgemm_info {
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
 } sp_spgemm_info;
 
-/* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type. C lies
- * where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it does not
- * fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info` may be NULL.
- * Row-wise (Gustavson 1978), on the CPU in one pass with an accumulator chosen by row: dense sums with a bitmap of the
- * touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA in two phases: rows are
- * classed by their products, then by their entries of C; a warp takes a row, with tables in shared memory sized to the
- * row, sorted in registers, and a bit a column for wide rows; or hash tables (Li et al., "Accelerating SpGEMM on GPUs
- * with Processing Near HBMs", Algorithms 1 to 5). C that goes to host memory is made in blocks of rows that fit the
- * device (info->batches). Sums are f64 whatever the value type, rounded once, and run over A's row
- * in ascending column order, so that the values do not depend on threads, algorithm or back end. O(products). */
+/* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type. C
+ * lies where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it
+ * does not fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info`
+ * may be NULL.
+ * Row-wise (Gustavson 1978), on the CPU in one pass with an accumulator chosen by row: dense sums with a bitmap of
+ * the touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA in two phases:
+ * rows are classed by their products, then by their entries of C; a warp takes a row, with tables in shared memory
+ * sized to the row, sorted in registers; wide rows have a bit a column. Or hash tables (Li et al., "Accelerating
+ * SpGEMM on GPUs with Processing Near HBMs", Algorithms 1 to 5). C that goes from the device to host memory is made
+ * in blocks of rows that fit the device (info->batches). Sums are f64 whatever the value type, rounded once, and run
+ * over A's row in ascending column order, so that the values do not depend on threads, algorithm or back end.
+ * O(products). */
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
 

@@ -17,7 +17,7 @@ static sp_status check_shapes(sp_context *context, const sp_csr *a, const sp_csr
     const int64_t cols = options->transpose_b ? b->rows : b->cols, other = options->transpose_b ? b->cols : b->rows;
     const sp_csr *mask = options->mask;
     if (inner != other)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld and B is %lld x %lld: A's columns must be B's rows",
+        return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld, B is %lld x %lld: A's columns must be B's rows",
                        (long long)rows, (long long)inner, (long long)other, (long long)cols);
     if (a->value_type != b->value_type)
         return sp_fail(context, SP_ERROR_ARGUMENT, "A and B must hold values of the same type");
@@ -47,7 +47,7 @@ static sp_status check_epilogue(sp_context *context, const sp_csr *a, const sp_c
     return SP_OK;
 }
 
-/* Points *used at `matrix`, or at a copy of it in the back end's space or at its transpose, which `copy` then owns. */
+/* Points *used at `matrix`, or at a copy in the back end's space or at its transpose, which `copy` then owns. */
 static sp_status bring(sp_context *context, const sp_csr *matrix, bool transpose, sp_csr *copy, const sp_csr **used)
 {
     const sp_space space = context->backend->space;
@@ -178,9 +178,9 @@ static sp_status copy_pattern(sp_spgemm_plan *plan, sp_space space, sp_csr *c)
     sp_status status = sp_csr_copy(context, &plan->pattern, space, c);
     if (status != SP_OK || plan->options.semiring == SP_OR_AND) return status;
     if (space == SP_HOST) status = sp_alloc(context, c->nnz, size, &c->values);
-    else if (sp_mul_size((size_t)c->nnz, size, &bytes)) status = context->backend->allocate(context, bytes, &c->values);
-    else
-        status = sp_fail(context, SP_ERROR_OVERFLOW, "%lld values are more than memory can address", (long long)c->nnz);
+    else if (!sp_mul_size((size_t)c->nnz, size, &bytes))
+        status = sp_fail(context, SP_ERROR_OVERFLOW, "%lld values cannot be addressed", (long long)c->nnz);
+    else status = context->backend->allocate(context, bytes, &c->values);
     if (status != SP_OK) sp_csr_free(context, c);
     return status;
 }

@@ -30,6 +30,12 @@ struct cuda_state {
     cudaMemPool_t pool;
     cudaStream_t stream, side[SIDE_STREAMS];
     cudaEvent_t forked, joined[SIDE_STREAMS];
+    struct {
+        const void *kernel;
+        size_t shared;
+        int blocks;
+    } grids[96]; /* of cuda_full_grid */
+    int known_grids;
 };
 
 static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }
@@ -45,8 +51,8 @@ void cuda_release(sp_context *context, void *pointer);
 /* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */
 sp_status cuda_finish(sp_context *context);
 /* Side streams start after what the main stream holds; the main stream goes on after all of them. */
-sp_status cuda_fork(sp_context *context);
-sp_status cuda_join(sp_context *context);
+sp_status cuda_fork(sp_context *context, int streams = SIDE_STREAMS);
+sp_status cuda_join(sp_context *context, int streams = SIDE_STREAMS);
 
 sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                          sp_csr *c, sp_spgemm_info *info);
@@ -62,6 +68,8 @@ sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr
                               sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                     const sp_spgemm_options *options, sp_csr *c);
 sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info);
@@ -148,6 +156,29 @@ static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, siz
     CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
     int64_t full = (int64_t)(resident > 0 ? resident : 1) * cuda_state_of(context)->processors;
     *blocks = (int)(work < full ? work : full);
+    return SP_OK;
+}
+
+/* Blocks that fill the device, asked for once a kernel and context: asking takes longer than launching. */
+template <typename Kernel>
+static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int *blocks)
+{
+    cuda_state *state = cuda_state_of(context);
+    for (int i = 0; i < state->known_grids; i++)
+        if (state->grids[i].kernel == (const void *)kernel && state->grids[i].shared == shared) {
+            *blocks = state->grids[i].blocks;
+            return SP_OK;
+        }
+    TRY(cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks));
+    /* The kernel's limit is what its largest launch needs. */
+    size_t most = shared;
+    for (int i = 0; i < state->known_grids; i++)
+        if (state->grids[i].kernel == (const void *)kernel && state->grids[i].shared > most)
+            most = state->grids[i].shared;
+    if (most > shared)
+        CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
+    if (state->known_grids < (int)(sizeof state->grids / sizeof *state->grids))
+        state->grids[state->known_grids++] = {(const void *)kernel, shared, *blocks};
     return SP_OK;
 }
 

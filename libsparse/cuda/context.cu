@@ -137,18 +137,18 @@ sp_status cuda_finish(sp_context *context)
     return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 
-sp_status cuda_fork(sp_context *context)
+sp_status cuda_fork(sp_context *context, int streams)
 {
     cuda_state *state = cuda_state_of(context);
     CUDA_TRY(cudaEventRecord(state->forked, state->stream));
-    for (int i = 0; i < SIDE_STREAMS; i++) CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
+    for (int i = 0; i < streams; i++) CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
     return SP_OK;
 }
 
-sp_status cuda_join(sp_context *context)
+sp_status cuda_join(sp_context *context, int streams)
 {
     cuda_state *state = cuda_state_of(context);
-    for (int i = 0; i < SIDE_STREAMS; i++) {
+    for (int i = 0; i < streams; i++) {
         CUDA_TRY(cudaEventRecord(state->joined[i], state->side[i]));
         CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[i], 0));
     }

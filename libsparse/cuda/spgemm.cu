@@ -1,10 +1,10 @@
 /* C = A·B on a CUDA device: chooses the algorithm, and cuts A into blocks of rows where C goes to host memory.
  *
  * A block is a matrix of its own: offsets from 0, columns and values where they lie. Its C is bounded by its products
- * and by its columns; where less room is needed than the bound says, blocks are smaller than they could be, which costs
- * some launches. Where more is needed, since algorithms have tables of their own, the block is halved. The rows of a
- * block are moved to the host before the next block begins. Plans whose C lies on the host are executed the same way,
- * with bounds that are exact.
+ * and by its columns; where less room is needed than the bound says, blocks are smaller than they could be, which
+ * costs some launches. Where more is needed, since algorithms have tables of their own, the block is halved. The rows
+ * of a block are moved to the host before the next block begins. Plans whose C lies on the host are executed the same
+ * way, with bounds that are exact.
  */
 #include <cub/device/device_scan.cuh>
 #include <string.h>
@@ -107,8 +107,8 @@ static sp_status bound_rows(sp_context *context, const sp_csr *a, const sp_csr *
     return SP_OK;
 }
 
-/* The end of the rows from `first` on that fit into *room bytes; a single row is tried whatever its bound. *room becomes
- * what they may take. */
+/* The end of the rows from `first` on that fit into *room bytes; a single row is tried whatever its bound. *room
+ * becomes what they may take. */
 static sp_status end_of_block(sp_context *context, const int64_t *before, int64_t first, int64_t rows, int64_t *room,
                               int64_t *end)
 {
@@ -132,7 +132,7 @@ static sp_status end_of_block(sp_context *context, const int64_t *before, int64_
 static sp_status append_rows(sp_context *context, const sp_csr *block, int64_t first, sp_csr *c)
 {
     const int64_t nnz = c->nnz + block->nnz;
-    const size_t size = sp_value_size(c->value_type), added = (size_t)block->nnz;
+    const size_t size = sp_value_size(c->value_type), added = (size_t)block->nnz, there = (size_t)c->nnz;
     int64_t *offsets = c->row_offsets + first;
     TRY(sp_grow(context, c->nnz, nnz, sizeof(int32_t), (void **)&c->col_indices));
     if (c->values) TRY(sp_grow(context, c->nnz, nnz, size, &c->values));
@@ -142,7 +142,7 @@ static sp_status append_rows(sp_context *context, const sp_csr *block, int64_t f
     TRY(context->backend->copy(context, c->col_indices + c->nnz, SP_HOST, block->col_indices, SP_DEVICE,
                                added * sizeof(int32_t)));
     if (c->values)
-        TRY(context->backend->copy(context, (char *)c->values + (size_t)c->nnz * size, SP_HOST, block->values, SP_DEVICE,
+        TRY(context->backend->copy(context, (char *)c->values + there * size, SP_HOST, block->values, SP_DEVICE,
                                    added * size));
     c->nnz = nnz;
     return SP_OK;
@@ -256,6 +256,11 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
 
 /* ---- plans ----------------------------------------------------------------------------------------------- */
 
+/* What the numeric phase has to know of the options that it no longer sees. */
+struct plan_state {
+    bool masked; /* there are products outside the pattern */
+};
+
 /* The hash algorithm has no patterns; its values are dropped. */
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
@@ -267,32 +272,20 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
         own.semiring = SP_OR_AND;
         a_pattern.values = b_pattern.values = NULL;
     }
-    *state = NULL;
-    TRY(sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info));
+    TRY(sp_calloc(context, 1, sizeof(plan_state), state));
+    ((plan_state *)*state)->masked = options->mask != NULL;
+    const sp_status status = sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info);
+    if (status != SP_OK) {
+        sp_free(context, *state);
+        *state = NULL;
+        return status;
+    }
     if (pattern->space == SP_HOST) sp_free(context, pattern->values);
     else cuda_release(context, pattern->values);
     pattern->values = NULL;
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
     return SP_OK;
-}
-
-/* Values for C on the device. */
-static sp_status fill_values(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                             sp_csr *c)
-{
-    sp_spgemm_options own = *options;
-    sp_csr made = {};
-    sp_spgemm_info info = {};
-    own.mask = c;
-    TRY(sp_cuda_spgemm_warp(context, a, b, &own, &made, &info));
-    sp_status status = SP_OK;
-    if (made.nnz != c->nnz) status = sp_fail(context, SP_ERROR_ARGUMENT, "the operands have not the plan's patterns");
-    else
-        status = context->backend->copy(context, c->values, SP_DEVICE, made.values, SP_DEVICE,
-                                        (size_t)made.nnz * sp_value_size(made.value_type));
-    sp_csr_free(context, &made);
-    return status;
 }
 
 /* Values for the rows first..end of C on the host. */
@@ -311,7 +304,7 @@ static sp_status fill_block(sp_context *context, const sp_csr *a, const sp_csr *
     if (status == SP_OK)
         status = context->backend->copy(context, part.col_indices, SP_DEVICE, c->col_indices + begin, SP_HOST,
                                         (size_t)count * sizeof(int32_t));
-    if (status == SP_OK) status = fill_values(context, &rows.matrix, b, options, &part);
+    if (status == SP_OK) status = sp_cuda_spgemm_warp_values(context, &rows.matrix, b, options, &part);
     if (status == SP_OK)
         status = context->backend->copy(context, (char *)c->values + (size_t)begin * size, SP_HOST, part.values,
                                         SP_DEVICE, (size_t)count * size);
@@ -333,15 +326,17 @@ static int64_t end_of_rows(const sp_csr *c, int64_t first, int64_t room)
 }
 
 sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
-                                 const sp_spgemm_options *options, void *, sp_csr *c)
+                                 const sp_spgemm_options *options, void *state, sp_csr *c)
 {
+    sp_spgemm_options own = *options;
     int64_t room;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    if (c->space == SP_DEVICE) return fill_values(context, a, b, options, c);
+    own.mask = ((plan_state *)state)->masked ? c : NULL;
+    if (c->space == SP_DEVICE) return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
     TRY(room_for_block(context, &room));
     for (int64_t first = 0; first < c->rows;) {
         const int64_t end = end_of_rows(c, first, room);
-        const sp_status status = fill_block(context, a, b, options, first, end, c);
+        const sp_status status = fill_block(context, a, b, &own, first, end, c);
         if (status == SP_OK) first = end;
         else if (status == SP_ERROR_DEVICE_MEMORY && end - first > 1) room /= 2;
         else return status;
@@ -350,4 +345,4 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     return SP_OK;
 }
 
-void sp_cuda_spgemm_forget(sp_context *, void *) {}
+void sp_cuda_spgemm_forget(sp_context *context, void *state) { sp_free(context, state); }

@@ -3,8 +3,8 @@
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
  *   - small rows, up to 32 products: sorted in registers (warp.cuh);
- *   - hashed rows: a warp each, with a table in shared memory of a power of two of slots that is at most half full
- *     (warp.cuh); up to 2,048 products to count, up to 1,024 entries of C to sum;
+ *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048 products to count, up to 768 entries of C to sum; two rows at
+ *     once where neighbouring rows of A have the same columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time.
@@ -21,24 +21,32 @@
 
 enum { WARP_THREADS = 128, WARPS = WARP_THREADS / 32 };
 
-/* Classes of rows. IDLE rows have no products. Class HASHED + i has tables of LEAST_SLOTS << i slots. */
-enum { IDLE, SMALL_8, SMALL_16, SMALL_32, HASHED, HASHED_CLASSES = 6, NARROW = HASHED + HASHED_CLASSES, NARROWER, WIDE, CLASSES };
-enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 1024 };
-static_assert(LEAST_SLOTS << (HASHED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
+/* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
+ * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
+ * does not keep it busy. */
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4 };
+enum { IDLE, SMALL_8, SMALL_16, SMALL_32, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, TWINS,
+       CLASSES = TWINS + SUMMED_CLASSES };
+enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
+
+/* Beside the class of rows 2i and 2i + 1 whose columns in A are the same: the first stands for both. */
+enum { TWIN = 128, CLASS_MASK = TWIN - 1 };
 
 /* Narrow rows: 8 KB of bits a warp, 25 warps a multiprocessor; 2 KB, and as many warps as it holds, for the narrower
  * ones. One warp is not to be left with a hub. */
 enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 
 /* Wide rows: 64 KB of bits, three blocks a multiprocessor. A part of a row has PART_ENTRIES entries of C and a table
- * of twice as many slots. */
-enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512 };
+ * of twice as many slots; fewer entries where wide rows have less than a million in all, so that all multiprocessors
+ * get parts. */
+enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20 };
 
 /* ---- device: classes ------------------------------------------------------------------------------------- */
 
 /* All that is counted on the device. */
 struct warp_totals {
-    unsigned long long products;
+    unsigned long long products, wide_entries;
     unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned int next, parts;                       /* wide row to take; parts of wide rows */
 };
@@ -46,6 +54,17 @@ struct warp_totals {
 static __device__ __forceinline__ int hashed_class(int64_t entries)
 {
     return entries <= LEAST_SLOTS / 2 ? HASHED : HASHED + 26 - __clz((int)entries - 1);
+}
+
+static __device__ __forceinline__ int summed_class(int entries)
+{
+    return min(hashed_class(entries), HASHED + SUMMED_CLASSES - 1);
+}
+
+/* Tables of twins take more room, and most of their many products find their column at once: filled to 3/4. */
+static __device__ __forceinline__ int twins_class(int entries)
+{
+    return summed_class((entries + 2) / 3 * 2) - HASHED + TWINS;
 }
 
 /* Adds the block's numbers of rows a class to the totals. `histogram`: CLASSES zeroed words of shared memory. */
@@ -56,11 +75,33 @@ static __device__ void add_members(warp_totals *totals, const unsigned *histogra
         atomicAdd(&totals->members[threadIdx.x], histogram[threadIdx.x]);
 }
 
+/* Whether rows `row` and `row ^ 1` of A have the same columns, for LANES lanes; all lanes of the warp must call. */
+template <int LANES>
+static __device__ __forceinline__ bool is_twin(int64_t rows, const int64_t *offsets, const int32_t *cols, int64_t row)
+{
+    const int64_t other = row ^ 1;
+    bool same = row < rows && other < rows;
+    int64_t first = 0, last = 0, distance = 0;
+    if (same) {
+        first = offsets[row];
+        last = offsets[row + 1];
+        distance = offsets[other] - first;
+        same = offsets[other + 1] - last == distance;
+    }
+    const unsigned group = LANES == 32 ? FULL_WARP : ((1u << (LANES & 31)) - 1) << ((threadIdx.x & 31) & ~(LANES - 1));
+    for (int64_t at = first + threadIdx.x % LANES;; at += LANES) {
+        const bool equal = !same || at >= last || cols[at] == cols[at + distance];
+        same = same && (__ballot_sync(FULL_WARP, !equal) & group) == 0;
+        if (!__any_sync(FULL_WARP, same && at + LANES < last)) break;
+    }
+    return same;
+}
+
 /* Classes by products, LANES lanes a row. */
 template <int LANES>
 static __global__ void classify_products(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                         const int64_t *b_offsets, const int32_t *b_cols, uint8_t *classes,
-                                         warp_totals *totals)
+                                         const int64_t *b_offsets, const int32_t *b_cols, bool twins,
+                                         uint8_t *classes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -101,10 +142,11 @@ static __global__ void classify_products(int64_t rows, const int64_t *a_offsets,
             }
             span = highest - lowest;
         }
+        const bool twin = twins && __any_sync(FULL_WARP, products > 32) && is_twin<LANES>(rows, a_offsets, a_cols, row);
         if (row >= rows || lane != 0) continue;
         /* A small row has a lane for every product and for every element of A. */
         const int64_t size = products > elements ? products : elements;
-        const int c = products == 0               ? IDLE
+        int c = products == 0               ? IDLE
                       : size <= 8                 ? SMALL_8
                       : size <= 16                ? SMALL_16
                       : size <= 32                ? SMALL_32
@@ -113,30 +155,46 @@ static __global__ void classify_products(int64_t rows, const int64_t *a_offsets,
                       : narrow && span < NARROW_WORDS * 32   ? NARROW
                                                              : WIDE;
         all += (unsigned long long)products;
+        if (twin && c >= HASHED) c = TWIN | (row % 2 ? IDLE : c);
         classes[row] = (uint8_t)c;
-        atomicAdd(&histogram[c], 1u);
+        atomicAdd(&histogram[c & CLASS_MASK], 1u);
     }
     add_members(totals, histogram);
     all = block_reduce<256>(all, add_op(), scratch);
     if (threadIdx.x == 0) atomicAdd(&totals->products, all);
 }
 
+/* The second of two twins has as many entries as the first. */
+static __global__ void copy_lengths(int64_t rows, const uint8_t *classes, int32_t *lengths)
+{
+    const int64_t row = 2 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) + 1;
+    if (row < rows && classes[row] == (TWIN | IDLE)) lengths[row] = lengths[row - 1];
+}
+
 /* Classes by entries of C; small and idle rows stay what they are. */
 static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, uint8_t *classes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
+    __shared__ uint64_t scratch[32];
     if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
+    unsigned long long wide = 0;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows;
          row += (int64_t)gridDim.x * blockDim.x) {
-        int c = classes[row];
-        if (c >= HASHED) {
-            c = lengths[row] == 0 ? IDLE : lengths[row] <= MOST_SUMMED ? hashed_class(lengths[row]) : WIDE;
+        const bool twin = classes[row] & TWIN;
+        const int entries = lengths[row];
+        int c = classes[row] & CLASS_MASK;
+        if (twin || c >= HASHED) {
+            c = entries == 0 ? IDLE : entries > MOST_SUMMED ? WIDE : twin ? twins_class(entries) : summed_class(entries);
+            if (c >= TWINS && row % 2) c = IDLE;
+            if (c == WIDE) wide += (unsigned long long)entries;
             classes[row] = (uint8_t)c;
         }
         atomicAdd(&histogram[c], 1u);
     }
     add_members(totals, histogram);
+    wide = block_reduce<256>(wide, add_op(), scratch);
+    if (threadIdx.x == 0 && wide) atomicAdd(&totals->wide_entries, wide);
 }
 
 /* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
@@ -151,7 +209,7 @@ static __global__ void __launch_bounds__(256)
         unsigned at[4];
         for (int u = 0; u < 4; u++) {
             const int64_t row = base + u * 256 + threadIdx.x;
-            own[u] = row < rows ? classes[row] : IDLE;
+            own[u] = row < rows ? classes[row] & CLASS_MASK : IDLE;
             if (own[u] != IDLE) at[u] = atomicAdd(&histogram[own[u]], 1u);
         }
         __syncthreads();
@@ -221,20 +279,21 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
     }
 }
 
-template <bool PLAIN> static __host__ __device__ constexpr size_t table_bytes(int slots, bool sum)
+/* Per warp: sums, rows of B, keys, and the list of used slots. */
+template <bool PLAIN, int ROWS> static __host__ __device__ constexpr size_t table_bytes(int slots, bool sum)
 {
-    return (size_t)slots * (sum ? 12 : 4) + 32 * sizeof(row_of_b<PLAIN>);
+    return (size_t)slots * (4 + (sum ? 8 * ROWS : 0)) + (sum ? (size_t)slots / 4 * 3 * sizeof(uint16_t) : 0) +
+           32 * sizeof(row_of_b<PLAIN, ROWS>);
 }
 
-/* The warp's table in the block's shared memory: sums, rows of B, keys. */
-template <bool PLAIN, bool SUM, typename V>
-static __device__ __forceinline__ warp_table<V, PLAIN, SUM> own_table(const row_product<V> &product,
-                                                                      unsigned char *memory, int slots,
-                                                                      row_of_b<PLAIN> **rows)
+template <bool PLAIN, bool SUM, int ROWS, typename V>
+static __device__ __forceinline__ warp_table<V, PLAIN, SUM, ROWS>
+own_table(const row_product<V> &product, unsigned char *memory, int slots, row_of_b<PLAIN, ROWS> **rows)
 {
-    unsigned char *own = memory + table_bytes<PLAIN>(slots, SUM) * (threadIdx.x / 32);
-    *rows = (row_of_b<PLAIN> *)(own + (SUM ? slots * sizeof(double) : 0));
-    return {product, 0, (int32_t *)(*rows + 32), (double *)own, __clz(slots) + 1, 0};
+    unsigned char *own = memory + table_bytes<PLAIN, ROWS>(slots, SUM) * (threadIdx.x / 32);
+    *rows = (row_of_b<PLAIN, ROWS> *)(own + (SUM ? ROWS * slots * sizeof(double) : 0));
+    int32_t *keys = (int32_t *)(*rows + 32);
+    return {product, 0, keys, (double *)own, (uint16_t *)(keys + slots), __clz(slots) + 1, 0};
 }
 
 template <typename V, bool PLAIN>
@@ -242,32 +301,30 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
-    row_of_b<PLAIN> *rows;
-    auto table = own_table<PLAIN, false>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
+    row_of_b<PLAIN, 1> *rows;
+    auto table = own_table<PLAIN, false, 1>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
     for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
-        const int count = (int)warp_add((unsigned)table.claimed);
-        if ((threadIdx.x & 31) == 0) job.lengths[table.row] = count;
+        if ((threadIdx.x & 31) == 0) job.lengths[table.row] = table.used;
     }
 }
 
-/* MOST: keys a lane of the largest row of the class. As many blocks as shared memory lets in: 64, 128 and 255 registers
- * a thread. */
-template <typename V, bool PLAIN, int MOST>
-static __global__ void __launch_bounds__(WARP_THREADS, 64 / MOST) sum_hashed(warp_job<V> job, int c)
+/* MOST: keys a lane of the largest row of the class. As many blocks as shared memory lets in: 64 and 128 registers a
+ * thread. */
+template <typename V, bool PLAIN, int MOST, int ROWS>
+static __global__ void __launch_bounds__(WARP_THREADS, MOST <= 8 ? 8 : 4) sum_hashed(warp_job<V> job, int c, int slots)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
-    row_of_b<PLAIN> *rows;
-    auto table = own_table<PLAIN, true>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
+    row_of_b<PLAIN, ROWS> *rows;
+    auto table = own_table<PLAIN, true, ROWS>(job.product, table_memory, slots, &rows);
     for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
-        const int count = table.compact();
-        const int64_t to = job.offsets[table.row];
-        write_sorted<MOST>(job.product.cols, table.keys, table.sums, count, job.c_cols + to,
-                           job.c_values ? job.c_values + to : (V *)NULL);
+        int64_t to[ROWS];
+        for (int r = 0; r < ROWS; r++) to[r] = job.offsets[table.row + r];
+        write_sorted<MOST>(table, to, job.c_cols, job.c_values);
     }
 }
 
@@ -315,12 +372,13 @@ static __device__ __forceinline__ void warp_span(const row_product<V> &product, 
 /* Sets the bits of a row's columns. */
 template <typename V, bool PLAIN> struct bit_sink {
     static constexpr bool SUMS = false;
+    static constexpr int ROWS = 1;
     const row_product<V> &product;
     int64_t row;
     scattered_bits bits;
     int32_t lowest;
 
-    template <int U> __device__ __forceinline__ void take(entries_of_b<U, V> &entries, bool)
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int, int)
     {
 #pragma unroll
         for (int u = 0; u < U; u++)
@@ -332,7 +390,7 @@ template <typename V, bool PLAIN> struct bit_sink {
 
 template <bool PLAIN> static __host__ __device__ constexpr size_t narrow_bytes(int words)
 {
-    return words * sizeof(uint32_t) + 32 * sizeof(row_of_b<PLAIN>);
+    return words * sizeof(uint32_t) + 32 * sizeof(row_of_b<PLAIN, 1>);
 }
 
 template <typename V, bool PLAIN, int WORDS>
@@ -341,7 +399,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
     const int lane = threadIdx.x & 31;
-    row_of_b<PLAIN> *rows = (row_of_b<PLAIN> *)(table_memory + narrow_bytes<PLAIN>(WORDS) * (threadIdx.x / 32));
+    row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)(table_memory + narrow_bytes<PLAIN>(WORDS) * (threadIdx.x / 32));
     uint32_t *words = (uint32_t *)(rows + 32);
     for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
         const int64_t row = own.rows[at];
@@ -403,16 +461,24 @@ static __device__ void find_span(const row_product<V> &product, int row, int64_t
     *lowest = -block_reduce<WIDE_THREADS>(-low, max_op(), memory.scratch);
 }
 
-/* Sets the bits of the row's columns in [low, high). The block shares pieces of more than 64 entries; eight lanes take
- * a shorter one. */
+/* Sets the bits of the row's columns in [low, high). The block shares pieces of more than 2,048 entries, a warp takes
+ * those of more than 32, eight lanes the others. */
 template <typename V, bool PLAIN, typename Bits>
 static __device__ void set_bits(const row_product<V> &product, int row, int64_t low, int64_t high, bool whole,
                                 Bits bits, wide_memory &memory)
 {
     const int64_t last = product.a.offsets[row + 1];
-    auto take = [&](int64_t at) {
-        const int32_t col = __ldg(product.b.cols + at);
-        if (allowed<PLAIN>(product, row, col)) bits.set((uint32_t)(col - low));
+    /* Four loads on their way, LANES apart. */
+    auto take = [&](const piece_of_b &piece, int own, int lanes) {
+        for (int i = own; i < piece.length; i += 4 * lanes) {
+            int32_t col[4];
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                col[u] = i + u * lanes < piece.length ? __ldg(product.b.cols + piece.start + i + u * lanes) : EMPTY;
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                if (col[u] != EMPTY && allowed<PLAIN>(product, row, col[u])) bits.set((uint32_t)(col[u] - low));
+        }
     };
     for (int64_t base = product.a.offsets[row]; base < last; base += WIDE_THREADS) {
         if (threadIdx.x == 0) memory.pieces = memory.long_pieces = 0;
@@ -423,18 +489,17 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
             if (!whole) narrow(product.b.cols, low, high, &from, &to);
             const piece_of_b own = {from, (int32_t)(to - from)};
             /* Long pieces from the end of the array, others from its front. */
-            if (own.length > 64) memory.piece[WIDE_THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
+            if (own.length > 32) memory.piece[WIDE_THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
             else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
         }
         __syncthreads();
         for (int k = 0; k < memory.long_pieces; k++) {
             const piece_of_b piece = memory.piece[WIDE_THREADS - 1 - k];
-            for (int i = threadIdx.x; i < piece.length; i += WIDE_THREADS) take(piece.start + i);
+            if (piece.length > 2048) take(piece, threadIdx.x, WIDE_THREADS);
+            else if (k % (WIDE_THREADS / 32) == threadIdx.x / 32) take(piece, threadIdx.x % 32, 32);
         }
-        for (int k = threadIdx.x / 8; k < memory.pieces; k += WIDE_THREADS / 8) {
-            const piece_of_b piece = memory.piece[k];
-            for (int i = threadIdx.x % 8; i < piece.length; i += 8) take(piece.start + i);
-        }
+        for (int k = threadIdx.x / 8; k < memory.pieces; k += WIDE_THREADS / 8)
+            take(memory.piece[k], threadIdx.x % 8, 8);
         __syncthreads();
     }
 }
@@ -463,6 +528,39 @@ static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> jo
     }
 }
 
+static __device__ __forceinline__ int part_entries(const warp_totals *totals)
+{
+    return totals->wide_entries < FEW_ENTRIES ? LEAST_PART_ENTRIES : PART_ENTRIES;
+}
+
+/* Writes the columns whose bits are set in the first `words` words; returns their number. Eight words a thread at a time,
+ * by the thread where few bits are set, else by its warp, a lane a bit. */
+static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t low, int32_t *cols)
+{
+    const int lane = threadIdx.x & 31;
+    int64_t done = 0;
+    for (int base = 0; base < words; base += 8 * WIDE_THREADS) {
+        const int first = base + 8 * (int)threadIdx.x, end = min(first + 8, words);
+        int own = 0, total;
+        for (int i = first; i < end; i++) own += __popc(memory.words[i]);
+        int64_t place = done + block_scan<WIDE_THREADS>(own, &total, memory.scratch);
+        if (total < 32 * WIDE_THREADS) {
+            for (int i = first; i < end; i++)
+                for (uint32_t word = memory.words[i]; word; word &= word - 1)
+                    cols[place++] = (int32_t)(low + (int64_t)i * 32 + __ffs((int)word) - 1);
+        } else {
+            int64_t at = __shfl_sync(FULL_WARP, place, 0);
+            for (int i = first - 8 * lane; i < min(first - 8 * lane + 256, words); i++) {
+                const uint32_t word = memory.words[i];
+                if (word >> lane & 1) cols[at + __popc(word & lanes_below())] = (int32_t)(low + (int64_t)i * 32 + lane);
+                at += __popc(word);
+            }
+        }
+        done += total;
+    }
+    return done;
+}
+
 /* Writes the columns of wide rows, ascending, and lists the rows' parts. */
 template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> job)
@@ -471,7 +569,8 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
         const int64_t begin = job.offsets[row];
-        const int entries = (int)(job.offsets[row + 1] - begin), parts = (entries + PART_ENTRIES - 1) / PART_ENTRIES;
+        const int entries = (int)(job.offsets[row + 1] - begin), each = part_entries(job.totals);
+        const int parts = entries / each + (entries % each != 0);
         int64_t lowest, highest, to = begin;
         find_span(job.product, row, &lowest, &highest, memory);
         const bool whole = highest - lowest < WIDE_WORDS * 32;
@@ -480,24 +579,13 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
             const int words = (int)((high - low + 31) / 32);
             for (int i = threadIdx.x; i < words; i += WIDE_THREADS) memory.words[i] = 0;
             set_bits<V, PLAIN>(job.product, row, low, high, whole, ordered_bits{memory.words}, memory);
-            /* Eight words a thread at a time: their columns lie together in C. */
-            for (int base = 0; base < words; base += 8 * WIDE_THREADS) {
-                const int first = base + 8 * (int)threadIdx.x;
-                int own = 0, total;
-                for (int i = first; i < min(first + 8, words); i++) own += __popc(memory.words[i]);
-                int64_t place = to + block_scan<WIDE_THREADS>(own, &total, memory.scratch);
-                for (int i = first; i < min(first + 8, words); i++)
-                    for (uint32_t word = memory.words[i]; word; word &= word - 1)
-                        job.c_cols[place++] = (int32_t)(low + (int64_t)i * 32 + __ffs((int)word) - 1);
-                to += total;
-            }
+            to += write_columns(memory, words, low, job.c_cols + to);
             __syncthreads();
         }
         if (threadIdx.x == 0) memory.first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
         __syncthreads();
         for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
-            job.parts[memory.first_part + i] = {begin + (int64_t)i * PART_ENTRIES, row,
-                                                min(PART_ENTRIES, entries - i * PART_ENTRIES)};
+            job.parts[memory.first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
     }
 }
 
@@ -513,7 +601,7 @@ static __device__ __forceinline__ int slot_of(Table &table, const int32_t *cols,
 
 /* Sums of entries of C whose columns are there, by a warp; PART: they are not all of their row. */
 template <bool PART, typename V, bool PLAIN>
-static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part, row_of_b<PLAIN> *rows,
+static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part, row_of_b<PLAIN, 1> *rows,
                                                 warp_table<V, PLAIN, true> &table)
 {
     const int32_t *cols = job.c_cols + part.first;
@@ -531,20 +619,66 @@ static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const ro
 template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_parts(warp_job<V> job)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
-    row_of_b<PLAIN> *rows;
-    auto table = own_table<PLAIN, true>(job.product, table_memory, 2 * PART_ENTRIES, &rows);
+    row_of_b<PLAIN, 1> *rows;
+    auto table = own_table<PLAIN, true, 1>(job.product, table_memory, 2 * part_entries(job.totals), &rows);
     const unsigned count = job.totals->parts;
     for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < count; at += gridDim.x * WARPS)
         sum_part<true>(job, job.parts[at], rows, table);
 }
 
+/* ---- device: values for a pattern that is there ------------------------------------------------------------ */
+
+/* Whole rows of C, a warp each. */
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job, int c, int slots)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    const class_rows own = rows_of(job.totals, job.list, c);
+    row_of_b<PLAIN, 1> *rows;
+    auto table = own_table<PLAIN, true, 1>(job.product, table_memory, slots, &rows);
+    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+        const int32_t row = own.rows[at];
+        const int64_t first = job.offsets[row];
+        sum_part<false>(job, row_part{first, row, (int32_t)(job.offsets[row + 1] - first)}, rows, table);
+    }
+}
+
+/* Lists the parts of wide rows, a block a row. */
+template <typename V> static __global__ void __launch_bounds__(WIDE_THREADS) list_parts(warp_job<V> job)
+{
+    __shared__ unsigned first_part;
+    const class_rows own = rows_of(job.totals, job.list, WIDE);
+    const int each = part_entries(job.totals);
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
+        const int32_t row = own.rows[at];
+        const int64_t begin = job.offsets[row];
+        const int entries = (int)(job.offsets[row + 1] - begin), parts = entries / each + (entries % each != 0);
+        if (threadIdx.x == 0) first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
+        __syncthreads();
+        for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
+            job.parts[first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
+        __syncthreads();
+    }
+}
+
+static __global__ void lengths_of(int64_t rows, const int64_t *offsets, int32_t *lengths)
+{
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) lengths[row] = (int32_t)(offsets[row + 1] - offsets[row]);
+}
+
 /* ---- host ------------------------------------------------------------------------------------------------ */
+
+/* Streams that classes of rows are spread over: forking and joining costs some 2 us a stream. */
+enum { STREAMS = 4 };
+static_assert((int)STREAMS <= (int)SIDE_STREAMS, "they are the context's");
 
 /* Everything that one call holds on the device. */
 template <typename V> struct warp_run {
     sp_context *context;
     const sp_csr *a, *b;
     warp_job<V> job;
+    bool twins;
     device_array<int32_t> lengths, list;
     device_array<uint8_t> classes;
     device_array<warp_totals> totals;
@@ -553,57 +687,67 @@ template <typename V> struct warp_run {
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
 
-/* Blocks of a kernel that fill the device. */
-template <typename Kernel>
-static sp_status full_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int *blocks)
-{
-    return cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks);
-}
-
-/* Launches a kernel of row classes on a stream of its own. */
+/* Launches a kernel of row classes with as many blocks as the device holds, on a stream of its own. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
 {
     sp_context *context = run->context;
     int blocks;
-    TRY(full_grid(context, kernel, threads, shared, &blocks));
-    kernel<<<blocks, threads, shared, cuda_state_of(context)->side[stream % SIDE_STREAMS]>>>(run->job, arguments...);
+    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    kernel<<<blocks, threads, shared, cuda_state_of(context)->side[stream % STREAMS]>>>(run->job, arguments...);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
 template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_run<V> *run)
 {
-    TRY(launch(run, small_rows<32, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_32, (int)SMALL_32));
-    TRY(launch(run, small_rows<16, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_16, (int)SMALL_16));
-    return launch(run, small_rows<8, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_8, (int)SMALL_8);
+    TRY(launch(run, small_rows<32, V, PLAIN, SUM>, WARP_THREADS, 0, 1, (int)SMALL_32));
+    TRY(launch(run, small_rows<16, V, PLAIN, SUM>, WARP_THREADS, 0, 2, (int)SMALL_16));
+    return launch(run, small_rows<8, V, PLAIN, SUM>, WARP_THREADS, 0, 3, (int)SMALL_8);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
-    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), WIDE));
-    TRY(launch(run, count_narrow<V, PLAIN, NARROW_WORDS>, WARP_THREADS, WARPS * narrow_bytes<PLAIN>(NARROW_WORDS), NARROW,
+    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), 0));
+    TRY(launch(run, count_narrow<V, PLAIN, NARROW_WORDS>, WARP_THREADS, WARPS * narrow_bytes<PLAIN>(NARROW_WORDS), 1,
                (int)NARROW));
     TRY(launch(run, count_narrow<V, PLAIN, NARROWER_WORDS>, WARP_THREADS, WARPS * narrow_bytes<PLAIN>(NARROWER_WORDS),
-               NARROWER, (int)NARROWER));
-    for (int i = HASHED_CLASSES - 1; i >= 0; i--)
-        TRY(launch(run, count_hashed<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN>(LEAST_SLOTS << i, false),
-                   HASHED + i, HASHED + i));
+               2, (int)NARROWER));
+    for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
+        TRY(launch(run, count_hashed<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false),
+                   i, HASHED + i));
     return launch_small<V, PLAIN, false>(run);
+}
+
+template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
+{
+    return launch(run, sum_parts<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(2 * PART_ENTRIES, true), 0);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
-    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), WIDE));
-    if (run->job.c_values)
-        TRY(launch(run, sum_parts<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN>(2 * PART_ENTRIES, true), WIDE));
-    for (int i = HASHED_CLASSES - 2; i >= 0; i--) {
-        const int most = (LEAST_SLOTS << i) / 64;
-        auto kernel = most <= 8    ? sum_hashed<V, PLAIN, 8>
-                      : most == 16 ? sum_hashed<V, PLAIN, 16>
-                                   : sum_hashed<V, PLAIN, 32>;
-        TRY(launch(run, kernel, WARP_THREADS, WARPS * table_bytes<PLAIN>(LEAST_SLOTS << i, true), HASHED + i, HASHED + i));
+    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), 0));
+    if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
+    for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
+        const int slots = LEAST_SLOTS << i;
+        auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 8, 1> : sum_hashed<V, PLAIN, 32, 1>;
+        TRY(launch(run, kernel, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
+        if constexpr (PLAIN) {
+            if (!run->twins) continue;
+            auto both = i + 1 < SUMMED_CLASSES ? sum_hashed<V, true, 8, 2> : sum_hashed<V, true, 32, 2>;
+            TRY(launch(run, both, WARP_THREADS, WARPS * table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
+        }
     }
+    return launch_small<V, PLAIN, true>(run);
+}
+
+template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run)
+{
+    TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, 0));
+    TRY((launch_parts<V, PLAIN>(run)));
+    for (int i = SUMMED_CLASSES - 1; i >= 0; i--)
+        TRY(launch(run, sum_known<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(LEAST_SLOTS << i, true), i,
+                   HASHED + i, LEAST_SLOTS << i));
     return launch_small<V, PLAIN, true>(run);
 }
 
@@ -611,20 +755,72 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
  * order of the main stream. */
 template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status (*launches)(warp_run<V> *))
 {
-    TRY(cuda_fork(run->context));
+    TRY(cuda_fork(run->context, STREAMS));
     const sp_status launched = launches(run);
     if (launched != SP_OK) {
         cudaDeviceSynchronize();
         return launched;
     }
-    return cuda_join(run->context);
+    return cuda_join(run->context, STREAMS);
+}
+
+static unsigned grid_of(sp_context *context, int64_t blocks)
+{
+    const int64_t most = cuda_state_of(context)->processors * 8;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* A row product's operands, and what every phase needs. */
+template <typename V>
+static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                          warp_run<V> *run)
+{
+    run->context = context;
+    run->a = a;
+    run->b = b;
+    TRY(run->lengths.allocate(context, a->rows + 1));
+    TRY(run->list.allocate(context, a->rows));
+    TRY(run->classes.allocate(context, a->rows));
+    TRY(run->totals.allocate(context, 1));
+    run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement};
+    if (options->mask) {
+        run->job.product.mask_offsets = options->mask->row_offsets;
+        run->job.product.mask_cols = options->mask->col_indices;
+    }
+    run->job.totals = run->totals.data;
+    run->job.list = run->list.data;
+    run->job.lengths = run->lengths.data;
+    return SP_OK;
+}
+
+template <typename V> static sp_status classify_rows(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    const sp_csr *a = run->a, *b = run->b;
+    const int lanes = a->nnz <= 3 * a->rows ? 4 : a->nnz <= 24 * a->rows ? 8 : 32;
+    auto classify = lanes == 4 ? classify_products<4> : lanes == 8 ? classify_products<8> : classify_products<32>;
+    TRY(run->totals.fill(0, 1));
+    classify<<<grid_of(context, (a->rows * lanes + 255) / 256), 256, 0, stream_of(context)>>>(
+        a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->twins, run->classes.data,
+        run->totals.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    TRY(run->totals.fill(0, 1));
+    classify_lengths<<<grid_of(context, (run->a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
+        run->a->rows, run->lengths.data, run->classes.data, run->totals.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
 }
 
 template <typename V> static sp_status list_classes(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    const int64_t pieces = (run->a->rows + 1023) / 1024, most = cuda_state_of(context)->processors * 8;
-    list_rows<<<(unsigned)(pieces < most ? pieces : most), 256, 0, stream_of(context)>>>(
+    list_rows<<<grid_of(context, (run->a->rows + 1023) / 1024), 256, 0, stream_of(context)>>>(
         run->a->rows, run->classes.data, run->totals.data, run->list.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -634,121 +830,103 @@ template <typename V> static sp_status list_classes(warp_run<V> *run)
 template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    const sp_csr *a = run->a, *b = run->b;
-    const int lanes = a->nnz <= 3 * a->rows ? 4 : a->nnz <= 24 * a->rows ? 8 : 32;
-    const int64_t full = (a->rows * lanes + 255) / 256, most = cuda_state_of(context)->processors * 8;
-    auto classify = lanes == 4 ? classify_products<4> : lanes == 8 ? classify_products<8> : classify_products<32>;
-    TRY(run->lengths.fill(0, a->rows + 1));
-    TRY(run->totals.fill(0, 1));
-    classify<<<(unsigned)(full < most ? full : most), 256, 0, stream_of(context)>>>(
-        a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->classes.data, run->totals.data);
-    CUDA_TRY(cudaGetLastError());
+    const int64_t rows = run->a->rows;
+    TRY(run->lengths.fill(0, rows + 1));
+    TRY(classify_rows(run));
     TRY(list_classes(run));
-    return fork_and_join(run, launch_counts<V, PLAIN>);
+    TRY(fork_and_join(run, launch_counts<V, PLAIN>));
+    if (!run->twins || rows < 2) return SP_OK;
+    copy_lengths<<<(unsigned)((rows / 2 + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->classes.data,
+                                                                                     run->lengths.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
 }
 
 template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
 {
-    sp_context *context = run->context;
-    const int64_t rows = run->a->rows, full = (rows + 255) / 256, most = cuda_state_of(context)->processors * 8;
-    TRY(run->totals.fill(0, 1));
-    classify_lengths<<<(unsigned)(full < most ? full : most), 256, 0, stream_of(context)>>>(
-        rows, run->lengths.data, run->classes.data, run->totals.data);
-    CUDA_TRY(cudaGetLastError());
+    TRY(reclassify_rows(run));
     TRY(list_classes(run));
     return fork_and_join(run, launch_sums<V, PLAIN>);
 }
 
-static sp_status create_result(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t entries, bool pattern,
-                               sp_csr *c)
+/* Where the numeric phase writes. A wide row has more than MOST_SUMMED entries and one part that is not full. */
+template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr *c)
 {
-    TRY(sp_csr_create(context, a->rows, b->cols, entries, a->value_type, SP_DEVICE, c));
-    if (pattern) {
-        cuda_release(context, c->values);
-        c->values = NULL;
-    }
+    run->job.offsets = c->row_offsets;
+    run->job.c_cols = c->col_indices;
+    run->job.c_values = (V *)c->values;
+    TRY(run->parts.allocate(run->context, c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED +
+                                              FEW_ENTRIES / LEAST_PART_ENTRIES + 1));
+    run->job.parts = run->parts.data;
     return SP_OK;
 }
 
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
-    static const char *const names[CLASSES] = {"",          "small 8",   "small 16",  "small 32",  "hash 128",
-                                               "hash 256",  "hash 512",  "hash 1024", "hash 2048", "hash 4096",
-                                               "narrow",    "narrower",  "wide"};
+    static const char *const names[TWINS] = {"",          "small 8",   "small 16", "small 32", "hash 128",
+                                             "hash 256",  "hash 512",  "hash 1024", "", "", "", "", "wide"};
+    unsigned twins = 0;
+    for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
-    for (int c = IDLE + 1; c < CLASSES; c++) {
-        if (totals->members[c] == 0) continue;
+    for (int c = IDLE + 1; c <= TWINS; c++) {
+        const unsigned count = c == TWINS ? twins : totals->members[c];
+        if (count == 0) continue;
         sp_spgemm_group *group = &info->group[info->groups++];
-        snprintf(group->name, sizeof group->name, "%s", names[c]);
-        group->count = totals->members[c];
+        snprintf(group->name, sizeof group->name, "%s", c == TWINS ? "twins" : names[c]);
+        group->count = count;
     }
 }
 
+/* Columns and values for the offsets that `c` has. */
+static sp_status allocate_entries(sp_context *context, bool pattern, sp_csr *c)
+{
+    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
+    if (pattern) return SP_OK;
+    return cuda_allocate(context, (size_t)c->nnz * sp_value_size(c->value_type), &c->values);
+}
+
+/* `c` has its shape and type; it gets its arrays one after another, and is the caller's to free. */
 template <typename V, bool PLAIN>
-static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                         sp_csr *c, sp_spgemm_info *info)
+static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                              sp_csr *c, sp_spgemm_info *info)
 {
     const double start = sp_seconds();
     const bool pattern = options->semiring == SP_OR_AND;
     warp_run<V> run = {};
     warp_totals totals;
-    device_array<int64_t> offsets;
-    int64_t nnz = 0;
     size_t before;
-    run.context = context;
-    run.a = a;
-    run.b = b;
     TRY(cuda_watch_peak(context, &before));
-    TRY(run.lengths.allocate(context, a->rows + 1));
-    TRY(run.list.allocate(context, a->rows));
-    TRY(run.classes.allocate(context, a->rows));
-    TRY(run.totals.allocate(context, 1));
-    run.job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement};
-    if (options->mask) {
-        run.job.product.mask_offsets = options->mask->row_offsets;
-        run.job.product.mask_cols = options->mask->col_indices;
-    }
-    run.job.totals = run.totals.data;
-    run.job.list = run.list.data;
-    run.job.lengths = run.lengths.data;
+    TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    TRY(open_run(context, a, b, options, &run));
+    /* Finite elements have long rows; comparing short ones costs more than it gains. */
+    run.twins = PLAIN && a->nnz > 8 * a->rows;
     TRY((count_rows<V, PLAIN>(&run)));
-    TRY(offsets.allocate(context, a->rows + 1));
-    TRY(cuda_scan_counts(context, a->rows, run.lengths.data, offsets.data));
+    TRY(cuda_scan_counts(context, a->rows, run.lengths.data, c->row_offsets));
     CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + a->rows, sizeof nnz, cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + a->rows, sizeof c->nnz, cudaMemcpyDeviceToHost,
+                             stream_of(context)));
     TRY(cuda_finish(context));
     const double counted = sp_seconds();
     info->products = (int64_t)totals.products;
-    TRY(create_result(context, a, b, nnz, pattern, c));
-    CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)a->rows + 1) * sizeof(int64_t),
-                             cudaMemcpyDeviceToDevice, stream_of(context)));
-    run.job.offsets = c->row_offsets;
-    run.job.c_cols = c->col_indices;
-    run.job.c_values = (V *)c->values;
-    /* A wide row has more than MOST_SUMMED entries, two parts, and one part more that is not full. */
-    TRY(run.parts.allocate(context, nnz / PART_ENTRIES + nnz / MOST_SUMMED + 1));
-    run.job.parts = run.parts.data;
+    TRY(allocate_entries(context, pattern, c));
+    TRY(set_result(&run, c));
     TRY((sum_rows<V, PLAIN>(&run)));
     CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
     name_groups(&totals, info);
-    info->product_nnz = info->nnz = nnz;
+    info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) +
-                        nnz * (int64_t)(sizeof(int32_t) + (pattern ? 0 : sizeof(V)));
+                        c->nnz * (int64_t)(sizeof(int32_t) + (pattern ? 0 : sizeof(V)));
     info->symbolic_seconds = counted - start;
     info->numeric_seconds = sp_seconds() - counted;
     return SP_OK;
 }
 
-template <typename V>
-static sp_status choose(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                        sp_csr *c, sp_spgemm_info *info)
+static bool is_plain(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options)
 {
-    if (options->semiring == SP_PLUS_TIMES && !options->mask && a->values && b->values && b->nnz < UINT32_MAX)
-        return product<V, true>(context, a, b, options, c, info);
-    return product<V, false>(context, a, b, options, c, info);
+    return options->semiring == SP_PLUS_TIMES && !options->mask && a->values && b->values && b->nnz < UINT32_MAX;
 }
 
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
@@ -756,16 +934,54 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
 {
     sp_csr made = {};
     sp_status status;
-    if (a->rows == 0) {
-        status = create_result(context, a, b, 0, options->semiring == SP_OR_AND, &made);
-        if (status == SP_OK)
-            status = cuda_status(context, cudaMemsetAsync(made.row_offsets, 0, sizeof(int64_t), stream_of(context)),
-                                 "cudaMemsetAsync");
-    } else {
-        status = a->value_type == SP_F32 ? choose<float>(context, a, b, options, &made, info)
-                                         : choose<double>(context, a, b, options, &made, info);
-    }
+    made.rows = a->rows;
+    made.cols = b->cols;
+    made.value_type = a->value_type;
+    made.space = SP_DEVICE;
+    if (a->rows == 0)
+        status = sp_csr_create(context, 0, b->cols, 0, a->value_type, SP_DEVICE, &made);
+    else if (a->value_type == SP_F32)
+        status = is_plain(a, b, options) ? form_product<float, true>(context, a, b, options, &made, info)
+                                         : form_product<float, false>(context, a, b, options, &made, info);
+    else
+        status = is_plain(a, b, options) ? form_product<double, true>(context, a, b, options, &made, info)
+                                         : form_product<double, false>(context, a, b, options, &made, info);
+    if (status == SP_OK && a->rows == 0)
+        status = cuda_status(context, cudaMemsetAsync(made.row_offsets, 0, sizeof(int64_t), stream_of(context)),
+                             "cudaMemsetAsync");
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);
     return status;
+}
+
+/* The numeric phase alone: products outside C's pattern are those that a mask forbids. */
+template <typename V, bool PLAIN>
+static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                             sp_csr *c)
+{
+    warp_run<V> run = {};
+    TRY(open_run(context, a, b, options, &run));
+    lengths_of<<<(unsigned)((a->rows + 255) / 256), 256, 0, stream_of(context)>>>(a->rows, c->row_offsets,
+                                                                                  run.lengths.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(set_result(&run, c));
+    TRY(classify_rows(&run));
+    TRY(reclassify_rows(&run));
+    TRY(list_classes(&run));
+    TRY(fork_and_join(&run, launch_known<V, PLAIN>));
+    return cuda_finish(context);
+}
+
+sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                     const sp_spgemm_options *options, sp_csr *c)
+{
+    if (a->rows == 0 || c->nnz == 0 || !c->values) return SP_OK;
+    sp_spgemm_options known = *options;
+    known.complement = false;
+    if (known.mask) known.mask = c;
+    if (a->value_type == SP_F32)
+        return is_plain(a, b, &known) ? form_values<float, true>(context, a, b, &known, c)
+                                      : form_values<float, false>(context, a, b, &known, c);
+    return is_plain(a, b, &known) ? form_values<double, true>(context, a, b, &known, c)
+                                  : form_values<double, false>(context, a, b, &known, c);
 }

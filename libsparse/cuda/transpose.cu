@@ -1,12 +1,12 @@
 /* B = Aᵀ on a CUDA device, rows sorted, always the same bits.
  *
- * The entries are sorted by column, stably, so that those of a column keep the order of their rows: once with their row
- * numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in the
- * sorted columns.
+ * The entries are sorted by column, stably, so that those of a column keep the order of their rows: once with their
+ * row numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in
+ * the sorted columns.
  *
- * Bytes an entry: 8 to read and write row numbers; a pass of the sort for every 8 bits of the largest column, of
- * 2 · (4 + 4) for the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes
- * an entry (20 where v is 8), of which 8 (12) are the sort's own.
+ * Bytes an entry: 4 for its row number; a pass of the sort for every 8 bits of the largest column, of 2 · (4 + 4) for
+ * the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes an entry, 8
+ * of them the sort's own at first, then 4 and the 4 + v of the sort.
  */
 #include <cub/device/device_radix_sort.cuh>
 

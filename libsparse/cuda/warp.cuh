@@ -2,8 +2,8 @@
  * column. Two ways, by size:
  *
  *   small   <= 32 products: a lane a product, 1 to 4 rows a warp, sorted in registers;
- *   hashed  <= 1,024 entries of C, any number of products: a table in shared memory that is at most half full, its
- *           keys sorted in registers afterwards.
+ *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
+ *           afterwards; two rows at once where A has the same columns in both, as finite elements do.
  *
  * Order of additions. Columns within a row of B are distinct, so lanes that hold one row of B add without atomics;
  * where a step of the warp holds several rows of B, lanes with the same column add one after another, in the order of
@@ -11,11 +11,12 @@
  *
  * Cost, in warp instructions for 32 products: some 40 for loading, hashing and adding where B's rows fill the lanes.
  * Sorting n keys takes log2(n)² / 2 steps of 2 or 3 instructions for every 32 of them, of which a third go through the
- * shuffle unit: 600 for 256 keys, 1,300 for 512. A table at 4/5 of its slots took 13 probes a step, the most of 32
- * lanes; at half it takes 4.
+ * shuffle unit: 600 for 256 keys, 1,300 for 512.
  */
 #ifndef SPARSE_CUDA_WARP_CUH
 #define SPARSE_CUDA_WARP_CUH
+
+#include <type_traits>
 
 #include "common.cuh"
 
@@ -242,25 +243,20 @@ static __device__ __forceinline__ int small_row(const row_product<V> &product, i
 
 /* ---- the walk over the products of a row ----------------------------------------------------------------- */
 
-/* A row of B and the element of A that it is multiplied by. */
-template <bool PLAIN> struct row_of_b;
-template <> struct __align__(16) row_of_b<true> {
-    double weight;
-    uint32_t start;
-    int32_t length;
-};
-template <> struct __align__(8) row_of_b<false> {
-    double weight;
-    int64_t start;
+/* A row of B and the elements of A, in ROWS rows of the same columns, that it is multiplied by. */
+template <bool PLAIN, int ROWS> struct alignas(PLAIN && ROWS == 1 ? 16 : 8) row_of_b {
+    using place = std::conditional_t<PLAIN, uint32_t, int64_t>;
+    double weight[ROWS];
+    place start;
     int32_t length;
 };
 
 /* U entries a lane, loaded ahead of their use. The product is formed when it is added: formed at once, it would wait
  * for the load. */
-template <int U, typename V> struct entries_of_b {
+template <int U, int ROWS, typename V> struct entries_of_b {
     int32_t col[U]; /* EMPTY: none */
     V value[U];
-    double weight;
+    double weight[ROWS];
 
     template <bool PLAIN, bool SUM, typename Place>
     __device__ __forceinline__ void load(const row_product<V> &product, int u, bool active, Place at)
@@ -274,30 +270,31 @@ template <int U, typename V> struct entries_of_b {
 
 /* Rows of B one after another, U·32 entries a step, the next step loaded before the present one is taken. */
 template <int U, bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_long(const row_product<V> &product, const row_of_b<PLAIN> *rows, int count,
-                                                 Sink &sink)
+static __device__ __forceinline__ void walk_long(const row_product<V> &product,
+                                                 const row_of_b<PLAIN, Sink::ROWS> *rows, int count, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
-    int k = 0, at = lane;
-    row_of_b<PLAIN> b = rows[0];
-    entries_of_b<U, V> next;
+    int k = 0;
+    uint32_t at = lane; /* a row may hold close to 2^31 entries */
+    row_of_b<PLAIN, Sink::ROWS> b = rows[0];
+    entries_of_b<U, Sink::ROWS, V> next;
     auto load = [&] {
-        next.weight = b.weight;
+        for (int r = 0; r < Sink::ROWS; r++) next.weight[r] = b.weight[r];
 #pragma unroll
         for (int u = 0; u < U; u++)
-            next.template load<PLAIN, Sink::SUMS>(product, u, at + 32 * u < b.length, b.start + at + 32 * u);
+            next.template load<PLAIN, Sink::SUMS>(product, u, at + 32 * u < (uint32_t)b.length, b.start + at + 32 * u);
     };
     load();
     for (bool more = true; more;) {
-        entries_of_b<U, V> now = next;
+        entries_of_b<U, Sink::ROWS, V> now = next;
         at += 32 * U;
-        if (at - lane >= b.length) {
+        if (at - lane >= (uint32_t)b.length) {
             more = ++k < count;
             if (more) b = rows[k];
             at = lane;
         }
         if (more) load();
-        sink.template take<U>(now, true);
+        sink.template take<U>(now, 0, 1);
     }
 }
 
@@ -305,27 +302,28 @@ static __device__ __forceinline__ void walk_long(const row_product<V> &product, 
  * lane stands for a row as well, the k-th row that is not empty for the k-th such lane: `before` products come before
  * the row's own `length`. Rows hold where they would begin if the sequence began at 0. */
 template <bool PLAIN, typename V, typename Sink>
-static __device__ __forceinline__ void walk_flat(const row_product<V> &product, const row_of_b<PLAIN> *rows,
-                                                 int before, int length, int total, Sink &sink)
+static __device__ __forceinline__ void walk_flat(const row_product<V> &product,
+                                                 const row_of_b<PLAIN, Sink::ROWS> *rows, int before, int length,
+                                                 int total, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
     int row = -1; /* the last that has begun */
     unsigned begun;
-    entries_of_b<1, V> next;
+    entries_of_b<1, Sink::ROWS, V> next;
     auto load = [&](int base) {
         const int begins = before - base;
         begun = warp_or(length > 0 && (unsigned)begins < 32 ? 1u << begins : 0);
-        const row_of_b<PLAIN> b = rows[max(row + __popc(begun & (lanes_below() * 2 + 1)), 0)];
+        const row_of_b<PLAIN, Sink::ROWS> b = rows[max(row + __popc(begun & (lanes_below() * 2 + 1)), 0)];
         row += __popc(begun);
-        next.weight = b.weight;
+        for (int r = 0; r < Sink::ROWS; r++) next.weight[r] = b.weight[r];
         next.template load<PLAIN, Sink::SUMS>(product, 0, base + lane < total, b.start + base + lane);
     };
     load(0);
     for (int base = 0; base < total; base += 32) {
-        entries_of_b<1, V> now = next;
-        const bool one_row = (begun & ~1u) == 0;
+        entries_of_b<1, Sink::ROWS, V> now = next;
+        const int turn = __popc(begun & lanes_below() * 2), turns = 1 + __popc(begun & ~1u);
         if (base + 32 < total) load(base + 32);
-        sink.template take<1>(now, one_row);
+        sink.template take<1>(now, turn, turns);
     }
 }
 
@@ -347,25 +345,28 @@ static __device__ __forceinline__ void narrow(const int32_t *cols, int64_t low, 
         *to = lower_bound_of(cols, *from, min(*to, *from + (high - low)), high);
 }
 
-/* The products of a row into the sink, those of columns in [low, high) if PART: 32 elements of A at a time, empty rows
+/* The products of a row, or of Sink::ROWS rows of the same columns, into the sink, those of columns in [low, high) if PART: 32 elements of A at a time, empty rows
  * of B dropped. `rows`: 32 of the warp's own in shared memory. */
 template <bool PART, bool PLAIN, typename V, typename Sink>
 static __device__ __forceinline__ void walk_row(const row_product<V> &product, int64_t row, int64_t low, int64_t high,
-                                                row_of_b<PLAIN> *rows, Sink &sink)
+                                                row_of_b<PLAIN, Sink::ROWS> *rows, Sink &sink)
 {
     const int lane = threadIdx.x & 31;
-    const int64_t last = product.a.offsets[row + 1];
-    for (int64_t base = product.a.offsets[row]; base < last; base += 32) {
-        double weight = 1;
+    const int64_t begin = product.a.offsets[row], last = product.a.offsets[row + 1];
+    for (int64_t base = begin; base < last; base += 32) {
+        row_of_b<PLAIN, Sink::ROWS> b;
         int64_t from = 0, to = 0;
+        for (int r = 0; r < Sink::ROWS; r++) b.weight[r] = 1;
         if (base + lane < last) {
             const int32_t k = __ldg(product.a.cols + base + lane);
-            if (Sink::SUMS && (PLAIN || product.a.values)) weight = (double)__ldg(product.a.values + base + lane);
+            if (Sink::SUMS && (PLAIN || product.a.values))
+                for (int r = 0; r < Sink::ROWS; r++)
+                    b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
             from = __ldg(product.b.offsets + k);
             to = __ldg(product.b.offsets + k + 1);
             if (PART) narrow(product.b.cols, low, high, &from, &to);
         }
-        const int length = (int)(to - from);
+        const int length = b.length = (int)(to - from);
         const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
         const int count = __popc(filled), place = __popc(filled & lanes_below());
         /* Cut off so that 32 lengths fit: only their mean is asked for when they are long. */
@@ -378,12 +379,13 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
                 if (lane >= step) before += other;
             }
             before -= length;
-            from -= before;
-            if (length > 0) rows[place] = {weight, (decltype(rows->start))from, length};
+            b.start = (decltype(b.start))(from - before);
+            if (length > 0) rows[place] = b;
             __syncwarp();
             walk_flat<PLAIN>(product, rows, before, length, all, sink);
         } else {
-            if (length > 0) rows[place] = {weight, (decltype(rows->start))from, length};
+            b.start = (decltype(b.start))from;
+            if (length > 0) rows[place] = b;
             __syncwarp();
             if (all > 64 * count) walk_long<4, PLAIN>(product, rows, count, sink);
             else if (all > 32 * count) walk_long<2, PLAIN>(product, rows, count, sink);
@@ -395,14 +397,20 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
 
 /* ---- hashed rows: the table ------------------------------------------------------------------------------ */
 
-/* Columns and, with SUM, their sums in shared memory; 2^(32 - shift) slots, of which at most half are used. */
-template <typename V, bool PLAIN, bool SUM> struct warp_table {
+/* Finding out which lanes have the same column takes as long as so many turns. */
+enum { FEW_TURNS = 4 };
+
+/* Columns and, with SUM, their sums in ROWS rows, in shared memory: 2^(32 - shift) slots. Filled to 4/5 a step takes 13
+ * probes, the most of 32 lanes; half full it takes 4. */
+template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
     static constexpr bool SUMS = SUM;
+    static constexpr int ROWS = ROWS_;
     const row_product<V> &product;
     int64_t row; /* that is in the table */
     int32_t *keys;
-    double *sums;
-    int shift, claimed; /* claimed: new columns, by this lane */
+    double *sums;   /* row r's begin at sums + r·slots */
+    uint16_t *list; /* with SUM: the slots in use, in the order of their first use */
+    int shift, used;
 
     __device__ __forceinline__ int slots() const { return (int)(0xffffffffu >> shift) + 1; }
     __device__ __forceinline__ int home(int32_t col) const { return (int)((uint32_t)col * 0x9e3779b1u >> shift); }
@@ -413,17 +421,17 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
         const int lane = threadIdx.x & 31;
         const double none = no_sum<PLAIN>();
         row = new_row;
-        claimed = 0;
+        used = 0;
         for (int i = lane; i < slots() / 4; i += 32) ((int4 *)keys)[i] = make_int4(EMPTY, EMPTY, EMPTY, EMPTY);
         if (SUM)
-            for (int i = lane; i < slots() / 2; i += 32) ((double2 *)sums)[i] = make_double2(none, none);
+            for (int i = lane; i < ROWS * slots() / 2; i += 32) ((double2 *)sums)[i] = make_double2(none, none);
         __syncwarp();
     }
     /* The slots of U columns a lane, EMPTY for none, claimed for those that have none yet. The whole warp probes
      * together until all have found theirs: lanes that leave the loop one by one would go on apart, and add apart. */
     template <int U> __device__ __forceinline__ void find(const int32_t (&col)[U], int (&slot)[U])
     {
-        bool pending[U], any = false;
+        bool pending[U], fresh[U], any = false;
         int32_t key[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
@@ -432,20 +440,28 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
+            fresh[u] = false;
             pending[u] = col[u] != EMPTY && key[u] != col[u];
             slot[u] = pending[u] && key[u] != EMPTY ? after(slot[u]) : slot[u];
             any = any || pending[u];
         }
-        while (__any_sync(FULL_WARP, any)) {
+        if (!__any_sync(FULL_WARP, any)) return;
+        do {
             any = false;
 #pragma unroll
             for (int u = 0; u < U; u++) {
                 const int32_t old = claim(keys + slot[u], col[u], pending[u]);
-                claimed += pending[u] && old == EMPTY;
+                fresh[u] = fresh[u] || (pending[u] && old == EMPTY);
                 pending[u] = pending[u] && old != EMPTY && old != col[u];
                 slot[u] = pending[u] ? after(slot[u]) : slot[u];
                 any = any || pending[u];
             }
+        } while (__any_sync(FULL_WARP, any));
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            const unsigned claimed = __ballot_sync(FULL_WARP, fresh[u]);
+            if (SUM && fresh[u]) list[used + __popc(claimed & lanes_below())] = (uint16_t)slot[u];
+            used += __popc(claimed);
         }
     }
     /* What the slot held, which is the column's now if it was empty. Predicated: a branch would cost more. */
@@ -458,8 +474,8 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
                      : "memory");
         return old;
     }
-    /* Adds U products a lane; `distinct`: no two of the warp have the same column. */
-    template <int U> __device__ __forceinline__ void take(entries_of_b<U, V> &entries, bool distinct)
+    /* Adds U products a lane, those of a lane in its turn of so many: lanes of the same turn have distinct columns. */
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, ROWS, V> &entries, int turn, int turns)
     {
         int slot[U];
 #pragma unroll
@@ -468,42 +484,25 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
                 entries.col[u] = EMPTY;
         find<U>(entries.col, slot);
         if (!SUM) return;
-        if (distinct) {
-#pragma unroll
-            for (int u = 0; u < U; u++)
-                if (entries.col[u] != EMPTY) add(slot[u], entries.weight, entries.value[u]);
-        } else {
+        if (U == 1 && turns > FEW_TURNS) {
             const unsigned same = __match_any_sync(FULL_WARP, entries.col[0]);
-            const unsigned turn = entries.col[0] == EMPTY ? 0 : __popc(same & lanes_below());
-            const unsigned turns = warp_max(turn);
-            for (unsigned t = 0; t <= turns; t++) {
-                if (turn == t && entries.col[0] != EMPTY) add(slot[0], entries.weight, entries.value[0]);
-                __syncwarp();
-            }
+            turn = entries.col[0] == EMPTY ? 0 : __popc(same & lanes_below());
+            turns = (int)warp_max((unsigned)turn) + 1;
         }
-        __syncwarp();
-    }
-    __device__ __forceinline__ void add(int slot, double weight, V value)
-    {
-        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight, (double)value));
-    }
-    /* Moves the entries to the front, in place; returns their number. */
-    __device__ __forceinline__ int compact()
-    {
-        int count = 0;
-        for (int at = threadIdx.x & 31; at < slots(); at += 32) {
-            const int32_t col = keys[at];
-            const double sum = sums[at];
-            const unsigned keepers = __ballot_sync(FULL_WARP, col != EMPTY);
-            if (col != EMPTY) {
-                const int place = count + __popc(keepers & lanes_below());
-                keys[place] = col;
-                sums[place] = sum;
+        for (int t = 0; t < turns; t++) {
+            if (turn == t) {
+#pragma unroll
+                for (int u = 0; u < U; u++)
+                    if (entries.col[u] != EMPTY) add(slot[u], entries.weight, entries.value[u]);
             }
-            count += __popc(keepers);
             __syncwarp();
         }
-        return count;
+    }
+    __device__ __forceinline__ void add(int slot, const double (&weight)[ROWS], V value)
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            add_to<PLAIN>(product, sums + r * slots() + slot, multiply<PLAIN>(product, weight[r], (double)value));
     }
 };
 
@@ -512,55 +511,53 @@ template <typename V, bool PLAIN, bool SUM> struct warp_table {
 /* Where entry `place` of a sorted row lies: K consecutive places, one lane's, in as many banks. */
 static __device__ __forceinline__ int swizzled(int place, int spread) { return place ^ (place >> 5 & spread); }
 
-/* Sorts `count` <= 32·K entries, which lie at the front of the table, and leaves them swizzled with K - 1. Keys hold
- * the column above the entry's place. */
-template <int K, typename Key>
-static __device__ __forceinline__ void sort_entries(int32_t *cols, double *sums, int count)
+/* Sorts the table's `used` <= 32·K entries: leaves their columns in `keys` and their slots in `list`, both swizzled with
+ * K - 1. The table is no table any more. */
+template <int K, typename Key, typename Table> static __device__ __forceinline__ void sort_entries(Table &table)
 {
-    constexpr int bits = 5 + log2_of(K);
-    const int lane = threadIdx.x & 31;
+    const int lane = threadIdx.x & 31, bits = 32 - table.shift;
     Key key[K];
 #pragma unroll
     for (int i = 0; i < K; i++) {
-        const int at = i * 32 + lane;
-        key[i] = at < count ? (Key)(uint32_t)cols[at] << bits | (Key)at : ~Key(0);
+        key[i] = ~Key(0);
+        if (i * 32 + lane >= table.used) continue;
+        const int slot = table.list[i * 32 + lane];
+        key[i] = (Key)(uint32_t)table.keys[slot] << bits | (Key)slot;
     }
     sort_keys<K>(key, 32);
-    double sum[K];
-#pragma unroll
-    for (int i = 0; i < K; i++)
-        if (lane * K + i < count) sum[i] = sums[(int)key[i] & (32 * K - 1)];
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < K; i++) {
-        const int place = lane * K + i;
-        if (place >= count) continue;
-        const int at = swizzled(place, K - 1);
-        cols[at] = (int32_t)(key[i] >> bits);
-        sums[at] = sum[i];
+        const int place = lane * K + i, at = swizzled(place, K - 1);
+        if (place >= table.used) continue;
+        table.keys[at] = (int32_t)(key[i] >> bits);
+        table.list[at] = (uint16_t)((uint32_t)key[i] & (0xffffffffu >> table.shift));
     }
     __syncwarp();
 }
 
-/* Sorts with the smallest network of at most 32·MOST keys and writes the entries. */
-template <int MOST, typename V>
-static __device__ __forceinline__ void write_sorted(int64_t columns, int32_t *cols, double *sums, int count,
-                                                    int32_t *to_cols, V *to_values)
+/* Sorts with the smallest network of at most 32·MOST keys and writes the table's rows, the r-th from to[r] on. */
+template <int MOST, typename V, typename Table>
+static __device__ __forceinline__ void write_sorted(Table &table, const int64_t (&to)[Table::ROWS], int32_t *cols,
+                                                    V *values)
 {
     int spread = 0; /* K - 1 */
-    while (32 * (spread + 1) < count) spread = 2 * spread + 1;
-    const bool narrow = columns <= (int64_t)1 << (27 - __popc((unsigned)spread));
-#define SORT(K)                                                                    \
-    if (K <= MOST && spread == K - 1) {                                            \
-        if (narrow) sort_entries<K <= MOST ? K : 1, uint32_t>(cols, sums, count);  \
-        else sort_entries<K <= MOST ? K : 1, unsigned long long>(cols, sums, count); \
+    while (32 * (spread + 1) < table.used) spread = 2 * spread + 1;
+    const bool narrow = table.product.cols <= (int64_t)1 << table.shift;
+#define SORT(K)                                                              \
+    if (K <= MOST && spread == K - 1) {                                      \
+        if (narrow) sort_entries<K <= MOST ? K : 1, uint32_t>(table);        \
+        else sort_entries<K <= MOST ? K : 1, unsigned long long>(table);     \
     }
     SORT(1) SORT(2) SORT(4) SORT(8) SORT(16) SORT(32)
 #undef SORT
-    for (int i = threadIdx.x & 31; i < count; i += 32) {
-        const int at = swizzled(i, spread);
-        to_cols[i] = cols[at];
-        if (to_values) to_values[i] = (V)sums[at];
+    for (int i = threadIdx.x & 31; i < table.used; i += 32) {
+        const int at = swizzled(i, spread), slot = table.list[at];
+#pragma unroll
+        for (int r = 0; r < Table::ROWS; r++) {
+            cols[to[r] + i] = table.keys[at];
+            if (values) values[to[r] + i] = (V)table.sums[r * table.slots() + slot];
+        }
     }
     __syncwarp();
 }
