@@ -34,7 +34,7 @@ struct cuda_state {
         const void *kernel;
         size_t shared;
         int blocks;
-    } grids[96]; /* of cuda_full_grid */
+    } grids[128]; /* of cuda_full_grid */
     int known_grids;
 };
 

@@ -3,8 +3,9 @@
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
  *   - small rows, up to 32 products: sorted in registers (warp.cuh);
- *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048 products to count, up to 768 entries of C to sum; two rows at
- *     once where neighbouring rows of A have the same columns;
+ *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
+ *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
+ *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time.
@@ -19,7 +20,8 @@
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
-enum { WARP_THREADS = 128, WARPS = WARP_THREADS / 32 };
+/* Blocks of rows a warp: four warps, or as few as keep a block's tables within 48 KB, which every device has. */
+enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
@@ -37,9 +39,9 @@ enum { TWIN = 128, CLASS_MASK = TWIN - 1 };
  * ones. One warp is not to be left with a hub. */
 enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 
-/* Wide rows: 64 KB of bits, three blocks a multiprocessor. A part of a row has PART_ENTRIES entries of C and a table
- * of twice as many slots; fewer entries where wide rows have less than a million in all, so that all multiprocessors
- * get parts. */
+/* Wide rows: 64 KB of bits, three blocks a multiprocessor, or half of it where a block may not have as much. A part of
+ * a row has PART_ENTRIES entries of C and a table of twice as many slots; fewer entries where wide rows have less than a
+ * million in all, so that all multiprocessors get parts. */
 enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20 };
 
 /* ---- device: classes ------------------------------------------------------------------------------------- */
@@ -50,6 +52,9 @@ struct warp_totals {
     unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned int next, parts;                       /* wide row to take; parts of wide rows */
 };
+
+static __device__ __forceinline__ unsigned first_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
+static __device__ __forceinline__ unsigned all_warps() { return gridDim.x * blockDim.x / 32; }
 
 static __device__ __forceinline__ int hashed_class(int64_t entries)
 {
@@ -91,7 +96,8 @@ static __device__ __forceinline__ bool is_twin(int64_t rows, const int64_t *offs
     const unsigned group = LANES == 32 ? FULL_WARP : ((1u << (LANES & 31)) - 1) << ((threadIdx.x & 31) & ~(LANES - 1));
     for (int64_t at = first + threadIdx.x % LANES;; at += LANES) {
         const bool equal = !same || at >= last || cols[at] == cols[at + distance];
-        same = same && (__ballot_sync(FULL_WARP, !equal) & group) == 0;
+        const unsigned differing = __ballot_sync(FULL_WARP, !equal); /* all lanes vote, whatever theirs is worth */
+        same = same && (differing & group) == 0;
         if (!__any_sync(FULL_WARP, same && at + LANES < last)) break;
     }
     return same;
@@ -262,8 +268,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
 {
     const class_rows own = rows_of(job.totals, job.list, c);
     const int lane = threadIdx.x & 31;
-    const unsigned step = gridDim.x * WARPS * (32 / G);
-    unsigned base = (blockIdx.x * WARPS + threadIdx.x / 32) * (32 / G);
+    const unsigned step = all_warps() * (32 / G);
+    unsigned base = first_warp() * (32 / G);
     int64_t next = base + lane / G < own.count ? own.rows[base + lane / G] : -1;
     for (; base < own.count; base += step) {
         const int64_t row = next;
@@ -303,7 +309,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
     auto table = own_table<PLAIN, false, 1>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
-    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+    for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
         if ((threadIdx.x & 31) == 0) job.lengths[table.row] = table.used;
@@ -319,7 +325,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, MOST <= 8 ? 8 : 4) sum_ha
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, ROWS> *rows;
     auto table = own_table<PLAIN, true, ROWS>(job.product, table_memory, slots, &rows);
-    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+    for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
         int64_t to[ROWS];
@@ -401,7 +407,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
     const int lane = threadIdx.x & 31;
     row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)(table_memory + narrow_bytes<PLAIN>(WORDS) * (threadIdx.x / 32));
     uint32_t *words = (uint32_t *)(rows + 32);
-    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+    for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         const int64_t row = own.rows[at];
         int32_t lowest, highest;
         warp_span(job.product, row, &lowest, &highest);
@@ -425,12 +431,13 @@ struct piece_of_b {
 };
 
 struct wide_memory {
-    uint32_t words[WIDE_WORDS];
     piece_of_b piece[WIDE_THREADS];
     uint64_t scratch[WIDE_THREADS / 32];
     int row, pieces, long_pieces;
     unsigned first_part;
+    uint32_t words[1]; /* as many as the launch has */
 };
+static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
 
 static __device__ int take_wide(warp_totals *totals, const int32_t *list, wide_memory &memory)
 {
@@ -505,17 +512,18 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
 }
 
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job)
+static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job, int wide_words)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
         int64_t lowest, highest;
         find_span(job.product, row, &lowest, &highest, memory);
-        const bool whole = highest - lowest < WIDE_WORDS * 32;
+        const int64_t window = 32 * (int64_t)wide_words;
+        const bool whole = highest - lowest < window;
         int count = 0;
-        for (int64_t low = lowest; low <= highest; low += WIDE_WORDS * 32) {
-            const int64_t high = min(highest + 1, low + WIDE_WORDS * 32);
+        for (int64_t low = lowest; low <= highest; low += window) {
+            const int64_t high = min(highest + 1, low + window);
             scattered_bits bits = {memory.words, 0};
             while (32ll << bits.log < high - low) bits.log++;
             for (int i = threadIdx.x; i < 1 << bits.log; i += WIDE_THREADS) memory.words[i] = 0;
@@ -563,7 +571,7 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
 
 /* Writes the columns of wide rows, ascending, and lists the rows' parts. */
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> job)
+static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> job, int wide_words)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
@@ -573,9 +581,10 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
         const int parts = entries / each + (entries % each != 0);
         int64_t lowest, highest, to = begin;
         find_span(job.product, row, &lowest, &highest, memory);
-        const bool whole = highest - lowest < WIDE_WORDS * 32;
-        for (int64_t low = lowest; low <= highest; low += WIDE_WORDS * 32) {
-            const int64_t high = min(highest + 1, low + WIDE_WORDS * 32);
+        const int64_t window = 32 * (int64_t)wide_words;
+        const bool whole = highest - lowest < window;
+        for (int64_t low = lowest; low <= highest; low += window) {
+            const int64_t high = min(highest + 1, low + window);
             const int words = (int)((high - low + 31) / 32);
             for (int i = threadIdx.x; i < words; i += WIDE_THREADS) memory.words[i] = 0;
             set_bits<V, PLAIN>(job.product, row, low, high, whole, ordered_bits{memory.words}, memory);
@@ -622,7 +631,7 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
     row_of_b<PLAIN, 1> *rows;
     auto table = own_table<PLAIN, true, 1>(job.product, table_memory, 2 * part_entries(job.totals), &rows);
     const unsigned count = job.totals->parts;
-    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < count; at += gridDim.x * WARPS)
+    for (unsigned at = first_warp(); at < count; at += all_warps())
         sum_part<true>(job, job.parts[at], rows, table);
 }
 
@@ -636,7 +645,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
     auto table = own_table<PLAIN, true, 1>(job.product, table_memory, slots, &rows);
-    for (unsigned at = blockIdx.x * WARPS + threadIdx.x / 32; at < own.count; at += gridDim.x * WARPS) {
+    for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         const int32_t row = own.rows[at];
         const int64_t first = job.offsets[row];
         sum_part<false>(job, row_part{first, row, (int32_t)(job.offsets[row + 1] - first)}, rows, table);
@@ -687,7 +696,7 @@ template <typename V> struct warp_run {
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
 
-/* Launches a kernel of row classes with as many blocks as the device holds, on a stream of its own. */
+/* Launches a kernel with as many blocks as the device holds, on a side stream. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
 {
@@ -699,6 +708,21 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
     return SP_OK;
 }
 
+/* The same for a kernel whose warps have tables of so many bytes. */
+template <typename V, typename Kernel, typename... Arguments>
+static sp_status launch_tables(warp_run<V> *run, Kernel *kernel, size_t bytes, int stream, Arguments... arguments)
+{
+    int warps = WARP_THREADS / 32;
+    while (warps > 1 && warps * bytes > TABLE_LIMIT) warps /= 2;
+    return launch(run, kernel, 32 * warps, warps * bytes, stream, arguments...);
+}
+
+static int wide_words(sp_context *context)
+{
+    const size_t reserved = 1024; /* of a block's shared memory, by the driver */
+    return wide_bytes(WIDE_WORDS) + reserved <= cuda_state_of(context)->shared_limit ? WIDE_WORDS : WIDE_WORDS / 2;
+}
+
 template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_run<V> *run)
 {
     TRY(launch(run, small_rows<32, V, PLAIN, SUM>, WARP_THREADS, 0, 1, (int)SMALL_32));
@@ -708,34 +732,34 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
 
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
-    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), 0));
-    TRY(launch(run, count_narrow<V, PLAIN, NARROW_WORDS>, WARP_THREADS, WARPS * narrow_bytes<PLAIN>(NARROW_WORDS), 1,
-               (int)NARROW));
-    TRY(launch(run, count_narrow<V, PLAIN, NARROWER_WORDS>, WARP_THREADS, WARPS * narrow_bytes<PLAIN>(NARROWER_WORDS),
-               2, (int)NARROWER));
+    const int words = wide_words(run->context);
+    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+    TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1, (int)NARROW));
+    TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
+                      (int)NARROWER));
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
-        TRY(launch(run, count_hashed<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false),
-                   i, HASHED + i));
+        TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false), i, HASHED + i));
     return launch_small<V, PLAIN, false>(run);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
 {
-    return launch(run, sum_parts<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(2 * PART_ENTRIES, true), 0);
+    return launch_tables(run, sum_parts<V, PLAIN>, table_bytes<PLAIN, 1>(2 * PART_ENTRIES, true), 0);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
-    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, sizeof(wide_memory), 0));
+    const int words = wide_words(run->context);
+    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
     if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
         auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 8, 1> : sum_hashed<V, PLAIN, 32, 1>;
-        TRY(launch(run, kernel, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
+        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
         if constexpr (PLAIN) {
             if (!run->twins) continue;
-            auto both = i + 1 < SUMMED_CLASSES ? sum_hashed<V, true, 8, 2> : sum_hashed<V, true, 32, 2>;
-            TRY(launch(run, both, WARP_THREADS, WARPS * table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
+            auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 8, 2> : sum_hashed<V, true, 32, 2>;
+            TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
         }
     }
     return launch_small<V, PLAIN, true>(run);
@@ -746,8 +770,8 @@ template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run
     TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, 0));
     TRY((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--)
-        TRY(launch(run, sum_known<V, PLAIN>, WARP_THREADS, WARPS * table_bytes<PLAIN, 1>(LEAST_SLOTS << i, true), i,
-                   HASHED + i, LEAST_SLOTS << i));
+        TRY(launch_tables(run, sum_known<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, true), i, HASHED + i,
+                          LEAST_SLOTS << i));
     return launch_small<V, PLAIN, true>(run);
 }
 

@@ -345,8 +345,8 @@ static __device__ __forceinline__ void narrow(const int32_t *cols, int64_t low, 
         *to = lower_bound_of(cols, *from, min(*to, *from + (high - low)), high);
 }
 
-/* The products of a row, or of Sink::ROWS rows of the same columns, into the sink, those of columns in [low, high) if PART: 32 elements of A at a time, empty rows
- * of B dropped. `rows`: 32 of the warp's own in shared memory. */
+/* The products of a row, or of Sink::ROWS rows of the same columns, into the sink; with PART those of columns in
+ * [low, high). 32 elements of A at a time, empty rows of B dropped. `rows`: 32 of the warp's own in shared memory. */
 template <bool PART, bool PLAIN, typename V, typename Sink>
 static __device__ __forceinline__ void walk_row(const row_product<V> &product, int64_t row, int64_t low, int64_t high,
                                                 row_of_b<PLAIN, Sink::ROWS> *rows, Sink &sink)
