@@ -316,9 +316,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
     }
 }
 
-/* MOST: keys a lane of the largest row of the class. As many blocks as shared memory lets in: 64 and 128 registers a
- * thread. */
-template <typename V, bool PLAIN, int MOST, int ROWS>
+/* LEAST to MOST keys a lane to sort. As many blocks as shared memory lets in: 64 and 128 registers a thread. */
+template <typename V, bool PLAIN, int LEAST, int MOST, int ROWS>
 static __global__ void __launch_bounds__(WARP_THREADS, MOST <= 8 ? 8 : 4) sum_hashed(warp_job<V> job, int c, int slots)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
@@ -330,7 +329,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, MOST <= 8 ? 8 : 4) sum_ha
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
         int64_t to[ROWS];
         for (int r = 0; r < ROWS; r++) to[r] = job.offsets[table.row + r];
-        write_sorted<MOST>(table, to, job.c_cols, job.c_values);
+        write_sorted<LEAST, MOST, PLAIN>(table, to, job.c_cols, job.c_values);
     }
 }
 
@@ -754,11 +753,11 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
     if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
-        auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 8, 1> : sum_hashed<V, PLAIN, 32, 1>;
+        auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 1, 8, 1> : sum_hashed<V, PLAIN, 8, 32, 1>;
         TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
         if constexpr (PLAIN) {
             if (!run->twins) continue;
-            auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 8, 2> : sum_hashed<V, true, 32, 2>;
+            auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
             TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
         }
     }

@@ -536,18 +536,21 @@ template <int K, typename Key, typename Table> static __device__ __forceinline__
     __syncwarp();
 }
 
-/* Sorts with the smallest network of at most 32·MOST keys and writes the table's rows, the r-th from to[r] on. */
-template <int MOST, typename V, typename Table>
+/* Sorts with the smallest network of 32·LEAST to 32·MOST keys and writes the table's rows, the r-th from to[r] on. Keys
+ * of 32 bits hold column and slot in plain products of not too many columns. */
+template <int LEAST, int MOST, bool PLAIN, typename V, typename Table>
 static __device__ __forceinline__ void write_sorted(Table &table, const int64_t (&to)[Table::ROWS], int32_t *cols,
                                                     V *values)
 {
-    int spread = 0; /* K - 1 */
+    int spread = LEAST - 1; /* K - 1 */
     while (32 * (spread + 1) < table.used) spread = 2 * spread + 1;
-    const bool narrow = table.product.cols <= (int64_t)1 << table.shift;
-#define SORT(K)                                                              \
-    if (K <= MOST && spread == K - 1) {                                      \
-        if (narrow) sort_entries<K <= MOST ? K : 1, uint32_t>(table);        \
-        else sort_entries<K <= MOST ? K : 1, unsigned long long>(table);     \
+    const bool narrow = PLAIN && table.product.cols <= (int64_t)1 << table.shift;
+#define SORT(K)                                                                                  \
+    if constexpr (LEAST <= K && K <= MOST) {                                                     \
+        if (spread == K - 1) {                                                                   \
+            if (narrow) sort_entries<K, std::conditional_t<PLAIN, uint32_t, uint64_t>>(table);   \
+            else sort_entries<K, uint64_t>(table);                                               \
+        }                                                                                        \
     }
     SORT(1) SORT(2) SORT(4) SORT(8) SORT(16) SORT(32)
 #undef SORT
