@@ -55,7 +55,7 @@ template <typename V> struct sum_job : row_job {
 
 static __device__ __forceinline__ int home_slot(int32_t col, int slots)
 {
-    return (int)__umulhi((uint32_t)col * 0x9e3779b1u, (uint32_t)slots);
+    return (int)__umulhi(scrambled(col), (uint32_t)slots);
 }
 
 /* A key as other threads may just have claimed it. */

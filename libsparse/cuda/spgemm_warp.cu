@@ -969,9 +969,14 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
     else
         status = is_plain(a, b, options) ? form_product<double, true>(context, a, b, options, &made, info)
                                          : form_product<double, false>(context, a, b, options, &made, info);
-    if (status == SP_OK && a->rows == 0)
+    if (status == SP_OK && a->rows == 0) {
+        if (options->semiring == SP_OR_AND) {
+            cuda_release(context, made.values);
+            made.values = NULL;
+        }
         status = cuda_status(context, cudaMemsetAsync(made.row_offsets, 0, sizeof(int64_t), stream_of(context)),
                              "cudaMemsetAsync");
+    }
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);
     return status;

@@ -413,7 +413,7 @@ template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
     int shift, used;
 
     __device__ __forceinline__ int slots() const { return (int)(0xffffffffu >> shift) + 1; }
-    __device__ __forceinline__ int home(int32_t col) const { return (int)((uint32_t)col * 0x9e3779b1u >> shift); }
+    __device__ __forceinline__ int home(int32_t col) const { return (int)(scrambled(col) >> shift); }
     __device__ __forceinline__ int after(int slot) const { return (slot + 1) & (int)(0xffffffffu >> shift); }
 
     __device__ __forceinline__ void clear(int64_t new_row)
