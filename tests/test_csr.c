@@ -373,6 +373,30 @@ START_TEST(transpose_moves_every_entry)
 }
 END_TEST
 
+START_TEST(transpose_is_the_same_in_either_space)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr a = test_matrix(host, &random, test_below(&random, 300), test_below(&random, 300),
+                               test_unit(&random) * 0.2, seed % 2 ? SP_F32 : SP_F64, (test_values)(seed % 4));
+        sp_csr expected, there, b;
+        ck_ok(host, sp_csr_transpose(host, &a, &expected));
+        ck_ok(context, sp_csr_copy(context, &a, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &there));
+        ck_ok(context, sp_csr_transpose(context, &there, &b));
+        ck_assert_int_eq(b.space, there.space);
+        test_to_host(context, &b);
+        test_same(&expected, &b, seed);
+        sp_csr_free(context, &there);
+        sp_csr_free(context, &b);
+        sp_csr_free(host, &a);
+        sp_csr_free(host, &expected);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 START_TEST(permutation_moves_rows_and_columns)
 {
     sp_context *context = test_context(0, 2);
@@ -461,6 +485,7 @@ int main(void)
     tcase_add_test(matrices, coo_refuses_positions_outside);
     tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);
     tcase_add_test(matrices, transpose_moves_every_entry);
+    test_on_devices(matrices, transpose_is_the_same_in_either_space);
     tcase_add_test(matrices, permutation_moves_rows_and_columns);
     tcase_add_test(matrices, inflation_raises_and_normalises);
     tcase_add_test(matrices, inflation_needs_a_positive_power_and_f32);

@@ -311,6 +311,41 @@ static product everything_cancels(sp_context *host, test_random *random, sp_valu
     return product_of(a, entry_matrix(host, &list, 2 * PAIRS, COLS, type, false));
 }
 
+/* Rows of about 16 entries of A, some lengths alike and some not, some rows with the columns of the row before, others
+ * that differ from it in their last column only; C's rows from a few to thousands of entries. */
+static product neighbours_that_agree(sp_context *host, test_random *random, sp_value_type type)
+{
+    enum { ROWS = 600, INNER = 900, COLS = 5000, MOST = 40 };
+    entry_list list = {0};
+    int32_t cols[MOST];
+    int64_t length = 0;
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t kind = i == 0 ? 3 : test_below(random, 4); /* 0, 1: the same; 2: another last column */
+        if (kind == 3) {
+            length = i % 50 == 0 ? MOST : 14 + test_below(random, 4);
+            const int64_t first = test_below(random, INNER - 2 * MOST);
+            for (int64_t k = 0; k < length; k++) cols[k] = (int32_t)(first + 2 * k);
+        } else if (kind == 2) {
+            cols[length - 1]++;
+        }
+        for (int64_t k = 0; k < length; k++) entry_add(&list, i, cols[k], product_value(random));
+    }
+    sp_csr a = entry_matrix(host, &list, ROWS, INNER, type, false);
+    for (int64_t j = 0; j < INNER; j++) {
+        const int64_t near = j / 30 * 160; /* crowds of rows with columns in common, and a few rows that are long */
+        const int64_t entries = j % 97 == 0 ? 400 : 1 + test_below(random, 30);
+        for (int64_t k = 0; k < entries; k++)
+            entry_add(&list, j, j % 3 ? near + test_below(random, 160) : test_below(random, COLS), product_value(random));
+    }
+    return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
+}
+
+/* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
+static product columns_at_golden_distances(sp_context *host, test_random *random, sp_value_type type)
+{
+    return single_entries(host, random, type, limits[LIMITS - 1], 4181);
+}
+
 static const struct shape {
     const char *name;
     product (*make)(sp_context *host, test_random *random, sp_value_type type);
@@ -335,6 +370,8 @@ static const struct shape {
     {"colliding keys", colliding_keys},
     {"columns at multiples of 2^20", columns_at_multiples_of_2_20},
     {"everything cancels", everything_cancels},
+    {"neighbours that agree", neighbours_that_agree},
+    {"columns at golden distances", columns_at_golden_distances},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

@@ -14,8 +14,6 @@
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
  * C written once; 9 a row for lengths, classes and lists.
  */
-#include <cuda/std/functional>
-
 #include "warp.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
@@ -152,14 +150,14 @@ static __global__ void classify_products(int64_t rows, const int64_t *a_offsets,
         if (row >= rows || lane != 0) continue;
         /* A small row has a lane for every product and for every element of A. */
         const int64_t size = products > elements ? products : elements;
-        int c = products == 0               ? IDLE
-                      : size <= 8                 ? SMALL_8
-                      : size <= 16                ? SMALL_16
-                      : size <= 32                ? SMALL_32
-                      : products <= MOST_COUNTED  ? hashed_class(products)
-                      : narrow && span < NARROWER_WORDS * 32 ? NARROWER
-                      : narrow && span < NARROW_WORDS * 32   ? NARROW
-                                                             : WIDE;
+        int c = products == 0                          ? IDLE
+                : size <= 8                            ? SMALL_8
+                : size <= 16                           ? SMALL_16
+                : size <= 32                           ? SMALL_32
+                : products <= MOST_COUNTED             ? hashed_class(products)
+                : narrow && span < NARROWER_WORDS * 32 ? NARROWER
+                : narrow && span < NARROW_WORDS * 32   ? NARROW
+                                                       : WIDE;
         all += (unsigned long long)products;
         if (twin && c >= HASHED) c = TWIN | (row % 2 ? IDLE : c);
         classes[row] = (uint8_t)c;
