@@ -146,13 +146,25 @@ sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *cou
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
 sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products);
 
-/* Blocks to launch so that the device is full, at most `work`. Raises the kernel's shared memory limit first. */
+/* Lets the kernel have so much dynamic shared memory. A limit that must be raised is raised to all that the device has:
+ * it belongs to the process, and what one context sets must do for every other. */
+template <typename Kernel> static sp_status cuda_allow_shared(sp_context *context, Kernel *kernel, size_t shared)
+{
+    cudaFuncAttributes attributes;
+    if (shared == 0) return SP_OK;
+    CUDA_TRY(cudaFuncGetAttributes(&attributes, kernel));
+    if ((size_t)attributes.maxDynamicSharedSizeBytes >= shared) return SP_OK;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)(cuda_state_of(context)->shared_limit - attributes.sharedSizeBytes)));
+    return SP_OK;
+}
+
+/* Blocks to launch so that the device is full, at most `work`; lets the kernel have its shared memory first. */
 template <typename Kernel>
 static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int64_t work, int *blocks)
 {
     int resident = 0;
-    if (shared > 0)
-        CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    TRY(cuda_allow_shared(context, kernel, shared));
     CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
     int64_t full = (int64_t)(resident > 0 ? resident : 1) * cuda_state_of(context)->processors;
     *blocks = (int)(work < full ? work : full);
@@ -170,13 +182,6 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
             return SP_OK;
         }
     TRY(cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks));
-    /* The kernel's limit is what its largest launch needs. */
-    size_t most = shared;
-    for (int i = 0; i < state->known_grids; i++)
-        if (state->grids[i].kernel == (const void *)kernel && state->grids[i].shared > most)
-            most = state->grids[i].shared;
-    if (most > shared)
-        CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
     if (state->known_grids < (int)(sizeof state->grids / sizeof *state->grids))
         state->grids[state->known_grids++] = {(const void *)kernel, shared, *blocks};
     return SP_OK;

@@ -705,7 +705,7 @@ static sp_status launch_class(spgemm_run<V, WAY> *run, const block_class<Job, WA
     sp_context *context = run->context;
     const block_class<Job, WAY> *kind = &table[c - 1];
     if (begin == end) return SP_OK;
-    CUDA_TRY(cudaFuncSetAttribute(kind->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)kind->shared));
+    TRY(cuda_allow_shared(context, kind->kernel, kind->shared));
     kind->kernel<<<(unsigned)(end - begin), kind->threads, kind->shared, cuda_state_of(context)->side[c]>>>(
         job, run->ranges, (int)begin);
     CUDA_TRY(cudaGetLastError());

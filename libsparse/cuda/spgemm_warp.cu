@@ -14,6 +14,8 @@
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
  * C written once; 9 a row for lengths, classes and lists.
  */
+#include <stdio.h>
+
 #include "warp.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
