@@ -540,6 +540,20 @@ static __device__ __forceinline__ int part_entries(const warp_totals *totals)
     return totals->wide_entries < FEW_ENTRIES ? LEAST_PART_ENTRIES : PART_ENTRIES;
 }
 
+/* Lists the parts of a row, for a whole block; `first_part` is one word in shared memory. */
+template <typename V>
+static __device__ void list_parts_of(const warp_job<V> &job, int32_t row, unsigned *first_part)
+{
+    const int64_t begin = job.offsets[row];
+    const int entries = (int)(job.offsets[row + 1] - begin), each = part_entries(job.totals);
+    const int parts = entries / each + (entries % each != 0);
+    if (threadIdx.x == 0) *first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
+    __syncthreads();
+    for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
+        job.parts[*first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
+    __syncthreads();
+}
+
 /* Writes the columns whose bits are set in the first `words` words; returns their number. Eight words a thread at a time,
  * by the thread where few bits are set, else by its warp, a lane a bit. */
 static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t low, int32_t *cols)
@@ -575,10 +589,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
-        const int64_t begin = job.offsets[row];
-        const int entries = (int)(job.offsets[row + 1] - begin), each = part_entries(job.totals);
-        const int parts = entries / each + (entries % each != 0);
-        int64_t lowest, highest, to = begin;
+        int64_t lowest, highest, to = job.offsets[row];
         find_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
         const bool whole = highest - lowest < window;
@@ -590,10 +601,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
             to += write_columns(memory, words, low, job.c_cols + to);
             __syncthreads();
         }
-        if (threadIdx.x == 0) memory.first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
-        __syncthreads();
-        for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
-            job.parts[memory.first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
+        list_parts_of(job, row, &memory.first_part);
     }
 }
 
@@ -656,17 +664,7 @@ template <typename V> static __global__ void __launch_bounds__(WIDE_THREADS) lis
 {
     __shared__ unsigned first_part;
     const class_rows own = rows_of(job.totals, job.list, WIDE);
-    const int each = part_entries(job.totals);
-    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
-        const int32_t row = own.rows[at];
-        const int64_t begin = job.offsets[row];
-        const int entries = (int)(job.offsets[row + 1] - begin), parts = entries / each + (entries % each != 0);
-        if (threadIdx.x == 0) first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
-        __syncthreads();
-        for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
-            job.parts[first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
-        __syncthreads();
-    }
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) list_parts_of(job, own.rows[at], &first_part);
 }
 
 static __global__ void lengths_of(int64_t rows, const int64_t *offsets, int32_t *lengths)
