@@ -53,7 +53,7 @@ WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
 C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
              $(HARDENING) $(WARNINGS)
 CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
-INCLUDES  := -Ilibsparse -Iio -Imcl
+INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 LIBS       = $(CUDA_LIBS) -lm
@@ -69,7 +69,7 @@ LIB := $(BUILD)/lib
 CUDA_SOURCES := $(if $(NVCC),$(wildcard libsparse/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/core/*.c libsparse/cpu/*.c)
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
-TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/sparse-bench.c))
+TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/contract.c apps/sparse-bench.c))
 APP_SOURCES  := $(filter-out $(TOOLS:%=apps/%.c),$(wildcard apps/*.c))
 SUITES       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -79,11 +79,12 @@ objects      = $(patsubst %,$(OBJ)/%.o,$(1))
 LIB_OBJECTS := $(call objects,$(LIB_SOURCES) $(CUDA_SOURCES))
 IO_OBJECTS  := $(call objects,$(wildcard io/*.c))
 MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
+CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
 TEST_OBJECTS := $(call objects,$(filter-out tests/test_%,$(wildcard tests/*.c)))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
-MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
+MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install setup help clean
@@ -107,7 +108,7 @@ endif
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || printf '%s\n' '$(FLAGS_NOW)' > $@
 $(BUILD)/obj/linked: FORCE
@@ -135,6 +136,8 @@ $(LIB)/libsparse.a: $(LIB_OBJECTS) $(BUILD)/obj/linked
 $(OBJ)/libio.a: $(IO_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)
 $(OBJ)/libmcl.a: $(MCL_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
+$(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)
 $(OBJ)/libapps.a: $(APP_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)

@@ -112,8 +112,16 @@ sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space,
 /* Checks every promise of the struct (host matrices): offsets, ranges, order, duplicates, finite values. O(nnz). */
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix);
 
-/* What to do with entries of the same row and column. */
-typedef enum sp_combine { SP_COMBINE_SUM, SP_COMBINE_MAX, SP_COMBINE_MIN, SP_COMBINE_FIRST } sp_combine;
+/* What becomes of entries that fall together. The mean is their sum over their number; the count is that number, and
+ * values are not read. Patterns count as ones. */
+typedef enum sp_combine {
+    SP_COMBINE_SUM,
+    SP_COMBINE_MAX,
+    SP_COMBINE_MIN,
+    SP_COMBINE_FIRST,
+    SP_COMBINE_MEAN,
+    SP_COMBINE_COUNT
+} sp_combine;
 
 /* Coordinate triples (host) to CSR (host): counting sort by row, columns sorted within a row, duplicates combined
  * in the order of their appearance. `values` are f32 or f64 by `type`, or NULL for a pattern. With `symmetric`
@@ -272,6 +280,118 @@ sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b
 /* v := v^power within each row, then each row divided by its sum (f64 sums of the rounded f32 powers). Host, f32,
  * in place; a row whose sum is 0 stays as it is. power 1 only normalises. */
 sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power);
+
+/* ---- contraction -------------------------------------------------------------------------------------- */
+
+typedef enum sp_loops {
+    SP_LOOPS_KEEP,
+    SP_LOOPS_DROP, /* no entries on C's diagonal */
+    SP_LOOPS_ONLY  /* no others */
+} sp_loops;
+
+typedef struct sp_contract_options {
+    sp_combine combine;
+    sp_loops loops;
+    bool half_loops; /* diagonal entries of C count half: in a symmetric G each edge within a group is there twice */
+} sp_contract_options;
+
+/* What one contraction cost. Times are wall seconds. */
+typedef struct sp_contract_info {
+    int64_t entries;    /* of G that fall into C, before they are combined */
+    int64_t nnz;        /* of C */
+    int64_t peak_bytes; /* working memory at its peak, beyond G, the labels and C (0: not measured) */
+    double group_seconds, combine_seconds;
+    int groups; /* used of `group` */
+    sp_spgemm_group group[SP_SPGEMM_GROUPS];
+} sp_contract_info;
+
+/* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q: the quotient graph S·G·Sᵀ of a square
+ * G, where S(labels[i], i) = 1 (Li et al., Algorithm 7), in one pass over G: nodes are grouped by label, then the
+ * rows of a group are combined under their new columns, as the rows of B are in SpGEMM. `labels` has G.rows entries in
+ * `labels_space`, each below `groups`; a negative one drops the node with its edges. C is groups x groups, sorted,
+ * has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the order of
+ * G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64, run in that
+ * order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero are kept.
+ * G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows + groups +
+ * sorting within rows of C). */
+sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
+                      int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+
+/* ---- SpMM --------------------------------------------------------------------------------------------- */
+
+typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_BF16 } sp_dense_type;
+
+/* A dense matrix by rows: entry (i, j) is values[i * stride + j]. */
+typedef struct sp_dense {
+    int64_t rows, cols, stride; /* stride >= cols */
+    void *values;
+    sp_dense_type type;
+    sp_space space;
+} sp_dense;
+
+/* Allocates rows * cols values (stride = cols), not initialised, in the space asked for. */
+sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_dense_type type, sp_space space,
+                          sp_dense *matrix);
+void sp_dense_free(sp_context *context, sp_dense *matrix);
+/* A copy in `space` with stride = cols. */
+sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy);
+
+/* How the neighbours of a row are combined. Mean divides the sum by the row's entries; a row without entries is 0. */
+typedef enum sp_reduce { SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE_MIN } sp_reduce;
+
+typedef enum sp_spmm_algorithm {
+    SP_SPMM_AUTO,           /* by degrees, width and the size of the second-level cache */
+    SP_SPMM_ROW_SPLIT,      /* rows as they come, a warp (or part of one) a row */
+    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree and cut into blocks of equal work, combined warps over the columns
+                               (Accel-GCN, Algorithms 1 and 2) */
+    SP_SPMM_BIDIRECTIONAL   /* A binned by ranges of columns, X cut by columns, so that what a launch gathers stays in
+                               the second-level cache (BiKD) */
+} sp_spmm_algorithm;
+
+typedef struct sp_spmm_options {
+    sp_spmm_algorithm algorithm;
+    sp_reduce reduce;
+    bool transpose;       /* Aᵀ·X */
+    bool deterministic;   /* the same bits in every run: no floating-point atomics */
+    size_t partition_bytes; /* bidirectional: the gathered table of one launch; 0: by the cache's size */
+} sp_spmm_options;
+
+typedef struct sp_spmm_info {
+    sp_spmm_algorithm algorithm; /* that was chosen */
+    int64_t metadata_bytes;      /* of the plan beside A */
+    int64_t partitions;          /* launches' worth of columns (bidirectional), or blocks of rows */
+    double plan_seconds;
+} sp_spmm_info;
+
+/* What is prepared once for many products with A. The plan refers to A, which must outlive it unchanged (a copy is
+ * taken only where A lies in the other space); it ends before its context. */
+typedef struct sp_spmm_plan sp_spmm_plan;
+
+/* `width` is the number of columns of X that the plan is made for (others work, less fast). `options` may be NULL.
+ * O(rows + nnz). On failure *plan is NULL. */
+sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              sp_spmm_plan **plan);
+const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan);
+/* New values for A's entries, in A's order, of A's value type, in `space`: for weights that change while the pattern
+ * stays. They are copied. */
+sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space);
+/* Y = alpha · reduce(A · X) + beta · Y. X has A.cols rows (transposed: A.rows), Y A.rows rows (A.cols), both the same
+ * number of columns, and lie where the context computes or are moved for the call. Types: A f32 with X f32, f16 or
+ * bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
+ * beta = 0 Y is not read. X and Y must not overlap. O(nnz · width). */
+sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
+/* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
+ * the lowest of equals; -1 for a row without entries) that gave each value: argument is Y.rows * Y.cols, in Y's space. */
+sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
+void sp_spmm_plan_free(sp_spmm_plan *plan);
+
+/* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. `values`
+ * has A.nnz entries of X's type (f32 or f64) in the space where the context computes. O(nnz · width). */
+sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
+/* Softmax within each row of A, in place, over values of A's type in the space where the context computes; and its
+ * gradient: given the softmax s and the gradient g of it, g becomes s · (g - Σ_row s·g). O(nnz). */
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values);
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -25,6 +25,21 @@ typedef struct sp_backend {
     void (*spgemm_forget)(sp_context *, void *state);
     sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                                sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
+    /* G and the labels lie in the back end's space, the labels are below `groups`; options are never NULL. */
+    sp_status (*contract)(sp_context *, const sp_csr *g, const int32_t *labels, int64_t groups,
+                          const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+    /* What the plan keeps beside A in *state. A lies in the back end's space until spmm_forget. */
+    sp_status (*spmm_prepare)(sp_context *, const sp_csr *a, int64_t width, const sp_spmm_options *options, void **state,
+                              sp_spmm_info *info);
+    /* A's values have changed. */
+    sp_status (*spmm_refresh)(sp_context *, const sp_csr *a, void *state);
+    /* Y = alpha · reduce(A · X) + beta · Y in the back end's space, shapes and types checked; `argument` may be NULL. */
+    sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
+                      const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+    void (*spmm_forget)(sp_context *, void *state);
+    sp_status (*sddmm)(sp_context *, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
+    sp_status (*edge_softmax)(sp_context *, const sp_csr *a, void *values);
+    sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, const void *softmax, void *gradient);
     sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL where the space is the host's */
     sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
     void (*release)(sp_context *, void *pointer);
