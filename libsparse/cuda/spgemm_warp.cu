@@ -8,7 +8,8 @@
  *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
- *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time.
+ *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
+ *     hash table or, where these lie close together, at the column's rank among them.
  * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
  *
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
@@ -40,9 +41,13 @@ enum { TWIN = 128, CLASS_MASK = TWIN - 1 };
 enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 
 /* Wide rows: 64 KB of bits, three blocks a multiprocessor, or half of it where a block may not have as much. A part of
- * a row has PART_ENTRIES entries of C and a table of twice as many slots; fewer entries where wide rows have less than a
- * million in all, so that all multiprocessors get parts. */
-enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20 };
+ * a row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all
+ * multiprocessors get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their sums
+ * take, a multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry. */
+enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20,
+       RANKED_COLUMNS = 16384 };
+
+static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * next_power_of_two(entries); }
 
 /* ---- device: classes ------------------------------------------------------------------------------------- */
 
@@ -50,7 +55,7 @@ enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_EN
 struct warp_totals {
     unsigned long long products, wide_entries;
     unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
-    unsigned int next, parts;                       /* wide row to take; parts of wide rows */
+    unsigned int next, compact, scattered;          /* wide row to take; parts of wide rows */
 };
 
 static __device__ __forceinline__ unsigned first_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
@@ -254,7 +259,8 @@ template <typename V> struct warp_job {
     const int64_t *offsets; /* of C; summing reads them */
     int32_t *c_cols;
     V *c_values; /* NULL: C is a pattern */
-    struct row_part *parts;
+    struct row_part *parts; /* compact ones from the front, scattered ones from the end */
+    unsigned most_parts;
 };
 
 /* Entries [first, first + count) of C, of one row. */
@@ -423,6 +429,36 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
     }
 }
 
+/* Fills a bucket_index of B if rows of C are to be done in parts: eight lanes a row, the block for a long one. */
+static __global__ void __launch_bounds__(256) fill_index(const warp_totals *totals, int64_t rows, const int64_t *offsets,
+                                                         const int32_t *cols, bucket_index index, uint32_t *first)
+{
+    enum { LANES = 8, LONG = 512 };
+    __shared__ int64_t waiting[256 / LANES];
+    __shared__ int waits;
+    auto fill = [&](int64_t row, int lane, int lanes) {
+        const int64_t begin = offsets[row];
+        const int32_t length = (int32_t)(offsets[row + 1] - begin);
+        const int shift = bucket_shift(index, length);
+        uint32_t *own = first + begin / 4 + row;
+        for (int64_t i = lane; i <= length; i += lanes) {
+            const int to = i < length ? cols[begin + i] >> shift : 1 << (index.bits - shift);
+            for (int at = i > 0 ? (cols[begin + i - 1] >> shift) + 1 : 0; at <= to; at++) own[at] = (uint32_t)i;
+        }
+    };
+    if (totals->members[WIDE] == 0) return;
+    for (int64_t base = (int64_t)blockIdx.x * (256 / LANES); base < rows; base += (int64_t)gridDim.x * (256 / LANES)) {
+        const int64_t row = base + threadIdx.x / LANES, length = row < rows ? offsets[row + 1] - offsets[row] : 0;
+        __syncthreads();
+        if (threadIdx.x == 0) waits = 0;
+        __syncthreads();
+        if (length >= LONG && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+        else if (length >= LEAST_INDEXED && length < LONG) fill(row, threadIdx.x % LANES, LANES);
+        __syncthreads();
+        for (int i = 0; i < waits; i++) fill(waiting[i], threadIdx.x, 256);
+    }
+}
+
 /* The part of a row of B inside a window of columns. */
 struct piece_of_b {
     int64_t start;
@@ -433,7 +469,6 @@ struct wide_memory {
     piece_of_b piece[WIDE_THREADS];
     uint64_t scratch[WIDE_THREADS / 32];
     int row, pieces, long_pieces;
-    unsigned first_part;
     uint32_t words[1]; /* as many as the launch has */
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
@@ -492,7 +527,7 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
         if (base + threadIdx.x < last) {
             const int32_t k = __ldg(product.a.cols + base + threadIdx.x);
             int64_t from = __ldg(product.b.offsets + k), to = __ldg(product.b.offsets + k + 1);
-            if (!whole) narrow(product.b.cols, low, high, &from, &to);
+            if (!whole) narrow(product, k, low, high, &from, &to);
             const piece_of_b own = {from, (int32_t)(to - from)};
             /* Long pieces from the end of the array, others from its front. */
             if (own.length > 32) memory.piece[WIDE_THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
@@ -540,42 +575,55 @@ static __device__ __forceinline__ int part_entries(const warp_totals *totals)
     return totals->wide_entries < FEW_ENTRIES ? LEAST_PART_ENTRIES : PART_ENTRIES;
 }
 
-/* Lists the parts of a row, for a whole block; `first_part` is one word in shared memory. */
-template <typename V>
-static __device__ void list_parts_of(const warp_job<V> &job, int32_t row, unsigned *first_part)
+/* Lists the parts of a row, whose columns are there, for a whole block. */
+template <typename V> static __device__ void list_parts_of(const warp_job<V> &job, int32_t row)
 {
     const int64_t begin = job.offsets[row];
     const int entries = (int)(job.offsets[row + 1] - begin), each = part_entries(job.totals);
-    const int parts = entries / each + (entries % each != 0);
-    if (threadIdx.x == 0) *first_part = atomicAdd(&job.totals->parts, (unsigned)parts);
-    __syncthreads();
-    for (int i = threadIdx.x; i < parts; i += WIDE_THREADS)
-        job.parts[*first_part + i] = {begin + (int64_t)i * each, row, min(each, entries - i * each)};
-    __syncthreads();
+    const int parts = entries / each + (entries % each != 0), lane = threadIdx.x % 32;
+    for (int base = threadIdx.x - lane; base < parts; base += WIDE_THREADS) {
+        const int i = base + lane, count = min(each, entries - i * each);
+        const int64_t first = begin + (int64_t)i * each;
+        const bool own = i < parts;
+        const bool compact = own && job.c_cols[first + count - 1] - job.c_cols[first] < RANKED_COLUMNS;
+        const unsigned front = __ballot_sync(FULL_WARP, compact), back = __ballot_sync(FULL_WARP, own && !compact);
+        unsigned place = lane == 0   ? atomicAdd(&job.totals->compact, (unsigned)__popc(front))
+                         : lane == 1 ? atomicAdd(&job.totals->scattered, (unsigned)__popc(back))
+                                     : 0;
+        place = __shfl_sync(FULL_WARP, place, compact ? 0 : 1) + __popc((compact ? front : back) & lanes_below());
+        if (own) job.parts[compact ? place : job.most_parts - 1 - place] = {first, row, count};
+    }
 }
 
-/* Writes the columns whose bits are set in the first `words` words; returns their number. Eight words a thread at a time,
- * by the thread where few bits are set, else by its warp, a lane a bit. */
+/* Writes the columns whose bits are set in the first `words` words; returns their number. Four words a lane: a warp
+ * takes 128, and lists its columns where its words were, 256 at a time, so that they leave it side by side. */
 static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t low, int32_t *cols)
 {
     const int lane = threadIdx.x & 31;
     int64_t done = 0;
-    for (int base = 0; base < words; base += 8 * WIDE_THREADS) {
-        const int first = base + 8 * (int)threadIdx.x, end = min(first + 8, words);
+    for (int base = 0; base < words; base += 4 * WIDE_THREADS) {
+        const int first = base + 4 * (int)threadIdx.x, warp_base = first - 4 * lane;
+        uint16_t *listed = (uint16_t *)(memory.words + warp_base);
+        uint32_t word[4];
         int own = 0, total;
-        for (int i = first; i < end; i++) own += __popc(memory.words[i]);
-        int64_t place = done + block_scan<WIDE_THREADS>(own, &total, memory.scratch);
-        if (total < 32 * WIDE_THREADS) {
-            for (int i = first; i < end; i++)
-                for (uint32_t word = memory.words[i]; word; word &= word - 1)
-                    cols[place++] = (int32_t)(low + (int64_t)i * 32 + __ffs((int)word) - 1);
-        } else {
-            int64_t at = __shfl_sync(FULL_WARP, place, 0);
-            for (int i = first - 8 * lane; i < min(first - 8 * lane + 256, words); i++) {
-                const uint32_t word = memory.words[i];
-                if (word >> lane & 1) cols[at + __popc(word & lanes_below())] = (int32_t)(low + (int64_t)i * 32 + lane);
-                at += __popc(word);
-            }
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            word[u] = first + u < words ? memory.words[first + u] : 0;
+            own += __popc(word[u]);
+        }
+        const int64_t place = done + block_scan<WIDE_THREADS>(own, &total, memory.scratch);
+        const int64_t warp_place = __shfl_sync(FULL_WARP, place, 0);
+        const int count = (int)(__shfl_sync(FULL_WARP, place + own, 31) - warp_place);
+        int at = (int)(place - warp_place);
+        for (int round = 0; round < count; round += 256) {
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                for (; word[u] && at < round + 256; word[u] &= word[u] - 1)
+                    listed[at++ - round] = (uint16_t)((4 * lane + u) * 32 + __ffs((int)word[u]) - 1);
+            __syncwarp();
+            for (int i = lane; i < min(256, count - round); i += 32)
+                cols[warp_place + round + i] = (int32_t)(low + (int64_t)warp_base * 32 + listed[i]);
+            __syncwarp();
         }
         done += total;
     }
@@ -601,70 +649,89 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
             to += write_columns(memory, words, low, job.c_cols + to);
             __syncthreads();
         }
-        list_parts_of(job, row, &memory.first_part);
+        list_parts_of(job, row);
     }
 }
 
-/* The slots of columns of C, at most 32 of them, one a lane. */
-template <typename Table>
-static __device__ __forceinline__ int slot_of(Table &table, const int32_t *cols, int at, int count)
+template <bool PLAIN> static __host__ __device__ constexpr size_t rank_bytes()
 {
-    const int32_t col[1] = {at < count ? cols[at] : EMPTY};
-    int slot[1];
-    table.template find<1>(col, slot);
-    return slot[0];
+    return 32 * sizeof(row_of_b<PLAIN, 1>) + RANKED_COLUMNS / 32 * sizeof(uint2) + PART_ENTRIES * sizeof(double);
+}
+
+template <bool PLAIN> static __host__ __device__ constexpr size_t sorted_bytes(int entries)
+{
+    return 32 * sizeof(row_of_b<PLAIN, 1>) + entries * (sizeof(double) + sizeof(int32_t)) +
+           ((size_t)buckets_for(entries) + 8) * sizeof(uint16_t);
 }
 
 /* Sums of entries of C whose columns are there, by a warp; PART: they are not all of their row. */
-template <bool PART, typename V, bool PLAIN>
+template <bool PART, bool PLAIN, typename V, typename Table>
 static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part, row_of_b<PLAIN, 1> *rows,
-                                                warp_table<V, PLAIN, true> &table)
+                                                Table &table)
 {
     const int32_t *cols = job.c_cols + part.first;
-    table.clear(part.row);
-    for (int base = 0; base < part.count; base += 32) slot_of(table, cols, base + (threadIdx.x & 31), part.count);
-    __syncwarp();
+    table.fill(cols, part.count);
     walk_row<PART>(job.product, part.row, cols[0], (int64_t)cols[part.count - 1] + 1, rows, table);
-    for (int base = 0; base < part.count; base += 32) {
-        const int i = base + (threadIdx.x & 31), slot = slot_of(table, cols, i, part.count);
-        if (i < part.count) job.c_values[part.first + i] = (V)table.sums[slot];
-    }
+    for (int i = threadIdx.x & 31; i < part.count; i += 32) job.c_values[part.first + i] = (V)table.sums[i];
     __syncwarp();
 }
 
-template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_parts(warp_job<V> job)
+template <typename V, bool PLAIN>
+static __device__ __forceinline__ sorted_table<V, PLAIN>
+own_sorted(const row_product<V> &product, unsigned char *memory, int entries, row_of_b<PLAIN, 1> **rows)
+{
+    unsigned char *own = memory + sorted_bytes<PLAIN>(entries) * (threadIdx.x / 32);
+    *rows = (row_of_b<PLAIN, 1> *)own;
+    double *sums = (double *)(*rows + 32);
+    int32_t *keys = (int32_t *)(sums + entries);
+    return {product, sums, keys, (uint16_t *)(keys + entries), buckets_for(entries), 0, 0};
+}
+
+/* Parts whose columns lie close together. */
+template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_compact(warp_job<V> job)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    unsigned char *own = table_memory + rank_bytes<PLAIN>() * (threadIdx.x / 32);
+    row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)own;
+    uint2 *words = (uint2 *)(rows + 32);
+    rank_table<V, PLAIN> table = {job.product, (double *)(words + RANKED_COLUMNS / 32), words, 0};
+    const unsigned count = job.totals->compact;
+    for (unsigned at = first_warp(); at < count; at += all_warps())
+        sum_part<true, PLAIN>(job, job.parts[at], rows, table);
+}
+
+template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_scattered(warp_job<V> job)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     row_of_b<PLAIN, 1> *rows;
-    auto table = own_table<PLAIN, true, 1>(job.product, table_memory, 2 * part_entries(job.totals), &rows);
-    const unsigned count = job.totals->parts;
+    auto table = own_sorted<V, PLAIN>(job.product, table_memory, PART_ENTRIES, &rows);
+    const unsigned count = job.totals->scattered;
     for (unsigned at = first_warp(); at < count; at += all_warps())
-        sum_part<true>(job, job.parts[at], rows, table);
+        sum_part<true, PLAIN>(job, job.parts[job.most_parts - 1 - at], rows, table);
 }
 
 /* ---- device: values for a pattern that is there ------------------------------------------------------------ */
 
 /* Whole rows of C, a warp each. */
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job, int c, int slots)
+static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job, int c, int entries)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
-    auto table = own_table<PLAIN, true, 1>(job.product, table_memory, slots, &rows);
+    auto table = own_sorted<V, PLAIN>(job.product, table_memory, entries, &rows);
     for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         const int32_t row = own.rows[at];
         const int64_t first = job.offsets[row];
-        sum_part<false>(job, row_part{first, row, (int32_t)(job.offsets[row + 1] - first)}, rows, table);
+        sum_part<false, PLAIN>(job, row_part{first, row, (int32_t)(job.offsets[row + 1] - first)}, rows, table);
     }
 }
 
 /* Lists the parts of wide rows, a block a row. */
 template <typename V> static __global__ void __launch_bounds__(WIDE_THREADS) list_parts(warp_job<V> job)
 {
-    __shared__ unsigned first_part;
     const class_rows own = rows_of(job.totals, job.list, WIDE);
-    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) list_parts_of(job, own.rows[at], &first_part);
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) list_parts_of(job, own.rows[at]);
 }
 
 static __global__ void lengths_of(int64_t rows, const int64_t *offsets, int32_t *lengths)
@@ -689,6 +756,7 @@ template <typename V> struct warp_run {
     device_array<uint8_t> classes;
     device_array<warp_totals> totals;
     device_array<row_part> parts;
+    device_array<uint32_t> index;
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -741,7 +809,8 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
 {
-    return launch_tables(run, sum_parts<V, PLAIN>, table_bytes<PLAIN, 1>(2 * PART_ENTRIES, true), 0);
+    TRY(launch_tables(run, sum_compact<V, PLAIN>, rank_bytes<PLAIN>(), 0));
+    return launch_tables(run, sum_scattered<V, PLAIN>, sorted_bytes<PLAIN>(PART_ENTRIES), 0);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
@@ -766,9 +835,10 @@ template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run
 {
     TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, 0));
     TRY((launch_parts<V, PLAIN>(run)));
-    for (int i = SUMMED_CLASSES - 1; i >= 0; i--)
-        TRY(launch_tables(run, sum_known<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, true), i, HASHED + i,
-                          LEAST_SLOTS << i));
+    for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
+        const int entries = i + 1 < SUMMED_CLASSES ? LEAST_SLOTS / 2 << i : MOST_SUMMED;
+        TRY(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), i, HASHED + i, entries));
+    }
     return launch_small<V, PLAIN, true>(run);
 }
 
@@ -803,7 +873,7 @@ static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b,
     TRY(run->list.allocate(context, a->rows));
     TRY(run->classes.allocate(context, a->rows));
     TRY(run->totals.allocate(context, 1));
-    run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement};
+    run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement, {}};
     if (options->mask) {
         run->job.product.mask_offsets = options->mask->row_offsets;
         run->job.product.mask_cols = options->mask->col_indices;
@@ -838,6 +908,22 @@ template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
     return SP_OK;
 }
 
+/* Indexes B for rows of C that are done in parts. */
+template <typename V> static sp_status index_columns(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    const sp_csr *b = run->b;
+    bucket_index *index = &run->job.product.index;
+    TRY(run->index.allocate(context, b->nnz / 4 + b->rows + 1));
+    index->first = run->index.data;
+    index->bits = 1;
+    while (1ll << index->bits < b->cols) index->bits++;
+    fill_index<<<grid_of(context, (b->rows * 8 + 255) / 256), 256, 0, stream_of(context)>>>(
+        run->totals.data, b->rows, b->row_offsets, b->col_indices, *index, run->index.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
 template <typename V> static sp_status list_classes(warp_run<V> *run)
 {
     sp_context *context = run->context;
@@ -863,9 +949,10 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
     return SP_OK;
 }
 
-template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
+template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run, bool may_have_parts)
 {
     TRY(reclassify_rows(run));
+    if (may_have_parts) TRY(index_columns(run));
     TRY(list_classes(run));
     return fork_and_join(run, launch_sums<V, PLAIN>);
 }
@@ -876,10 +963,20 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     run->job.offsets = c->row_offsets;
     run->job.c_cols = c->col_indices;
     run->job.c_values = (V *)c->values;
-    TRY(run->parts.allocate(run->context, c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED +
-                                              FEW_ENTRIES / LEAST_PART_ENTRIES + 1));
+    const int64_t most = c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED + FEW_ENTRIES / LEAST_PART_ENTRIES + 1;
+    TRY(run->parts.allocate(run->context, most));
     run->job.parts = run->parts.data;
+    run->job.most_parts = (unsigned)most;
     return SP_OK;
+}
+
+/* Whether rows of C may be done in parts, by their products. */
+static bool may_have_parts(const warp_totals *totals)
+{
+    unsigned rows = totals->members[NARROW] + totals->members[NARROWER] + totals->members[WIDE];
+    for (int c = HASHED; c < NARROW; c++)
+        if (LEAST_SLOTS / 2 << (c - HASHED) > MOST_SUMMED) rows += totals->members[c];
+    return rows > 0;
 }
 
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
@@ -931,7 +1028,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     info->products = (int64_t)totals.products;
     TRY(allocate_entries(context, pattern, c));
     TRY(set_result(&run, c));
-    TRY((sum_rows<V, PLAIN>(&run)));
+    TRY((sum_rows<V, PLAIN>(&run, may_have_parts(&totals))));
     CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
     name_groups(&totals, info);
@@ -993,6 +1090,7 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
     TRY(set_result(&run, c));
     TRY(classify_rows(&run));
     TRY(reclassify_rows(&run));
+    if (c->nnz > MOST_SUMMED) TRY(index_columns(&run));
     TRY(list_classes(&run));
     TRY(fork_and_join(&run, launch_known<V, PLAIN>));
     return cuda_finish(context);

@@ -20,6 +20,20 @@
 
 #include "common.cuh"
 
+/* Where the entries of each bucket of columns begin in rows of B of LEAST_INDEXED entries or more: entry i of row k's part,
+ * which starts at offsets[k] / 4 + k, is the row's first entry with a column of i << shift or more. A row of n entries
+ * has 2^(floor(log2 n) - 2) buckets, 4 to 8 entries a bucket where columns are spread evenly. 1 byte an entry of B. */
+struct bucket_index {
+    const uint32_t *first; /* NULL: none */
+    int bits;              /* columns are below 2^bits */
+};
+enum { LEAST_INDEXED = 16 };
+
+static __device__ __forceinline__ int bucket_shift(const bucket_index &index, int32_t length)
+{
+    return index.bits - (29 - __clz(length));
+}
+
 /* What the product is made of. PLAIN below is plus-times of matrices with values, without a mask and with fewer than
  * 2^32 entries in B, for which nothing else is compiled in. */
 template <typename V> struct row_product {
@@ -29,6 +43,7 @@ template <typename V> struct row_product {
     const int64_t *mask_offsets; /* NULL: no mask */
     const int32_t *mask_cols;
     bool complement;
+    bucket_index index; /* of B */
 };
 
 static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
@@ -327,22 +342,34 @@ static __device__ __forceinline__ void walk_flat(const row_product<V> &product,
     }
 }
 
-static __device__ __forceinline__ int64_t lower_bound_of(const int32_t *cols, int64_t low, int64_t high, int64_t col)
+/* Narrows entries from..to of B, row k, to the columns in [low, high). Both ends are looked for at once. */
+template <typename V>
+static __device__ __forceinline__ void narrow(const row_product<V> &product, int32_t k, int64_t low, int64_t high,
+                                              int64_t *from, int64_t *to)
 {
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (__ldg(cols + middle) < col) low = middle + 1;
-        else high = middle;
+    const int32_t *cols = product.b.cols + *from;
+    const uint32_t length = (uint32_t)(*to - *from);
+    uint32_t start = 0, start_end = length, end = 0, end_end = length;
+    if (product.index.first && length >= LEAST_INDEXED) {
+        const uint32_t *first = product.index.first + *from / 4 + k;
+        const int shift = bucket_shift(product.index, (int32_t)length);
+        const uint32_t *lowest = first + (low >> shift), *highest = first + ((high - 1) >> shift);
+        start = __ldg(lowest);
+        start_end = __ldg(lowest + 1);
+        end = __ldg(highest);
+        end_end = __ldg(highest + 1);
     }
-    return low;
-}
-
-/* Narrows entries from..to of B, one row or part of it, to the columns in [low, high). */
-static __device__ __forceinline__ void narrow(const int32_t *cols, int64_t low, int64_t high, int64_t *from, int64_t *to)
-{
-    if (*from < *to && __ldg(cols + *from) < low) *from = lower_bound_of(cols, *from, *to, low);
-    if (*from < *to && __ldg(cols + *to - 1) >= high)
-        *to = lower_bound_of(cols, *from, min(*to, *from + (high - low)), high);
+    while (start < start_end || end < end_end) {
+        const uint32_t middle = (start + start_end) / 2, other = (end + end_end) / 2;
+        const bool looks = start < start_end, looks_too = end < end_end;
+        const int32_t col = looks ? __ldg(cols + middle) : 0, last = looks_too ? __ldg(cols + other) : 0;
+        if (looks && col < low) start = middle + 1;
+        else if (looks) start_end = middle;
+        if (looks_too && last < high) end = other + 1;
+        else if (looks_too) end_end = other;
+    }
+    *to = *from + end;
+    *from += start;
 }
 
 /* The products of a row, or of Sink::ROWS rows of the same columns, into the sink; with PART those of columns in
@@ -364,7 +391,7 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
                     b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
             from = __ldg(product.b.offsets + k);
             to = __ldg(product.b.offsets + k + 1);
-            if (PART) narrow(product.b.cols, low, high, &from, &to);
+            if (PART) narrow(product, k, low, high, &from, &to);
         }
         const int length = b.length = (int)(to - from);
         const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
@@ -395,10 +422,33 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
     }
 }
 
-/* ---- hashed rows: the table ------------------------------------------------------------------------------ */
+/* ---- adding in order ------------------------------------------------------------------------------------- */
 
 /* Finding out which lanes have the same column takes as long as so many turns. */
 enum { FEW_TURNS = 4 };
+
+/* Adds U products a lane to the table's sums, those of a lane in its turn of so many: lanes of the same turn have
+ * distinct columns. */
+template <int U, typename Table, typename Entries>
+static __device__ __forceinline__ void add_in_turns(Table &table, const Entries &entries, const int (&slot)[U], int turn,
+                                                    int turns)
+{
+    if (U == 1 && turns > FEW_TURNS) {
+        const unsigned same = __match_any_sync(FULL_WARP, entries.col[0]);
+        turn = entries.col[0] == EMPTY ? 0 : __popc(same & lanes_below());
+        turns = (int)warp_max((unsigned)turn) + 1;
+    }
+    for (int t = 0; t < turns; t++) {
+        if (turn == t) {
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                if (entries.col[u] != EMPTY) table.add(slot[u], entries.weight, entries.value[u]);
+        }
+        __syncwarp();
+    }
+}
+
+/* ---- hashed rows: the table ------------------------------------------------------------------------------ */
 
 /* Columns and, with SUM, their sums in ROWS rows, in shared memory: 2^(32 - shift) slots. Filled to 4/5 a step takes 13
  * probes, the most of 32 lanes; half full it takes 4. */
@@ -474,7 +524,6 @@ template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
                      : "memory");
         return old;
     }
-    /* Adds U products a lane, those of a lane in its turn of so many: lanes of the same turn have distinct columns. */
     template <int U> __device__ __forceinline__ void take(entries_of_b<U, ROWS, V> &entries, int turn, int turns)
     {
         int slot[U];
@@ -483,26 +532,115 @@ template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
             if (!PLAIN && entries.col[u] != EMPTY && !allowed<PLAIN>(product, row, entries.col[u]))
                 entries.col[u] = EMPTY;
         find<U>(entries.col, slot);
-        if (!SUM) return;
-        if (U == 1 && turns > FEW_TURNS) {
-            const unsigned same = __match_any_sync(FULL_WARP, entries.col[0]);
-            turn = entries.col[0] == EMPTY ? 0 : __popc(same & lanes_below());
-            turns = (int)warp_max((unsigned)turn) + 1;
-        }
-        for (int t = 0; t < turns; t++) {
-            if (turn == t) {
-#pragma unroll
-                for (int u = 0; u < U; u++)
-                    if (entries.col[u] != EMPTY) add(slot[u], entries.weight, entries.value[u]);
-            }
-            __syncwarp();
-        }
+        if (SUM) add_in_turns<U>(*this, entries, slot, turn, turns);
     }
     __device__ __forceinline__ void add(int slot, const double (&weight)[ROWS], V value)
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             add_to<PLAIN>(product, sums + r * slots() + slot, multiply<PLAIN>(product, weight[r], (double)value));
+    }
+};
+
+/* ---- sums of columns that are known ---------------------------------------------------------------------- */
+
+/* Sums of entries of C whose columns are there and lie within 32·words columns from `lowest` on: a word holds a bit for
+ * each of 32 columns (x), and how many entries come before them (y). No probing, and the sums lie in order. */
+template <typename V, bool PLAIN> struct rank_table {
+    static constexpr bool SUMS = true;
+    static constexpr int ROWS = 1;
+    const row_product<V> &product;
+    double *sums;
+    uint2 *words;
+    int32_t lowest;
+
+    __device__ __forceinline__ void fill(const int32_t *cols, int count)
+    {
+        const int lane = threadIdx.x & 31;
+        lowest = cols[0];
+        for (int i = lane; i <= (cols[count - 1] - lowest) / 32; i += 32) words[i].x = 0;
+        for (int i = lane; i < count; i += 32) sums[i] = no_sum<PLAIN>();
+        __syncwarp();
+        for (int i = lane; i < count; i += 32) {
+            const int offset = cols[i] - lowest, before = i > 0 ? cols[i - 1] - lowest : -1;
+            atomicOr(&words[offset / 32].x, 1u << offset % 32);
+            if (before < 0 || before / 32 != offset / 32) words[offset / 32].y = (uint32_t)i;
+        }
+        __syncwarp();
+    }
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int turn, int turns)
+    {
+        int slot[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            if (entries.col[u] == EMPTY) continue;
+            const int offset = entries.col[u] - lowest;
+            const uint2 word = words[offset / 32];
+            const uint32_t bit = 1u << offset % 32;
+            slot[u] = (int)word.y + __popc(word.x & (bit - 1));
+            if (!PLAIN && !(word.x & bit)) entries.col[u] = EMPTY; /* what the mask forbids */
+        }
+        add_in_turns<U>(*this, entries, slot, turn, turns);
+    }
+    __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
+    {
+        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
+    }
+};
+
+/* The same wherever they lie: their columns as they are, sorted, and where those of each of `buckets` ranges of columns
+ * begin. A column is looked for among the few of its bucket. */
+template <typename V, bool PLAIN> struct sorted_table {
+    static constexpr bool SUMS = true;
+    static constexpr int ROWS = 1;
+    const row_product<V> &product;
+    double *sums;
+    int32_t *keys;
+    uint16_t *first; /* buckets + 1 */
+    int buckets, lowest, shift;
+
+    __device__ __forceinline__ void fill(const int32_t *cols, int count)
+    {
+        const int lane = threadIdx.x & 31;
+        lowest = cols[0];
+        shift = max(0, __clz(buckets) + 1 - __clz(cols[count - 1] - lowest));
+        for (int i = lane; i <= count; i += 32) {
+            const int col = i < count ? cols[i] : 0, before = i > 0 ? (cols[i - 1] - lowest) >> shift : -1;
+            const int bucket = i < count ? (col - lowest) >> shift : buckets;
+            for (int b = before + 1; b <= bucket; b++) first[b] = (uint16_t)i;
+            if (i == count) break;
+            keys[i] = col;
+            sums[i] = no_sum<PLAIN>();
+        }
+        __syncwarp();
+    }
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int turn, int turns)
+    {
+        int slot[U];
+#pragma unroll
+        for (int u = 0; u < U; u++) {
+            if (entries.col[u] == EMPTY) continue;
+            const uint32_t bucket = (uint32_t)(entries.col[u] - lowest) >> shift;
+            int low = 0, high = 0;
+            if (PLAIN || bucket < (uint32_t)buckets) {
+                low = first[bucket];
+                high = first[bucket + 1];
+            }
+            while (high - low > 1) {
+                const int middle = (low + high) / 2;
+                if (keys[middle] <= entries.col[u]) low = middle;
+                else high = middle;
+            }
+            slot[u] = low;
+            /* What the mask forbids. */
+            if (!PLAIN && (low == high || keys[low] != entries.col[u])) entries.col[u] = EMPTY;
+        }
+        __syncwarp();
+        add_in_turns<U>(*this, entries, slot, turn, turns);
+    }
+    __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
+    {
+        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
     }
 };
 
