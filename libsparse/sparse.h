@@ -204,6 +204,7 @@ typedef struct sp_spgemm_info {
     int64_t dense_rows;    /* Markov product: rows multiplied in f32 by the rule of dense_factor */
     int64_t batches;       /* batches of rows under the memory budget */
     int64_t peak_bytes;    /* working memory at its peak, beyond A, B and C (0: not measured) */
+    int64_t plan_bytes;    /* what a plan keeps beside the pattern of C */
     double analysis_seconds, aia_seconds, symbolic_seconds, numeric_seconds;
     int groups; /* used of `group` */
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
@@ -228,7 +229,8 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
- * where C is to lie (as for sp_spgemm). The plan ends before its context. On failure *plan is NULL. O(products). */
+ * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the products
+ * are listed entry by entry of C, which takes two to three times as long as a product (info->plan_bytes). The plan ends before its context. On failure *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */

@@ -68,6 +68,14 @@ sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr
                               sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
+/* Where the products of C's entries go, slice by slice of 32 entries: see spgemm_terms.cu. */
+struct product_places {
+    const uint16_t *counts; /* products of each entry, 0 up to a full slice */
+    const int64_t *bases;   /* products before each slice */
+    uint2 *terms;           /* entries of A and of B */
+};
+sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
+                                     const product_places *places, const sp_csr *pattern);
 sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
                                      const sp_spgemm_options *options, sp_csr *c);
 sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,

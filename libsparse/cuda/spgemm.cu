@@ -9,7 +9,7 @@
 #include <cub/device/device_scan.cuh>
 #include <string.h>
 
-#include "common.cuh"
+#include "terms.cuh"
 
 /* Bytes that the algorithms need a row beside C, its offsets included. */
 enum { ROW_BYTES = 48 };
@@ -259,9 +259,26 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
 /* What the numeric phase has to know of the options that it no longer sees. */
 struct plan_state {
     bool masked; /* there are products outside the pattern */
+    product_terms terms;
 };
 
 /* The hash algorithm has no patterns; its values are dropped. */
+/* Lists the products where there is room. On failure frees pattern and state. */
+static sp_status list_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *pattern,
+                               plan_state **state, sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    const sp_status status =
+        cuda_make_terms(context, a, b, (*state)->masked, pattern, info->products, &(*state)->terms);
+    info->symbolic_seconds += sp_seconds() - start;
+    info->plan_bytes = (*state)->terms.bytes;
+    if (status == SP_OK) return SP_OK;
+    sp_cuda_spgemm_forget(context, *state);
+    *state = NULL;
+    sp_csr_free(context, pattern);
+    return status;
+}
+
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                   sp_spgemm_info *info)
@@ -285,6 +302,8 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
     pattern->values = NULL;
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
+    if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND)
+        return list_products(context, a, b, pattern, (plan_state **)state, info);
     return SP_OK;
 }
 
@@ -332,6 +351,8 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     int64_t room;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
     own.mask = ((plan_state *)state)->masked ? c : NULL;
+    const product_terms *terms = &((plan_state *)state)->terms;
+    if (c->space == SP_DEVICE && terms->terms) return cuda_sum_terms(context, terms, a, b, options->semiring, c);
     if (c->space == SP_DEVICE) return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
     TRY(room_for_block(context, &room));
     for (int64_t first = 0; first < c->rows;) {
@@ -345,4 +366,8 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     return SP_OK;
 }
 
-void sp_cuda_spgemm_forget(sp_context *context, void *state) { sp_free(context, state); }
+void sp_cuda_spgemm_forget(sp_context *context, void *state)
+{
+    cuda_free_terms(context, &((plan_state *)state)->terms);
+    sp_free(context, state);
+}

@@ -259,6 +259,7 @@ template <typename V> struct warp_job {
     const int64_t *offsets; /* of C; summing reads them */
     int32_t *c_cols;
     V *c_values; /* NULL: C is a pattern */
+    product_places places;  /* where V is uint32_t */
     struct row_part *parts; /* compact ones from the front, scattered ones from the end */
     unsigned most_parts;
 };
@@ -283,10 +284,11 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
         next = later < own.count ? own.rows[later] : -1;
         int count;
         if (job.product.cols <= 1 << 27)
-            count = small_row<G, uint32_t, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols, job.c_values);
+            count = small_row<G, uint32_t, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols, job.c_values,
+                                                          job.places);
         else
             count = small_row<G, unsigned long long, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols,
-                                                                    job.c_values);
+                                                                    job.c_values, job.places);
         if (!SUM && row >= 0 && lane % G == 0) job.lengths[row] = count;
     }
 }
@@ -468,7 +470,7 @@ struct piece_of_b {
 struct wide_memory {
     piece_of_b piece[WIDE_THREADS];
     uint64_t scratch[WIDE_THREADS / 32];
-    int row, pieces, long_pieces;
+    int row, pieces, long_pieces, shared_pieces;
     uint32_t words[1]; /* as many as the launch has */
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
@@ -502,8 +504,9 @@ static __device__ void find_span(const row_product<V> &product, int row, int64_t
     *lowest = -block_reduce<WIDE_THREADS>(-low, max_op(), memory.scratch);
 }
 
-/* Sets the bits of the row's columns in [low, high). The block shares pieces of more than 2,048 entries, a warp takes
- * those of more than 32, eight lanes the others. */
+/* Sets the bits of the row's columns in [low, high). A warp takes pieces of more than 32 entries, eight lanes shorter
+ * ones; the block shares those of more than SHARED_PIECE. */
+enum { SHARED_PIECE = 2048 };
 template <typename V, bool PLAIN, typename Bits>
 static __device__ void set_bits(const row_product<V> &product, int row, int64_t low, int64_t high, bool whole,
                                 Bits bits, wide_memory &memory)
@@ -522,7 +525,7 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
         }
     };
     for (int64_t base = product.a.offsets[row]; base < last; base += WIDE_THREADS) {
-        if (threadIdx.x == 0) memory.pieces = memory.long_pieces = 0;
+        if (threadIdx.x == 0) memory.pieces = memory.long_pieces = memory.shared_pieces = 0;
         __syncthreads();
         if (base + threadIdx.x < last) {
             const int32_t k = __ldg(product.a.cols + base + threadIdx.x);
@@ -532,12 +535,16 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
             /* Long pieces from the end of the array, others from its front. */
             if (own.length > 32) memory.piece[WIDE_THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
             else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
+            if (own.length > SHARED_PIECE) memory.shared_pieces = true;
         }
         __syncthreads();
-        for (int k = 0; k < memory.long_pieces; k++) {
+        for (int k = threadIdx.x / 32; k < memory.long_pieces; k += WIDE_THREADS / 32) {
             const piece_of_b piece = memory.piece[WIDE_THREADS - 1 - k];
-            if (piece.length > 2048) take(piece, threadIdx.x, WIDE_THREADS);
-            else if (k % (WIDE_THREADS / 32) == threadIdx.x / 32) take(piece, threadIdx.x % 32, 32);
+            if (piece.length <= SHARED_PIECE) take(piece, threadIdx.x % 32, 32);
+        }
+        for (int k = 0; memory.shared_pieces && k < memory.long_pieces; k++) {
+            const piece_of_b piece = memory.piece[WIDE_THREADS - 1 - k];
+            if (piece.length > SHARED_PIECE) take(piece, threadIdx.x, WIDE_THREADS);
         }
         for (int k = threadIdx.x / 8; k < memory.pieces; k += WIDE_THREADS / 8)
             take(memory.piece[k], threadIdx.x % 8, 8);
@@ -671,8 +678,10 @@ static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const ro
 {
     const int32_t *cols = job.c_cols + part.first;
     table.fill(cols, part.count);
+    table.place = {job.places, part.first};
     walk_row<PART>(job.product, part.row, cols[0], (int64_t)cols[part.count - 1] + 1, rows, table);
-    for (int i = threadIdx.x & 31; i < part.count; i += 32) job.c_values[part.first + i] = (V)table.sums[i];
+    for (int i = threadIdx.x & 31; job.c_values && i < part.count; i += 32)
+        job.c_values[part.first + i] = (V)table.sums[i];
     __syncwarp();
 }
 
@@ -684,7 +693,7 @@ own_sorted(const row_product<V> &product, unsigned char *memory, int entries, ro
     *rows = (row_of_b<PLAIN, 1> *)own;
     double *sums = (double *)(*rows + 32);
     int32_t *keys = (int32_t *)(sums + entries);
-    return {product, sums, keys, (uint16_t *)(keys + entries), buckets_for(entries), 0, 0};
+    return {product, {}, sums, keys, (uint16_t *)(keys + entries), buckets_for(entries), 0, 0};
 }
 
 /* Parts whose columns lie close together. */
@@ -694,7 +703,7 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
     unsigned char *own = table_memory + rank_bytes<PLAIN>() * (threadIdx.x / 32);
     row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)own;
     uint2 *words = (uint2 *)(rows + 32);
-    rank_table<V, PLAIN> table = {job.product, (double *)(words + RANKED_COLUMNS / 32), words, 0};
+    rank_table<V, PLAIN> table = {job.product, {}, (double *)(words + RANKED_COLUMNS / 32), words, 0};
     const unsigned count = job.totals->compact;
     for (unsigned at = first_warp(); at < count; at += all_warps())
         sum_part<true, PLAIN>(job, job.parts[at], rows, table);
@@ -1080,7 +1089,7 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
 /* The numeric phase alone: products outside C's pattern are those that a mask forbids. */
 template <typename V, bool PLAIN>
 static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                             sp_csr *c)
+                             const product_places *places, sp_csr *c)
 {
     warp_run<V> run = {};
     TRY(open_run(context, a, b, options, &run));
@@ -1088,6 +1097,7 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
                                                                                   run.lengths.data);
     CUDA_TRY(cudaGetLastError());
     TRY(set_result(&run, c));
+    if (places) run.job.places = *places;
     TRY(classify_rows(&run));
     TRY(reclassify_rows(&run));
     if (c->nnz > MOST_SUMMED) TRY(index_columns(&run));
@@ -1104,8 +1114,18 @@ sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const
     known.complement = false;
     if (known.mask) known.mask = c;
     if (a->value_type == SP_F32)
-        return is_plain(a, b, &known) ? form_values<float, true>(context, a, b, &known, c)
-                                      : form_values<float, false>(context, a, b, &known, c);
-    return is_plain(a, b, &known) ? form_values<double, true>(context, a, b, &known, c)
-                                  : form_values<double, false>(context, a, b, &known, c);
+        return is_plain(a, b, &known) ? form_values<float, true>(context, a, b, &known, NULL, c)
+                                      : form_values<float, false>(context, a, b, &known, NULL, c);
+    return is_plain(a, b, &known) ? form_values<double, true>(context, a, b, &known, NULL, c)
+                                  : form_values<double, false>(context, a, b, &known, NULL, c);
+}
+
+sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
+                                     const product_places *places, const sp_csr *pattern)
+{
+    sp_csr c = *pattern;
+    sp_spgemm_options known = {};
+    known.mask = masked ? pattern : NULL;
+    c.values = NULL;
+    return form_values<uint32_t, false>(context, a, b, &known, places, &c);
 }

@@ -126,6 +126,50 @@ static __device__ __forceinline__ bool allowed(const row_product<V> &product, in
     return (low < end && product.mask_cols[low] == col) != product.complement;
 }
 
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+/* Where V is uint32_t, no sums are formed: the numbers of the entries of A and of B that make a product go to the
+ * product's place (spgemm_terms.cu). They take the way of the factors: `weight` holds the number in A, `value` that in B.
+ */
+template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
+
+/* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the second
+ * ones, and so on, each time of those that have as many. */
+static __device__ __forceinline__ void put_product(const product_places &places, int64_t entry, uint32_t number,
+                                                   uint32_t a, uint32_t b)
+{
+    const uint4 *counts = (const uint4 *)(places.counts + entry / 32 * 32);
+    const uint32_t both = number | number << 16, lane = (uint32_t)(entry % 32);
+    uint32_t before = 0;
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+        const uint4 eight = __ldg(counts + q);
+        const uint32_t pair[4] = {eight.x, eight.y, eight.z, eight.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint32_t least = __vminu2(pair[i], both), more = __vcmpgtu2(pair[i], both) & 0x10001u;
+            const uint32_t first = 8 * q + 2 * i;
+            before += (least & 0xffff) + (least >> 16);
+            before += first < lane ? more & 1 : 0;
+            before += first + 1 < lane ? more >> 16 : 0;
+        }
+    }
+    places.terms[places.bases[entry / 32] + before] = make_uint2(a, b);
+}
+
+/* Sums that are counters of products, of entries of C from `first` on. */
+struct counted_places {
+    product_places places;
+    int64_t first;
+
+    __device__ __forceinline__ void put(double *sums, int slot, double weight, uint32_t b) const
+    {
+        const double number = sums[slot];
+        sums[slot] = number + 1;
+        put_product(places, first + slot, (uint32_t)number, (uint32_t)weight, b);
+    }
+};
+
 /* ---- sorting in registers -------------------------------------------------------------------------------- */
 
 template <typename Key> static __device__ __forceinline__ void order_pair(Key &a, Key &b)
@@ -190,7 +234,7 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
  * every lane of the group; with SUM writes them to cols and values from `to` on. */
 template <int G, typename Key, typename V, bool PLAIN, bool SUM>
 static __device__ __forceinline__ int small_row(const row_product<V> &product, int64_t row, const int64_t *to,
-                                                int32_t *cols, V *values)
+                                                int32_t *cols, V *values, const product_places &places)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
     int64_t start = 0;
@@ -200,7 +244,8 @@ static __device__ __forceinline__ int small_row(const row_product<V> &product, i
         const int64_t at = product.a.offsets[row] + own;
         if (at < product.a.offsets[row + 1]) {
             const int32_t k = __ldg(product.a.cols + at);
-            if (SUM && product.a.values) weight = (double)__ldg(product.a.values + at);
+            if constexpr (PLACES<V>) weight = (double)at;
+            else if (SUM && product.a.values) weight = (double)__ldg(product.a.values + at);
             start = __ldg(product.b.offsets + k);
             length = (int)(__ldg(product.b.offsets + k + 1) - start);
         }
@@ -225,7 +270,8 @@ static __device__ __forceinline__ int small_row(const row_product<V> &product, i
     double term = 0;
     if (active) {
         col = __ldg(product.b.cols + start + own);
-        if (SUM)
+        if constexpr (PLACES<V>) term = __hiloint2double((int)(uint32_t)weight, (int)(start + own));
+        else if (SUM)
             term = multiply<PLAIN>(product, weight,
                                    product.b.values ? (double)__ldg(product.b.values + start + own) : 1.0);
     }
@@ -239,6 +285,15 @@ static __device__ __forceinline__ int small_row(const row_product<V> &product, i
     const unsigned heads = __ballot_sync(FULL_WARP, kept) & group;
     if (SUM) {
         term = __shfl_sync(FULL_WARP, term, (int)key[0] & (G - 1), G);
+        if constexpr (PLACES<V>) {
+            /* The head of the lane's column is the last head up to it; kept heads before that one are entries of C. */
+            const unsigned all_heads = __ballot_sync(FULL_WARP, head) & group & (lanes_below() * 2 + 1);
+            const int first = 31 - __clz((int)all_heads);
+            if (active && heads >> first & 1)
+                put_product(places, to[row] + __popc(heads & ((1u << first) - 1)), (uint32_t)(lane - first),
+                            (uint32_t)__double2hiint(term), (uint32_t)__double2loint(term));
+            return __popc(heads);
+        }
         double sum = term;
         for (int step = 1; step < G; step++) {
             const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
@@ -279,7 +334,8 @@ template <int U, int ROWS, typename V> struct entries_of_b {
         col[u] = EMPTY;
         if (!active) return;
         col[u] = __ldg(product.b.cols + at);
-        if (SUM) value[u] = PLAIN || product.b.values ? __ldg(product.b.values + at) : V(1);
+        if constexpr (PLACES<V>) value[u] = (V)at;
+        else if (SUM) value[u] = PLAIN || product.b.values ? __ldg(product.b.values + at) : V(1);
     }
 };
 
@@ -386,7 +442,8 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
         for (int r = 0; r < Sink::ROWS; r++) b.weight[r] = 1;
         if (base + lane < last) {
             const int32_t k = __ldg(product.a.cols + base + lane);
-            if (Sink::SUMS && (PLAIN || product.a.values))
+            if constexpr (PLACES<V>) b.weight[0] = (double)(base + lane);
+            else if (Sink::SUMS && (PLAIN || product.a.values))
                 for (int r = 0; r < Sink::ROWS; r++)
                     b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
             from = __ldg(product.b.offsets + k);
@@ -550,6 +607,7 @@ template <typename V, bool PLAIN> struct rank_table {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
     const row_product<V> &product;
+    counted_places place; /* where V is uint32_t */
     double *sums;
     uint2 *words;
     int32_t lowest;
@@ -559,7 +617,7 @@ template <typename V, bool PLAIN> struct rank_table {
         const int lane = threadIdx.x & 31;
         lowest = cols[0];
         for (int i = lane; i <= (cols[count - 1] - lowest) / 32; i += 32) words[i].x = 0;
-        for (int i = lane; i < count; i += 32) sums[i] = no_sum<PLAIN>();
+        for (int i = lane; i < count; i += 32) sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
         __syncwarp();
         for (int i = lane; i < count; i += 32) {
             const int offset = cols[i] - lowest, before = i > 0 ? cols[i - 1] - lowest : -1;
@@ -584,7 +642,8 @@ template <typename V, bool PLAIN> struct rank_table {
     }
     __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
     {
-        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
+        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
+        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
     }
 };
 
@@ -594,6 +653,7 @@ template <typename V, bool PLAIN> struct sorted_table {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
     const row_product<V> &product;
+    counted_places place; /* where V is uint32_t */
     double *sums;
     int32_t *keys;
     uint16_t *first; /* buckets + 1 */
@@ -610,7 +670,7 @@ template <typename V, bool PLAIN> struct sorted_table {
             for (int b = before + 1; b <= bucket; b++) first[b] = (uint16_t)i;
             if (i == count) break;
             keys[i] = col;
-            sums[i] = no_sum<PLAIN>();
+            sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
         }
         __syncwarp();
     }
@@ -640,7 +700,8 @@ template <typename V, bool PLAIN> struct sorted_table {
     }
     __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
     {
-        add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
+        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
+        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
     }
 };
 
