@@ -6,7 +6,7 @@
 
 /* Device memory; terms is NULL where there is no list. */
 struct product_terms {
-    int64_t slices, bytes;
+    int64_t slices, total, bytes;
     uint16_t *counts;
     int64_t *bases;
     uint2 *terms;
