@@ -294,12 +294,13 @@ typedef enum sp_loops {
 typedef struct sp_contract_options {
     sp_combine combine;
     sp_loops loops;
-    bool half_loops; /* diagonal entries of C count half: in a symmetric G each edge within a group is there twice */
+    bool half_loops; /* sums and counts on C's diagonal are halved: in a symmetric G each edge within a group is there
+                        twice. Other operations do not depend on that, and keep their values. */
 } sp_contract_options;
 
 /* What one contraction cost. Times are wall seconds. */
 typedef struct sp_contract_info {
-    int64_t entries;    /* of G that fall into C, before they are combined */
+    int64_t entries;    /* of G between labelled nodes, before they are combined */
     int64_t nnz;        /* of C */
     int64_t peak_bytes; /* working memory at its peak, beyond G, the labels and C (0: not measured) */
     double group_seconds, combine_seconds;

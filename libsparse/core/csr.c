@@ -189,7 +189,9 @@ static int sorting_depth(int64_t count)
 static inline double combine(double kept, double next, sp_combine rule)
 {
     switch (rule) {
-    case SP_COMBINE_SUM: return kept + next;
+    case SP_COMBINE_SUM:
+    case SP_COMBINE_MEAN: return kept + next;
+    case SP_COMBINE_COUNT: return kept + 1;
     case SP_COMBINE_MAX: return next > kept ? next : kept;
     case SP_COMBINE_MIN: return next < kept ? next : kept;
     case SP_COMBINE_FIRST: break;
@@ -205,11 +207,14 @@ static int64_t combine_row(const entry *list, int64_t count, int shift, const vo
     for (int64_t i = 0; i < count;) {
         int32_t col = entry_col(list[i], shift);
         double value = 1.0;
-        for (int64_t first = i; i < count && entry_col(list[i], shift) == col; i++) {
+        const int64_t first = i;
+        for (; i < count && entry_col(list[i], shift) == col; i++) {
             int64_t s = entry_source(list[i], shift);
             double next = !values ? 1.0 : type == SP_F32 ? ((const float *)values)[s] : ((const double *)values)[s];
-            value = i == first ? next : combine(value, next, rule);
+            if (i == first) value = rule == SP_COMBINE_COUNT ? 1 : next;
+            else value = combine(value, next, rule);
         }
+        if (rule == SP_COMBINE_MEAN) value /= (double)(i - first);
         cols[left] = col;
         if (type == SP_F32) ((float *)out)[left] = (float)value;
         else ((double *)out)[left] = value;

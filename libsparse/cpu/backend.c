@@ -24,6 +24,7 @@ const sp_backend sp_backend_cpu = {
     .spgemm_numeric = sp_cpu_spgemm_numeric,
     .spgemm_forget = sp_cpu_spgemm_forget,
     .spgemm_markov = sp_cpu_spgemm_markov,
+    .contract = sp_cpu_contract,
     .allocate = allocate,
     .release = sp_free,
     .copy = copy,

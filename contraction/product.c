@@ -1,0 +1,233 @@
+/* S·G·Sᵀ as two products, S·G and (S·G)·Sᵀ, for any S. Each combine operation is a semiring, or made of some:
+ *
+ *   sum     plus-times
+ *   max     max-times with S a pattern of ones
+ *   min     min-plus with S's entries all zero
+ *   count   plus-pair, then plus-times
+ *   mean    the sum over the count, which have the same pattern
+ *   first   min-plus over the positions of G's entries, each then replaced by the value there
+ *
+ * Entries on or off the diagonal are left out by a mask of the second product. What has no semiring (mean, first,
+ * halved loops) is done on the host. */
+#include <string.h>
+
+#include "contraction.h"
+#include "internal.h"
+
+#define TRY(call)                       \
+    do {                                \
+        status = (call);                \
+        if (status != SP_OK) goto done; \
+    } while (0)
+
+/* What every product of one contraction shares. */
+typedef struct request {
+    sp_context *context;
+    sp_csr mask; /* the diagonal, where loops are not kept */
+    sp_loops loops;
+    bool to_host;
+    int64_t peak_bytes;
+} request;
+
+static int64_t bytes_of(const sp_csr *m)
+{
+    const int64_t value = !m->values ? 0 : m->value_type == SP_F32 ? 4 : 8;
+    return 8 * (m->rows + 1) + m->nnz * (4 + value);
+}
+
+static double value_at(const sp_csr *m, int64_t k)
+{
+    if (!m->values) return 1;
+    return m->value_type == SP_F32 ? (double)((const float *)m->values)[k] : ((const double *)m->values)[k];
+}
+
+static void set_value(sp_csr *m, int64_t k, double value)
+{
+    if (m->value_type == SP_F32) ((float *)m->values)[k] = (float)value;
+    else ((double *)m->values)[k] = value;
+}
+
+/* The pattern of the unit matrix. */
+static sp_status diagonal(sp_context *context, int64_t size, sp_csr *unit)
+{
+    const sp_status status = sp_csr_create(context, size, size, size, SP_F32, SP_HOST, unit);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i <= size; i++) unit->row_offsets[i] = i;
+    for (int64_t i = 0; i < size; i++) unit->col_indices[i] = (int32_t)i;
+    sp_free(context, unit->values);
+    unit->values = NULL;
+    return SP_OK;
+}
+
+/* C = (S first G) second Sᵀ. */
+static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semiring first, sp_semiring second,
+                          sp_csr *c)
+{
+    const sp_spgemm_options once = {.semiring = first};
+    const sp_spgemm_options twice = {.semiring = second, .transpose_b = true, .to_host = r->to_host,
+                                     .mask = r->loops == SP_LOOPS_KEEP ? NULL : &r->mask,
+                                     .complement = r->loops == SP_LOOPS_DROP};
+    sp_csr sg = {0};
+    sp_spgemm_info info[2];
+    sp_status status;
+    TRY(sp_spgemm(r->context, s, g, &once, &sg, &info[0]));
+    TRY(sp_spgemm(r->context, &sg, s, &twice, c, &info[1]));
+    if (info[0].peak_bytes && info[1].peak_bytes) {
+        const int64_t more = info[0].peak_bytes > info[1].peak_bytes ? info[0].peak_bytes : info[1].peak_bytes;
+        const int64_t bytes = 2 * bytes_of(s) + bytes_of(&sg) + more;
+        if (bytes > r->peak_bytes) r->peak_bytes = bytes;
+    }
+done:
+    sp_csr_free(r->context, &sg);
+    return status;
+}
+
+/* S with zeros of G's type for values. It owns these alone if S lies on the host, else all of itself. */
+static sp_status zeroed(sp_context *context, const sp_csr *s, sp_value_type type, sp_csr *zeros)
+{
+    sp_status status = SP_OK;
+    sp_csr pattern = *s;
+    pattern.values = NULL;
+    pattern.value_type = type;
+    *zeros = pattern;
+    if (s->space != SP_HOST) status = sp_csr_copy(context, &pattern, SP_HOST, zeros);
+    if (status != SP_OK) return status;
+    status = sp_alloc(context, s->nnz, type == SP_F32 ? sizeof(float) : sizeof(double), &zeros->values);
+    if (status != SP_OK && s->space != SP_HOST) sp_csr_free(context, zeros);
+    for (int64_t k = 0; k < s->nnz && status == SP_OK; k++) set_value(zeros, k, -0.0); /* -0 + x is x for all x */
+    return status;
+}
+
+static void free_zeroed(sp_context *context, const sp_csr *s, sp_csr *zeros)
+{
+    if (s->space != SP_HOST) sp_csr_free(context, zeros);
+    else sp_free(context, zeros->values);
+}
+
+static sp_status multiply_min(request *r, const sp_csr *s, const sp_csr *g, sp_csr *c)
+{
+    sp_csr zeros;
+    sp_status status = zeroed(r->context, s, g->value_type, &zeros);
+    if (status != SP_OK) return status;
+    status = multiply(r, &zeros, g, SP_MIN_PLUS, SP_MIN_PLUS, c);
+    free_zeroed(r->context, s, &zeros);
+    return status;
+}
+
+static sp_status multiply_mean(request *r, const sp_csr *s, const sp_csr *g, sp_csr *c)
+{
+    sp_csr counts = {0};
+    sp_status status;
+    TRY(multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, &counts));
+    TRY(multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c));
+    for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, value_at(c, k) / value_at(&counts, k));
+done:
+    sp_csr_free(r->context, &counts);
+    return status;
+}
+
+static sp_status multiply_first(request *r, const sp_csr *s, const sp_csr *g, sp_csr *c)
+{
+    sp_context *context = r->context;
+    sp_csr copy = {0}, places, found = {0};
+    double *numbers = NULL;
+    sp_status status;
+    if (g->space != SP_HOST) {
+        TRY(sp_csr_copy(context, g, SP_HOST, &copy));
+        g = &copy;
+    }
+    places = *g;
+    TRY(sp_alloc(context, g->nnz, sizeof *numbers, (void **)&numbers));
+    for (int64_t k = 0; k < g->nnz; k++) numbers[k] = (double)k; /* exact: there is no memory for 2^53 */
+    places.values = numbers;
+    places.value_type = SP_F64;
+    TRY(multiply_min(r, s, &places, &found));
+    if (g->value_type == SP_F32) {
+        void *values;
+        TRY(sp_alloc(context, found.nnz, sizeof(float), &values));
+        for (int64_t k = 0; k < found.nnz; k++)
+            ((float *)values)[k] = (float)value_at(g, (int64_t)value_at(&found, k));
+        sp_free(context, found.values);
+        found.values = values;
+        found.value_type = SP_F32;
+    } else {
+        for (int64_t k = 0; k < found.nnz; k++) set_value(&found, k, value_at(g, (int64_t)value_at(&found, k)));
+    }
+    *c = found;
+    memset(&found, 0, sizeof found);
+done:
+    sp_free(context, numbers);
+    sp_csr_free(context, &found);
+    sp_csr_free(context, &copy);
+    return status;
+}
+
+static sp_status combine(request *r, const sp_csr *s, const sp_csr *g, sp_combine rule, sp_csr *c)
+{
+    switch (rule) {
+    case SP_COMBINE_SUM: return multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c);
+    case SP_COMBINE_MAX: return multiply(r, s, g, SP_MAX_TIMES, SP_MAX_TIMES, c);
+    case SP_COMBINE_MIN: return multiply_min(r, s, g, c);
+    case SP_COMBINE_COUNT: return multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, c);
+    case SP_COMBINE_MEAN: return multiply_mean(r, s, g, c);
+    case SP_COMBINE_FIRST: break;
+    }
+    return multiply_first(r, s, g, c);
+}
+
+static void halve_loops(sp_csr *c)
+{
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t k = c->row_offsets[i]; k < c->row_offsets[i + 1] && c->col_indices[k] <= i; k++)
+            if (c->col_indices[k] == i) set_value(c, k, value_at(c, k) / 2);
+}
+
+static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options)
+{
+    if (g->rows != g->cols || s->cols != g->rows)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S is %lld x %lld and the graph %lld x %lld: it must be square, and "
+                       "S have a column a node", (long long)s->rows, (long long)s->cols, (long long)g->rows,
+                       (long long)g->cols);
+    if (s->values && s->value_type != g->value_type)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S and the graph must hold values of the same type");
+    if ((unsigned)options->engine > CONTRACTION_PRODUCT || options->engine == CONTRACTION_FUSED)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "engine %d does not take a matrix S", (int)options->engine);
+    if ((unsigned)options->how.combine > SP_COMBINE_COUNT || (unsigned)options->how.loops > SP_LOOPS_ONLY)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d or loops %d does not exist",
+                       (int)options->how.combine, (int)options->how.loops);
+    return SP_OK;
+}
+
+sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options,
+                              sp_csr *c, contraction_info *info)
+{
+    const contraction_options all = options ? *options : (contraction_options){0};
+    const sp_combine rule = all.how.combine;
+    const bool half = all.how.half_loops && (rule == SP_COMBINE_SUM || rule == SP_COMBINE_COUNT);
+    const double start = contraction_seconds();
+    request r = {.context = context, .loops = all.how.loops};
+    sp_csr weights = *s, made = {0}, moved = {0};
+    memset(c, 0, sizeof *c);
+    sp_status status = check(context, s, g, &all);
+    if (status != SP_OK) return status;
+    r.to_host = half || rule == SP_COMBINE_MEAN || rule == SP_COMBINE_FIRST;
+    if (rule != SP_COMBINE_SUM) weights.values = NULL;
+    weights.value_type = g->value_type;
+    if (r.loops != SP_LOOPS_KEEP) TRY(diagonal(context, s->rows, &r.mask));
+    TRY(combine(&r, &weights, g, rule, &made));
+    if (half) halve_loops(&made);
+    if (r.to_host && sp_context_is_cuda(context)) {
+        TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
+        sp_csr_free(context, &made);
+        made = moved;
+    }
+    *c = made;
+    memset(&made, 0, sizeof made);
+    if (info)
+        *info = (contraction_info){.engine = CONTRACTION_PRODUCT, .nnz = c->nnz, .peak_bytes = r.peak_bytes,
+                                   .seconds = contraction_seconds() - start};
+done:
+    sp_csr_free(context, &made);
+    sp_csr_free(context, &r.mask);
+    return status;
+}
