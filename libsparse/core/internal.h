@@ -42,9 +42,16 @@ typedef struct sp_backend {
     sp_status (*edge_softmax)(sp_context *, const sp_csr *a, void *values);
     sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, const void *softmax, void *gradient);
     sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL where the space is the host's */
+    /* In the back end's space: to[k] = k; and to[k] = from[index[k]], entries of `size` bytes (4 or 8), -1 where the
+     * index is -1 (only with 8 bytes). `to` may be `index`. */
+    sp_status (*number)(sp_context *, int64_t count, int64_t *to);
+    sp_status (*gather)(sp_context *, const int64_t *index, int64_t count, const void *from, size_t size, void *to);
     sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
     void (*release)(sp_context *, void *pointer);
     sp_status (*copy)(sp_context *, void *to, sp_space to_space, const void *from, sp_space from_space, size_t bytes);
+    /* Rows of `bytes` bytes that begin `to_pitch` and `from_pitch` bytes apart; NULL: row by row with `copy`. */
+    sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
+                           size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
 } sp_backend;
 
@@ -80,6 +87,14 @@ static inline bool sp_mul_size(size_t a, size_t b, size_t *result) { return !__b
 static inline bool sp_add_size(size_t a, size_t b, size_t *result) { return !__builtin_add_overflow(a, b, result); }
 
 static inline size_t sp_value_size(sp_value_type type) { return type == SP_F32 ? sizeof(float) : sizeof(double); }
+
+static inline size_t sp_dense_size(sp_dense_type type)
+{
+    return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
+}
+
+/* Between two dense matrices of the same shape and type, whatever their strides and spaces. */
+sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to);
 
 /* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`, where the function
  * frees what it took. */

@@ -17,6 +17,26 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
     return SP_OK;
 }
 
+static sp_status number(sp_context *context, int64_t count, int64_t *to)
+{
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, count))
+    for (int64_t k = 0; k < count; k++) to[k] = k;
+    return SP_OK;
+}
+
+static sp_status gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
+                        void *to)
+{
+    const uint32_t *short_from = from;
+    const int64_t *long_from = from;
+    const bool narrow = size == sizeof *short_from;
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, 4 * count))
+    for (int64_t k = 0; k < count; k++)
+        if (narrow) ((uint32_t *)to)[k] = short_from[index[k]];
+        else ((int64_t *)to)[k] = index[k] < 0 ? -1 : long_from[index[k]];
+    return SP_OK;
+}
+
 const sp_backend sp_backend_cpu = {
     .space = SP_HOST,
     .spgemm = sp_cpu_spgemm,
@@ -25,6 +45,15 @@ const sp_backend sp_backend_cpu = {
     .spgemm_forget = sp_cpu_spgemm_forget,
     .spgemm_markov = sp_cpu_spgemm_markov,
     .contract = sp_cpu_contract,
+    .spmm_prepare = sp_cpu_spmm_prepare,
+    .spmm_refresh = sp_cpu_spmm_refresh,
+    .spmm = sp_cpu_spmm,
+    .spmm_forget = sp_cpu_spmm_forget,
+    .sddmm = sp_cpu_sddmm,
+    .edge_softmax = sp_cpu_edge_softmax,
+    .edge_softmax_backward = sp_cpu_edge_softmax_backward,
+    .number = number,
+    .gather = gather,
     .allocate = allocate,
     .release = sp_free,
     .copy = copy,

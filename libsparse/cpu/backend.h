@@ -17,5 +17,14 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
                                sp_spgemm_info *info);
 sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              void **state, sp_spmm_info *info);
+sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state);
+sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
+                      const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+void sp_cpu_spmm_forget(sp_context *context, void *state);
+sp_status sp_cpu_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
+sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, void *values);
+sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
 
 #endif

@@ -1,0 +1,59 @@
+/* Dense matrices: life and copies between spaces. */
+#include <string.h>
+
+#include "internal.h"
+
+sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_dense_type type, sp_space space,
+                          sp_dense *matrix)
+{
+    sp_dense made = {.rows = rows, .cols = cols, .stride = cols, .type = type, .space = space};
+    size_t count, bytes;
+    memset(matrix, 0, sizeof *matrix);
+    if (rows < 0 || cols < 0 || (unsigned)type > SP_DENSE_BF16 || !sp_mul_size((size_t)rows, (size_t)cols, &count) ||
+        !sp_mul_size(count, sp_dense_size(type), &bytes) || bytes > PTRDIFF_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "a dense matrix of %lld x %lld of type %d cannot be addressed",
+                       (long long)rows, (long long)cols, (int)type);
+    if (space == SP_DEVICE && context->backend->space != SP_DEVICE)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a device matrix needs a CUDA context");
+    sp_status status = space == SP_HOST ? sp_alloc(context, (int64_t)bytes, 1, &made.values)
+                                        : context->backend->allocate(context, bytes ? bytes : 1, &made.values);
+    if (status == SP_OK) *matrix = made;
+    return status;
+}
+
+void sp_dense_free(sp_context *context, sp_dense *matrix)
+{
+    if (matrix->values && matrix->space == SP_HOST) sp_free(context, matrix->values);
+    else if (matrix->values) context->backend->release(context, matrix->values);
+    memset(matrix, 0, sizeof *matrix);
+}
+
+sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to)
+{
+    const sp_backend *backend = context->backend;
+    const size_t size = sp_dense_size(from->type), bytes = (size_t)from->cols * size;
+    const size_t from_pitch = (size_t)from->stride * size, to_pitch = (size_t)to->stride * size;
+    sp_status status = SP_OK;
+    if (bytes == 0 || from->rows == 0) return SP_OK;
+    if (from_pitch == bytes && to_pitch == bytes)
+        return backend->copy(context, to->values, to->space, from->values, from->space, bytes * (size_t)from->rows);
+    if (backend->copy_rows)
+        return backend->copy_rows(context, to->values, to_pitch, to->space, from->values, from_pitch, from->space,
+                                  bytes, from->rows);
+    for (int64_t i = 0; i < from->rows && status == SP_OK; i++)
+        status = backend->copy(context, (char *)to->values + (size_t)i * to_pitch, to->space,
+                               (const char *)from->values + (size_t)i * from_pitch, from->space, bytes);
+    return status;
+}
+
+sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy)
+{
+    sp_dense made;
+    memset(copy, 0, sizeof *copy);
+    sp_status status = sp_dense_create(context, source->rows, source->cols, source->type, space, &made);
+    if (status != SP_OK) return status;
+    status = sp_dense_move(context, source, &made);
+    if (status == SP_OK) *copy = made;
+    else sp_dense_free(context, &made);
+    return status;
+}

@@ -1,0 +1,303 @@
+/* The public sparse-dense products: plans, SpMM, SDDMM and the softmax over edges. Checks shapes and types, brings
+ * operands to the back end's space and results back, calls the back end.
+ *
+ * A transposed plan transposes A once, with the place of each entry in A: new values go through these places, and
+ * the arguments of a maximum come back through them. */
+#include <string.h>
+
+#include "internal.h"
+
+struct sp_spmm_plan {
+    sp_context *context;
+    sp_spmm_options options; /* the caller's, without the transpose */
+    sp_spmm_info info;
+    sp_csr a;        /* what the back end multiplies with; its arrays are the caller's or those below */
+    sp_csr own;      /* A copied to the back end's space, or transposed; NULL arrays: the caller's serve */
+    void *values;    /* of sp_spmm_plan_set_values; NULL: none were set */
+    int64_t *places; /* transposed: where each entry stands in A */
+    void *state;     /* the back end's */
+};
+
+/* ---- memory in the back end's space -------------------------------------------------------------------- */
+
+static sp_status take(sp_context *context, int64_t count, size_t size, void **pointer)
+{
+    size_t bytes;
+    *pointer = NULL;
+    if (!sp_mul_size((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
+                       size);
+    return context->backend->allocate(context, bytes ? bytes : 1, pointer);
+}
+
+static void give_back(sp_context *context, void *pointer)
+{
+    if (pointer) context->backend->release(context, pointer);
+}
+
+/* ---- plans --------------------------------------------------------------------------------------------- */
+
+static sp_status check_options(sp_context *context, int64_t width, const sp_spmm_options *options)
+{
+    if (width < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "a plan for %lld columns", (long long)width);
+    if ((unsigned)options->algorithm > SP_SPMM_BIDIRECTIONAL || (unsigned)options->reduce > SP_REDUCE_MIN)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "algorithm %d or reduction %d does not exist",
+                       (int)options->algorithm, (int)options->reduce);
+    if (!context->backend->spmm_prepare)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "this back end has no sparse-dense product");
+    return SP_OK;
+}
+
+/* own = Aᵀ and its places in A. They travel through the transpose where f64 values do: as eight bytes each. */
+static sp_status transpose(sp_spmm_plan *plan, const sp_csr *a)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    sp_csr numbered = *a;
+    sp_status status;
+    numbered.value_type = SP_F64;
+    numbered.values = NULL;
+    SP_TRY(take(context, a->nnz, sizeof(int64_t), &numbered.values));
+    SP_TRY(backend->number(context, a->nnz, numbered.values));
+    SP_TRY(sp_csr_transpose(context, &numbered, &plan->own));
+    plan->places = plan->own.values;
+    plan->own.values = NULL;
+    plan->own.value_type = a->value_type;
+    if (a->values) {
+        const size_t size = sp_value_size(a->value_type);
+        SP_TRY(take(context, a->nnz, size, &plan->own.values));
+        SP_TRY(backend->gather(context, plan->places, a->nnz, a->values, size, plan->own.values));
+    }
+done:
+    give_back(context, numbered.values);
+    return status;
+}
+
+/* plan->a, in the back end's space. */
+static sp_status bring_matrix(sp_spmm_plan *plan, const sp_csr *a, bool transposed)
+{
+    const sp_space space = plan->context->backend->space;
+    sp_csr moved = {0};
+    sp_status status = SP_OK;
+    if (transposed) {
+        if (a->space != space) SP_TRY(sp_csr_copy(plan->context, a, space, &moved));
+        SP_TRY(transpose(plan, a->space == space ? a : &moved));
+    } else if (a->space != space) {
+        SP_TRY(sp_csr_copy(plan->context, a, space, &plan->own));
+    }
+    plan->a = plan->own.row_offsets ? plan->own : *a;
+done:
+    sp_csr_free(plan->context, &moved);
+    return status;
+}
+
+sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              sp_spmm_plan **plan)
+{
+    const sp_spmm_options asked = options ? *options : (sp_spmm_options){0};
+    const double start = sp_seconds();
+    sp_spmm_plan *made = NULL;
+    *plan = NULL;
+    sp_status status = check_options(context, width, &asked);
+    if (status != SP_OK) return status;
+    SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    made->context = context;
+    made->options = asked;
+    made->options.transpose = false;
+    SP_TRY(bring_matrix(made, a, asked.transpose));
+    SP_TRY(context->backend->spmm_prepare(context, &made->a, width, &made->options, &made->state, &made->info));
+    if (made->places) made->info.metadata_bytes += made->a.nnz * (int64_t)sizeof *made->places;
+    made->info.plan_seconds = sp_seconds() - start;
+    *plan = made;
+done:
+    if (status != SP_OK) sp_spmm_plan_free(made);
+    return status;
+}
+
+const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan) { return &plan->info; }
+
+sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    const int64_t nnz = plan->a.nnz;
+    const size_t size = sp_value_size(plan->a.value_type), bytes = (size_t)nnz * size;
+    void *moved = NULL;
+    sp_status status = SP_OK;
+    if (!values) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no values to set");
+    if (!plan->values) SP_TRY(take(context, nnz, size, &plan->values));
+    if (plan->places && space != backend->space) {
+        SP_TRY(take(context, nnz, size, &moved));
+        SP_TRY(backend->copy(context, moved, backend->space, values, space, bytes));
+    }
+    if (plan->places) SP_TRY(backend->gather(context, plan->places, nnz, moved ? moved : values, size, plan->values));
+    else SP_TRY(backend->copy(context, plan->values, backend->space, values, space, bytes));
+    plan->a.values = plan->values;
+    SP_TRY(backend->spmm_refresh(context, &plan->a, plan->state));
+done:
+    give_back(context, moved);
+    return status;
+}
+
+void sp_spmm_plan_free(sp_spmm_plan *plan)
+{
+    if (!plan) return;
+    if (plan->state) plan->context->backend->spmm_forget(plan->context, plan->state);
+    sp_csr_free(plan->context, &plan->own);
+    give_back(plan->context, plan->values);
+    give_back(plan->context, plan->places);
+    sp_free(plan->context, plan);
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+static sp_status check_dense(sp_context *context, const char *name, const sp_dense *m, int64_t rows)
+{
+    if (m->rows != rows || m->cols < 0 || m->stride < m->cols || (m->rows > 0 && m->cols > 0 && !m->values))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s is %lld x %lld with stride %lld%s, and %lld rows are needed",
+                       name, (long long)m->rows, (long long)m->cols, (long long)m->stride,
+                       m->values ? "" : " and no values", (long long)rows);
+    return SP_OK;
+}
+
+static bool types_fit(const sp_csr *a, sp_dense_type x, sp_dense_type y)
+{
+    if ((unsigned)x > SP_DENSE_BF16 || (unsigned)y > SP_DENSE_BF16) return false;
+    if (x == SP_DENSE_F64 || y == SP_DENSE_F64) return x == y && (!a->values || a->value_type == SP_F64);
+    return (y == SP_DENSE_F32 || y == x) && (!a->values || a->value_type == SP_F32);
+}
+
+static sp_status check_product(sp_spmm_plan *plan, const sp_dense *x, const sp_dense *y)
+{
+    sp_context *context = plan->context;
+    sp_status status;
+    SP_TRY(check_dense(context, "X", x, plan->a.cols));
+    SP_TRY(check_dense(context, "Y", y, plan->a.rows));
+    if (x->cols != y->cols)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "X has %lld columns and Y %lld", (long long)x->cols,
+                         (long long)y->cols);
+    else if (!types_fit(&plan->a, x->type, y->type))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "A of type %d, X of type %d and Y of type %d do not go together",
+                         (int)plan->a.value_type, (int)x->type, (int)y->type);
+    else if (x->values == y->values && x->rows > 0 && y->rows > 0 && x->cols > 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "X and Y are the same array");
+done:
+    return status;
+}
+
+/* The product with operands in any space; `argument` (or NULL) lies in Y's. */
+static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
+                          int64_t *argument)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    const bool there = y->space == backend->space;
+    const int64_t count = y->rows * y->cols;
+    sp_dense x_copy = {0}, y_copy = {0};
+    int64_t *places = argument;
+    sp_status status = SP_OK;
+    if (x->space != backend->space) SP_TRY(sp_dense_copy(context, x, backend->space, &x_copy));
+    if (!there) {
+        SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
+        if (beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
+        if (argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
+    }
+    SP_TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
+                         there ? y : &y_copy, places));
+    if (argument && plan->places)
+        SP_TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
+    if (!there) SP_TRY(sp_dense_move(context, &y_copy, y));
+    if (!there && argument)
+        SP_TRY(backend->copy(context, argument, y->space, places, backend->space, (size_t)count * sizeof *places));
+done:
+    sp_dense_free(context, &x_copy);
+    sp_dense_free(context, &y_copy);
+    if (places != argument) give_back(context, places);
+    return status;
+}
+
+sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y)
+{
+    sp_status status = check_product(plan, x, y);
+    return status == SP_OK ? multiply(plan, alpha, x, beta, y, NULL) : status;
+}
+
+sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument)
+{
+    sp_status status = check_product(plan, x, y);
+    if (status != SP_OK) return status;
+    if (plan->options.reduce != SP_REDUCE_MAX && plan->options.reduce != SP_REDUCE_MIN)
+        return sp_fail(plan->context, SP_ERROR_ARGUMENT, "only a maximum or minimum has an argument");
+    if (!argument && y->rows > 0 && y->cols > 0)
+        return sp_fail(plan->context, SP_ERROR_ARGUMENT, "there is no array for the arguments");
+    return multiply(plan, 1, x, 0, y, argument);
+}
+
+/* ---- over the edges ------------------------------------------------------------------------------------ */
+
+/* A's pattern in the back end's space: *used points at it, `copy` owns what had to be moved. */
+static sp_status bring_pattern(sp_context *context, const sp_csr *a, sp_csr *pattern, sp_csr *copy,
+                               const sp_csr **used)
+{
+    *pattern = *a;
+    pattern->values = NULL;
+    *used = pattern;
+    memset(copy, 0, sizeof *copy);
+    if (a->space == context->backend->space) return SP_OK;
+    *used = copy;
+    return sp_csr_copy(context, pattern, context->backend->space, copy);
+}
+
+sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
+{
+    const sp_space space = context->backend->space;
+    sp_csr pattern, copy = {0};
+    sp_dense x_copy = {0}, y_copy = {0};
+    const sp_csr *used;
+    sp_status status;
+    if (!context->backend->sddmm)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "this back end has no sampled dense-dense product");
+    SP_TRY(check_dense(context, "X", x, a->rows));
+    SP_TRY(check_dense(context, "Y", y, a->cols));
+    if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "X has %lld columns of type %d and Y %lld of type %d: both must be f32 or f64",
+                       (long long)x->cols, (int)x->type, (long long)y->cols, (int)y->type);
+    if (!values && a->nnz > 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there is no array for the values");
+    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    if (x->space != space) SP_TRY(sp_dense_copy(context, x, space, &x_copy));
+    if (y->space != space) SP_TRY(sp_dense_copy(context, y, space, &y_copy));
+    SP_TRY(context->backend->sddmm(context, used, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
+done:
+    sp_csr_free(context, &copy);
+    sp_dense_free(context, &x_copy);
+    sp_dense_free(context, &y_copy);
+    return status;
+}
+
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values)
+{
+    sp_csr pattern, copy;
+    const sp_csr *used;
+    if (!context->backend->edge_softmax)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "this back end has no softmax over edges");
+    if (!values && a->nnz > 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no values");
+    sp_status status = bring_pattern(context, a, &pattern, &copy, &used);
+    if (status == SP_OK) status = context->backend->edge_softmax(context, used, values);
+    sp_csr_free(context, &copy);
+    return status;
+}
+
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient)
+{
+    sp_csr pattern, copy;
+    const sp_csr *used;
+    if (!context->backend->edge_softmax_backward)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "this back end has no softmax over edges");
+    if ((!softmax || !gradient) && a->nnz > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "there is no softmax or no gradient");
+    sp_status status = bring_pattern(context, a, &pattern, &copy, &used);
+    if (status == SP_OK) status = context->backend->edge_softmax_backward(context, used, softmax, gradient);
+    sp_csr_free(context, &copy);
+    return status;
+}

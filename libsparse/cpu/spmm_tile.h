@@ -1,0 +1,43 @@
+/* The inner loops of the sparse-dense product: a range of rows, a tile of up to 8 vector registers of columns.
+ *
+ * Y(i, tile) = the reduction over row i's entries (i, j) of A(i, j) · X(j, tile). The tile of the output row stays in
+ * registers while the entries run past it, so that an entry costs one load and one multiplication and addition per
+ * register, and X's rows several entries ahead are on their way to the caches meanwhile.
+ */
+#ifndef SPARSE_CPU_SPMM_TILE_H
+#define SPARSE_CPU_SPMM_TILE_H
+
+#include "internal.h"
+
+enum { TILE_VECTORS = 8, ARGUMENT_VECTORS = 4 }; /* with positions beside values, half as many fit the 16 registers */
+
+/* One call's operands, the same for all tiles. The sum type S is f64 where X is f64, else f32. */
+typedef struct tile_job {
+    const int64_t *offsets;
+    const int32_t *cols;
+    const void *weights;  /* of type S; NULL: ones */
+    const int32_t *order; /* the rows' order; NULL: as they come */
+    const sp_dense *x;
+    sp_dense *y;
+    double alpha, beta;
+    bool mean;
+    bool least;           /* minimum in place of maximum */
+    int64_t *argument;    /* Y.rows x Y.cols or NULL */
+    int64_t limit;        /* entries of A: nothing is fetched ahead of it */
+    /* Columns binned by range: row i's entries from offsets[i] + from[i] to offsets[i] + to[i], where NULL means the
+     * row's ends. Sums go on from, and stay in, `partial` (rows x the tile's width, of type S) in between. */
+    const int32_t *from, *to;
+    void *partial;
+} tile_job;
+
+/* Rows first to end - 1 (in `order`), columns `column` to column + width - 1. */
+typedef void tile_rows(const tile_job *job, int64_t first, int64_t end, int64_t column, int64_t width);
+
+typedef enum tile_reduction { TILE_SUM, TILE_EXTREME, TILE_ARGUMENT, TILE_REDUCTIONS } tile_reduction;
+
+/* The loop for tiles of so many columns (1 to tile_width), on this machine. */
+tile_rows *tile_find(sp_dense_type x, tile_reduction reduction, int64_t width);
+/* Columns of the widest tile. */
+int64_t tile_width(sp_dense_type x, tile_reduction reduction);
+
+#endif
