@@ -62,6 +62,8 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
 sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
                                  const sp_spgemm_options *options, void *state, sp_csr *c);
 void sp_cuda_spgemm_forget(sp_context *context, void *state);
+sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
+                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* The algorithms behind them. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,

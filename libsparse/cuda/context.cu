@@ -185,6 +185,7 @@ static const sp_backend cuda_backend = {
     .spgemm_numeric = sp_cuda_spgemm_numeric,
     .spgemm_forget = sp_cuda_spgemm_forget,
     .spgemm_markov = sp_cuda_spgemm_markov,
+    .contract = sp_cuda_contract,
     .transpose = sp_cuda_transpose,
     .allocate = allocate,
     .release = cuda_release,
