@@ -52,6 +52,12 @@ const char *io_parse_scanf(const char *text, const char *end, double *value);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
 
+/* Writes a number with as few digits as give it back, and no NUL; returns how many bytes, fewer than IO_NUMBER. */
+enum { IO_NUMBER = 32 };
+size_t io_format_int(char *to, int64_t value);
+size_t io_format_f32(char *to, float value);
+size_t io_format_f64(char *to, double value);
+
 static inline uint64_t io_load(const char *at, size_t bytes)
 {
     uint64_t word = 0;
@@ -237,11 +243,37 @@ sp_status io_read_string(sp_context *context, io_source *source, const io_read_o
 /* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
 sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);
 
+/* ---- text in the making -------------------------------------------------------------------------------------- */
+
+typedef struct io_text {
+    sp_context *context;
+    io_output *output; /* where the buffer goes when it is full; NULL: it grows */
+    char *bytes;
+    size_t used, capacity;
+    sp_status status; /* the first failure; text after it is dropped */
+} io_text;
+
+/* Room for so many bytes, after which `used` follows; NULL if there is none. */
+char *io_text_room(io_text *text, size_t bytes);
+void io_text_bytes(io_text *text, const char *bytes, size_t count);
+void io_text_int(io_text *text, int64_t value);
+/* The value of a matrix's entry, 1 in a pattern. */
+void io_text_value(io_text *text, const sp_csr *matrix, int64_t entry);
+/* The name of a node, or without names its number, counted from `first`. */
+void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node);
+
+/* Writes entries begin..end of a row, which are all of it if they reach from row_offsets[row] to row_offsets[row + 1]. */
+typedef void (*io_row_formatter)(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text);
+
+/* A host matrix as text: `formatter` is called by several threads for every row, also those without entries, or, unless
+ * `whole_rows`, for the parts of a long one. */
+sp_status io_put_rows(sp_context *context, io_output *output, const sp_csr *matrix, bool whole_rows,
+                      io_row_formatter formatter, const void *user);
+
 /* ---- mcl's native text, written column by column ------------------------------------------------------------ */
 
 typedef struct io_native_writer {
-    io_output *output;
-    int digits;      /* significant ones of a value */
+    io_text *text;
     int64_t width;   /* of a column's id, padded: the digits of the largest node id plus one */
     int64_t length;  /* of the line so far */
     int64_t indent;  /* of a continued line */
@@ -249,13 +281,17 @@ typedef struct io_native_writer {
 
 /* Writes everything above the first column. `rows` nodes have `ids` (ascending; NULL: 0..rows-1); with `graph` the
  * columns have the same. */
-void io_native_begin(io_native_writer *writer, io_output *output, int64_t rows, int64_t cols, const int64_t *ids,
-                     bool graph, int digits, const char *command_line);
+void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int64_t cols, const int64_t *ids,
+                     bool graph, const char *command_line);
 void io_native_column(io_native_writer *writer, int64_t id);
-/* `value` is NULL in a clustering, where an entry is an id alone. */
-void io_native_entry(io_native_writer *writer, int64_t id, const float *value);
+void io_native_entry(io_native_writer *writer, int64_t id);
+/* Its value; in a clustering an entry is an id alone. */
+void io_native_value(io_native_writer *writer, const char *text, size_t length);
 void io_native_column_end(io_native_writer *writer);
 void io_native_end(io_native_writer *writer);
+/* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
+sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
+                               int digits, const char *command_line);
 
 /* io_read_graph on an open source (not closed here). */
 sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,

@@ -29,16 +29,19 @@ sp_status io_write_label_clusters(sp_context *context, const char *path, const i
 void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
                             const char *command_line)
 {
+    char buffer[1 << 12];
+    io_text text = {.output = output, .bytes = buffer, .capacity = sizeof buffer};
     io_native_writer writer;
-    io_native_begin(&writer, output, clusters->nodes, clusters->clusters, ids, false, 0, command_line);
+    io_native_begin(&writer, &text, clusters->nodes, clusters->clusters, ids, false, command_line);
     for (int64_t c = 0; c < clusters->clusters; c++) {
         if (clusters->offsets[c] == clusters->offsets[c + 1]) continue;
         io_native_column(&writer, c);
         for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++)
-            io_native_entry(&writer, ids ? ids[clusters->members[i]] : clusters->members[i], NULL);
+            io_native_entry(&writer, ids ? ids[clusters->members[i]] : clusters->members[i]);
         io_native_column_end(&writer);
     }
     io_native_end(&writer);
+    io_output_bytes(output, buffer, text.used);
 }
 
 sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,

@@ -22,86 +22,124 @@ static int64_t decimal_digits(int64_t number)
     return digits;
 }
 
-static void put(io_native_writer *writer, const char *text, int length)
+static void put(io_native_writer *writer, const char *text, size_t length)
 {
-    io_output_bytes(writer->output, text, (size_t)length);
-    writer->length += length;
+    io_text_bytes(writer->text, text, length);
+    writer->length += (int64_t)length;
 }
+
+static void put_string(io_text *text, const char *string) { io_text_bytes(text, string, strlen(string)); }
 
 static void break_line(io_native_writer *writer)
 {
     if (writer->length + writer->width + 1 <= LINE_WIDTH) return;
-    io_output_bytes(writer->output, "\n", 1);
+    put_string(writer->text, "\n");
     writer->length = 0;
     for (int64_t i = 0; i < writer->indent; i++) put(writer, " ", 1);
 }
 
 static void write_domain(io_native_writer *writer, const char *name, const int64_t *ids, int64_t count)
 {
-    io_output_format(writer->output, "(%s\n", name);
+    put_string(writer->text, "(");
+    put_string(writer->text, name);
+    put_string(writer->text, "\n");
     writer->length = writer->indent = 0;
-    for (int64_t i = 0; i < count; i++) io_native_entry(writer, ids[i], NULL);
+    for (int64_t i = 0; i < count; i++) io_native_entry(writer, ids[i]);
     io_native_column_end(writer);
-    io_output_string(writer->output, ")\n");
+    put_string(writer->text, ")\n");
     writer->indent = writer->width + 2;
 }
 
-void io_native_begin(io_native_writer *writer, io_output *output, int64_t rows, int64_t cols, const int64_t *ids,
-                     bool graph, int digits, const char *command_line)
+void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int64_t cols, const int64_t *ids,
+                     bool graph, const char *command_line)
 {
-    writer->output = output;
-    writer->digits = digits;
+    writer->text = text;
     writer->width = decimal_digits(rows == 0 ? 0 : ids ? ids[rows - 1] + 1 : rows);
     writer->length = 0;
     writer->indent = writer->width + 2;
     if (command_line) {
-        io_output_string(output, "# cline: ");
-        io_output_string(output, command_line);
-        io_output_string(output, "\n");
+        put_string(text, "# cline: ");
+        put_string(text, command_line);
+        put_string(text, "\n");
     }
-    io_output_format(output, "(mclheader\nmcltype matrix\ndimensions %lldx%lld\n)\n", (long long)rows,
-                     (long long)cols);
+    put_string(text, "(mclheader\nmcltype matrix\ndimensions ");
+    io_text_int(text, rows);
+    put_string(text, "x");
+    io_text_int(text, cols);
+    put_string(text, "\n)\n");
     if (ids) write_domain(writer, graph ? "mcldoms" : "mclrows", ids, rows);
-    io_output_string(output, "(mclmatrix\nbegin\n");
+    put_string(text, "(mclmatrix\nbegin\n");
 }
 
 void io_native_column(io_native_writer *writer, int64_t id)
 {
-    char text[32];
+    char text[IO_NUMBER];
     writer->length = 0;
-    put(writer, text, snprintf(text, sizeof text, "%-*lld", (int)writer->width, (long long)id));
+    put(writer, text, io_format_int(text, id));
+    while (writer->length < writer->width) put(writer, " ", 1);
 }
 
-void io_native_entry(io_native_writer *writer, int64_t id, const float *value)
+void io_native_entry(io_native_writer *writer, int64_t id)
 {
-    char text[64];
+    char text[IO_NUMBER + 1] = " ";
     break_line(writer);
-    int length = snprintf(text, sizeof text, " %lld", (long long)id);
-    put(writer, text, length);
-    if (value) put(writer, text, snprintf(text, sizeof text, ":%.*g", writer->digits, (double)*value));
+    put(writer, text, 1 + io_format_int(text + 1, id));
 }
 
-void io_native_column_end(io_native_writer *writer) { io_output_string(writer->output, " $\n"); }
-
-void io_native_end(io_native_writer *writer) { io_output_string(writer->output, ")\n"); }
-
-static void write_text(io_output *output, const sp_csr *columns, const int64_t *ids, int digits,
-                       const char *command_line)
+void io_native_value(io_native_writer *writer, const char *text, size_t length)
 {
-    const float one = 1.0f, *values = columns->values;
-    io_native_writer writer;
-    io_native_begin(&writer, output, columns->rows, columns->rows, ids, true, digits, command_line);
-    for (int64_t j = 0; j < columns->rows; j++) {
-        int64_t begin = columns->row_offsets[j], end = columns->row_offsets[j + 1];
-        if (begin == end) continue;
-        io_native_column(&writer, ids ? ids[j] : j);
-        for (int64_t k = begin; k < end; k++) {
-            int64_t row = columns->col_indices[k];
-            io_native_entry(&writer, ids ? ids[row] : row, values ? values + k : &one);
-        }
-        io_native_column_end(&writer);
+    put(writer, ":", 1);
+    put(writer, text, length);
+}
+
+void io_native_column_end(io_native_writer *writer) { put_string(writer->text, " $\n"); }
+
+void io_native_end(io_native_writer *writer) { put_string(writer->text, ")\n"); }
+
+/* What a column is written from. */
+typedef struct native_text {
+    const sp_csr *columns;
+    const int64_t *ids;
+    int digits; /* as printf's %g has them; 0: as many as give the value back */
+    io_native_writer start;
+} native_text;
+
+static size_t format_value(const native_text *from, int64_t entry, char *to)
+{
+    const sp_csr *m = from->columns;
+    if (!m->values) return io_format_int(to, 1);
+    if (m->value_type == SP_F64) return io_format_f64(to, ((const double *)m->values)[entry]);
+    const float value = ((const float *)m->values)[entry];
+    return from->digits ? (size_t)snprintf(to, IO_NUMBER, "%.*g", from->digits, (double)value) : io_format_f32(to, value);
+}
+
+static void write_column(const void *user, int64_t column, int64_t begin, int64_t end, io_text *text)
+{
+    const native_text *from = user;
+    io_native_writer writer = from->start;
+    char value[IO_NUMBER];
+    if (begin == end) return;
+    writer.text = text;
+    io_native_column(&writer, from->ids ? from->ids[column] : column);
+    for (int64_t e = begin; e < end; e++) {
+        const int64_t row = from->columns->col_indices[e];
+        io_native_entry(&writer, from->ids ? from->ids[row] : row);
+        io_native_value(&writer, value, format_value(from, e, value));
     }
-    io_native_end(&writer);
+    io_native_column_end(&writer);
+}
+
+sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
+                               int digits, const char *command_line)
+{
+    char buffer[1 << 12];
+    io_text text = {.output = output, .bytes = buffer, .capacity = sizeof buffer};
+    native_text from = {.columns = columns, .ids = ids, .digits = digits};
+    io_native_begin(&from.start, &text, columns->rows, columns->rows, ids, true, command_line);
+    io_output_bytes(output, buffer, text.used);
+    sp_status status = io_put_rows(context, output, columns, true, write_column, &from);
+    io_output_string(output, ")\n");
+    return status;
 }
 
 /* ---- binary --------------------------------------------------------------------------------------------- */
@@ -157,9 +195,9 @@ sp_status io_write_native_matrix(sp_context *context, const char *path, const sp
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    if (binary)
-        write_binary(output, columns, ids);
-    else
-        write_text(output, columns, ids, digits, command_line);
-    return io_output_commit(output);
+    if (binary) write_binary(output, columns, ids);
+    else status = io_put_native_matrix(context, output, columns, ids, digits, command_line);
+    if (status == SP_OK) return io_output_commit(output);
+    io_output_discard(output);
+    return status;
 }
