@@ -101,7 +101,7 @@ done:
  * negative: this is arithmetic, not similarity. Of repeated entries the first counts. */
 static sp_status read_file(sp_context *context, const char *path, const bench_options *options, sp_csr *matrix)
 {
-    const io_read_options reading = {.lenient = true};
+    const io_read_options reading = {.any_sign = true};
     io_graph g = {0};
     double *wide = NULL;
     sp_status status = io_read_graph(context, path, &reading, &g);

@@ -226,7 +226,8 @@ static char *run_information(const job *j, const report_run *run)
 /* Whether nodes have names: then clusters are lines of these, else a native matrix. */
 static bool is_labelled(const io_graph *g)
 {
-    return g->names.count > 0 || (g->format != IO_NATIVE && g->format != IO_MTX);
+    const bool numbered = g->format == IO_NATIVE || g->format == IO_MTX || g->format == IO_CSR;
+    return g->names.count > 0 || !numbered;
 }
 
 static sp_status write_clusters(job *j, const report_run *run, const mcl_clustering *clustering)

@@ -79,7 +79,8 @@ static void put_options(io_output *out, const settings *s)
 
 static void put_input(io_output *out, const report *r, const settings *s)
 {
-    static const char *const formats[] = {"auto", "abc", "sif", "etc", "native", "matrix market", "string", "blast"};
+    static const char *const formats[] = {"auto", "abc", "sif", "etc", "native", "matrix market", "string", "blast",
+                                          "metis", "csr", "tsv"};
     io_output_string(out, "  \"input\": {");
     put_text_field(out, "file", s->input);
     put_text_field(out, "format", formats[r->format]);

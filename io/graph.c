@@ -46,6 +46,8 @@ static sp_status detect(io_source *source, io_format *format)
     *format = IO_ABC;
     if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0)
         *format = IO_NATIVE;
+    else if (count >= IO_CSR_COOKIE && memcmp(bytes, io_csr_cookie, IO_CSR_COOKIE) == 0)
+        *format = IO_CSR;
     else if (begins(bytes, end, "%%MatrixMarket"))
         *format = IO_MTX;
     else if (begins(text, end, "(mcl"))
@@ -62,13 +64,16 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     graph->symmetric = true;
     switch (graph->format) {
     case IO_AUTO:
+    case IO_TSV:
     case IO_ABC: return io_read_lines(context, source, &state, io_line_abc, reader_block, 0, NULL, graph);
     case IO_SIF: return io_read_lines(context, source, &state, io_line_sif, reader_block, 0, NULL, graph);
     case IO_ETC: return io_read_lines(context, source, &state, io_line_etc, reader_block, 0, NULL, graph);
     case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
     case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
     case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);
-    case IO_NATIVE: return io_read_native(context, source, options, graph);
+    case IO_NATIVE: return io_read_native(context, source, options, NULL, graph);
+    case IO_METIS: return io_read_metis(context, source, options, reader_block, graph);
+    case IO_CSR: return io_read_csr(context, source, options, graph);
     }
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }
@@ -91,7 +96,8 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     graph->format = options->format;
     if (graph->format == IO_AUTO) status = detect(source, &graph->format);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
-    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX;
+    graph->undirected = graph->undirected || graph->symmetric;
+    bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;
     if (status == SP_OK && options->tab && numbered) status = read_tab_file(context, options, graph);
     if (status != SP_OK) io_graph_free(context, graph);
     return status;
@@ -126,6 +132,7 @@ void io_graph_free(sp_context *context, io_graph *graph)
     sp_free(context, graph->heads);
     sp_free(context, graph->weights);
     sp_free(context, graph->ids);
+    sp_csr_free(context, &graph->matrix);
     io_names_free(context, &graph->names);
     memset(graph, 0, sizeof *graph);
 }

@@ -110,6 +110,8 @@ static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t has
     if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(labels, hash));
 }
 void io_labels_prefetch_name(const io_labels *labels, uint32_t hash);
+/* A table over names that belong to somebody else: only `slots` is to be freed. */
+sp_status io_labels_index(sp_context *context, const io_names *names, io_labels *labels);
 /* Forgets all labels, keeps the memory. */
 void io_labels_clear(io_labels *labels);
 void io_labels_free(sp_context *context, io_labels *labels);
@@ -137,6 +139,8 @@ typedef struct io_format_state {
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
     bool pattern, integer, skew; /* Matrix Market */
+    bool weighted;        /* METIS: neighbours have weights */
+    int node_numbers;     /* METIS: sizes and weights before the neighbours */
 } io_format_state;
 
 /* A pair of labels that waits for its ids. */
@@ -168,7 +172,9 @@ typedef struct io_slice {
     bool differ;   /* its arcs have more than one weight */
     int64_t place; /* of its first arc among all */
     int64_t lines, odd_lines, negative;
-    int64_t entries; /* Matrix Market: counted by its parser */
+    int64_t entries; /* Matrix Market and METIS: counted by their parsers */
+    int64_t node_lines, used_lines; /* METIS: lines that are nodes, and those up to the last that is not empty */
+    int64_t first_node; /* of its node lines: added to its tails */
     bool odd; /* this line */
     sp_status status;
     char message[IO_MESSAGE]; /* of a malformed line; its number is `lines` */
@@ -190,10 +196,15 @@ bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight);
  * 0, which makes no arc. */
 bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep);
 
+/* What slices count, summed up. */
+typedef struct io_line_counts {
+    int64_t entries, node_lines, used_lines;
+} io_line_counts;
+
 /* `reader_block`: bytes a block at most, 0 for the default; tests use small ones. `first_line` counts lines that
- * were taken before. Fills arcs, labels and counters of *graph; *entries (may be NULL) gets the slices' sum. */
+ * were taken before. Fills arcs, labels and counters of *graph, and *counts (may be NULL). */
 sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
-                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph);
+                        size_t reader_block, int64_t first_line, io_line_counts *counts, io_graph *graph);
 
 /* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, what is not printable escaped. */
 void io_show_token(const char *text, const char *end, char *shown, size_t size);
@@ -235,11 +246,19 @@ bool io_line_blast(io_slice *slice, char *line, char *end);
  * own, so a million is free, and eight a byte. */
 sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
 extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
-sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
+/* With `columns` the matrix is a clustering: its rows are the graph's nodes, and *columns gets the number of its columns,
+ * which are the arcs' tails. */
+sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
+                         io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
 sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options,
                          size_t reader_block, io_graph *graph);
+sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                        io_graph *graph);
+enum { IO_CSR_COOKIE = 8 };
+extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matrices begin with */
+sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);
 /* Reads ID<TAB>LABEL lines as the names of graph's nodes. */
 sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph);
 
@@ -289,10 +308,15 @@ void io_native_entry(io_native_writer *writer, int64_t id);
 void io_native_value(io_native_writer *writer, const char *text, size_t length);
 void io_native_column_end(io_native_writer *writer);
 void io_native_end(io_native_writer *writer);
+/* A matrix in our binary form. */
+void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
 /* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
                                int digits, const char *command_line);
 
+/* io_read_labels on an open source (not closed here). */
+sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
+                                const io_label_options *options, io_labelling *labelling);
 /* io_read_graph on an open source (not closed here). */
 sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options,
                          size_t reader_block, io_graph *graph);

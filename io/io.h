@@ -15,14 +15,17 @@
 #include "sparse.h"
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* native matrix, binary matrix, Matrix Market, STRING or, failing these, label triples */
+    IO_AUTO = 0,  /* native matrix, binary matrices, Matrix Market, STRING or, failing these, label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
     IO_ETC,       /* LABEL LABEL... (mcl --etc): arcs from the first label to each of the others */
     IO_NATIVE,    /* mcl's matrix, text or binary */
     IO_MTX,       /* Matrix Market coordinate */
     IO_STRING,    /* STRING protein.links: header "protein1 protein2 ... combined_score" */
-    IO_BLAST      /* BLAST / DIAMOND -outfmt 6 */
+    IO_BLAST,     /* BLAST / DIAMOND -outfmt 6 */
+    IO_METIS,     /* METIS graph: NODES EDGES [FORMAT [WEIGHTS]], then the neighbours of a node a line */
+    IO_CSR,       /* compressed rows in binary, with a checksum: our own, for fast reloading */
+    IO_TSV        /* only written: every entry of the matrix as a label triple */
 } io_format;
 
 typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY } io_blast_score;
@@ -30,6 +33,8 @@ typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY 
 typedef struct io_read_options {
     io_format format;
     bool lenient;          /* take odd lines as mcl does, count them */
+    bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */
+    bool matrix;           /* IO_CSR: the graph comes as `matrix`, without arcs */
     bool expect_values;    /* SIF / ETC labels carry :VALUE */
     io_blast_score blast;  /* IO_BLAST: weight of a hit; -log10 E is capped at 200 */
     double minimum_score;  /* IO_STRING: pairs below are left out */
@@ -61,18 +66,60 @@ typedef struct io_graph {
     int64_t arcs;
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
     float *weights;
-    bool symmetric;     /* each arc stands for both directions (every format but IO_NATIVE and general IO_MTX) */
+    bool symmetric;     /* each arc stands for both directions (label formats and symmetric IO_MTX) */
+    bool undirected;    /* `symmetric`, or each arc is there in both directions (IO_METIS, IO_CSR that says so) */
+    sp_csr matrix;      /* IO_CSR with options.matrix: row = tail, f32 or f64 or a pattern; else all zero */
     int64_t *ids;       /* native matrix with a domain other than 0..nodes-1: the id of each node; else NULL */
     io_names names;     /* labels in order of first appearance, or from the tab file */
     int64_t lines;      /* lines read */
     int64_t bytes;      /* uncompressed bytes read */
     int64_t odd_lines;  /* lines that only lenient mode accepts (they were changed or skipped) */
-    int64_t negative;   /* weights below zero (lenient mode only) */
+    int64_t negative;   /* weights below zero (lenient or any_sign only) */
 } io_graph;
 
 /* Reads a graph from PATH ("-": standard input), gzip and zstd by content. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
+
+/* ---- labels of nodes ------------------------------------------------------------------------------------ */
+
+/* AUTO: a native matrix by its beginning; one field on every line: a list; two: pairs; else clusters. Lines of one field
+ * (for a graph with names) or two are clusters if every field is a node's name and none is repeated. */
+typedef enum io_label_format {
+    IO_LABELS_AUTO,
+    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; of nodes named by numbers, in the order of these */
+    IO_LABELS_PAIRS,    /* NODE LABEL [WEIGHT] a line */
+    IO_LABELS_CLUSTERS, /* NODE NODE... a line, a group a line, as mcl writes clusters */
+    IO_LABELS_NATIVE    /* mcl's matrix, a column a cluster, rows the ids of nodes from 0 or those of the graph */
+} io_label_format;
+
+typedef struct io_label_options {
+    io_label_format format;
+    int base;     /* 0 or 1: the label of the first group where labels are numbers */
+    bool compact; /* the caller drops empty groups: labels may be any numbers below 2^31 */
+    const volatile int *interrupt;
+} io_label_options;
+
+typedef struct io_labelling {
+    io_label_format format; /* what it was */
+    int64_t groups;
+    int32_t *labels;  /* the group of each node, -1: none. NULL if nodes are in several or have weights: then */
+    sp_csr s;         /* groups x nodes, f32 or a pattern; otherwise all zero */
+    io_names names;   /* of the groups, where labels are names */
+    int32_t *numbers; /* compact, and labels far apart: the label, less base, of each group; else NULL */
+    int64_t unlabelled, first_unlabelled; /* how many nodes are in no group, and the first of them */
+    int64_t lines, bytes;
+} io_labelling;
+
+/* Reads the labels of a graph's nodes from PATH ("-": standard input), gzip and zstd by content. Nodes are called by
+ * their names, else by their numbers as the graph's file has them: Matrix Market and METIS from 1, native matrices by
+ * their ids, IO_CSR from base. Takes at most 4 times the uncompressed file + 8 bytes a node + 64 MB, 8 times if nodes are
+ * in several groups. */
+sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph, const io_label_options *options,
+                         io_labelling *labelling);
+void io_labelling_free(sp_context *context, io_labelling *labelling);
+
+/* ---- names ---------------------------------------------------------------------------------------------- */
 
 static inline int64_t io_name_begin(const io_names *names, int64_t i)
 {
@@ -106,6 +153,23 @@ void io_output_discard(io_output *output);
 sp_status io_output_check(sp_context *context, const char *path);
 /* Unlinks the temporary files of all outputs that are open; async-signal-safe: for signal handlers. */
 void io_output_unlink_all(void);
+
+/* How a graph is written. */
+typedef struct io_write_options {
+    io_format format;      /* IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS or IO_CSR */
+    bool undirected;       /* the matrix is symmetric: IO_MTX and IO_ABC have each edge once, IO_CSR says it */
+    const io_names *names; /* of nodes, for IO_ABC, IO_TSV and IO_CSR; NULL, or none: numbers */
+    int64_t first;         /* the number of node 0 in IO_ABC and IO_TSV */
+    const int64_t *sizes;  /* IO_METIS: weights of nodes; NULL: none */
+    const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a line; NULL: none */
+} io_write_options;
+
+/* A square host matrix of f32, f64 or no values; row i has the edges that begin at node i. Values are written with the
+ * fewest digits that give them back. METIS refuses loops, weights that are no whole numbers above 0, and edges without
+ * their opposites. */
+sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix, const io_write_options *options);
+/* The same into an output that is open; on failure the output is to be discarded. */
+sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options);
 
 /* A clustering as lists: cluster c holds members[offsets[c]] .. members[offsets[c+1]-1]. */
 typedef struct io_clusters {

@@ -167,6 +167,17 @@ static inline int64_t most_labels(const io_labels *labels)
     return slots <= LARGE_TABLE ? slots / 2 : slots / 6 * 5;
 }
 
+static sp_status make_slots(sp_context *context, io_labels *labels, int64_t count)
+{
+    sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
+    if (status != SP_OK) return status;
+    memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
+    labels->slot_count = count;
+    labels->id_bits = 64 - __builtin_clzll((unsigned long long)count);
+    fill_slots(labels);
+    return SP_OK;
+}
+
 /* Replaces the table by a larger one. Without memory for that there is none; the names stay. */
 static sp_status grow_slots(sp_context *context, io_labels *labels)
 {
@@ -176,13 +187,14 @@ static sp_status grow_slots(sp_context *context, io_labels *labels)
     sp_free(context, labels->slots);
     labels->slots = NULL;
     labels->slot_count = 0;
-    sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
-    if (status != SP_OK) return status;
-    memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
-    labels->slot_count = count;
-    labels->id_bits = 64 - __builtin_clzll((unsigned long long)count);
-    fill_slots(labels);
-    return SP_OK;
+    return make_slots(context, labels, count);
+}
+
+sp_status io_labels_index(sp_context *context, const io_names *names, io_labels *labels)
+{
+    memset(labels, 0, sizeof *labels);
+    labels->list.names = *names;
+    return make_slots(context, labels, names->count + names->count / 2 + FIRST_SLOTS);
 }
 
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,

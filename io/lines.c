@@ -214,13 +214,13 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
                                                 : "the weight is too large",
                              token, token_end, "write a number below 3.4e38");
     if (number < 0) {
-        if (!options->lenient)
+        if (!options->lenient && !options->any_sign)
             return io_slice_fail(slice,
                                  options->transform ? "the weight after its transformation is negative"
                                                     : "the weight is negative",
                                  token, token_end, "weights are similarities, 0 or above");
         slice->negative++;
-        slice->odd = true;
+        slice->odd = slice->odd || !options->any_sign;
     }
     *weight = (float)number;
     *keep = number != 0;
@@ -248,6 +248,7 @@ static bool handle_nul(io_slice *slice, char *line, char **end)
 static void parse_slice(io_slice *slice, io_line_parser parser)
 {
     slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
+    slice->node_lines = slice->used_lines = 0;
     slice->status = SP_OK;
     slice->differ = false;
     slice->pair_count = 0;
@@ -324,7 +325,8 @@ static void fill(sp_context *context, io_source *source, const block *before, in
 typedef struct joined {
     io_labels labels;
     io_arcs arcs;
-    int64_t lines, bytes, odd_lines, negative, entries;
+    int64_t lines, bytes, odd_lines, negative;
+    io_line_counts counts;
 } joined;
 
 static uint32_t hash_of(const io_names *names, int64_t k)
@@ -350,10 +352,10 @@ done:
 static void append_arcs(const io_slice *slice, const io_arcs *to)
 {
     const io_arcs *from = &slice->arcs;
-    const int32_t *map = slice->map;
+    const int32_t *map = slice->map, first_node = (int32_t)slice->first_node;
     for (int64_t i = 0; i < from->count; i++) {
         int32_t tail = from->tails[i], head = from->heads[i];
-        to->tails[slice->place + i] = tail >= 0 ? tail : map[~tail];
+        to->tails[slice->place + i] = tail >= 0 ? tail + first_node : map[~tail];
         to->heads[slice->place + i] = head >= 0 ? head : map[~head];
     }
     if (from->count && !to->uniform)
@@ -387,7 +389,12 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
         all->lines += slice->lines;
         all->odd_lines += slice->odd_lines;
         all->negative += slice->negative;
-        all->entries += slice->entries;
+        slice->first_node = all->counts.node_lines;
+        all->counts.entries += slice->entries;
+        if (slice->used_lines) all->counts.used_lines = slice->first_node + slice->used_lines;
+        all->counts.node_lines += slice->node_lines;
+        if (all->counts.node_lines > INT32_MAX)
+            return sp_fail(context, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", name);
     }
     IO_TRY(io_arcs_reserve(context, &all->arcs, total));
     all->arcs.count = total;
@@ -488,7 +495,7 @@ static void free_scratch(sp_context *context, io_slice **slices, int count, bloc
 }
 
 sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
-                        size_t reader_block, int64_t first_line, int64_t *entries, io_graph *graph)
+                        size_t reader_block, int64_t first_line, io_line_counts *counts, io_graph *graph)
 {
     const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
@@ -505,7 +512,7 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     free_scratch(context, &slices, count, blocks, &all.labels);
     IO_TRY(io_arcs_spread_weight(context, &all.arcs));
     hand_over(&all, graph);
-    if (entries) *entries = all.entries;
+    if (counts) *counts = all.counts;
 done:
     free_scratch(context, &slices, count, blocks, &all.labels);
     io_labels_free(context, &all.labels);

@@ -1,7 +1,7 @@
 /* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i.
  *
  * real, integer or pattern (weight 1); general, symmetric or skew-symmetric (the mirror image has the opposite sign,
- * so that only lenient reading takes it, unless every value is 0). A symmetric file stores each pair once.
+ * so that reading takes it only where values may be negative, unless every value is 0). A symmetric file stores each pair once.
  * The entries are read by the parallel line reader.
  */
 #include <ctype.h>
@@ -41,10 +41,10 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
         return io_slice_fail(slice, "a value that is no integer in an integer matrix", word, end,
                              "say real in the first line");
     if (*value >= 0) return true;
-    if (!slice->state->options->lenient)
+    if (!slice->state->options->lenient && !slice->state->options->any_sign)
         return io_slice_fail(slice, "the value is negative", word, end, "weights are similarities, 0 or above");
     slice->negative++;
-    slice->odd = true;
+    slice->odd = slice->odd || !slice->state->options->any_sign;
     return true;
 }
 
@@ -69,11 +69,11 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
     if (state->skew && value != 0) {
         if (row == col)
             return io_slice_fail(slice, "a diagonal entry in a skew-symmetric matrix", line, end, "it can only be 0");
-        if (!slice->state->options->lenient)
+        if (!slice->state->options->lenient && !slice->state->options->any_sign)
             return io_slice_fail(slice, "a skew-symmetric matrix has negative values", line, end,
                                  "weights are similarities, 0 or above");
         slice->negative++;
-        slice->odd = true;
+        slice->odd = slice->odd || !slice->state->options->any_sign;
         if (!io_slice_arc(slice, row, col, (float)-value)) return false;
     }
     return value == 0 || io_slice_arc(slice, col, row, (float)value);
@@ -159,15 +159,17 @@ sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_opti
 {
     io_format_state state = {.options = options};
     header head = {0};
-    int64_t bytes = 0, entries = 0;
+    io_line_counts counts = {0};
+    int64_t bytes = 0;
     sp_status status;
     IO_TRY(read_header(context, source, &state, &head, &bytes));
     graph->bytes = bytes;
-    IO_TRY(io_read_lines(context, source, &state, read_entry, reader_block, head.lines, &entries, graph));
-    if (entries != head.entries)
+    IO_TRY(io_read_lines(context, source, &state, read_entry, reader_block, head.lines, &counts, graph));
+    if (counts.entries != head.entries)
         return sp_fail(context, SP_ERROR_MATRIX,
                        "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
-                       io_source_name(source), (long long)graph->lines, (long long)entries, (long long)head.entries);
+                       io_source_name(source), (long long)graph->lines, (long long)counts.entries,
+                       (long long)head.entries);
     IO_TRY(io_check_nodes(context, io_source_name(source), state.rows, graph->bytes));
     graph->nodes = state.rows;
     graph->symmetric = head.symmetric;

@@ -32,6 +32,9 @@ typedef struct native {
     const char *name;
     int64_t nodes;
     int64_t *ids; /* ascending; NULL: 0..nodes-1 */
+    bool clustering;     /* rows are nodes, columns are clusters */
+    int64_t columns;     /* as many as nodes, but in a clustering */
+    int64_t *column_ids; /* of a clustering, as `ids`; in a graph they are the same */
     io_arcs arcs;
     int64_t column_begin; /* first arc of the present column */
     bool ascending;       /* its heads, so far */
@@ -56,15 +59,22 @@ static int compare_entries(const void *a, const void *b)
     return x->place < y->place ? -1 : 1;
 }
 
-/* The node of an id, or -1. */
-static int64_t find_node(const native *from, int64_t id)
+/* The place of an id in a domain, or -1. */
+static int64_t find_id(const int64_t *ids, int64_t count, int64_t id)
 {
-    if (!from->ids) return id < from->nodes ? id : -1;
-    if (from->nodes == 0) return -1;
-    int64_t guess = id - from->ids[0]; /* domains are mostly without gaps */
-    if (guess >= 0 && guess < from->nodes && from->ids[guess] == id) return guess;
-    const int64_t *found = bsearch(&id, from->ids, (size_t)from->nodes, sizeof id, compare_ids);
-    return found ? found - from->ids : -1;
+    if (!ids) return id < count ? id : -1;
+    if (count == 0) return -1;
+    int64_t guess = id - ids[0]; /* domains are mostly without gaps */
+    if (guess >= 0 && guess < count && ids[guess] == id) return guess;
+    const int64_t *found = bsearch(&id, ids, (size_t)count, sizeof id, compare_ids);
+    return found ? found - ids : -1;
+}
+
+static int64_t find_node(const native *from, int64_t id) { return find_id(from->ids, from->nodes, id); }
+
+static int64_t find_column(const native *from, int64_t id)
+{
+    return find_id(from->clustering ? from->column_ids : from->ids, from->columns, id);
 }
 
 /* A column of ever repeated entries is settled now and then, lest it takes more memory than its nodes need. */
@@ -127,6 +137,8 @@ static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *gr
 {
     if (!from->ids) {
         sp_status status = io_check_nodes(from->context, from->name, from->nodes, bytes);
+        if (status == SP_OK && !from->column_ids)
+            status = io_check_nodes(from->context, from->name, from->columns, bytes);
         if (status != SP_OK) return status;
     }
     graph->nodes = from->nodes;
@@ -145,10 +157,31 @@ static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *gr
     return SP_OK;
 }
 
-/* Takes the domains of rows and columns, NULL for 0..n-1. They must be the same, and `rows` be their size. */
+static bool is_canonical(const int64_t *ids, int64_t count)
+{
+    for (int64_t i = 0; ids && i < count; i++)
+        if (ids[i] != i) return false;
+    return true;
+}
+
+/* Takes an array over. */
+static int64_t *take_over(int64_t **ids)
+{
+    int64_t *taken = *ids;
+    *ids = NULL;
+    return taken;
+}
+
+/* Takes the domains of rows and columns, NULL for 0..n-1. Those of a graph must be the same, and `rows` be their size. */
 static sp_status set_domains(native *to, int64_t rows, int64_t cols, int64_t **row_ids, int64_t **col_ids)
 {
     to->nodes = rows;
+    to->columns = cols;
+    if (to->clustering) {
+        if (!is_canonical(*row_ids, rows)) to->ids = take_over(row_ids);
+        if (!is_canonical(*col_ids, cols)) to->column_ids = take_over(col_ids);
+        return SP_OK;
+    }
     bool same = rows == cols;
     for (int64_t i = 0; same && (*row_ids || *col_ids) && i < rows; i++)
         same = (*row_ids ? (*row_ids)[i] : i) == (*col_ids ? (*col_ids)[i] : i);
@@ -157,12 +190,7 @@ static sp_status set_domains(native *to, int64_t rows, int64_t cols, int64_t **r
                        "%s: rows (%lld) and columns (%lld) are not the same nodes; a graph needs a square matrix "
                        "with equal domains",
                        to->name, (long long)rows, (long long)cols);
-    bool canonical = true;
-    for (int64_t i = 0; *row_ids && canonical && i < rows; i++) canonical = (*row_ids)[i] == i;
-    if (!canonical) {
-        to->ids = *row_ids;
-        *row_ids = NULL;
-    }
+    if (!is_canonical(*row_ids, rows)) to->ids = take_over(row_ids);
     return SP_OK;
 }
 
@@ -281,10 +309,11 @@ static sp_status take_value(text *from, double *value)
     if (stop == from->at || !whole) return fail(from, "a value that is a number is expected", "write ID:VALUE");
     if (!(fabs(*value) <= FLT_MAX)) return fail(from, "the value is too large", "write a number below 3.4e38");
     if (*value < 0) {
-        if (!from->to->options->lenient)
+        const io_read_options *options = from->to->options;
+        if (!options->lenient && !options->any_sign)
             return fail(from, "the value is negative", "weights are similarities, 0 or above");
         from->to->negative++;
-        from->to->odd_lines++;
+        from->to->odd_lines += !options->any_sign;
     }
     from->at = stop;
     return SP_OK;
@@ -384,7 +413,7 @@ static sp_status read_column(text *from)
     double value;
     sp_status status;
     IO_TRY(take_id(from, &id));
-    int64_t tail = find_node(to, id), head;
+    int64_t tail = find_column(to, id), head;
     if (tail < 0) return alien(from, "column", id);
     IO_TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
     begin_column(to);
@@ -559,7 +588,7 @@ static sp_status take_column(binary *from)
     vector_head head;
     sp_status status;
     IO_TRY(take_head(from, to->nodes, &head));
-    int64_t tail = head.id < 0 ? -1 : find_node(to, head.id);
+    int64_t tail = head.id < 0 ? -1 : find_column(to, head.id);
     if (tail < 0) return corrupt(from, "a column that is not in the domain", head.id);
     begin_column(to);
     for (int64_t done = 0; done < head.count;) {
@@ -570,9 +599,10 @@ static sp_status take_column(binary *from)
             if (node < 0) return corrupt(from, "a row that is not in the domain", pairs[i].id);
             if (!isfinite(pairs[i].value)) return corrupt(from, "a value that is not finite in column", head.id);
             if (pairs[i].value < 0) {
-                if (!to->options->lenient) return corrupt(from, "a negative value in column", head.id);
+                if (!to->options->lenient && !to->options->any_sign)
+                    return corrupt(from, "a negative value in column", head.id);
                 to->negative++;
-                to->odd_lines++;
+                to->odd_lines += !to->options->any_sign;
             }
             IO_TRY(add_entry(to, (int32_t)tail, (int32_t)node, (double)pairs[i].value));
         }
@@ -622,9 +652,11 @@ done:
 
 const unsigned char io_binary_cookie[4] = {0x1b, 0xc2, 0x4d, 0xe8};
 
-sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph)
+sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
+                         io_graph *graph)
 {
-    native to = {.context = context, .options = options, .name = io_source_name(source)};
+    native to = {
+        .context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL};
     const char *bytes;
     size_t count = sizeof io_binary_cookie;
     sp_status status = io_source_peek(source, &bytes, &count);
@@ -632,7 +664,9 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
         status = read_binary(&to, source, graph);
     else if (status == SP_OK)
         status = read_text(&to, source, graph);
+    if (columns) *columns = to.columns;
     sp_free(context, to.ids);
+    sp_free(context, to.column_ids);
     sp_free(context, to.entries);
     io_arcs_free(context, &to.arcs);
     return status;

@@ -1,0 +1,541 @@
+/* Label files: which group each node of a graph belongs to.
+ *
+ *   list       LABEL a line, in the order of the nodes (where these are named by numbers: in the order of the numbers)
+ *   pairs      NODE LABEL [WEIGHT] a line
+ *   clusters   NODE NODE... a line, a line a group, as mcl writes clusters of labels
+ *   native     mcl's matrix with a column a cluster
+ * Fields are separated by tabs in lines that hold one, so that names may contain blanks, else by blanks. Empty lines
+ * and lines that begin with # are skipped. Labels are whole numbers, counted from `base`, or names, if the first is none.
+ *
+ * The file is held in memory and gone over twice only if a node turns out to be in several groups, or to have a weight:
+ * then memberships are collected, otherwise a label a node is all there is.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "internal.h"
+
+enum { PORTION = 1 << 20, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8, PAIR_FIELDS = 3 };
+
+typedef struct field {
+    const char *begin, *end;
+} field;
+
+typedef struct labeller {
+    sp_context *context;
+    const char *name;
+    const io_graph *graph;
+    const io_label_options *options;
+    io_label_format format;
+    char *bytes; /* of the file, with a line feed at its end */
+    int64_t size, capacity, line;
+    io_labels nodes;        /* the graph's names, and their table; the names are not ours */
+    int32_t *node_of_line;  /* of a list for nodes that have numbers as names; NULL: as they stand */
+    int64_t list_lines;
+    io_labels groups;       /* labels that are names */
+    bool decided, named;    /* whether the first label was seen, and was a name */
+    int64_t group_count;
+    int32_t *labels;
+    bool collect, general;  /* memberships are collected; they have to be */
+    int32_t *member_groups, *members;
+    float *weights;
+    int64_t count, group_capacity, member_capacity, weight_capacity;
+} labeller;
+
+/* ---- words ---------------------------------------------------------------------------------------------- */
+
+static sp_status fail(const labeller *l, const char *what, field word, const char *remedy)
+{
+    return io_fail_line(l->context, l->name, l->line, what, word.begin, word.end, remedy);
+}
+
+static field trimmed(const char *begin, const char *end)
+{
+    while (begin < end && io_is_blank(*begin)) begin++;
+    while (end > begin && io_is_blank(end[-1])) end--;
+    return (field){begin, end};
+}
+
+/* The next line that is neither empty nor a comment, without blanks around it; false at the end of the file. */
+static bool next_line(labeller *l, const char **at, field *line)
+{
+    const char *file_end = l->bytes + l->size;
+    while (*at < file_end) {
+        const char *begin = *at, *end = memchr(begin, '\n', (size_t)(file_end - begin) + 1);
+        *at = end + 1;
+        l->line++;
+        *line = trimmed(begin, end);
+        if (line->begin < line->end && *line->begin != '#') return true;
+    }
+    return false;
+}
+
+/* The next field of a line. */
+static bool next_field(const char **at, const char *end, bool tabs, field *word)
+{
+    const char *begin = io_skip_blanks(*at, end), *stop;
+    if (begin == end) return false;
+    if (tabs) {
+        stop = memchr(begin, '\t', (size_t)(end - begin));
+        if (!stop) stop = end;
+        *word = trimmed(begin, stop);
+    } else {
+        stop = io_skip_word(begin, end);
+        *word = (field){begin, stop};
+    }
+    *at = stop;
+    return true;
+}
+
+static bool has_tab(field line) { return memchr(line.begin, '\t', (size_t)(line.end - line.begin)) != NULL; }
+
+static bool is_whole(field word)
+{
+    if (word.begin < word.end && (*word.begin == '-' || *word.begin == '+')) word.begin++;
+    if (word.begin == word.end) return false;
+    for (; word.begin < word.end; word.begin++)
+        if (*word.begin < '0' || *word.begin > '9') return false;
+    return true;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The node that mcl would give this id, or -1. */
+static int64_t node_of_id(const io_graph *graph, int64_t id)
+{
+    if (!graph->ids) return id < graph->nodes ? id : -1;
+    const int64_t *found = bsearch(&id, graph->ids, (size_t)graph->nodes, sizeof id, compare_ids);
+    return found ? found - graph->ids : -1;
+}
+
+/* The node that a word names, or -1: by its name, else by its number as the graph's own file has it. */
+static int64_t find_node(const labeller *l, field word)
+{
+    int64_t id;
+    const size_t length = (size_t)(word.end - word.begin);
+    if (l->graph->names.count > 0) return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
+    if (!io_parse_index(word.begin, word.end, INT32_MAX, &id)) return -1;
+    const io_format format = l->graph->format;
+    const int64_t first = format == IO_MTX || format == IO_METIS ? 1 : format == IO_CSR ? l->options->base : 0;
+    return id < first ? -1 : node_of_id(l->graph, id - first);
+}
+
+static sp_status alien(const labeller *l, field word)
+{
+    return fail(l, "this is no node of the graph", word,
+                l->graph->names.count > 0 ? "write its names" : "write its numbers, as the graph's file has them");
+}
+
+/* ---- groups --------------------------------------------------------------------------------------------- */
+
+/* The group that a label stands for. */
+static sp_status find_group(labeller *l, field label, int32_t *group)
+{
+    const int base = l->options->base;
+    int64_t number;
+    if (!l->decided) l->named = !is_whole(label);
+    l->decided = true;
+    if (l->named) {
+        const size_t length = (size_t)(label.end - label.begin);
+        sp_status status = io_labels_add(l->context, &l->groups, label.begin, length,
+                                         io_label_hash(label.begin, length), group);
+        l->group_count = l->groups.list.names.count;
+        return status;
+    }
+    if (*label.begin == '-') return fail(l, "the label is negative", label, "labels are whole numbers, 0 or above");
+    if (!is_whole(label))
+        return fail(l, "the label is no whole number, and those before were", label,
+                    "write numbers only, or names that are none");
+    if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + base, &number))
+        return fail(l, "the label is too large", label, "labels are below 2147483647");
+    if (number < base)
+        return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
+    *group = (int32_t)(number - base);
+    if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
+    return SP_OK;
+}
+
+static sp_status add_member(labeller *l, int64_t node, int32_t group, float weight)
+{
+    sp_status status = SP_OK;
+    if (!l->collect) {
+        if (weight != 1 || (l->labels[node] >= 0 && l->labels[node] != group)) l->general = true;
+        l->labels[node] = group;
+        return SP_OK;
+    }
+    const int64_t needed = l->count + 1;
+    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->group_capacity, (void **)&l->member_groups));
+    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->member_capacity, (void **)&l->members));
+    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(float), &l->weight_capacity, (void **)&l->weights));
+    l->member_groups[l->count] = group;
+    l->members[l->count] = (int32_t)node;
+    l->weights[l->count++] = weight;
+done:
+    return status;
+}
+
+/* ---- the kinds of lines --------------------------------------------------------------------------------- */
+
+static sp_status count_error(const labeller *l, int64_t labels)
+{
+    return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                   "%s:%lld: %lld labels, but the graph has %lld nodes; write one a line, in the order of the nodes, or "
+                   "NODE LABEL",
+                   l->name, (long long)l->line, (long long)labels, (long long)l->graph->nodes);
+}
+
+/* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
+static sp_status order_list(labeller *l)
+{
+    const io_graph *g = l->graph;
+    int64_t number, first = 1, last = -1;
+    field line;
+    const char *at = l->bytes;
+    sp_status status = SP_OK;
+    for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
+    for (int64_t i = 0; i < g->nodes; i++) {
+        const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
+        if (!io_parse_index(name.begin, name.end, INT32_MAX, &number))
+            return fail(l, "a label a line for nodes that have names", name, "write NODE LABEL a line");
+        if (number == 0) first = 0;
+        if (number > last) last = number;
+    }
+    if (last - first >= l->list_lines) return count_error(l, l->list_lines);
+    if (first == 1 && last < l->list_lines)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
+                       "a line",
+                       l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
+    IO_TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
+    memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
+    for (int64_t i = 0; i < g->nodes; i++) {
+        const char *name = io_name(&g->names, i), *end = name + io_name_length(&g->names, i);
+        io_parse_index(name, end, INT32_MAX, &number);
+        if (l->node_of_line[number - first] >= 0)
+            return fail(l, "two nodes have names of the same number", (field){name, end}, "write NODE LABEL a line");
+        l->node_of_line[number - first] = (int32_t)i;
+    }
+done:
+    return status;
+}
+
+static sp_status read_list(labeller *l)
+{
+    const int64_t lines = l->node_of_line ? l->list_lines : l->graph->nodes;
+    const char *at = l->bytes;
+    int64_t found = 0;
+    int32_t group;
+    field line;
+    sp_status status = SP_OK;
+    while (next_line(l, &at, &line)) {
+        if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
+        const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
+        found++;
+        IO_TRY(find_group(l, line, &group));
+        if (node >= 0) IO_TRY(add_member(l, node, group, 1));
+    }
+    if (found < lines) return count_error(l, found);
+done:
+    return status;
+}
+
+static sp_status read_pair(labeller *l, field line)
+{
+    const bool tabs = has_tab(line);
+    const char *at = line.begin;
+    field words[PAIR_FIELDS + 1];
+    int count = 0;
+    double weight = 1;
+    int32_t group;
+    while (count <= PAIR_FIELDS && next_field(&at, line.end, tabs, &words[count])) count++;
+    if (count < 2 || count > PAIR_FIELDS)
+        return fail(l, count < 2 ? "a node without a label" : "too many fields", line, "write NODE LABEL [WEIGHT]");
+    const int64_t node = find_node(l, words[0]);
+    if (node < 0) return alien(l, words[0]);
+    if (count == PAIR_FIELDS) {
+        const field w = words[2];
+        if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -3.4e38 && weight <= 3.4e38))
+            return fail(l, "the weight of a membership is no number", w, "write NODE LABEL [WEIGHT]");
+    }
+    sp_status status = find_group(l, words[1], &group);
+    return status == SP_OK ? add_member(l, node, group, (float)weight) : status;
+}
+
+/* A line without tabs may be a name with blanks. */
+static sp_status read_cluster(labeller *l, field line)
+{
+    const bool tabs = has_tab(line);
+    const char *at = line.begin;
+    field word;
+    if (l->group_count == INT32_MAX) return sp_fail(l->context, SP_ERROR_OVERFLOW, "%s: 2^31 groups", l->name);
+    const int32_t group = (int32_t)l->group_count++;
+    int64_t node = tabs ? -1 : find_node(l, line);
+    if (node >= 0) return add_member(l, node, group, 1);
+    while (next_field(&at, line.end, tabs, &word)) {
+        node = find_node(l, word);
+        if (node < 0) return alien(l, word);
+        sp_status status = add_member(l, node, group, 1);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+static sp_status read_lines(labeller *l)
+{
+    const char *at = l->bytes;
+    field line;
+    sp_status status = SP_OK;
+    l->line = l->group_count = 0;
+    if (l->format == IO_LABELS_LIST) return read_list(l);
+    while (status == SP_OK && next_line(l, &at, &line))
+        status = l->format == IO_LABELS_PAIRS ? read_pair(l, line) : read_cluster(l, line);
+    return status;
+}
+
+/* ---- which kind ----------------------------------------------------------------------------------------- */
+
+/* Whether every field names a node and none is repeated: then lines of one or two fields are clusters. */
+static bool are_partition(labeller *l)
+{
+    const char *at = l->bytes;
+    bool partition = true;
+    field line, word;
+    l->line = 0;
+    while (partition && next_line(l, &at, &line)) {
+        const char *in = line.begin;
+        while (partition && next_field(&in, line.end, has_tab(line), &word)) {
+            const int64_t node = find_node(l, word);
+            partition = node >= 0 && l->labels[node] < 0;
+            if (partition) l->labels[node] = 0;
+        }
+    }
+    memset(l->labels, 0xff, (size_t)l->graph->nodes * sizeof *l->labels);
+    return partition;
+}
+
+static io_label_format find_kind(labeller *l)
+{
+    const char *at = l->bytes;
+    bool ones = true, twos = true;
+    field line, word;
+    l->line = 0;
+    while ((ones || twos) && next_line(l, &at, &line)) {
+        const char *in = line.begin;
+        int count = 0;
+        while (count < 3 && next_field(&in, line.end, has_tab(line), &word)) count++;
+        ones = ones && count == 1;
+        twos = twos && count == 2;
+    }
+    if (ones) return l->graph->names.count > 0 && are_partition(l) ? IO_LABELS_CLUSTERS : IO_LABELS_LIST;
+    if (twos) return are_partition(l) ? IO_LABELS_CLUSTERS : IO_LABELS_PAIRS;
+    return IO_LABELS_CLUSTERS;
+}
+
+/* ---- native --------------------------------------------------------------------------------------------- */
+
+static sp_status read_native(labeller *l, io_source *source, io_labelling *labelling)
+{
+    const io_read_options options = {.format = IO_NATIVE, .any_sign = true};
+    io_graph clusters = {0};
+    sp_status status;
+    IO_TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
+    if (clusters.nodes != l->graph->nodes)
+        IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld", l->name,
+                       (long long)clusters.nodes, (long long)l->graph->nodes));
+    for (int pass = 0; pass < 2 && (pass == 0 || l->general); pass++) {
+        l->collect = pass == 1;
+        for (int64_t e = 0; e < clusters.arcs; e++) {
+            const int64_t id = clusters.ids ? clusters.ids[clusters.heads[e]] : clusters.heads[e];
+            const int64_t node = node_of_id(l->graph, id);
+            if (node < 0)
+                IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is no node of the graph", l->name,
+                               (long long)id));
+            IO_TRY(add_member(l, node, clusters.tails[e], clusters.weights[e]));
+        }
+    }
+    labelling->lines = clusters.lines;
+    labelling->bytes = clusters.bytes;
+done:
+    io_graph_free(l->context, &clusters);
+    return status;
+}
+
+/* ---- the whole file ------------------------------------------------------------------------------------- */
+
+static sp_status read_whole(labeller *l, io_source *source)
+{
+    size_t got = PORTION;
+    sp_status status = SP_OK;
+    while (status == SP_OK && got == PORTION) {
+        status = io_reserve(l->context, l->size, l->size + PORTION + 1, 1, &l->capacity, (void **)&l->bytes);
+        if (status == SP_OK) status = io_source_read(source, l->bytes + l->size, PORTION, &got);
+        if (status == SP_OK) l->size += (int64_t)got;
+    }
+    if (status != SP_OK) return status;
+    const char *nul = memchr(l->bytes, '\0', (size_t)l->size);
+    l->bytes[l->size] = '\n';
+    if (!nul) return SP_OK;
+    for (const char *at = l->bytes; at < nul; at++) l->line += *at == '\n';
+    l->line++;
+    return fail(l, "the line holds a NUL byte", (field){nul, nul + 1}, "is this a text file?");
+}
+
+static sp_status read_text(labeller *l, io_source *source, io_labelling *labelling)
+{
+    sp_status status;
+    IO_TRY(read_whole(l, source));
+    if (l->graph->names.count > 0) IO_TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
+    if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
+    if (l->format == IO_LABELS_LIST && l->graph->names.count > 0) IO_TRY(order_list(l));
+    IO_TRY(read_lines(l));
+    l->collect = l->general;
+    if (l->collect) IO_TRY(read_lines(l));
+    labelling->lines = l->line;
+    labelling->bytes = l->size;
+done:
+    sp_free(l->context, l->nodes.slots);
+    return status;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Groups that nobody has would take memory that no file has the size of: with `compact` they go, otherwise too large a
+ * label is refused. */
+static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labelling)
+{
+    const int64_t count = l->collect ? l->count : l->graph->nodes;
+    int32_t *list = l->collect ? l->member_groups : l->labels, *sorted = NULL;
+    int64_t kept = 0;
+    sp_status status;
+    if (l->group_count <= FREE_GROUPS || l->group_count / GROUPS_PER_BYTE <= bytes) return SP_OK;
+    if (!l->options->compact)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                       "%s: labels up to %lld would make as many groups, most of them empty; give --compact", l->name,
+                       (long long)l->group_count - 1 + l->options->base);
+    IO_TRY(sp_alloc(l->context, count, sizeof *sorted, (void **)&sorted));
+    for (int64_t i = 0; i < count; i++)
+        if (list[i] >= 0) sorted[kept++] = list[i];
+    qsort(sorted, (size_t)kept, sizeof *sorted, compare_labels);
+    l->group_count = 0;
+    for (int64_t i = 0; i < kept; i++)
+        if (i == 0 || sorted[i] != sorted[i - 1]) sorted[l->group_count++] = sorted[i];
+    for (int64_t i = 0; i < count; i++) {
+        if (list[i] < 0) continue;
+        const int32_t *at = bsearch(&list[i], sorted, (size_t)l->group_count, sizeof *sorted, compare_labels);
+        list[i] = (int32_t)(at - sorted);
+    }
+    labelling->numbers = sorted;
+    sorted = NULL;
+done:
+    sp_free(l->context, sorted);
+    return status;
+}
+
+/* Memberships as a matrix, without values where all weights are 1. */
+static sp_status make_matrix(labeller *l, io_labelling *labelling)
+{
+    bool ones = true;
+    for (int64_t i = 0; ones && i < l->count; i++) ones = l->weights[i] == 1;
+    sp_status status = sp_csr_from_coo(l->context, l->group_count, l->graph->nodes, l->count, l->member_groups, l->members,
+                                       l->weights, SP_F32, SP_COMBINE_FIRST, false, &labelling->s);
+    if (status != SP_OK || !ones) return status;
+    sp_free(l->context, labelling->s.values);
+    labelling->s.values = NULL;
+    return SP_OK;
+}
+
+static void count_unlabelled(const labeller *l, io_labelling *labelling)
+{
+    for (int64_t i = l->graph->nodes; i-- > 0;)
+        if (l->labels[i] < 0) {
+            labelling->unlabelled++;
+            labelling->first_unlabelled = i;
+        }
+}
+
+static sp_status finish(labeller *l, io_labelling *labelling)
+{
+    sp_status status;
+    labelling->format = l->format;
+    count_unlabelled(l, labelling);
+    IO_TRY(bound_groups(l, labelling->bytes, labelling));
+    labelling->groups = l->group_count;
+    if (l->collect) IO_TRY(make_matrix(l, labelling));
+    if (!l->collect) labelling->labels = l->labels;
+    if (!l->collect) l->labels = NULL;
+    labelling->names = l->groups.list.names;
+    memset(&l->groups.list.names, 0, sizeof l->groups.list.names);
+done:
+    return status;
+}
+
+static bool is_native(io_source *source)
+{
+    const char *bytes;
+    size_t count = PORTION >> 4;
+    if (io_source_peek(source, &bytes, &count) != SP_OK) return false;
+    if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0) return true;
+    const char *at = bytes, *end = bytes + count;
+    while (at < end && (*at == '#' || *at == '\n' || io_is_blank(*at))) {
+        if (*at == '#') at = memchr(at, '\n', (size_t)(end - at));
+        if (!at) return false;
+        at++;
+    }
+    return end - at >= 4 && memcmp(at, "(mcl", 4) == 0;
+}
+
+sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
+                                const io_label_options *options, io_labelling *labelling)
+{
+    labeller l = {
+        .context = context, .name = io_source_name(source), .graph = graph, .options = options, .format = options->format};
+    sp_status status;
+    memset(labelling, 0, sizeof *labelling);
+    IO_TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
+    memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
+    if (l.format == IO_LABELS_AUTO && is_native(source)) l.format = IO_LABELS_NATIVE;
+    if (l.format == IO_LABELS_NATIVE) IO_TRY(read_native(&l, source, labelling));
+    else IO_TRY(read_text(&l, source, labelling));
+    IO_TRY(finish(&l, labelling));
+done:
+    if (status != SP_OK) io_labelling_free(context, labelling);
+    sp_free(context, l.bytes);
+    sp_free(context, l.node_of_line);
+    sp_free(context, l.labels);
+    sp_free(context, l.member_groups);
+    sp_free(context, l.members);
+    sp_free(context, l.weights);
+    io_labels_free(context, &l.groups);
+    return status;
+}
+
+sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph, const io_label_options *options,
+                         io_labelling *labelling)
+{
+    io_source *source;
+    memset(labelling, 0, sizeof *labelling);
+    sp_status status = io_source_open(context, path, options->interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_labels_source(context, source, graph, options, labelling);
+    io_source_close(source);
+    return status;
+}
+
+void io_labelling_free(sp_context *context, io_labelling *labelling)
+{
+    sp_free(context, labelling->labels);
+    sp_free(context, labelling->numbers);
+    sp_csr_free(context, &labelling->s);
+    io_names_free(context, &labelling->names);
+    memset(labelling, 0, sizeof *labelling);
+}

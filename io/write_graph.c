@@ -1,0 +1,192 @@
+/* A matrix as a graph file: Matrix Market, label triples, METIS; other formats have files of their own. Rows are where
+ * edges begin, as the first field of a line and the row of a Matrix Market entry are.
+ */
+#include <math.h>
+
+#include "internal.h"
+
+typedef struct graph_text {
+    const sp_csr *matrix;
+    const io_write_options *options;
+    bool values; /* the format and the matrix have them */
+} graph_text;
+
+static double value_of(const sp_csr *matrix, int64_t entry)
+{
+    if (!matrix->values) return 1;
+    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[entry]
+                                        : ((const double *)matrix->values)[entry];
+}
+
+/* ---- entries a line ------------------------------------------------------------------------------------- */
+
+/* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above: each edge once. */
+static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    for (int64_t e = begin; e < end; e++) {
+        const int64_t col = from->matrix->col_indices[e];
+        if (from->options->undirected && col > row) break;
+        char *at = io_text_room(text, 3 * IO_NUMBER), *to = at;
+        if (!at) return;
+        to += io_format_int(to, row + 1);
+        *to++ = ' ';
+        to += io_format_int(to, col + 1);
+        text->used += (size_t)(to - at);
+        if (from->values) {
+            io_text_bytes(text, " ", 1);
+            io_text_value(text, from->matrix, e);
+        }
+        io_text_bytes(text, "\n", 1);
+    }
+}
+
+static void put_triples(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    const io_write_options *o = from->options;
+    const bool once = o->undirected && o->format == IO_ABC;
+    for (int64_t e = begin; e < end; e++) {
+        const int64_t col = from->matrix->col_indices[e];
+        if (once && col < row) continue;
+        io_text_name(text, o->names, o->first, row);
+        io_text_bytes(text, "\t", 1);
+        io_text_name(text, o->names, o->first, col);
+        io_text_bytes(text, "\t", 1);
+        io_text_value(text, from->matrix, e);
+        io_text_bytes(text, "\n", 1);
+    }
+}
+
+/* Entries on or below the diagonal. */
+static int64_t count_lower(const sp_csr *m, int threads)
+{
+    int64_t count = 0;
+#pragma omp parallel for schedule(dynamic, 1024) reduction(+ : count) num_threads(threads)
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1] && m->col_indices[e] <= i; e++) count++;
+    return count;
+}
+
+static bool all_whole(const sp_csr *m, int threads)
+{
+    int64_t others = 0;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
+    for (int64_t e = 0; e < m->nnz; e++) {
+        const double value = value_of(m, e);
+        others += !(fabs(value) < 1e15 && value == trunc(value));
+    }
+    return others == 0;
+}
+
+static sp_status write_mtx(sp_context *context, io_output *output, graph_text *from)
+{
+    const sp_csr *m = from->matrix;
+    const int threads = sp_context_threads(context);
+    const bool once = from->options->undirected;
+    io_output_format(output, "%%%%MatrixMarket matrix coordinate %s %s\n",
+                     !from->values             ? "pattern"
+                     : all_whole(m, threads) ? "integer"
+                                             : "real",
+                     once ? "symmetric" : "general");
+    if (from->options->comment) io_output_format(output, "%% %s\n", from->options->comment);
+    io_output_format(output, "%lld %lld %lld\n", (long long)m->rows, (long long)m->cols,
+                     (long long)(once ? count_lower(m, threads) : m->nnz));
+    return io_put_rows(context, output, m, false, put_mtx, from);
+}
+
+/* ---- METIS ---------------------------------------------------------------------------------------------- */
+
+static void put_node(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
+{
+    const graph_text *from = user;
+    const sp_csr *m = from->matrix;
+    const bool sized = from->options->sizes && begin == m->row_offsets[row];
+    if (sized) io_text_int(text, from->options->sizes[row]);
+    for (int64_t e = begin; e < end; e++) {
+        if (sized || e > m->row_offsets[row]) io_text_bytes(text, " ", 1);
+        io_text_int(text, m->col_indices[e] + 1);
+        if (!from->values) continue;
+        io_text_bytes(text, " ", 1);
+        io_text_value(text, m, e);
+    }
+    if (end == m->row_offsets[row + 1]) io_text_bytes(text, "\n", 1);
+}
+
+/* The entry of column `row` in row `col`, or -1. */
+static int64_t find_mirror(const sp_csr *m, int64_t row, int64_t col)
+{
+    int64_t low = m->row_offsets[col], high = m->row_offsets[col + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (m->col_indices[middle] < row) low = middle + 1;
+        else high = middle;
+    }
+    return low < m->row_offsets[col + 1] && m->col_indices[low] == row ? low : -1;
+}
+
+/* What makes the matrix no METIS graph, or NULL; in its first entry that does, at (*row, *col). */
+static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
+{
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
+            const int64_t j = m->col_indices[e], mirror = find_mirror(m, i, j);
+            const double value = value_of(m, e);
+            *row = i;
+            *col = j;
+            if (i == j) return "is a loop, and METIS graphs have none: use --loops drop";
+            if (!(value >= 1 && value < 9e15) || value != trunc(value))
+                return "has a weight that is no whole number above 0, and METIS takes no other: use another format";
+            if (mirror < 0 || value_of(m, mirror) != value)
+                return "has no opposite of the same weight, and METIS graphs are undirected: use --undirected";
+        }
+    return NULL;
+}
+
+static sp_status write_metis(sp_context *context, io_output *output, graph_text *from)
+{
+    const sp_csr *m = from->matrix;
+    const io_write_options *o = from->options;
+    int64_t row, col;
+    const char *obstacle = metis_obstacle(m, &row, &col);
+    if (obstacle)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the edge from %lld to %lld %s", (long long)(row + 1),
+                       (long long)(col + 1), obstacle);
+    bool ones = true;
+    for (int64_t e = 0; ones && e < m->nnz; e++) ones = value_of(m, e) == 1;
+    from->values = !ones;
+    if (o->comment) io_output_format(output, "%% %s\n", o->comment);
+    io_output_format(output, "%lld %lld", (long long)m->rows, (long long)(m->nnz / 2));
+    if (o->sizes || !ones) io_output_format(output, " 0%d%d", o->sizes != NULL, !ones);
+    io_output_string(output, "\n");
+    return io_put_rows(context, output, m, false, put_node, from);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------ */
+
+sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options)
+{
+    graph_text from = {matrix, options, matrix->values != NULL};
+    if (matrix->rows != matrix->cols || matrix->space != SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a graph is written from a square host matrix");
+    switch (options->format) {
+    case IO_MTX: return write_mtx(context, output, &from);
+    case IO_ABC:
+    case IO_TSV: return io_put_rows(context, output, matrix, false, put_triples, &from);
+    case IO_METIS: return write_metis(context, output, &from);
+    case IO_NATIVE: return io_put_native_matrix(context, output, matrix, NULL, 0, options->comment);
+    case IO_CSR: io_put_csr(output, matrix, options->undirected, options->names); return SP_OK;
+    default: return sp_fail(context, SP_ERROR_ARGUMENT, "graphs are not written in this format");
+    }
+}
+
+sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix, const io_write_options *options)
+{
+    io_output *output;
+    sp_status status = io_output_open(context, path, &output);
+    if (status != SP_OK) return status;
+    status = io_put_graph(context, output, matrix, options);
+    if (status == SP_OK) return io_output_commit(output);
+    io_output_discard(output);
+    return status;
+}
