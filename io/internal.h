@@ -76,15 +76,6 @@ static inline bool io_same_bytes(const char *a, const char *b, size_t length)
 
 /* ---- labels: names and a hash table over them --------------------------------------------------------------- */
 
-/* Names that are being collected. */
-typedef struct io_name_list {
-    io_names names;
-    int64_t group_capacity, offset_capacity, byte_capacity;
-} io_name_list;
-
-sp_status io_names_append(sp_context *context, io_name_list *list, const char *name, size_t length);
-void io_names_free(sp_context *context, io_names *names);
-
 /* A slot holds an id in its low `id_bits` and low bits of the label's hash above them; all ones: free. */
 typedef struct io_labels {
     io_name_list list;

@@ -121,6 +121,15 @@ void io_labelling_free(sp_context *context, io_labelling *labelling);
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
 
+/* Names that are being collected. */
+typedef struct io_name_list {
+    io_names names;
+    int64_t group_capacity, offset_capacity, byte_capacity;
+} io_name_list;
+
+sp_status io_names_append(sp_context *context, io_name_list *list, const char *name, size_t length);
+void io_names_free(sp_context *context, io_names *names);
+
 static inline int64_t io_name_begin(const io_names *names, int64_t i)
 {
     return names->groups[(uint64_t)i / IO_NAME_GROUP] + names->offsets[i];
@@ -145,6 +154,8 @@ void io_output_bytes(io_output *output, const void *bytes, size_t count);
 void io_output_string(io_output *output, const char *string);
 void io_output_format(io_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void io_output_int(io_output *output, int64_t value);
+/* With the fewest digits that give the number back. */
+void io_output_number(io_output *output, double value);
 /* Flushes, syncs, renames, frees. On failure the temporary file is gone and nothing is left behind. */
 sp_status io_output_commit(io_output *output);
 /* Drops the temporary file and frees; NULL is fine. */

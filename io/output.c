@@ -226,15 +226,14 @@ void io_output_format(io_output *output, const char *format, ...)
 
 void io_output_int(io_output *output, int64_t value)
 {
-    char digits[24];
-    size_t at = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
-    if (value < 0) digits[--at] = '-';
-    io_output_bytes(output, digits + at, sizeof digits - at);
+    char digits[IO_NUMBER];
+    io_output_bytes(output, digits, io_format_int(digits, value));
+}
+
+void io_output_number(io_output *output, double value)
+{
+    char digits[IO_NUMBER];
+    io_output_bytes(output, digits, io_format_f64(digits, value));
 }
 
 /* ---- ending --------------------------------------------------------------------------------------------- */

@@ -1,0 +1,303 @@
+/* Where contract computes, and what: the quotient graph of a labelling, or a hierarchy of them. */
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "contract_job.h"
+#include "mcl.h"
+
+/* ---- threads and devices -------------------------------------------------------------------------------- */
+
+/* The size of a plain file; -1 for pipes, standard input and what is not there. */
+static int64_t file_bytes(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
+}
+
+/* A thread for each part of this size takes some 10 ms or more to work on it; starting and joining it costs more on
+ * smaller inputs. */
+static const int64_t THREAD_BYTES = 256 << 10;
+
+static int thread_count(const contract_options *o)
+{
+    cpu_set_t usable;
+    int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+    int64_t bytes = file_bytes(o->graph), wanted = o->threads;
+    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
+    return (int)(wanted < most ? wanted : most);
+}
+
+static sp_status open_context(const contract_job *job, const char *device, sp_context **context)
+{
+    const sp_context_options options = {.device = device,
+                                        .threads = thread_count(job->options),
+                                        .memory_budget = (size_t)job->options->memory,
+                                        .interrupt = job->interrupt};
+    return sp_context_create(&options, context);
+}
+
+sp_status contract_open_host(contract_job *job) { return open_context(job, "cpu", &job->host); }
+
+static bool cuda_required(const contract_options *o) { return strncmp(o->device, "cuda", 4) == 0; }
+
+/* Opening a CUDA device takes about 0.3 s. In that time a thread of the CPU contracts some 15 million entries, or forms
+ * some 10 million products of a clustering. */
+static const double CUDA_ENTRIES = 2e7, CUDA_PRODUCTS = 1e7;
+
+static double count_products(const sp_csr *m)
+{
+    double products = 0;
+    for (int64_t e = 0; e < m->nnz; e++) {
+        const int32_t row = m->col_indices[e];
+        products += (double)(m->row_offsets[row + 1] - m->row_offsets[row]);
+    }
+    return products;
+}
+
+static bool is_large(const contract_job *job)
+{
+    const double threads = sp_context_threads(job->host);
+    if (job->options->repeat == REPEAT_CLUSTER) return count_products(&job->g) > CUDA_PRODUCTS * threads;
+    return (double)job->g.nnz > CUDA_ENTRIES * threads;
+}
+
+static sp_status choose_device(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const bool automatic = strcmp(o->device, "auto") == 0;
+    if (!cuda_required(o) && !(automatic && is_large(job))) return SP_OK;
+    contract_progress(job, "opening the CUDA device");
+    sp_status status = open_context(job, automatic ? "cuda" : o->device, &job->device);
+    if (status == SP_OK || automatic) return SP_OK;
+    return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", o->device, sp_status_string(status));
+}
+
+/* Trouble that the CPU does not have. */
+static bool is_device_trouble(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
+}
+
+/* ---- one contraction ------------------------------------------------------------------------------------ */
+
+/* Moves a result to the host's memory and context. */
+static sp_status bring_home(contract_job *job, sp_context *context, sp_csr *made, sp_csr *c)
+{
+    if (context == job->host) {
+        *c = *made;
+        return SP_OK;
+    }
+    sp_status status = sp_csr_copy(context, made, SP_HOST, c);
+    sp_csr_free(context, made);
+    return status;
+}
+
+static sp_status contract_with(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
+                               const contraction_options *how, sp_csr *c)
+{
+    const io_labelling *l = &job->labelling;
+    sp_csr made = {0};
+    sp_status status = l->labels ? contraction_quotient(context, g, l->labels, job->groups, how, &made, &job->info)
+                                 : contraction_product(context, s, g, how, &made, &job->info);
+    return status == SP_OK ? bring_home(job, context, &made, c) : status;
+}
+
+/* S with values of the graph's type. */
+static sp_status match_types(contract_job *job)
+{
+    sp_csr *s = &job->labelling.s;
+    double *wide;
+    if (job->labelling.labels || s->value_type == job->g.value_type) return SP_OK;
+    if (s->values) {
+        sp_status status = sp_alloc(job->host, s->nnz, sizeof *wide, (void **)&wide);
+        if (status != SP_OK) return status;
+        for (int64_t e = 0; e < s->nnz; e++) wide[e] = (double)((const float *)s->values)[e];
+        sp_free(job->host, s->values);
+        s->values = wide;
+    }
+    s->value_type = job->g.value_type;
+    return SP_OK;
+}
+
+static sp_status contract_on(contract_job *job, sp_context *context)
+{
+    const contract_options *o = job->options;
+    contraction_options how = {.engine = o->engine,
+                               .how = {.combine = job->combine, .loops = o->loops, .half_loops = o->half_loops}};
+    sp_csr times = {0};
+    sp_status status;
+    if (job->repeats.row_offsets) how.how.half_loops = false; /* a mean of sums and counts, both whole */
+    TRY(contract_with(job, context, &job->g, &job->labelling.s, &how, &job->c));
+    if (job->repeats.row_offsets) {
+        TRY(contract_with(job, context, &job->repeats, &job->labelling.s, &how, &times));
+        for (int64_t e = 0; e < job->c.nnz; e++) ((double *)job->c.values)[e] /= ((const double *)times.values)[e];
+    }
+    snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(context));
+done:
+    sp_csr_free(job->host, &times);
+    if (status != SP_OK) sp_csr_free(job->host, &job->c);
+    if (status != SP_OK && context != job->host) sp_fail(job->host, status, "%s", sp_last_error(context));
+    return status;
+}
+
+/* ---- hierarchies ---------------------------------------------------------------------------------------- */
+
+static sp_status match_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+{
+    const contract_job *job = user;
+    return contraction_match(context, g, (uint64_t)job->options->seed, labels, groups);
+}
+
+/* A copy for mcl, which takes f32. */
+static sp_status narrow(sp_context *context, const sp_csr *g, sp_csr *copy)
+{
+    sp_status status = sp_csr_create(context, g->rows, g->cols, g->nnz, SP_F32, SP_HOST, copy);
+    if (status != SP_OK) return status;
+    memcpy(copy->row_offsets, g->row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets);
+    memcpy(copy->col_indices, g->col_indices, (size_t)g->nnz * sizeof *g->col_indices);
+    float *values = copy->values;
+    for (int64_t e = 0; e < g->nnz; e++)
+        values[e] = !g->values                     ? 1.0f
+                    : g->value_type == SP_F32 ? ((const float *)g->values)[e]
+                                              : (float)((const double *)g->values)[e];
+    return SP_OK;
+}
+
+static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+{
+    contract_job *job = user;
+    mcl_options options;
+    mcl_run run;
+    mcl_clustering clusters = {0};
+    sp_csr graph = {0}, start = {0}, limit = {0};
+    sp_status status;
+    mcl_options_default(&options);
+    options.inflation = job->options->inflation;
+    contract_progress(job, "clustering %lld nodes", (long long)g->rows);
+    TRY(narrow(context, g, &graph));
+    TRY(mcl_start_matrix(context, &graph, NULL, &options, false, &start));
+    TRY(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run));
+    TRY(mcl_interpret(context, &limit, NULL, &options, &clusters));
+    for (int64_t p = 0; p < clusters.clusters; p++)
+        for (int64_t i = clusters.offsets[p]; i < clusters.offsets[p + 1]; i++) labels[clusters.members[i]] = (int32_t)p;
+    *groups = clusters.clusters;
+done:
+    sp_csr_free(context, &graph);
+    sp_csr_free(context, &start);
+    sp_csr_free(context, &limit);
+    mcl_clustering_free(context, &clusters);
+    return status;
+}
+
+/* --loops and --half-loops, for the last graph only: on the way edges within groups are kept and whole, so that the
+ * levels compose to the direct contraction. */
+static void settle_loops(const contract_options *o, bool sums, sp_csr *c)
+{
+    const size_t size = c->value_type == SP_F32 ? sizeof(float) : sizeof(double);
+    int64_t kept = 0;
+    for (int64_t i = 0, e = 0; i < c->rows; i++) {
+        for (const int64_t end = c->row_offsets[i + 1]; e < end; e++) {
+            const bool loop = c->col_indices[e] == i;
+            if (o->loops != SP_LOOPS_KEEP && loop != (o->loops == SP_LOOPS_ONLY)) continue;
+            if (c->values) memmove((char *)c->values + (size_t)kept * size, (char *)c->values + (size_t)e * size, size);
+            if (loop && o->half_loops && sums && c->value_type == SP_F32) ((float *)c->values)[kept] /= 2;
+            if (loop && o->half_loops && sums && c->value_type == SP_F64) ((double *)c->values)[kept] /= 2;
+            c->col_indices[kept++] = c->col_indices[e];
+        }
+        c->row_offsets[i + 1] = kept;
+    }
+    c->nnz = kept;
+}
+
+/* The group of every node of the input, through all levels. */
+static sp_status compose_maps(contract_job *job)
+{
+    const contraction_hierarchy *h = &job->hierarchy;
+    int32_t *labels;
+    sp_status status = sp_alloc(job->host, job->g.rows, sizeof *labels, (void **)&labels);
+    if (status != SP_OK) return status;
+    job->groups = h->count ? h->level[h->count - 1].groups : job->g.rows;
+    for (int64_t i = 0; i < job->g.rows; i++) {
+        labels[i] = (int32_t)i;
+        for (int k = 0; k < h->count; k++) labels[i] = h->level[k].map[labels[i]];
+    }
+    job->labelling.labels = labels;
+    return SP_OK;
+}
+
+static sp_status give_values(contract_job *job)
+{
+    sp_csr *g = &job->g;
+    if (g->values) return SP_OK;
+    sp_status status = sp_alloc(job->host, g->nnz, sizeof(double), &g->values);
+    if (status != SP_OK) return status;
+    g->value_type = SP_F64;
+    for (int64_t e = 0; e < g->nnz; e++) ((double *)g->values)[e] = 1;
+    return SP_OK;
+}
+
+/* Levels are kept in host memory of the context that makes them: on a device's context that is malloc's as well. */
+static sp_status repeat_on(contract_job *job, sp_context *context)
+{
+    const contract_options *o = job->options;
+    const bool sums = job->combine == SP_COMBINE_SUM || job->combine == SP_COMBINE_COUNT;
+    const contraction_options how = {.engine = o->engine,
+                                     .how.combine = job->combine == SP_COMBINE_COUNT ? SP_COMBINE_SUM : job->combine};
+    contraction_hierarchy *h = &job->hierarchy;
+    const double began = wall_seconds();
+    sp_status status;
+    TRY(give_values(job)); /* the last graph may be this one */
+    status = contraction_repeat(context, &job->g, (int)o->levels, o->repeat == REPEAT_CLUSTER ? cluster_level : match_level,
+                                job, &how, h);
+    if (status != SP_OK) {
+        if (context != job->host) sp_fail(job->host, status, "%s", sp_last_error(context));
+        return status;
+    }
+    snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(context));
+    TRY(sp_csr_copy(job->host, h->count ? &h->level[h->count - 1].c : &job->g, SP_HOST, &job->c));
+    settle_loops(o, sums, &job->c);
+    TRY(compose_maps(job));
+    job->info = (contraction_info){.engine = o->engine, .nnz = job->c.nnz, .seconds = wall_seconds() - began};
+done:
+    return status;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------ */
+
+/* Means are as exact as f32: more digits would be noise. */
+static sp_status round_means(contract_job *job)
+{
+    sp_csr rounded;
+    if (job->options->combine != SP_COMBINE_MEAN || !job->c.values || job->c.value_type == SP_F32) return SP_OK;
+    sp_status status = narrow(job->host, &job->c, &rounded);
+    if (status != SP_OK) return status;
+    sp_csr_free(job->host, &job->c);
+    job->c = rounded;
+    return SP_OK;
+}
+
+static sp_status compute_on(contract_job *job, sp_context *context)
+{
+    return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : repeat_on(job, context);
+}
+
+sp_status contract_compute(contract_job *job)
+{
+    const double began = wall_seconds();
+    sp_status status;
+    TRY(match_types(job));
+    TRY(choose_device(job));
+    contract_progress(job, "contracting");
+    status = compute_on(job, job->device ? job->device : job->host);
+    if (job->device && is_device_trouble(status) && !cuda_required(job->options)) {
+        contract_notice(job, "%s; going on with the CPU", sp_last_error(job->host));
+        status = compute_on(job, job->host);
+    }
+    if (status == SP_OK) status = round_means(job);
+    job->c_undirected = job->undirected && job->options->combine != SP_COMBINE_FIRST;
+    job->seconds.contract = wall_seconds() - began;
+done:
+    return status;
+}
