@@ -602,26 +602,36 @@ template <typename V> static __device__ void list_parts_of(const warp_job<V> &jo
     }
 }
 
-/* Writes the columns whose bits are set in the first `words` words; returns their number. Four words a lane: a warp
- * takes 128, and lists its columns where its words were, 256 at a time, so that they leave it side by side. */
+/* Writes the columns whose bits are set in the first `words` words; returns their number. Every warp has its share of the
+ * words. It takes 128 at a time, four a lane, and lists their columns where the words were, 256 at a time, so that they
+ * leave it side by side. */
 static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t low, int32_t *cols)
 {
-    const int lane = threadIdx.x & 31;
-    int64_t done = 0;
-    for (int base = 0; base < words; base += 4 * WIDE_THREADS) {
-        const int first = base + 4 * (int)threadIdx.x, warp_base = first - 4 * lane;
-        uint16_t *listed = (uint16_t *)(memory.words + warp_base);
+    enum { WARPS = WIDE_THREADS / 32, STEP = 128 };
+    const int lane = threadIdx.x & 31, share = (words + WARPS * STEP - 1) / (WARPS * STEP) * STEP;
+    const int begin = (int)threadIdx.x / 32 * share, end = min(words, begin + share);
+    int all = 0, total;
+    for (int i = begin + lane; i < end; i += 32) all += __popc(memory.words[i]);
+    all = (int)warp_add((unsigned)all);
+    int64_t place = block_scan<WIDE_THREADS>(lane == 0 ? all : 0, &total, memory.scratch);
+    place = __shfl_sync(FULL_WARP, place, 0);
+    for (int first = begin; first < end; first += STEP) {
+        uint16_t *listed = (uint16_t *)(memory.words + first);
         uint32_t word[4];
-        int own = 0, total;
+        int own = 0;
 #pragma unroll
         for (int u = 0; u < 4; u++) {
-            word[u] = first + u < words ? memory.words[first + u] : 0;
+            word[u] = first + 4 * lane + u < end ? memory.words[first + 4 * lane + u] : 0;
             own += __popc(word[u]);
         }
-        const int64_t place = done + block_scan<WIDE_THREADS>(own, &total, memory.scratch);
-        const int64_t warp_place = __shfl_sync(FULL_WARP, place, 0);
-        const int count = (int)(__shfl_sync(FULL_WARP, place + own, 31) - warp_place);
-        int at = (int)(place - warp_place);
+        int at = own;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const int before = __shfl_up_sync(FULL_WARP, at, step);
+            if (lane >= step) at += before;
+        }
+        const int count = __shfl_sync(FULL_WARP, at, 31);
+        at -= own;
         for (int round = 0; round < count; round += 256) {
 #pragma unroll
             for (int u = 0; u < 4; u++)
@@ -629,12 +639,12 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
                     listed[at++ - round] = (uint16_t)((4 * lane + u) * 32 + __ffs((int)word[u]) - 1);
             __syncwarp();
             for (int i = lane; i < min(256, count - round); i += 32)
-                cols[warp_place + round + i] = (int32_t)(low + (int64_t)warp_base * 32 + listed[i]);
+                cols[place + round + i] = (int32_t)(low + (int64_t)first * 32 + listed[i]);
             __syncwarp();
         }
-        done += total;
+        place += count;
     }
-    return done;
+    return total;
 }
 
 /* Writes the columns of wide rows, ascending, and lists the rows' parts. */
