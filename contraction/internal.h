@@ -4,11 +4,48 @@
 
 #include <time.h>
 
+#include "contraction.h"
+
 static inline double contraction_seconds(void) /* monotonic wall clock */
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
+
+/* A value of a host matrix; a pattern's are ones. */
+static inline double contraction_value(const sp_csr *matrix, int64_t k)
+{
+    if (!matrix->values) return 1;
+    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
+                                        : ((const double *)matrix->values)[k];
+}
+
+/* Labels are below `groups`, or the failure that names the first that is not. */
+static inline sp_status contraction_check_labels(sp_context *context, const int32_t *labels, int64_t nodes,
+                                                 int64_t groups)
+{
+    for (int64_t i = 0; i < nodes; i++)
+        if (labels[i] >= groups)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld has label %d and there are %lld groups",
+                           (long long)i, labels[i], (long long)groups);
+    return SP_OK;
+}
+
+/* A graph that this module reads itself: square, on the host. */
+static inline sp_status contraction_check_graph(sp_context *context, const sp_csr *g)
+{
+    if (g->rows != g->cols || g->space != SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld%s: it must be square and in host memory",
+                       (long long)g->rows, (long long)g->cols, g->space == SP_HOST ? "" : ", on the device");
+    return SP_OK;
+}
+
+/* As SP_TRY of the library: on failure keeps the status and jumps to `done`, where the function frees what it took. */
+#define CONTRACTION_TRY(call)           \
+    do {                                \
+        status = (call);                \
+        if (status != SP_OK) goto done; \
+    } while (0)
 
 #endif

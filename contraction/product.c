@@ -11,14 +11,7 @@
  * halved loops) is done on the host. */
 #include <string.h>
 
-#include "contraction.h"
 #include "internal.h"
-
-#define TRY(call)                       \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 /* What every product of one contraction shares. */
 typedef struct request {
@@ -33,12 +26,6 @@ static int64_t bytes_of(const sp_csr *m)
 {
     const int64_t value = !m->values ? 0 : m->value_type == SP_F32 ? 4 : 8;
     return 8 * (m->rows + 1) + m->nnz * (4 + value);
-}
-
-static double value_at(const sp_csr *m, int64_t k)
-{
-    if (!m->values) return 1;
-    return m->value_type == SP_F32 ? (double)((const float *)m->values)[k] : ((const double *)m->values)[k];
 }
 
 static void set_value(sp_csr *m, int64_t k, double value)
@@ -70,8 +57,8 @@ static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semir
     sp_csr sg = {0};
     sp_spgemm_info info[2];
     sp_status status;
-    TRY(sp_spgemm(r->context, s, g, &once, &sg, &info[0]));
-    TRY(sp_spgemm(r->context, &sg, s, &twice, c, &info[1]));
+    CONTRACTION_TRY(sp_spgemm(r->context, s, g, &once, &sg, &info[0]));
+    CONTRACTION_TRY(sp_spgemm(r->context, &sg, s, &twice, c, &info[1]));
     if (info[0].peak_bytes && info[1].peak_bytes) {
         const int64_t more = info[0].peak_bytes > info[1].peak_bytes ? info[0].peak_bytes : info[1].peak_bytes;
         const int64_t bytes = 2 * bytes_of(s) + bytes_of(&sg) + more;
@@ -118,12 +105,27 @@ static sp_status multiply_mean(request *r, const sp_csr *s, const sp_csr *g, sp_
 {
     sp_csr counts = {0};
     sp_status status;
-    TRY(multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, &counts));
-    TRY(multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c));
-    for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, value_at(c, k) / value_at(&counts, k));
+    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, &counts));
+    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c));
+    for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, contraction_value(c, k) / contraction_value(&counts, k));
 done:
     sp_csr_free(r->context, &counts);
     return status;
+}
+
+/* Replaces positions in G by the values there, of G's type. */
+static sp_status look_up(sp_context *context, const sp_csr *g, sp_csr *found)
+{
+    const double *places = found->values;
+    sp_csr made = *found;
+    sp_status status = SP_OK;
+    if (g->value_type == SP_F32) status = sp_alloc(context, found->nnz, sizeof(float), &made.values);
+    if (status != SP_OK) return status;
+    made.value_type = g->value_type;
+    for (int64_t k = 0; k < found->nnz; k++) set_value(&made, k, contraction_value(g, (int64_t)places[k]));
+    if (made.values != found->values) sp_free(context, found->values);
+    *found = made;
+    return SP_OK;
 }
 
 static sp_status multiply_first(request *r, const sp_csr *s, const sp_csr *g, sp_csr *c)
@@ -133,28 +135,18 @@ static sp_status multiply_first(request *r, const sp_csr *s, const sp_csr *g, sp
     double *numbers = NULL;
     sp_status status;
     if (g->space != SP_HOST) {
-        TRY(sp_csr_copy(context, g, SP_HOST, &copy));
+        CONTRACTION_TRY(sp_csr_copy(context, g, SP_HOST, &copy));
         g = &copy;
     }
     places = *g;
-    TRY(sp_alloc(context, g->nnz, sizeof *numbers, (void **)&numbers));
+    CONTRACTION_TRY(sp_alloc(context, g->nnz, sizeof *numbers, (void **)&numbers));
     for (int64_t k = 0; k < g->nnz; k++) numbers[k] = (double)k; /* exact: there is no memory for 2^53 */
     places.values = numbers;
     places.value_type = SP_F64;
-    TRY(multiply_min(r, s, &places, &found));
-    if (g->value_type == SP_F32) {
-        void *values;
-        TRY(sp_alloc(context, found.nnz, sizeof(float), &values));
-        for (int64_t k = 0; k < found.nnz; k++)
-            ((float *)values)[k] = (float)value_at(g, (int64_t)value_at(&found, k));
-        sp_free(context, found.values);
-        found.values = values;
-        found.value_type = SP_F32;
-    } else {
-        for (int64_t k = 0; k < found.nnz; k++) set_value(&found, k, value_at(g, (int64_t)value_at(&found, k)));
-    }
+    CONTRACTION_TRY(multiply_min(r, s, &places, &found));
+    CONTRACTION_TRY(look_up(context, g, &found));
     *c = found;
-    memset(&found, 0, sizeof found);
+    found = (sp_csr){0};
 done:
     sp_free(context, numbers);
     sp_csr_free(context, &found);
@@ -179,7 +171,7 @@ static void halve_loops(sp_csr *c)
 {
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t k = c->row_offsets[i]; k < c->row_offsets[i + 1] && c->col_indices[k] <= i; k++)
-            if (c->col_indices[k] == i) set_value(c, k, value_at(c, k) / 2);
+            if (c->col_indices[k] == i) set_value(c, k, contraction_value(c, k) / 2);
 }
 
 static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options)
@@ -213,11 +205,11 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     r.to_host = half || rule == SP_COMBINE_MEAN || rule == SP_COMBINE_FIRST;
     if (rule != SP_COMBINE_SUM) weights.values = NULL;
     weights.value_type = g->value_type;
-    if (r.loops != SP_LOOPS_KEEP) TRY(diagonal(context, s->rows, &r.mask));
-    TRY(combine(&r, &weights, g, rule, &made));
+    if (r.loops != SP_LOOPS_KEEP) CONTRACTION_TRY(diagonal(context, s->rows, &r.mask));
+    CONTRACTION_TRY(combine(&r, &weights, g, rule, &made));
     if (half) halve_loops(&made);
     if (r.to_host && sp_context_is_cuda(context)) {
-        TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
+        CONTRACTION_TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
         sp_csr_free(context, &made);
         made = moved;
     }

@@ -5,7 +5,6 @@
  * never costs more, and AUTO takes the products only where a back end has no other. */
 #include <string.h>
 
-#include "contraction.h"
 #include "internal.h"
 
 /* S, a pattern: S(labels[i], i) = 1. Row by row the nodes of a group ascend. */
@@ -13,13 +12,10 @@ static sp_status selection(sp_context *context, const int32_t *labels, int64_t n
                            sp_value_type type, sp_csr *s)
 {
     int64_t labelled = 0, *offsets;
-    for (int64_t i = 0; i < nodes; i++) {
-        if (labels[i] >= groups)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld has label %d and there are %lld groups",
-                           (long long)i, labels[i], (long long)groups);
-        labelled += labels[i] >= 0;
-    }
-    sp_status status = sp_csr_create(context, groups, nodes, labelled, type, SP_HOST, s);
+    sp_status status = contraction_check_labels(context, labels, nodes, groups);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < nodes; i++) labelled += labels[i] >= 0;
+    status = sp_csr_create(context, groups, nodes, labelled, type, SP_HOST, s);
     if (status != SP_OK) return status;
     sp_free(context, s->values);
     s->values = NULL;

@@ -1,0 +1,58 @@
+/* Contraction repeated: each level contracts the graph of the level before by labels that follow from that graph. */
+#include <string.h>
+
+#include "internal.h"
+
+/* The quotient on the host. */
+static sp_status contract_level(sp_context *context, const sp_csr *g, const contraction_options *options,
+                                contraction_level *level)
+{
+    sp_csr c = {0};
+    sp_status status = contraction_quotient(context, g, level->map, level->groups, options, &c, NULL);
+    if (status != SP_OK || c.space == SP_HOST) {
+        level->c = c;
+        return status;
+    }
+    status = sp_csr_copy(context, &c, SP_HOST, &level->c);
+    sp_csr_free(context, &c);
+    return status;
+}
+
+static void free_level(sp_context *context, contraction_level *level)
+{
+    sp_free(context, level->map);
+    sp_csr_free(context, &level->c);
+}
+
+sp_status contraction_repeat(sp_context *context, const sp_csr *g, int levels, contraction_labeller labeller,
+                             void *user, const contraction_options *options, contraction_hierarchy *hierarchy)
+{
+    contraction_hierarchy made = {0};
+    contraction_level next = {0};
+    memset(hierarchy, 0, sizeof *hierarchy);
+    sp_status status = contraction_check_graph(context, g);
+    while (status == SP_OK && made.count < levels) {
+        const sp_csr *graph = made.count ? &made.level[made.count - 1].c : g;
+        next = (contraction_level){.nodes = graph->rows};
+        CONTRACTION_TRY(sp_alloc(context, graph->rows, sizeof *next.map, (void **)&next.map));
+        CONTRACTION_TRY(labeller(context, user, graph, next.map, &next.groups));
+        if (next.groups >= next.nodes) break;
+        CONTRACTION_TRY(sp_grow(context, made.count, made.count + 1, sizeof next, (void **)&made.level));
+        graph = made.count ? &made.level[made.count - 1].c : g; /* the levels have moved */
+        CONTRACTION_TRY(contract_level(context, graph, options, &next));
+        made.level[made.count++] = next;
+        memset(&next, 0, sizeof next);
+    }
+done:
+    free_level(context, &next);
+    if (status == SP_OK) *hierarchy = made;
+    else contraction_hierarchy_free(context, &made);
+    return status;
+}
+
+void contraction_hierarchy_free(sp_context *context, contraction_hierarchy *hierarchy)
+{
+    for (int i = 0; i < hierarchy->count; i++) free_level(context, &hierarchy->level[i]);
+    sp_free(context, hierarchy->level);
+    memset(hierarchy, 0, sizeof *hierarchy);
+}
