@@ -288,14 +288,613 @@ START_TEST(shapes_give_what_the_definition_says)
 }
 END_TEST
 
-int main(void)
+
+/* ---- promises of the engines --------------------------------------------------------------------------- */
+
+static subject usual_subject(sp_context *host, uint64_t seed, sp_value_type type)
+{
+    test_random random = test_seed(seed);
+    return make_subject(host, &random, 3000, 30, 700, SKEWED, type, TEST_SIGNED);
+}
+
+START_TEST(values_do_not_depend_on_threads)
+{
+    sp_context *host = test_context(0, 1);
+    subject s = usual_subject(host, 5, SP_F32);
+    sp_csr expected = {0};
+    for (int threads = 1; threads <= 5; threads += 2) {
+        sp_context *context = test_context(_i, threads);
+        sp_csr c;
+        ck_ok(context, sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL));
+        test_to_host(context, &c);
+        if (threads == 1) expected = c;
+        else product_same(&expected, &c, "more threads");
+        if (threads > 1) sp_csr_free(context, &c);
+        sp_context_destroy(context);
+    }
+    sp_csr_free(host, &expected);
+    free_subject(host, &s);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* 3 nodes, two of them in group 1; a sum that cancels, a loop of the graph itself, an edge to a node without label. */
+START_TEST(a_small_graph_gives_what_it_does_by_hand)
+{
+    sp_context *context = test_context(_i, 1);
+    const double numbers[] = {5, 1, -1, 2,
+                              3, 0, 4,  0,
+                              0, 8, 0,  0,
+                              7, 0, 0,  9};
+    const int32_t labels[] = {0, 1, 1, -1};
+    const struct {
+        sp_contract_options how;
+        double c[4];
+        int entries;
+    } cases[] = {
+        {{.combine = SP_COMBINE_SUM}, {5, 0, 3, 12}, 4},
+        {{.combine = SP_COMBINE_SUM, .half_loops = true}, {2.5, 0, 3, 6}, 4},
+        {{.combine = SP_COMBINE_SUM, .loops = SP_LOOPS_DROP}, {0, 0, 3, 0}, 2},
+        {{.combine = SP_COMBINE_COUNT, .loops = SP_LOOPS_ONLY, .half_loops = true}, {0.5, 0, 0, 1}, 2},
+        {{.combine = SP_COMBINE_MAX, .half_loops = true}, {5, 1, 3, 8}, 4},
+        {{.combine = SP_COMBINE_MIN}, {5, -1, 3, 4}, 4},
+        {{.combine = SP_COMBINE_FIRST}, {5, 1, 3, 4}, 4},
+        {{.combine = SP_COMBINE_MEAN, .half_loops = true}, {5, 0, 3, 6}, 4},
+        {{.combine = SP_COMBINE_COUNT}, {1, 2, 1, 2}, 4},
+    };
+    sp_csr g = test_from_dense(context, 4, 4, numbers, SP_F32);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
+            const contraction_options options = {(contraction_engine)engine, cases[i].how};
+            sp_csr c;
+            ck_ok(context, contraction_quotient(context, &g, labels, 2, &options, &c, NULL));
+            test_to_host(context, &c);
+            ck_assert_int_eq(c.nnz, cases[i].entries);
+            for (int64_t p = 0; p < 2; p++)
+                for (int64_t k = c.row_offsets[p]; k < c.row_offsets[p + 1]; k++)
+                    test_expect(test_value(&c, k) == cases[i].c[2 * p + c.col_indices[k]], "case %d, engine %d: (%d, %d)"
+                                " is %g", (int)i, engine, (int)p, c.col_indices[k], test_value(&c, k));
+            sp_csr_free(context, &c);
+        }
+    sp_csr_free(context, &g);
+    sp_context_destroy(context);
+}
+END_TEST
+
+static void expect_refusal(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
+                           const sp_contract_options *how, const char *sentence)
+{
+    sp_csr c;
+    memset(&c, 1, sizeof c);
+    ck_assert_int_eq(sp_contract(context, g, labels, SP_HOST, groups, how, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(c.row_offsets);
+    test_expect(strstr(sp_last_error(context), sentence) != NULL, "\"%s\" lacks \"%s\"", sp_last_error(context),
+                sentence);
+    for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
+        const contraction_options options = {(contraction_engine)engine, how ? *how : (sp_contract_options){0}};
+        memset(&c, 1, sizeof c);
+        test_expect(contraction_quotient(context, g, labels, groups, &options, &c, NULL) != SP_OK, "engine %d: %s",
+                    engine, sentence);
+        ck_assert_ptr_null(c.row_offsets);
+    }
+}
+
+START_TEST(impossible_requests_are_refused)
+{
+    sp_context *context = test_context(_i, 2);
+    const double numbers[] = {1, 2, 3, 4, 5, 6};
+    const int32_t labels[] = {0, 3};
+    sp_csr wide = test_from_dense(context, 2, 3, numbers, SP_F32), g = test_from_dense(context, 2, 2, numbers, SP_F32);
+    expect_refusal(context, &wide, labels, 4, NULL, "2 x 3");
+    expect_refusal(context, &g, labels, 3, NULL, "node 1 has label 3 and there are 3 groups");
+    expect_refusal(context, &g, labels, -1, NULL, "-1 groups");
+    expect_refusal(context, &g, labels, (int64_t)INT32_MAX + 1, NULL, "2147483648 groups");
+    expect_refusal(context, &g, labels, 4, &(sp_contract_options){.combine = (sp_combine)6}, "combine operation 6");
+    expect_refusal(context, &g, labels, 4, &(sp_contract_options){.loops = (sp_loops)3}, "loops 3");
+    sp_csr c;
+    const contraction_options odd = {.engine = (contraction_engine)3}, fused = {.engine = CONTRACTION_FUSED};
+    ck_assert_int_eq(contraction_quotient(context, &g, labels, 4, &odd, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(contraction_product(context, &g, &g, &fused, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(contraction_product(context, &wide, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(contraction_product(context, &g, &wide, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    sp_csr other = test_from_dense(context, 2, 2, numbers, SP_F64);
+    ck_assert_int_eq(contraction_product(context, &other, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(c.row_offsets);
+    if (!_i) ck_assert_int_eq(sp_contract(context, &g, labels, SP_DEVICE, 4, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &other);
+    sp_csr_free(context, &wide);
+    sp_csr_free(context, &g);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(interrupt_flag_ends_a_contraction)
+{
+    volatile int interrupt = 1;
+    sp_context *host = test_context(0, 1), *context;
+    subject s = usual_subject(host, 6, SP_F64);
+    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .interrupt = &interrupt};
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_csr c;
+    ck_assert_int_eq(sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL), SP_ERROR_INTERRUPTED);
+    ck_assert_ptr_null(c.row_offsets);
+    interrupt = 0;
+    ck_ok(context, sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL));
+    sp_csr_free(context, &c);
+    sp_context_destroy(context);
+    free_subject(host, &s);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* C itself aside: labels sorted, group sizes, cells, and rows that are there twice while they are joined. */
+START_TEST(working_memory_is_small_beside_graph_and_quotient)
+{
+    test_heap heap = {.fail_at = -1};
+    sp_allocator allocator = test_allocator(&heap);
+    sp_context *host = test_context(0, 1), *context;
+    const sp_context_options options = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    test_random random = test_seed(9);
+    subject s = make_subject(host, &random, 100000, 20, 10000, SCATTERED, SP_F64, TEST_POSITIVE);
+    sp_contract_info info;
+    sp_csr c;
+    const int64_t before = heap.live_bytes;
+    heap.peak_bytes = before;
+    ck_ok(context, sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, &info));
+    const int64_t quotient = heap.live_bytes - before, more = heap.peak_bytes - heap.live_bytes;
+    ck_assert_int_eq(quotient, 8 * (c.rows + 1) + 12 * c.nnz);
+    test_expect(more * 100 <= 15 * quotient, "%lld bytes for a quotient of %lld", (long long)more, (long long)quotient);
+    test_expect(info.peak_bytes * 2 >= more, "info knows %lld of %lld bytes", (long long)info.peak_bytes,
+                (long long)more);
+    sp_csr_free(context, &c);
+    ck_assert_int_eq(heap.live_bytes, before);
+    sp_context_destroy(context);
+    free_subject(host, &s);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- general S ----------------------------------------------------------------------------------------- */
+
+/* What falls on (p, q) of S·G·Sᵀ, in f64 and any order, S a pattern unless sums are asked for. */
+static double general(const double *s, const sp_csr *g, int64_t p, int64_t q, sp_combine rule, bool *any)
+{
+    double sum = 0, max = -INFINITY, min = INFINITY, first = 0, count = 0;
+    const int64_t n = g->rows;
+    *any = false;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
+            const double left = s[p * n + i], right = s[q * n + g->col_indices[k]], value = test_value(g, k);
+            if (left == 0 || right == 0) continue;
+            sum += rule == SP_COMBINE_SUM ? left * value * right : value;
+            if (!*any) first = value;
+            max = fmax(max, value);
+            min = fmin(min, value);
+            count += 1;
+            *any = true;
+        }
+    const double results[] = {sum, max, min, first, sum / count, count};
+    return results[rule];
+}
+
+START_TEST(overlapping_and_weighted_groups_give_the_definition)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t n = 1 + test_below(&random, 30), m = 1 + test_below(&random, 12);
+        const sp_value_type type = seed % 2 ? SP_F64 : SP_F32;
+        const sp_combine rule = (sp_combine)(seed / 2 % 6);
+        sp_csr g = test_matrix(host, &random, n, n, 0.3, type, (test_values)test_below(&random, 4));
+        double *weights = calloc((size_t)(m * n), sizeof *weights);
+        for (int64_t i = 0; i < m * n; i++)
+            if (test_below(&random, 4) == 0) weights[i] = seed % 3 ? 1 : 0.5 * (double)(1 + test_below(&random, 4));
+        sp_csr s = test_from_dense(host, m, n, weights, type), c;
+        const contraction_options options = {.how = random_options(&random, rule)};
+        ck_ok(context, contraction_product(context, &s, &g, &options, &c, NULL));
+        test_to_host(context, &c);
+        ck_ok(host, sp_csr_check(host, &c));
+        int64_t k = 0;
+        for (int64_t p = 0; p < m; p++)
+            for (int64_t q = 0; q < m; q++) {
+                bool any;
+                const bool scaled = options.how.half_loops && p == q && (rule == SP_COMBINE_SUM || rule == SP_COMBINE_COUNT);
+                const double should = general(weights, &g, p, q, rule, &any) * (scaled ? 0.5 : 1);
+                if (!any || (p == q ? options.how.loops == SP_LOOPS_DROP : options.how.loops == SP_LOOPS_ONLY)) continue;
+                test_expect(k < c.row_offsets[p + 1] && c.col_indices[k] == q &&
+                                fabs(test_value(&c, k) - should) <= 1e-4 * (type == SP_F32 ? 1 : 1e-8) * (1 + fabs(should)),
+                            "seed %llu: (%lld, %lld) should be %g", (unsigned long long)seed, (long long)p,
+                            (long long)q, should);
+                k++;
+            }
+        ck_assert_int_eq(k, c.nnz);
+        free(weights);
+        sp_csr_free(context, &c);
+        sp_csr_free(host, &s);
+        sp_csr_free(host, &g);
+    }
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- groups -------------------------------------------------------------------------------------------- */
+
+START_TEST(statistics_of_groups_agree_with_the_quotient)
+{
+    sp_context *host = test_context(0, 2);
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        subject s = random_subject(host, seed);
+        contraction_group *group = calloc((size_t)s.groups + 1, sizeof *group);
+        double *sizes, all = 0;
+        int64_t entries;
+        const sp_contract_options sum = {0};
+        sp_csr c = definition(host, &s, &sum, &sizes, &entries);
+        ck_ok(host, contraction_groups(host, &s.g, s.labels, s.groups, group));
+        for (int64_t p = 0; p < s.groups; p++) all += group[p].internal + group[p].cut;
+        for (int64_t p = 0; p < s.groups; p++) {
+            double internal = 0, cut = 0, bound = 0;
+            int64_t size = 0;
+            for (int64_t i = 0; i < s.g.rows && s.groups < 500; i++) size += s.labels[i] == p;
+            for (int64_t k = c.row_offsets[p]; k < c.row_offsets[p + 1]; k++) {
+                *(c.col_indices[k] == p ? &internal : &cut) += test_value(&c, k);
+                bound += sizes[k];
+            }
+            const double own = group[p].internal + group[p].cut, smaller = fmin(own, all - own);
+            const double conductance = group[p].cut == 0 ? 0 : smaller > 0 ? group[p].cut / smaller : 1;
+            test_expect((s.groups >= 500 || group[p].size == size) && fabs(group[p].internal - internal) <= 1e-6 * bound &&
+                            fabs(group[p].cut - cut) <= 1e-6 * bound && group[p].conductance == conductance,
+                        "%s: group %lld has %lld nodes, %g, %g, %g", s.name, (long long)p, (long long)group[p].size,
+                        group[p].internal, group[p].cut, group[p].conductance);
+        }
+        free(sizes);
+        free(group);
+        sp_csr_free(host, &c);
+        free_subject(host, &s);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Two triangles joined by an edge: each leaves with 1 of its weight 7. */
+START_TEST(conductance_of_two_triangles_is_a_seventh)
+{
+    sp_context *host = test_context(0, 1);
+    const double edges[] = {0, 1, 1, 0, 0, 0,  1, 0, 1, 0, 0, 0,  1, 1, 0, 1, 0, 0,
+                            0, 0, 1, 0, 1, 1,  0, 0, 0, 1, 0, 1,  0, 0, 0, 1, 1, 0};
+    const int32_t labels[] = {0, 0, 0, 1, 1, 1}, together[] = {0, 0, 0, 0, 0, 0};
+    sp_csr g = test_from_dense(host, 6, 6, edges, SP_F32);
+    contraction_group group[2];
+    ck_ok(host, contraction_groups(host, &g, labels, 2, group));
+    for (int p = 0; p < 2; p++)
+        ck_assert(group[p].size == 3 && group[p].internal == 6 && group[p].cut == 1 && group[p].conductance == 1 / 7.0);
+    ck_ok(host, contraction_groups(host, &g, together, 2, group));
+    ck_assert(group[0].internal == 14 && group[0].cut == 0 && group[0].conductance == 0 && group[1].size == 0);
+    ck_assert_int_eq(contraction_groups(host, &g, labels, 1, group), SP_ERROR_ARGUMENT);
+    sp_csr_free(host, &g);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(compact_labels_leave_no_group_empty)
+{
+    sp_context *host = test_context(0, 1);
+    int32_t labels[] = {7, -1, 3, 7, 9, -5, 3}, *old;
+    const int32_t expected[] = {1, -1, 0, 1, 2, -5, 0};
+    int64_t groups = 11;
+    ck_ok(host, contraction_compact(host, 7, labels, &groups, &old));
+    ck_assert_int_eq(groups, 3);
+    ck_assert_mem_eq(labels, expected, sizeof labels);
+    ck_assert(old[0] == 3 && old[1] == 7 && old[2] == 9);
+    sp_free(host, old);
+    ck_ok(host, contraction_compact(host, 7, labels, &groups, NULL));
+    ck_assert_int_eq(groups, 3);
+    ck_assert_mem_eq(labels, expected, sizeof labels);
+    groups = 2;
+    ck_assert_int_eq(contraction_compact(host, 7, labels, &groups, &old), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(old);
+    ck_assert_int_eq(groups, 2);
+    groups = 0;
+    ck_ok(host, contraction_compact(host, 0, labels, &groups, NULL));
+    ck_assert_int_eq(groups, 0);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- matching ------------------------------------------------------------------------------------------ */
+
+static double edge_weight(const sp_csr *g, int64_t i, int64_t j, bool *there)
+{
+    *there = false;
+    for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
+        if (g->col_indices[k] != j) continue;
+        *there = true;
+        return test_value(g, k);
+    }
+    return 0;
+}
+
+/* Groups are numbered as their lowest nodes come, and hold one node or two neighbours; of two neighbours one is in a
+ * pair; and as a pair was made when one of the two was visited, that node then had no heavier free neighbour: at least
+ * one of each pair has no heavier neighbour among the nodes that stayed alone. */
+START_TEST(matchings_are_maximal_and_heavy)
+{
+    sp_context *host = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr g = test_communities(host, &random, 1 + test_below(&random, 8), 1 + test_below(&random, 9), 0.6, 0.1);
+        const int64_t n = g.rows;
+        int32_t labels[100], again[100], mate[100];
+        int64_t groups, other, next = 0;
+        bool there;
+        ck_ok(host, contraction_match(host, &g, seed, labels, &groups));
+        ck_ok(host, contraction_match(host, &g, seed, again, &other));
+        test_expect(groups == other && memcmp(labels, again, (size_t)n * sizeof *labels) == 0, "seed %d: not repeatable",
+                    (int)seed);
+        for (int64_t i = 0; i < n; i++) {
+            mate[i] = -1;
+            test_expect(labels[i] >= 0 && labels[i] <= next, "seed %d: node %d has label %d", (int)seed, (int)i,
+                        labels[i]);
+            next += labels[i] == next;
+            for (int64_t j = 0; j < i; j++) {
+                if (labels[j] != labels[i]) continue;
+                edge_weight(&g, i, j, &there);
+                test_expect(mate[i] < 0 && mate[j] < 0 && there, "seed %d: nodes %d and %d", (int)seed, (int)i, (int)j);
+                mate[i] = (int32_t)j;
+                mate[j] = (int32_t)i;
+            }
+        }
+        ck_assert_int_eq(next, groups);
+        for (int64_t i = 0; i < n; i++) {
+            if (mate[i] > i) {
+                const double weight = edge_weight(&g, i, mate[i], &there);
+                int heavier = 0;
+                for (int end = 0; end < 2; end++) {
+                    bool more = false;
+                    for (int64_t j = 0; j < n; j++)
+                        more |= mate[j] < 0 && edge_weight(&g, end ? mate[i] : i, j, &there) > weight;
+                    heavier += more;
+                }
+                test_expect(heavier < 2, "seed %d: nodes %d and %d had heavier neighbours", (int)seed, (int)i, mate[i]);
+            }
+            for (int64_t j = 0; j < n && mate[i] < 0; j++) {
+                edge_weight(&g, i, j, &there);
+                test_expect(j == i || !there || mate[j] >= 0, "seed %d: %d and %d stay alone", (int)seed, (int)i, (int)j);
+            }
+        }
+        sp_csr_free(host, &g);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* A path whose middle edge is the heaviest, but for loops, which match nobody: if an inner node comes first the middle
+ * is taken, else both ends. A star of equal edges around node 2: if it comes first it takes node 0. */
+START_TEST(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals)
+{
+    sp_context *host = test_context(0, 1);
+    const double heavy[] = {9, 1, 0, 0,  1, 0, 5, 0,  0, 5, 0, 1,  0, 0, 1, 9};
+    const double equal[] = {0, 0, 2, 0,  0, 0, 2, 0,  2, 2, 0, 2,  0, 0, 2, 0};
+    sp_csr path = test_from_dense(host, 4, 4, heavy, SP_F64), star = test_from_dense(host, 4, 4, equal, SP_F32);
+    int middle = 0, ends = 0, lowest = 0;
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        int32_t labels[4];
+        int64_t groups;
+        ck_ok(host, contraction_match(host, &path, seed, labels, &groups));
+        middle += groups == 3 && labels[1] == labels[2];
+        ends += groups == 2 && labels[0] == labels[1] && labels[2] == labels[3];
+        ck_ok(host, contraction_match(host, &star, seed, labels, &groups));
+        ck_assert_int_eq(groups, 3);
+        lowest += labels[0] == labels[2];
+    }
+    ck_assert_int_eq(middle + ends, 64); /* either the middle pair or both outer ones */
+    test_expect(middle >= 16 && ends >= 16, "%d times the middle, %d times the ends", middle, ends);
+    /* Node 0 wins when it or the centre comes first: half of all orders. */
+    test_expect(lowest >= 20 && lowest <= 44, "%d times the lowest", lowest);
+    sp_csr_free(host, &path);
+    sp_csr_free(host, &star);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- hierarchies --------------------------------------------------------------------------------------- */
+
+static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+{
+    return contraction_match(context, g, *(uint64_t *)user, labels, groups);
+}
+
+static sp_status failing_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+{
+    int *left = user;
+    if (--*left < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "enough");
+    return contraction_match(context, g, 1, labels, groups);
+}
+
+static void check_hierarchy(sp_context *context, sp_context *host, const sp_csr *g, contraction_engine engine,
+                            uint64_t seed)
+{
+    const contraction_options options = {.engine = engine, .how = {.loops = SP_LOOPS_KEEP}};
+    contraction_hierarchy levels;
+    ck_ok(context, contraction_repeat(context, g, 10, match_labeller, &seed, &options, &levels));
+    test_expect(levels.count >= 2 && levels.count <= 10, "seed %d: %d levels", (int)seed, levels.count);
+    subject s = {.g = *g, .labels = malloc(((size_t)g->rows + 1) * sizeof(int32_t))};
+    for (int64_t i = 0; i < g->rows; i++) s.labels[i] = (int32_t)i;
+    int64_t nodes = g->rows;
+    for (int i = 0; i < levels.count; i++) {
+        const contraction_level *level = &levels.level[i];
+        test_expect(level->nodes == nodes && level->groups < nodes && level->c.rows == level->groups &&
+                        level->c.space == SP_HOST, "seed %d: level %d has %lld nodes and %lld groups", (int)seed, i,
+                    (long long)level->nodes, (long long)level->groups);
+        for (int64_t k = 0; k < g->rows; k++) s.labels[k] = level->map[s.labels[k]];
+        nodes = s.groups = level->groups;
+        double *sizes;
+        int64_t entries;
+        sp_csr direct = definition(host, &s, &options.how, &sizes, &entries);
+        product_same(&direct, &level->c, "composed maps"); /* integers: sums are exact */
+        free(sizes);
+        sp_csr_free(host, &direct);
+    }
+    free(s.labels);
+    contraction_hierarchy_free(context, &levels);
+    ck_assert_ptr_null(levels.level);
+}
+
+START_TEST(maps_of_a_hierarchy_compose_to_the_direct_contraction)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        test_random random = test_seed(seed);
+        sp_csr g = test_matrix(host, &random, 60, 60, 0.1, SP_F32, TEST_INTEGERS);
+        for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++)
+            check_hierarchy(context, host, &g, (contraction_engine)engine, seed);
+        sp_csr_free(host, &g);
+    }
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails)
+{
+    sp_context *host = test_context(0, 1);
+    const double apart[] = {1, 0, 0, 2}, pair[] = {0, 1, 1, 0};
+    sp_csr loops = test_from_dense(host, 2, 2, apart, SP_F32), edge = test_from_dense(host, 2, 2, pair, SP_F32);
+    sp_csr wide = test_from_dense(host, 1, 4, apart, SP_F32);
+    contraction_hierarchy levels;
+    uint64_t seed = 1;
+    int left = 1;
+    ck_ok(host, contraction_repeat(host, &loops, 5, match_labeller, &seed, NULL, &levels));
+    ck_assert_int_eq(levels.count, 0);
+    contraction_hierarchy_free(host, &levels);
+    ck_ok(host, contraction_repeat(host, &edge, 5, match_labeller, &seed, NULL, &levels));
+    ck_assert_int_eq(levels.count, 1);
+    ck_assert(levels.level[0].groups == 1 && levels.level[0].c.nnz == 1);
+    contraction_hierarchy_free(host, &levels);
+    ck_ok(host, contraction_repeat(host, &edge, 0, match_labeller, &seed, NULL, &levels));
+    ck_assert_int_eq(levels.count, 0);
+    contraction_hierarchy_free(host, &levels);
+    ck_assert_int_eq(contraction_repeat(host, &edge, 5, failing_labeller, &left, NULL, &levels), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(host), "enough");
+    ck_assert(levels.count == 0 && !levels.level);
+    ck_assert_int_eq(contraction_repeat(host, &wide, 5, match_labeller, &seed, NULL, &levels), SP_ERROR_ARGUMENT);
+    sp_csr_free(host, &wide);
+    sp_csr_free(host, &loops);
+    sp_csr_free(host, &edge);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- scipy --------------------------------------------------------------------------------------------- */
+
+static const char *fixtures; /* a file of gen_contraction.py */
+
+static double read_number(FILE *file)
+{
+    double number;
+    test_expect(fscanf(file, "%lf", &number) == 1, "%s ends early or holds no number at byte %ld", fixtures, ftell(file));
+    return number;
+}
+
+/* Offsets, columns and values of a square matrix. */
+static sp_csr read_matrix(sp_context *host, FILE *file, int64_t size, int64_t nnz, sp_value_type type)
+{
+    sp_csr m;
+    ck_ok(host, sp_csr_create(host, size, size, nnz, type, SP_HOST, &m));
+    for (int64_t i = 0; i <= size; i++) m.row_offsets[i] = (int64_t)read_number(file);
+    for (int64_t k = 0; k < nnz; k++) m.col_indices[k] = (int32_t)read_number(file);
+    for (int64_t k = 0; k < nnz; k++) {
+        if (type == SP_F32) ((float *)m.values)[k] = (float)read_number(file);
+        else ((double *)m.values)[k] = read_number(file);
+    }
+    ck_ok(host, sp_csr_check(host, &m));
+    return m;
+}
+
+/* The next quotient of the file against both engines. */
+static void check_quotient(sp_context *context, sp_context *host, FILE *file, const subject *s)
+{
+    char word[16];
+    test_expect(fscanf(file, "%15s", word) == 1 && strcmp(word, "quotient") == 0, "%s: no quotient follows", s->name);
+    contraction_options options = {0};
+    options.how.combine = (sp_combine)read_number(file);
+    options.how.loops = (sp_loops)read_number(file);
+    options.how.half_loops = read_number(file) != 0;
+    const int64_t nnz = (int64_t)read_number(file);
+    sp_csr expected = read_matrix(host, file, s->groups, nnz, s->g.value_type);
+    for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
+        char name[160];
+        sp_csr c;
+        options.engine = (contraction_engine)engine;
+        snprintf(name, sizeof name, "%s, operation %d, loops %d%s, engine %d", s->name, (int)options.how.combine,
+                 (int)options.how.loops, options.how.half_loops ? " halved" : "", engine);
+        ck_ok(context, contraction_quotient(context, &s->g, s->labels, s->groups, &options, &c, NULL));
+        test_to_host(context, &c);
+        product_same(&expected, &c, name);
+        sp_csr_free(context, &c);
+    }
+    sp_csr_free(host, &expected);
+}
+
+START_TEST(quotients_are_those_of_scipy)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    FILE *file = fopen(fixtures, "r");
+    char type[16];
+    int cases = 0;
+    test_expect(file != NULL, "%s cannot be read", fixtures);
+    for (; fscanf(file, " graph %15s", type) == 1; cases++) {
+        subject s = {0};
+        const int64_t nodes = (int64_t)read_number(file);
+        s.groups = (int64_t)read_number(file);
+        const int64_t nnz = (int64_t)read_number(file);
+        s.g = read_matrix(host, file, nodes, nnz, strcmp(type, "f32") == 0 ? SP_F32 : SP_F64);
+        s.labels = malloc(((size_t)nodes + 1) * sizeof *s.labels);
+        for (int64_t i = 0; i < nodes; i++) s.labels[i] = (int32_t)read_number(file);
+        snprintf(s.name, sizeof s.name, "case %d of %s", cases, fixtures);
+        for (int combine = SP_COMBINE_SUM; combine <= SP_COMBINE_COUNT; combine++)
+            check_quotient(context, host, file, &s);
+        free_subject(host, &s);
+    }
+    test_expect(cases >= 200 && feof(file), "%s holds %d cases", fixtures, cases);
+    fclose(file);
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* With the name of a file of gen_contraction.py: only that file's cases. */
+int main(int argc, char **argv)
 {
     Suite *suite = suite_create("contraction");
-    TCase *engines = tcase_create("engines");
-    tcase_set_timeout(engines, 120);
-    suite_add_tcase(suite, engines);
+    /* CK_RUN_CASE runs one of them. */
+    TCase *engines = tcase_create("engines"), *groups = tcase_create("groups");
+    TCase *all[] = {engines, groups};
+    for (int i = 0; i < 2; i++) {
+        tcase_set_timeout(all[i], 120);
+        suite_add_tcase(suite, all[i]);
+    }
+    if (argc > 1) {
+        fixtures = argv[1];
+        test_on_devices(engines, quotients_are_those_of_scipy);
+        return test_run(suite);
+    }
     test_on_devices(engines, both_engines_give_what_the_definition_says);
     tcase_add_loop_test(engines, shapes_give_what_the_definition_says, 0, SHAPES * test_devices());
     if (test_devices() == 1) test_count_skipped(SHAPES);
+    test_on_devices(engines, values_do_not_depend_on_threads);
+    test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
+    test_on_devices(engines, impossible_requests_are_refused);
+    test_on_devices(engines, interrupt_flag_ends_a_contraction);
+    tcase_add_test(engines, working_memory_is_small_beside_graph_and_quotient);
+    test_on_devices(engines, overlapping_and_weighted_groups_give_the_definition);
+    tcase_add_test(groups, statistics_of_groups_agree_with_the_quotient);
+    tcase_add_test(groups, conductance_of_two_triangles_is_a_seventh);
+    tcase_add_test(groups, compact_labels_leave_no_group_empty);
+    tcase_add_test(groups, matchings_are_maximal_and_heavy);
+    tcase_add_test(groups, the_heaviest_neighbour_is_taken_and_the_lowest_of_equals);
+    test_on_devices(groups, maps_of_a_hierarchy_compose_to_the_direct_contraction);
+    tcase_add_test(groups, a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails);
     return test_run(suite);
 }
