@@ -3,6 +3,7 @@
  * same with all later allocations failing too, as when memory has really run out. */
 #include <string.h>
 
+#include "contraction.h"
 #include "mcl.h"
 #include "support.h"
 
@@ -231,6 +232,75 @@ static sp_status call_transform_graph(sp_context *context, subject *s, void *out
     return status;
 }
 
+/* ---- contraction --------------------------------------------------------------------------------------- */
+
+static void release_nothing(sp_context *context, void *out)
+{
+    (void)context;
+    (void)out;
+}
+
+static void release_hierarchy(sp_context *context, void *out) { contraction_hierarchy_free(context, out); }
+
+static sp_status contract(sp_context *context, subject *s, contraction_engine engine, sp_combine combine,
+                          int64_t groups, void *out)
+{
+    const contraction_options options = {engine, {.combine = combine, .loops = SP_LOOPS_DROP}};
+    int32_t labels[200];
+    for (int i = 0; i < 200; i++) labels[i] = s->order[i] % 3 * 5;
+    return contraction_quotient(context, &s->square, labels, groups, &options, out, NULL);
+}
+
+static sp_status call_contract(sp_context *context, subject *s, void *out)
+{
+    return contract(context, s, CONTRACTION_FUSED, SP_COMBINE_MEAN, 11, out);
+}
+
+/* Cells for so many groups are not worth their memory. */
+static sp_status call_contract_hash(sp_context *context, subject *s, void *out)
+{
+    return contract(context, s, CONTRACTION_FUSED, SP_COMBINE_SUM, 100000, out);
+}
+
+static sp_status call_quotient_mean(sp_context *context, subject *s, void *out)
+{
+    return contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_MEAN, 11, out);
+}
+
+static sp_status call_quotient_first(sp_context *context, subject *s, void *out)
+{
+    return contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_FIRST, 11, out);
+}
+
+static sp_status call_groups(sp_context *context, subject *s, void *out)
+{
+    int32_t labels[200];
+    for (int i = 0; i < 200; i++) labels[i] = s->order[i] % 6;
+    return contraction_groups(context, &s->square, labels, 6, out);
+}
+
+static sp_status call_compact(sp_context *context, subject *s, void *out)
+{
+    int32_t labels[200];
+    int64_t groups = 300;
+    memcpy(labels, s->order, sizeof labels);
+    const sp_status status = contraction_compact(context, 200, labels, &groups, out);
+    if (status != SP_OK && (groups != 300 || memcmp(labels, s->order, sizeof labels) != 0))
+        ck_abort_msg("contraction_compact: labels changed by a failure");
+    return status;
+}
+
+static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
+{
+    (void)user;
+    return contraction_match(context, g, 1, labels, groups);
+}
+
+static sp_status call_repeat(sp_context *context, subject *s, void *out)
+{
+    return contraction_repeat(context, &s->graph, 3, match_labeller, NULL, NULL, out);
+}
+
 static const trial trials[] = {
     {"sp_alloc", call_alloc, release_block, sizeof(void *)},
     {"sp_calloc", call_calloc, release_block, sizeof(void *)},
@@ -249,6 +319,13 @@ static const trial trials[] = {
     {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_execute", call_plan_execute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
+    {"sp_contract", call_contract, release_csr, sizeof(sp_csr)},
+    {"sp_contract, hash", call_contract_hash, release_csr, sizeof(sp_csr)},
+    {"contraction_quotient, mean", call_quotient_mean, release_csr, sizeof(sp_csr)},
+    {"contraction_quotient, first", call_quotient_first, release_csr, sizeof(sp_csr)},
+    {"contraction_groups", call_groups, release_nothing, 6 * sizeof(contraction_group)},
+    {"contraction_compact", call_compact, release_block, sizeof(void *)},
+    {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov", call_markov, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov, renumbered", call_markov_renumbered, release_csr, sizeof(sp_csr)},
@@ -386,7 +463,7 @@ START_TEST(products_on_any_device_leak_no_host_memory)
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     subject s = open_subject(host);
     for (int i = 0; i < TRIALS; i++) {
-        if (strncmp(trials[i].name, "sp_spgemm", 9) != 0) continue;
+        if (strncmp(trials[i].name, "sp_spgemm", 9) != 0 && strncmp(trials[i].name, "sp_contract", 11) != 0) continue;
         /* The first call may leave something with the context for the next; that is not a leak. */
         attempt(&trials[i], context, &heap, &s, INT64_MAX, false);
         for (int64_t n = 0; !attempt(&trials[i], context, &heap, &s, n, false) && n < 200; n++) {}
