@@ -29,13 +29,16 @@
 
 /* Classes of C's rows. Rows of class SORTED + i have up to 64 << i entries. */
 enum { SORTED_CLASSES = 5 };
-enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LARGE, WIDE, CLASSES };
+enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LONGER, LONGEST, WIDE,
+       CLASSES };
 enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, MANY_WORDS = 4096 };
 
-/* Ranked rows have cells in shared memory for as many entries: 24 KB, so that several blocks share a multiprocessor,
- * and 96 KB. Windows of so many words of bits, or of all columns where these are fewer. */
-enum { RANKED_THREADS = 256, RANKED_ENTRIES = 2048, RANKED_WORDS = 8192 };
-enum { LARGE_THREADS = 1024, LARGE_ENTRIES = 8192, LARGE_WORDS = 16384 };
+/* Ranked rows have up to 2,048, 4,096 or 8,192 entries, in the registers of their block, with as many cells in shared
+ * memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have so many words of
+ * bits, or those of all columns where they are fewer. */
+enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
+enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_ITEMS = 16, LONGER_WORDS = 16384 };
+enum { WIDE_THREADS = 1024 };
 enum { WORD_STEP = 128 }; /* words that a warp counts at once */
 
 enum { WARP_THREADS = 128, GATHER_THREADS = 256 };
@@ -76,7 +79,7 @@ template <typename V> struct contract_job {
     uint8_t *classes;
     int32_t *list, *lengths;
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
-    unsigned long long *cells, *counts;
+    unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
 };
 
@@ -114,7 +117,7 @@ template <typename V> static __global__ void bound_groups(contract_job<V> job)
 
 /* Largest rows of the classes, by what the device's shared memory holds. */
 struct class_limits {
-    int sorted, ranked, large;
+    int sorted, longer, longest; /* 0: none */
 };
 
 template <typename V>
@@ -131,9 +134,10 @@ static __global__ void __launch_bounds__(256) classify_rows(contract_job<V> job,
                       : entries <= 32            ? SMALL_32
                       : entries <= LEAST_SORTED  ? SORTED
                       : entries <= limits.sorted ? SORTED + 26 - __clz((int)entries - 1)
-                      : entries <= limits.ranked ? RANKED
-                      : entries <= limits.large  ? LARGE
-                                                 : WIDE;
+                      : entries <= RANKED_THREADS * RANKED_ITEMS ? RANKED
+                      : entries <= limits.longer                 ? LONGER
+                      : entries <= limits.longest                ? LONGEST
+                                                                 : WIDE;
         job.classes[p] = (uint8_t)c;
         atomicAdd(&members[c], 1u);
         if (c == WIDE) atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.groups));
@@ -278,7 +282,7 @@ static __device__ __forceinline__ void slots_of(const item_tile &tile, int (&slo
 }
 
 /* G's entries in the order of groups, with labels for columns, to the stage. */
-template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS) gather_entries(contract_job<V> job)
+template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 5) gather_entries(contract_job<V> job)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
@@ -299,8 +303,8 @@ template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS) g
             col[u] = EMPTY;
             if (base + at >= end) continue;
             const int64_t source = tile.source[slot[u]] + at;
-            col[u] = __ldg(job.g.cols + source);
-            if (job.g.values) value[u] = __ldg(job.g.values + source);
+            col[u] = __ldcs(job.g.cols + source);
+            if (job.g.values) value[u] = __ldcs(job.g.values + source);
         }
 #pragma unroll
         for (int u = 0; u < TILE / 32; u++)
@@ -557,9 +561,12 @@ static __device__ __forceinline__ void add_shared(unsigned long long *cell, unsi
 enum { MOST_LATE = 64, TAGS = 256 };
 constexpr unsigned long long NO_STATE = ~0ull; /* combining in order: a NaN that no arithmetic makes */
 
-/* A block's row. Cells are numbered by column: those of earlier windows, then by bits. */
-template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
+/* A block's row: in registers, ITEMS entries a thread, or if that is 0 in the stage. Its cells are numbered by column:
+ * those of earlier windows, then by bits. */
+template <int THREADS, int ITEMS, typename V> struct ranked_row {
     static constexpr int WARPS = THREADS / 32;
+    static constexpr bool IS_WIDE = ITEMS == 0;
+    static constexpr int DEPTH = IS_WIDE ? 4 : ITEMS; /* entries that a thread loads at once */
     struct memory {
         uint32_t base[WARPS]; /* cells before a warp's words */
         int least, most, late;
@@ -570,28 +577,48 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
     memory &shared;
     uint32_t *bits;
     uint16_t *before; /* cells before a word, of its warp's */
-    unsigned long long *states, *counts;
+    unsigned long long *states, *counts, *grains;
     int32_t *cell_cols;
     int words, shift; /* of a window, a power of two; log2 of a warp's */
     int32_t p;
     int64_t begin, length;
     number_span span;
-    bool in_order, sure; /* how values are combined; no cell can reach 2^EXACT_BITS */
+    bool in_order, sure, grained; /* how values are combined; no cell can reach 2^EXACT_BITS; its grain is known */
+    int32_t col[DEPTH];
+    V value[DEPTH];
 
-    __device__ __forceinline__ bool sums() const
+    __device__ __forceinline__ sp_combine operation() const { return job.operation.combine; }
+    __device__ __forceinline__ bool sums() const { return operation() == SP_COMBINE_SUM || operation() == SP_COMBINE_MEAN; }
+    __device__ __forceinline__ bool adds() const { return sums() || operation() == SP_COMBINE_COUNT; }
+    __device__ __forceinline__ V value_at(int64_t i) const { return job.g.values ? job.values[begin + i] : V(1); }
+
+    template <bool VALUES> __device__ __forceinline__ void load(int64_t first)
     {
-        return job.operation.combine == SP_COMBINE_SUM || job.operation.combine == SP_COMBINE_MEAN;
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int64_t i = first + u * THREADS + threadIdx.x;
+            col[u] = i < length ? job.cols[begin + i] : EMPTY;
+            if (VALUES) value[u] = i < length ? value_at(i) : V(0);
+        }
     }
-    __device__ __forceinline__ bool adds() const { return sums() || job.operation.combine == SP_COMBINE_COUNT; }
-    __device__ __forceinline__ V value(int64_t i) const { return job.g.values ? job.values[begin + i] : V(1); }
+    /* Calls visit(i, column, value) for the thread's entries. */
+    template <bool VALUES, typename Visit> __device__ __forceinline__ void each(Visit visit)
+    {
+        for (int64_t first = 0; first < (IS_WIDE ? length : 1); first += DEPTH * THREADS) {
+            if (IS_WIDE) load<VALUES>(first);
+#pragma unroll
+            for (int u = 0; u < DEPTH; u++)
+                if (col[u] != EMPTY) visit(first + u * THREADS + threadIdx.x, col[u], value[u]);
+        }
+    }
 
     /* Decides how the row's values are combined. */
     __device__ void choose_order()
     {
-        in_order = false;
+        in_order = grained = false;
         sure = true;
         span = {0, 0, false, false};
-        if (job.operation.combine == SP_COMBINE_FIRST || job.operation.combine == SP_COMBINE_COUNT) return;
+        if (operation() == SP_COMBINE_FIRST || operation() == SP_COMBINE_COUNT) return;
         span = {INT_MAX, INT_MIN, false, false};
         if (threadIdx.x == 0) {
             shared.least = INT_MAX;
@@ -599,8 +626,7 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
             shared.flags = 0;
         }
         __syncthreads();
-        for (int64_t i = threadIdx.x; i < length; i += THREADS)
-            if (job.cols[begin + i] != EMPTY) span.add(value(i));
+        each<true>([&](int64_t, int32_t, V number) { span.add(number); });
         for (int step = 16; step > 0; step /= 2) {
             span.least = min(span.least, __shfl_xor_sync(FULL_WARP, span.least, step));
             span.most = max(span.most, __shfl_xor_sync(FULL_WARP, span.most, step));
@@ -622,18 +648,24 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
         in_order = in_order || span.odd;
     }
 
+    /* Whether the column lies in the window from `low`, and where. */
+    __device__ __forceinline__ bool in_window(int32_t column, int64_t low, uint32_t *at) const
+    {
+        *at = (uint32_t)column - (uint32_t)low;
+        return *at < (uint32_t)words * 32;
+    }
     /* Sets the bits of the window's columns and counts them. */
     __device__ int rank_columns(int64_t low)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
         for (int i = threadIdx.x; i < words / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
         __syncthreads();
-        for (int64_t i = threadIdx.x; i < length; i += THREADS) {
-            const uint32_t at = (uint32_t)job.cols[begin + i] - (uint32_t)low;
-            if (at >= (uint32_t)words * 32) continue;
+        each<false>([&](int64_t, int32_t column, V) {
+            uint32_t at;
+            if (!in_window(column, low, &at)) return;
             const uint32_t bit = 1u << (at % 32);
             if (!(((volatile uint32_t *)bits)[at / 32] & bit)) atomicOr(bits + at / 32, bit);
-        }
+        });
         __syncthreads();
         uint32_t total = 0;
         const int end = min((warp + 1) << shift, words);
@@ -652,14 +684,10 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
         }
         if (lane == 0) shared.base[warp] = total;
         __syncthreads();
-        uint32_t all = 0, own = 0;
-        for (int w = 0; w < WARPS; w++) {
-            if (w < warp) own += shared.base[w];
-            all += shared.base[w];
-        }
+        const uint32_t other = lane < WARPS ? shared.base[lane] : 0;
+        const uint32_t own = warp_add(lane < warp ? other : 0), all = warp_add(other);
         __syncthreads();
         if (lane == 0) shared.base[warp] = own;
-        __syncthreads();
         return (int)all;
     }
     __device__ __forceinline__ int64_t cell_of(uint32_t at, int64_t done) const
@@ -668,19 +696,19 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
         return done + shared.base[word >> shift] + before[word] + __popc(bits[word] & ((1u << (at % 32)) - 1));
     }
 
-    __device__ __forceinline__ unsigned long long state_of(int64_t i, double scale) const
+    __device__ __forceinline__ unsigned long long state_of(int64_t i, V number, double scale) const
     {
-        if (sums()) return (unsigned long long)__double2ll_rn(__dmul_rn((double)value(i), scale));
-        if (job.operation.combine == SP_COMBINE_COUNT) return 1;
-        if (job.operation.combine == SP_COMBINE_FIRST) return ~(unsigned long long)i;
-        return job.operation.combine == SP_COMBINE_MAX ? comparable((double)value(i)) : ~comparable((double)value(i));
+        if (sums()) return (unsigned long long)__double2ll_rn(__dmul_rn((double)number, scale));
+        if (operation() == SP_COMBINE_COUNT) return 1;
+        if (operation() == SP_COMBINE_FIRST) return ~(unsigned long long)i;
+        return operation() == SP_COMBINE_MAX ? comparable((double)number) : ~comparable((double)number);
     }
     __device__ __forceinline__ void merge(int64_t cell, unsigned long long state, unsigned long long count)
     {
         if (!adds()) atomicMax(states + cell, state);
         else if (IS_WIDE) atomicAdd(states + cell, state);
         else add_shared(states + cell, state);
-        if (job.operation.combine != SP_COMBINE_MEAN) return;
+        if (operation() != SP_COMBINE_MEAN) return;
         if (IS_WIDE) atomicAdd(counts + cell, count);
         else add_shared(counts + cell, count);
     }
@@ -689,21 +717,19 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
     {
         const double scale = power_of_two(-span.least);
         unsigned long long loops = 0, loop_count = 0;
-#pragma unroll 2
-        for (int64_t i = threadIdx.x; i < length; i += THREADS) {
-            const int32_t col = job.cols[begin + i];
-            const uint32_t at = (uint32_t)col - (uint32_t)low;
-            if (at >= (uint32_t)words * 32) continue;
-            const unsigned long long state = state_of(i, scale);
-            if (col == p) {
+        each<true>([&](int64_t i, int32_t column, V number) {
+            uint32_t at;
+            if (!in_window(column, low, &at)) return;
+            const unsigned long long state = state_of(i, number, scale);
+            if (column == p) {
                 loops = adds() ? loops + state : max(loops, state);
                 loop_count++;
-                continue;
+                return;
             }
             const int64_t cell = cell_of(at, done);
-            cell_cols[cell] = col;
+            cell_cols[cell] = column;
             merge(cell, state, 1);
-        }
+        });
         if (!__any_sync(FULL_WARP, loop_count > 0)) return;
         for (int step = 16; step > 0; step /= 2) {
             const unsigned long long other = __shfl_xor_sync(FULL_WARP, loops, step);
@@ -716,14 +742,13 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
         merge(cell, loops, loop_count);
     }
 
-    __device__ __forceinline__ void put(int64_t cell, int32_t col, double more)
+    __device__ __forceinline__ void put(int64_t cell, int32_t column, double more)
     {
         const unsigned long long old = states[cell];
-        const double kept =
-            old == NO_STATE ? more : combine(job.operation.combine, __longlong_as_double((long long)old), more);
+        const double kept = old == NO_STATE ? more : combine(operation(), __longlong_as_double((long long)old), more);
         states[cell] = (unsigned long long)__double_as_longlong(kept);
-        if (job.operation.combine == SP_COMBINE_MEAN) counts[cell]++;
-        cell_cols[cell] = col;
+        if (operation() == SP_COMBINE_MEAN) counts[cell]++;
+        cell_cols[cell] = column;
     }
     /* In order: each warp goes through the whole row for its cells. Lanes with the same cell, or at least the same tag,
      * take turns. */
@@ -731,26 +756,29 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
         volatile uint8_t *tags = shared.tags[warp];
+        int32_t next = lane < length ? job.cols[begin + lane] : EMPTY;
         for (int64_t first = 0; first < length; first += 32) {
             const int64_t i = first + lane;
-            const int32_t col = i < length ? job.cols[begin + i] : EMPTY;
-            const uint32_t at = (uint32_t)col - (uint32_t)low;
-            const int64_t cell = at < (uint32_t)words * 32 ? cell_of(at, done) : 0;
-            const bool own = at < (uint32_t)words * 32 && (int)(cell % WARPS) == warp;
+            const int32_t column = next;
+            next = i + 32 < length ? job.cols[begin + i + 32] : EMPTY;
+            uint32_t at;
+            const bool inside = in_window(column, low, &at);
+            const int64_t cell = inside ? cell_of(at, done) : 0;
+            const bool own = inside && (int)(cell % WARPS) == warp;
             const unsigned all = __ballot_sync(FULL_WARP, own);
             if (!all) continue;
-            const double more = own ? (double)value(i) : 0;
+            const double more = own ? (double)value_at(i) : 0;
             const int tag = (int)(cell / WARPS % TAGS);
             if (own) tags[tag] = (uint8_t)lane;
             __syncwarp();
             const bool clash = __any_sync(FULL_WARP, own && tags[tag] != lane);
             if (!clash) {
-                if (own) put(cell, col, more);
+                if (own) put(cell, column, more);
                 __syncwarp();
                 continue;
             }
             for (unsigned left = all; left; left &= left - 1) {
-                if (lane == __ffs((int)left) - 1) put(cell, col, more);
+                if (lane == __ffs((int)left) - 1) put(cell, column, more);
                 __syncwarp();
             }
         }
@@ -764,7 +792,7 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
             const int found = rank_columns(low);
             for (int64_t cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
                 states[cell] = in_order ? NO_STATE : 0;
-                if (job.operation.combine == SP_COMBINE_MEAN) counts[cell] = 0;
+                if (operation() == SP_COMBINE_MEAN) counts[cell] = 0;
             }
             __syncthreads();
             if (in_order) combine_in_order(low, done);
@@ -775,31 +803,50 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
         return done;
     }
 
-    __device__ __forceinline__ bool is_late(unsigned long long state) const
+    /* Whether f64 may have rounded this sum, or one on the way to it: all are multiples of the cell's grain. */
+    __device__ __forceinline__ bool is_late(int64_t cell, unsigned long long state) const
     {
-        return !sure && state >= 1ull << EXACT_BITS;
+        if (sure || state < 1ull << EXACT_BITS) return false;
+        return !grained || state >> (__ffsll((long long)grains[cell]) - 1) >= 1ull << EXACT_BITS;
     }
-    __device__ bool too_many_late(int64_t cells)
+    __device__ int late_cells(int64_t cells)
     {
-        if (sure || in_order) return false;
         if (threadIdx.x == 0) shared.late = 0;
         __syncthreads();
         int late = 0;
-        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) late += is_late(states[cell]);
+        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) late += is_late(cell, states[cell]);
         if (late) atomicAdd(&shared.late, late);
         __syncthreads();
-        return shared.late > MOST_LATE;
+        late = shared.late;
+        __syncthreads();
+        return late;
+    }
+    /* What the numbers of each cell, and not only those of the row, have in common; for rows of one window. */
+    __device__ void find_grains(int64_t cells)
+    {
+        const double scale = power_of_two(-span.least);
+        unsigned long long loops = 0;
+        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) grains[cell] = 0;
+        __syncthreads();
+        each<true>([&](int64_t i, int32_t column, V number) {
+            const unsigned long long state = state_of(i, number, scale);
+            if (column == p) loops |= state;
+            else atomicOr(grains + cell_of((uint32_t)column, 0), state);
+        });
+        if (loops) atomicOr(grains + cell_of((uint32_t)p, 0), loops);
+        __syncthreads();
+        grained = true;
     }
     /* The sum of the entries of one column, in order, by a warp. */
-    __device__ double sum_of(int32_t col) const
+    __device__ double sum_of(int32_t column) const
     {
         const int lane = threadIdx.x & 31;
         double sum = -0.0; /* what any number can be added to without changing its bits */
         for (int64_t first = 0; first < length; first += 32) {
             const int64_t i = first + lane;
-            const bool own = i < length && job.cols[begin + i] == col;
+            const bool own = i < length && job.cols[begin + i] == column;
             if (!__any_sync(FULL_WARP, own)) continue;
-            const double more = own ? (double)value(i) : -0.0;
+            const double more = own ? (double)value_at(i) : -0.0;
 #pragma unroll
             for (int source = 0; source < 32; source++) sum = __dadd_rn(sum, __shfl_sync(FULL_WARP, more, source));
         }
@@ -810,15 +857,15 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
     {
         const int lane = threadIdx.x & 31;
         const double unit = power_of_two(span.least);
-        if (in_order || job.operation.combine == SP_COMBINE_COUNT) return;
+        if (in_order || operation() == SP_COMBINE_COUNT) return;
         for (int64_t first = threadIdx.x - lane; first < cells; first += THREADS) {
             const int64_t cell = first + lane;
             const unsigned long long state = cell < cells ? states[cell] : 0;
-            double kept = job.operation.combine == SP_COMBINE_MAX   ? compared(state)
-                          : job.operation.combine == SP_COMBINE_MIN ? compared(~state)
-                                                                    : __dmul_rn((double)(long long)state, unit);
-            if (job.operation.combine == SP_COMBINE_FIRST && cell < cells) kept = (double)value((int64_t)~state);
-            for (unsigned late = __ballot_sync(FULL_WARP, is_late(state)); late; late &= late - 1) {
+            double kept = operation() == SP_COMBINE_MAX   ? compared(state)
+                          : operation() == SP_COMBINE_MIN ? compared(~state)
+                                                          : __dmul_rn((double)(long long)state, unit);
+            if (operation() == SP_COMBINE_FIRST && cell < cells) kept = (double)value_at((int64_t)~state);
+            for (unsigned late = __ballot_sync(FULL_WARP, is_late(cell, state)); late; late &= late - 1) {
                 const int owner = __ffs((int)late) - 1;
                 const double sum = sum_of(cell_cols[first + owner]);
                 if (lane == owner) kept = sum;
@@ -828,24 +875,29 @@ template <int THREADS, bool IS_WIDE, typename V> struct ranked_row {
     }
     __device__ void contract()
     {
+        if (!IS_WIDE) load<true>(0);
         choose_order();
         int64_t cells = combine_entries();
-        if (too_many_late(cells)) {
+        int late = sure || in_order ? 0 : late_cells(cells);
+        if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.groups) {
+            find_grains(cells);
+            late = late_cells(cells);
+        }
+        if (late > MOST_LATE) {
             in_order = true;
-            __syncthreads();
             cells = combine_entries();
         }
         finish_states(cells);
         __syncthreads(); /* the stage has been read */
         for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) {
-            const int32_t col = cell_cols[cell];
+            const int32_t column = cell_cols[cell];
             const unsigned long long state = states[cell];
-            const double count = job.operation.combine == SP_COMBINE_COUNT  ? (double)state
-                                 : job.operation.combine == SP_COMBINE_MEAN ? (double)counts[cell]
-                                                                            : 1;
-            job.cols[begin + cell] = col;
+            const double count = operation() == SP_COMBINE_COUNT  ? (double)state
+                                 : operation() == SP_COMBINE_MEAN ? (double)counts[cell]
+                                                                  : 1;
+            job.cols[begin + cell] = column;
             job.values[begin + cell] =
-                (V)cell_value(job.operation, __longlong_as_double((long long)state), count, col == p);
+                (V)cell_value(job.operation, __longlong_as_double((long long)state), count, column == p);
         }
         if (threadIdx.x == 0) job.lengths[p] = (int32_t)cells;
         __syncthreads();
@@ -858,30 +910,32 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, b
     return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)cells * (mean ? 20 : 12);
 }
 
-template <int THREADS, bool IS_WIDE, typename V>
-static __global__ void __launch_bounds__(THREADS) ranked_rows(contract_job<V> job, int c, int words, int capacity)
+template <int THREADS, int ITEMS, typename V>
+static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
-    __shared__ typename ranked_row<THREADS, IS_WIDE, V>::memory memory;
+    __shared__ typename ranked_row<THREADS, ITEMS, V>::memory memory;
+    constexpr int capacity = THREADS * ITEMS;
     const bool mean = job.operation.combine == SP_COMBINE_MEAN;
     uint32_t *bits = (uint32_t *)row_memory;
-    unsigned long long *states = (unsigned long long *)(bits + words), *counts = states + capacity;
+    unsigned long long *states = (unsigned long long *)(bits + words), *counts = states + capacity, *grains = NULL;
     int32_t *cell_cols = (int32_t *)(counts + (mean ? capacity : 0));
     uint16_t *before = (uint16_t *)(cell_cols + capacity);
     const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
     const class_rows own = rows_of(job, c);
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int32_t p = own.rows[i];
-        if (IS_WIDE) {
-            states = job.cells + job.cells_of[i];
-            counts = job.counts + (mean ? job.cells_of[i] : 0);
-            cell_cols = job.cell_cols + job.cells_of[i];
-        }
         const stage_range range = job.ranges[p];
-        ranked_row<THREADS, IS_WIDE, V> row = {job,       memory, bits,        before,
-                                               states,    counts, cell_cols,   words,
-                                               shift,     p,      range.begin, range.end - range.begin,
-                                               {0, 0, false, false}, false, true};
+        if (ITEMS == 0) {
+            const int64_t first = job.cells_of[i];
+            states = job.cells + first;
+            counts = mean ? job.counts + first : NULL;
+            grains = job.grains ? job.grains + first : NULL;
+            cell_cols = job.cell_cols + first;
+        }
+        ranked_row<THREADS, ITEMS, V> row = {job,       memory,      bits,  before, states,
+                                             counts,    grains,      cell_cols, words, shift,
+                                             p,         range.begin, range.end - range.begin};
         row.contract();
     }
 }
@@ -897,7 +951,7 @@ template <typename V> struct contract_run {
     const sp_csr *g;
     contract_job<V> job;
     class_limits limits;
-    int ranked_words, large_words;
+    int ranked_words, longer_words;
     device_array<contract_totals> totals;
     device_array<uint32_t> keys;
     device_array<int32_t> order, stage_cols, list, lengths, cell_cols;
@@ -905,7 +959,7 @@ template <typename V> struct contract_run {
     device_array<stage_range> ranges;
     device_array<V> stage_values;
     device_array<uint8_t> classes;
-    device_array<unsigned long long> cells, counts;
+    device_array<unsigned long long> cells, counts, grains;
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -930,18 +984,19 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
 template <typename V> static void size_tables(contract_run<V> *run)
 {
     const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
-    const size_t kept = sizeof(typename ranked_row<LARGE_THREADS, false, V>::memory) + 1024; /* static; the driver's */
+    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, V>::memory) + 1024; /* static; the driver's */
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
     const int64_t most = (run->job.groups + 31) / 32;
+    const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
     int words = WORD_STEP;
-    while (words < LARGE_WORDS && words < most) words *= 2;
+    while (words < LONGER_WORDS && words < most) words *= 2;
     run->ranked_words = words < RANKED_WORDS ? words : RANKED_WORDS;
-    run->large_words = words;
-    run->limits = {words > MANY_WORDS ? MOST_SORTED_OF_MANY : MOST_SORTED, RANKED_ENTRIES, LARGE_ENTRIES};
-    while (ranked_bytes(run->ranked_words, RANKED_ENTRIES, mean) > limit) run->ranked_words /= 2;
-    while (run->limits.large > RANKED_ENTRIES && ranked_bytes(words, run->limits.large, mean) > limit)
-        run->limits.large /= 2;
-    while (ranked_bytes(run->large_words, run->limits.large, mean) > limit) run->large_words /= 2;
+    run->longer_words = words;
+    while (ranked_bytes(run->ranked_words, RANKED_THREADS * RANKED_ITEMS, mean) > limit) run->ranked_words /= 2;
+    while (ranked_bytes(run->longer_words, 0, mean) > limit) run->longer_words /= 2;
+    run->limits.sorted = words > MANY_WORDS ? MOST_SORTED_OF_MANY : MOST_SORTED;
+    run->limits.longer = ranked_bytes(run->longer_words, longer, mean) <= limit ? longer : 0;
+    run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
 
 template <typename V>
@@ -973,7 +1028,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(run->classes.allocate(context, groups));
     TRY(run->list.allocate(context, groups));
     TRY(run->lengths.allocate(context, groups + 1));
-    TRY(run->cells_of.allocate(context, g->nnz / run->limits.large + 1));
+    TRY(run->cells_of.allocate(context, g->nnz / (RANKED_THREADS * RANKED_ITEMS) + 1));
     TRY(run->stage_cols.allocate(context, g->nnz));
     TRY(run->stage_values.allocate(context, g->nnz));
     job->keys = run->keys.data;
@@ -1066,12 +1121,11 @@ static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cuda
     return launch(run, kernel, WARP_THREADS, bytes, blocks_of(count, WARP_THREADS / 32), stream, c);
 }
 
-template <int THREADS, bool IS_WIDE, typename V>
-static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, int capacity,
-                               cudaStream_t stream)
+template <int THREADS, int ITEMS, typename V>
+static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, cudaStream_t stream)
 {
-    const size_t bytes = ranked_bytes(words, capacity, run->job.operation.combine == SP_COMBINE_MEAN);
-    return launch(run, ranked_rows<THREADS, IS_WIDE, V>, THREADS, bytes, count, stream, c, words, capacity);
+    const size_t bytes = ranked_bytes(words, THREADS * ITEMS, run->job.operation.combine == SP_COMBINE_MEAN);
+    return launch(run, ranked_rows<THREADS, ITEMS, V>, THREADS, bytes, count, stream, c, words);
 }
 
 template <typename V>
@@ -1086,11 +1140,10 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, cudaS
     case SORTED + 2: return launch_sorted<8>(run, c, count, stream);
     case SORTED + 3: return launch_sorted<16>(run, c, count, stream);
     case SORTED + 4: return launch_sorted<32>(run, c, count, stream);
-    case RANKED:
-        return launch_ranked<RANKED_THREADS, false>(run, c, count, run->ranked_words, run->limits.ranked, stream);
-    case LARGE:
-        return launch_ranked<LARGE_THREADS, false>(run, c, count, run->large_words, run->limits.large, stream);
-    default: return launch_ranked<LARGE_THREADS, true>(run, c, count, run->large_words, 0, stream);
+    case RANKED: return launch_ranked<RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
+    case LONGER: return launch_ranked<LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
+    case LONGEST: return launch_ranked<LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
+    default: return launch_ranked<WIDE_THREADS, 0>(run, c, count, run->longer_words, stream);
     }
 }
 
@@ -1103,11 +1156,14 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     int stream = 0;
     if (totals->members[WIDE]) {
         const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
+        const bool sums = mean || run->job.operation.combine == SP_COMBINE_SUM;
         TRY(run->cells.allocate(context, (int64_t)totals->wide_entries));
         TRY(run->counts.allocate(context, mean ? (int64_t)totals->wide_entries : 0));
+        TRY(run->grains.allocate(context, sums ? (int64_t)totals->wide_entries : 0));
         TRY(run->cell_cols.allocate(context, (int64_t)totals->wide_entries));
         run->job.cells = run->cells.data;
         run->job.counts = run->counts.data;
+        run->job.grains = run->grains.data;
         run->job.cell_cols = run->cell_cols.data;
     }
     TRY(cuda_fork(context, STREAMS));
@@ -1139,7 +1195,7 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
 static void name_groups(const contract_totals *totals, sp_contract_info *info)
 {
     static const char *const names[CLASSES] = {"",         "small 8",  "small 16",   "small 32", "sort 64", "sort 128",
-                                               "sort 256", "sort 512", "sort 1024",  "ranked",   "large",   "wide"};
+                                               "sort 256", "sort 512", "sort 1024",  "ranked 2048", "ranked 4096", "ranked 8192", "wide"};
     info->groups = 0;
     for (int c = IDLE + 1; c < CLASSES; c++) {
         if (totals->members[c] == 0) continue;
