@@ -38,8 +38,9 @@ enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, MANY_WO
  * bits, or those of all columns where they are fewer. */
 enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
 enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_ITEMS = 16, LONGER_WORDS = 16384 };
-enum { WIDE_THREADS = 1024 };
-enum { WORD_STEP = 128 }; /* words that a warp counts at once */
+enum { WIDE_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
+static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where nodes begin");
+enum { WORD_SHIFT = 7, WORD_STEP = 1 << WORD_SHIFT }; /* words that a warp counts at once */
 
 enum { WARP_THREADS = 128, GATHER_THREADS = 256 };
 enum { TILE = 256, TILES = 4 }; /* entries that a warp assigns to their rows at once; tiles it takes in a row */
@@ -72,10 +73,11 @@ template <typename V> struct contract_job {
     contract_totals *totals;
     uint32_t *keys;  /* by group: a node's label, `groups` for none */
     int32_t *order;  /* nodes by key, ascending within */
-    int64_t *starts; /* where the entries of the k-th of them begin in the stage */
+    int64_t *starts; /* where the entries of the k-th of them begin, and would in the stage */
     stage_range *ranges; /* of C's rows */
-    int32_t *cols;       /* the stage: columns, EMPTY for entries left out; */
-    V *values;           /* filled where g has them */
+    int32_t *firsts;     /* the first of the nodes of each */
+    int32_t *cols;       /* the stage */
+    V *values;
     uint8_t *classes;
     int32_t *list, *lengths;
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
@@ -109,7 +111,10 @@ template <typename V> static __global__ void bound_groups(contract_job<V> job)
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= job.nodes || job.keys[k] >= job.groups) return;
     const uint32_t key = job.keys[k];
-    if (k == 0 || job.keys[k - 1] != key) job.ranges[key].begin = job.starts[k];
+    if (k == 0 || job.keys[k - 1] != key) {
+        job.ranges[key].begin = job.starts[k];
+        job.firsts[key] = (int32_t)k;
+    }
     if (k == job.nodes - 1 || job.keys[k + 1] != key) job.ranges[key].end = job.starts[k + 1];
 }
 
@@ -194,6 +199,36 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
     }
 }
 
+/* ---- device: the entries of a row ------------------------------------------------------------------------- */
+
+/* Where the entries of the k-th node begin: in its row of C, from the row's `begin` on, and in G less that. */
+template <typename V>
+static __device__ __forceinline__ int64_t node_start(const contract_job<V> &job, int64_t k, int64_t begin)
+{
+    return __ldg(job.starts + k) - begin;
+}
+template <typename V>
+static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job, int64_t k, int64_t from)
+{
+    return __ldg(job.g.offsets + __ldg(job.order + k)) - from;
+}
+
+/* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
+template <typename V>
+static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
+{
+    const int32_t col = __ldg(job.labels + node);
+    if (col < 0 || col >= job.groups) return EMPTY;
+    if (job.operation.loops == SP_LOOPS_KEEP) return col;
+    return (col == p) == (job.operation.loops == SP_LOOPS_ONLY) ? col : EMPTY;
+}
+
+static __device__ __forceinline__ void add_entries(contract_totals *totals, unsigned long long entries)
+{
+    for (int step = 16; step > 0; step /= 2) entries += __shfl_xor_sync(FULL_WARP, entries, step);
+    if ((threadIdx.x & 31) == 0 && entries) atomicAdd(&totals->entries, entries);
+}
+
 /* ---- device: dealing out entries evenly ------------------------------------------------------------------ */
 
 /* The last of `count` items that starts at or before `place`, for a warp; 32 probes a step. */
@@ -214,11 +249,10 @@ static __device__ int64_t last_start(const int64_t *starts, int64_t count, int64
 struct item_tile {
     uint32_t begins[TILE / 32];
     int64_t source[TILE];
-    int32_t row[TILE]; /* of C */
 };
 
 /* Finds the items of the entries [base, end); item *first has the first of them, and afterwards that after the last.
- * take(item, &source, &row) gives an item's first entry and row of C. */
+ * take(item, &source) gives an item's first entry. */
 template <typename Take>
 static __device__ __forceinline__ void fill_tile(item_tile &tile, const int64_t *starts, int64_t items, int64_t base,
                                                  int64_t end, int64_t *first, Take take)
@@ -236,7 +270,7 @@ static __device__ __forceinline__ void fill_tile(item_tile &tile, const int64_t 
         if (inside) {
             const int at = (int)(max(from, base) - base), slot = used + __popc(all & lanes_below());
             int64_t source;
-            take(k, &source, &tile.row[slot]);
+            take(k, &source);
             tile.source[slot] = source + (base - from);
             atomicOr(tile.begins + at / 32, 1u << (at % 32));
         }
@@ -252,21 +286,24 @@ static __device__ __forceinline__ void fill_tile(item_tile &tile, const int64_t 
     __syncwarp();
 }
 
-/* Calls copy(tile, base, end) for every tile of the `total` entries of all items, in a warp each. */
+/* Calls copy(base, end) for the tiles of entries [begin, stop), in a warp; item `first` has the first of them. */
 template <typename Take, typename Copy>
-static __device__ __forceinline__ void deal_tiles(item_tile &tile, const int64_t *starts, int64_t items, Take take,
-                                                  Copy copy)
+static __device__ __forceinline__ void copy_tiles(item_tile &tile, const int64_t *starts, int64_t items, int64_t begin,
+                                                  int64_t stop, int64_t first, Take take, Copy copy)
 {
-    const int64_t total = __ldg(starts + items), step = (int64_t)gridDim.x * (blockDim.x / 32) * TILE * TILES;
-    for (int64_t begin = ((int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32) * TILE * TILES; begin < total;
-         begin += step) {
-        int64_t first = last_start(starts, items, begin);
-        const int64_t stop = min(begin + TILE * TILES, total);
-        for (int64_t base = begin; base < stop; base += TILE) {
-            fill_tile(tile, starts, items, base, min(base + TILE, stop), &first, take);
-            copy(base, min(base + TILE, stop));
-        }
+    for (int64_t base = begin; base < stop; base += TILE) {
+        const int64_t end = min(base + TILE, stop);
+        fill_tile(tile, starts, items, base, end, &first, take);
+        copy(base, end);
     }
+}
+
+/* Calls deal(begin, stop) for so many entries of all items in a warp each. */
+template <typename Deal> static __device__ __forceinline__ void deal_entries(int64_t total, Deal deal)
+{
+    const int64_t warps = blockDim.x / 32, step = gridDim.x * warps * TILE * TILES;
+    for (int64_t begin = (blockIdx.x * warps + threadIdx.x / 32) * TILE * TILES; begin < total; begin += step)
+        deal(begin, min(begin + TILE * TILES, total));
 }
 
 /* The item in the tile of its entry 32·u + lane, for all u. */
@@ -281,16 +318,15 @@ static __device__ __forceinline__ void slots_of(const item_tile &tile, int (&slo
     }
 }
 
-/* G's entries in the order of groups, with labels for columns, to the stage. */
-template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 5) gather_entries(contract_job<V> job)
+/* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
+ * begins or ends in one, if it sees any. */
+template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 5) gather_wide(contract_job<V> job)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     unsigned long long kept = 0;
-    const auto take = [&](int64_t k, int64_t *source, int32_t *row) {
-        *source = __ldg(job.g.offsets + job.order[k]);
-        *row = (int32_t)job.keys[k];
-    };
+    int32_t p = 0;
+    const auto take = [&](int64_t k, int64_t *source) { *source = node_source(job, k, 0); };
     const auto copy = [&](int64_t base, int64_t end) {
         const int lane = threadIdx.x & 31;
         int slot[TILE / 32];
@@ -308,22 +344,27 @@ template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 5
         }
 #pragma unroll
         for (int u = 0; u < TILE / 32; u++)
-            if (col[u] != EMPTY) col[u] = __ldg(job.labels + col[u]);
+            if (col[u] != EMPTY) col[u] = column_of(job, p, col[u]);
 #pragma unroll
         for (int u = 0; u < TILE / 32; u++) {
-            const int at = 32 * u + lane;
-            if (base + at >= end) continue;
-            const bool loop = job.operation.loops != SP_LOOPS_KEEP && col[u] == tile.row[slot[u]];
-            const bool wanted = col[u] >= 0 && col[u] < job.groups &&
-                                (job.operation.loops == SP_LOOPS_KEEP || loop == (job.operation.loops == SP_LOOPS_ONLY));
-            kept += wanted;
-            job.cols[base + at] = wanted ? col[u] : EMPTY;
-            if (job.g.values) job.values[base + at] = value[u];
+            const int64_t at = base + 32 * u + lane;
+            if (at >= end) continue;
+            kept += col[u] != EMPTY;
+            job.cols[at] = col[u];
+            if (job.g.values) job.values[at] = value[u];
         }
     };
-    deal_tiles(tile, job.starts, job.nodes, take, copy);
-    for (int step = 16; step > 0; step /= 2) kept += __shfl_xor_sync(FULL_WARP, kept, step);
-    if ((threadIdx.x & 31) == 0 && kept) atomicAdd(&job.totals->entries, kept);
+    deal_entries(__ldg(job.starts + job.nodes), [&](int64_t begin, int64_t stop) {
+        const int64_t first = last_start(job.starts, job.nodes, begin);
+        const int32_t last_row = (int32_t)job.keys[last_start(job.starts, job.nodes, stop - 1)];
+        p = (int32_t)job.keys[first];
+        if (job.classes[p] == WIDE)
+            copy_tiles(tile, job.starts, job.nodes, begin, min(stop, job.ranges[p].end), first, take, copy);
+        if (p == last_row || job.classes[last_row] != WIDE) return;
+        p = last_row;
+        copy_tiles(tile, job.starts, job.nodes, job.ranges[p].begin, stop, job.firsts[p], take, copy);
+    });
+    add_entries(job.totals, kept);
 }
 
 /* The combined ranges of the stage to C. */
@@ -334,10 +375,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     const V *from = (const V *)job.values;
-    const auto take = [&](int64_t p, int64_t *source, int32_t *row) {
-        *source = job.ranges[p].begin;
-        *row = (int32_t)p;
-    };
+    const auto take = [&](int64_t p, int64_t *source) { *source = job.ranges[p].begin; };
     const auto copy = [&](int64_t base, int64_t end) {
         const int lane = threadIdx.x & 31;
         int slot[TILE / 32];
@@ -360,7 +398,9 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
             values[at] = value[u];
         }
     };
-    deal_tiles(tile, offsets, job.groups, take, copy);
+    deal_entries(__ldg(offsets + job.groups), [&](int64_t begin, int64_t stop) {
+        copy_tiles(tile, offsets, job.groups, begin, stop, last_start(offsets, job.groups, begin), take, copy);
+    });
 }
 
 /* ---- device: combining in order --------------------------------------------------------------------------- */
@@ -385,17 +425,27 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
 
 /* ---- device: small rows ----------------------------------------------------------------------------------- */
 
-/* One row a group of G lanes, with at most G entries; p < 0: none. */
+/* One row a group of G lanes, with at most G entries; p < 0: none. Its first lane returns how many are not left out. */
 template <int G, typename Key, typename V>
-static __device__ __forceinline__ void small_row(const contract_job<V> &job, int32_t p)
+static __device__ __forceinline__ int small_row(const contract_job<V> &job, int32_t p)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
     const stage_range range = p >= 0 ? job.ranges[p] : stage_range{0, 0};
+    const int length = (int)(range.end - range.begin);
+    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
+    /* Each lane stands for a node, too: a bit where its entries begin. */
+    const int64_t k = p >= 0 ? job.firsts[p] + own : job.nodes;
+    const int64_t from = k < job.nodes ? node_start(job, k, range.begin) : length;
+    int64_t source = from < length ? node_source(job, k, from) : 0;
+    const unsigned begins = warp_or(from < length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
+    const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
+    source = __shfl_sync(FULL_WARP, (long long)source, max(node, 0), G) + own;
     int32_t col = EMPTY;
     double value = 1;
-    if (range.begin + own < range.end) {
-        col = job.cols[range.begin + own];
-        if (job.g.values) value = (double)job.values[range.begin + own];
+    if (own < length) {
+        col = __ldg(job.g.cols + source);
+        if (job.g.values) value = (double)__ldg(job.g.values + source);
+        col = column_of(job, p, col);
     }
     Key key[1] = {col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << log2_of(G) | (Key)own};
     sort_keys<1>(key, G);
@@ -403,7 +453,6 @@ static __device__ __forceinline__ void small_row(const contract_job<V> &job, int
     col = (int32_t)(key[0] >> log2_of(G));
     const int32_t previous = __shfl_up_sync(FULL_WARP, col, 1, G);
     const bool head = active && (own == 0 || previous != col);
-    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
     const unsigned heads = __ballot_sync(FULL_WARP, head) & group;
     const int entries = __popc(__ballot_sync(FULL_WARP, active) & group);
     value = __shfl_sync(FULL_WARP, value, (int)key[0] & (G - 1), G);
@@ -424,6 +473,7 @@ static __device__ __forceinline__ void small_row(const contract_job<V> &job, int
         job.values[at] = (V)cell_value(job.operation, kept, count, col == p);
     }
     if (p >= 0 && own == 0) job.lengths[p] = __popc(heads);
+    return own == 0 ? entries : 0;
 }
 
 template <int G, typename Key, typename V>
@@ -432,15 +482,23 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(contract_job<V
     const class_rows own = rows_of(job, c);
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const unsigned group = (threadIdx.x & 31) / G, step = warps * (32 / G);
+    unsigned long long kept = 0;
     int32_t next = warp * (32 / G) + group < own.count ? own.rows[warp * (32 / G) + group] : -1;
     for (unsigned base = warp * (32 / G); base < own.count; base += step) {
         const int32_t p = next;
         next = base + step + group < own.count ? own.rows[base + step + group] : -1;
-        small_row<G, Key>(job, p);
+        kept += small_row<G, Key>(job, p);
     }
+    add_entries(job.totals, kept);
 }
 
 /* ---- device: sorted rows ---------------------------------------------------------------------------------- */
+
+/* Bytes an entry of a sorted row: its key and value, before them its node's source. */
+template <typename Key, typename V> static __host__ __device__ constexpr size_t sorted_bytes()
+{
+    return sizeof(Key) + sizeof(V);
+}
 
 /* A row of at most 32·K entries, a warp each. */
 template <int K, typename Key, typename V>
@@ -450,23 +508,52 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
     constexpr int bits = log2_of(32 * K);
     const class_rows own = rows_of(job, c);
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    Key *sorted = (Key *)(row_memory + warp * 32 * K * (sizeof(Key) + sizeof(V)));
+    unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
+    Key *sorted = (Key *)memory;
     V *value = (V *)(sorted + 32 * K);
+    int64_t *sources = (int64_t *)memory; /* first: of the row's nodes */
+    uint32_t *begins = (uint32_t *)(row_memory + blockDim.x * K * sorted_bytes<Key, V>()) + warp * K;
+    unsigned long long kept_entries = 0;
     const auto key_at = [&](int place) { return sorted[swizzled(place, K - 1)]; };
     for (unsigned i = blockIdx.x * (blockDim.x / 32) + warp; i < own.count; i += gridDim.x * (blockDim.x / 32)) {
         const int32_t p = own.rows[i];
         const stage_range range = job.ranges[p];
         const int length = (int)(range.end - range.begin);
+        if (lane < K) begins[lane] = 0;
+        __syncwarp();
+        for (int64_t k = job.firsts[p] + lane, node = lane; k < job.nodes; k += 32, node += 32) {
+            const int64_t from = node_start(job, k, range.begin);
+            if (from >= length) break;
+            sources[node] = node_source(job, k, from);
+            atomicOr(begins + from / 32, 1u << (from % 32));
+        }
+        __syncwarp();
         Key key[K];
-        int entries = 0;
+        V number[K];
+        int32_t col[K];
+        int node = -1, entries = 0;
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const int at = 32 * u + lane;
-            const int32_t col = at < length ? job.cols[range.begin + at] : EMPTY;
-            if (job.g.values && at < length) value[at] = job.values[range.begin + at];
-            key[u] = col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << bits | (Key)at;
-            entries += col != EMPTY;
+            const uint32_t word = begins[u];
+            col[u] = EMPTY;
+            if (at < length) {
+                const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
+                col[u] = __ldg(job.g.cols + source);
+                if (job.g.values) number[u] = __ldg(job.g.values + source);
+            }
+            node += __popc(word);
         }
+        __syncwarp();
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const int at = 32 * u + lane;
+            if (col[u] != EMPTY) col[u] = column_of(job, p, col[u]);
+            if (job.g.values && at < length) value[at] = number[u];
+            key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << bits | (Key)at;
+            entries += col[u] != EMPTY;
+        }
+        kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
         sort_keys<K>(key, 32);
 #pragma unroll
@@ -494,6 +581,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         if (lane == 0) job.lengths[p] = written;
         __syncwarp();
     }
+    add_entries(job.totals, kept_entries);
 }
 
 /* ---- device: ranked rows, numbers as integers --------------------------------------------------------------- */
@@ -502,29 +590,44 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
 struct number_span {
     int least, most;
     bool negative, odd; /* some are; some are -0, infinite or no number */
+};
 
-    template <int MANTISSA, typename Bits> __device__ __forceinline__ void widen(Bits bits, bool sign, int exponent)
-    {
-        constexpr int bias = MANTISSA == 23 ? 127 : 1023;
-        const Bits fraction = bits & (((Bits)1 << MANTISSA) - 1);
-        odd = odd || exponent == 2 * bias + 1 || (sign && exponent == 0 && fraction == 0);
-        negative = negative || sign;
-        if (exponent == 0 && fraction == 0) return;
-        const unsigned long long whole = (unsigned long long)fraction | (exponent ? 1ull << MANTISSA : 0);
-        const int unit = max(exponent, 1) - bias - MANTISSA;
-        least = min(least, unit + __ffsll((long long)whole) - 1);
-        most = max(most, unit + MANTISSA + 1);
-    }
+/* A thread's numbers. For f32 the smallest exponent does for `least`; f64 has the room only for what its numbers need. */
+template <typename V> struct span_of {
+    uint32_t lowest = UINT32_MAX, highest = 0, signs = 0; /* of the magnitudes, lowest less one: 0 does not count */
+    bool minus_zero = false;
+
     __device__ __forceinline__ void add(float value)
     {
-        const unsigned bits = __float_as_uint(value);
-        widen<23>(bits, bits >> 31, (int)(bits >> 23 & 0xff));
+        const uint32_t bits = __float_as_uint(value), magnitude = bits & 0x7fffffffu;
+        lowest = min(lowest, magnitude - 1);
+        highest = max(highest, magnitude);
+        signs |= bits;
+        minus_zero = minus_zero || bits == 0x80000000u;
     }
+    __device__ __forceinline__ number_span get() const
+    {
+        return {highest ? max((int)((lowest + 1) >> 23), 1) - 150 : INT_MAX,
+                highest ? max((int)(highest >> 23), 1) - 126 : INT_MIN, signs >> 31 != 0,
+                minus_zero || highest >= 0x7f800000u};
+    }
+};
+template <> struct span_of<double> {
+    number_span span = {INT_MAX, INT_MIN, false, false};
+
     __device__ __forceinline__ void add(double value)
     {
         const unsigned long long bits = (unsigned long long)__double_as_longlong(value);
-        widen<52>(bits, bits >> 63, (int)(bits >> 52 & 0x7ff));
+        const unsigned long long fraction = bits & ((1ull << 52) - 1);
+        const int exponent = (int)(bits >> 52 & 0x7ff);
+        span.negative = span.negative || bits >> 63;
+        span.odd = span.odd || exponent == 0x7ff || bits == 1ull << 63;
+        if (bits << 1 == 0) return;
+        const int unit = max(exponent, 1) - 1075;
+        span.least = min(span.least, unit + __ffsll((long long)(fraction | (exponent ? 1ull << 52 : 0))) - 1);
+        span.most = max(span.most, unit + 53);
     }
+    __device__ __forceinline__ number_span get() const { return span; }
 };
 
 /* f64 adds integers below 2^53 exactly; 64 bits with their sign hold any below 2^62. */
@@ -533,6 +636,19 @@ enum { EXACT_BITS = 53, INTEGER_BITS = 62, MOST_SCALE = 1000 };
 static __device__ __forceinline__ double power_of_two(int exponent)
 {
     return __longlong_as_double((long long)(exponent + 1023) << 52);
+}
+
+/* A number in units of 2^least. */
+static __device__ __forceinline__ unsigned long long units_of(float value, int least)
+{
+    const uint32_t bits = __float_as_uint(value), exponent = bits >> 23 & 0xff;
+    const unsigned long long fraction = (bits & 0x7fffffu) | (exponent ? 1u << 23 : 0);
+    const unsigned long long units = fraction << max((exponent ? (int)exponent : 1) - 150 - least, 0);
+    return bits >> 31 ? 0 - units : units;
+}
+static __device__ __forceinline__ unsigned long long units_of(double value, int least)
+{
+    return (unsigned long long)__double2ll_rn(__dmul_rn(value, power_of_two(-least)));
 }
 
 /* f64 numbers as integers that compare like them, and back. */
@@ -562,8 +678,8 @@ enum { MOST_LATE = 64, TAGS = 256 };
 constexpr unsigned long long NO_STATE = ~0ull; /* combining in order: a NaN that no arithmetic makes */
 
 /* A block's row: in registers, ITEMS entries a thread, or if that is 0 in the stage. Its cells are numbered by column:
- * those of earlier windows, then by bits. */
-template <int THREADS, int ITEMS, typename V> struct ranked_row {
+ * those of earlier windows, then by bits. PLAIN is the sum of numbers, for which nothing else is compiled in. */
+template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     static constexpr int WARPS = THREADS / 32;
     static constexpr bool IS_WIDE = ITEMS == 0;
     static constexpr int DEPTH = IS_WIDE ? 4 : ITEMS; /* entries that a thread loads at once */
@@ -587,11 +703,61 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
     int32_t col[DEPTH];
     V value[DEPTH];
 
-    __device__ __forceinline__ sp_combine operation() const { return job.operation.combine; }
+    __device__ __forceinline__ sp_combine operation() const { return PLAIN ? SP_COMBINE_SUM : job.operation.combine; }
     __device__ __forceinline__ bool sums() const { return operation() == SP_COMBINE_SUM || operation() == SP_COMBINE_MEAN; }
     __device__ __forceinline__ bool adds() const { return sums() || operation() == SP_COMBINE_COUNT; }
-    __device__ __forceinline__ V value_at(int64_t i) const { return job.g.values ? job.values[begin + i] : V(1); }
+    __device__ __forceinline__ bool has_values() const { return PLAIN || job.g.values; }
+    __device__ __forceinline__ V value_at(int64_t i) const { return has_values() ? job.values[begin + i] : V(1); }
 
+    /* The row's entries from G to registers: a bit where each node's begin, and its source in the cells' place. Returns
+     * how many are not left out. */
+    __device__ unsigned gather()
+    {
+        int64_t *sources = (int64_t *)states;
+        const int needed = ITEMS * WARPS < WORD_STEP ? (int)WORD_STEP : ITEMS * WARPS;
+        clear_bits(needed);
+        for (int64_t k = job.firsts[p] + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes;
+             k += THREADS, node += THREADS) {
+            const int64_t from = node_start(job, k, begin);
+            if (from >= length) break;
+            sources[node] = node_source(job, k, from);
+            atomicOr(bits + from / 32, 1u << (from % 32));
+        }
+        __syncthreads();
+        count_bits(needed, WORD_SHIFT);
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int i = u * THREADS + threadIdx.x;
+            col[u] = EMPTY;
+            if (i >= length) continue;
+            const int word = i / 32, node = shared.base[word >> WORD_SHIFT] + before[word] - 1 +
+                                            __popc(bits[word] & (lanes_below() * 2 + 1));
+            const int64_t source = sources[node] + i;
+            col[u] = __ldg(job.g.cols + source);
+            value[u] = has_values() ? __ldg(job.g.values + source) : V(1);
+        }
+        unsigned kept = 0;
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            if (col[u] != EMPTY) col[u] = column_of(job, p, col[u]);
+            kept += col[u] != EMPTY;
+        }
+        __syncthreads();
+        return kept;
+    }
+    /* The row's entries from registers to the stage. */
+    __device__ void spill()
+    {
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int i = u * THREADS + threadIdx.x;
+            if (i >= length) continue;
+            job.cols[begin + i] = col[u];
+            if (has_values()) job.values[begin + i] = value[u];
+        }
+        __syncthreads();
+    }
     template <bool VALUES> __device__ __forceinline__ void load(int64_t first)
     {
 #pragma unroll
@@ -619,14 +785,15 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         sure = true;
         span = {0, 0, false, false};
         if (operation() == SP_COMBINE_FIRST || operation() == SP_COMBINE_COUNT) return;
-        span = {INT_MAX, INT_MIN, false, false};
         if (threadIdx.x == 0) {
             shared.least = INT_MAX;
             shared.most = INT_MIN;
             shared.flags = 0;
         }
         __syncthreads();
-        each<true>([&](int64_t, int32_t, V number) { span.add(number); });
+        span_of<V> numbers;
+        each<true>([&](int64_t, int32_t, V number) { numbers.add(number); });
+        span = numbers.get();
         for (int step = 16; step > 0; step /= 2) {
             span.least = min(span.least, __shfl_xor_sync(FULL_WARP, span.least, step));
             span.most = max(span.most, __shfl_xor_sync(FULL_WARP, span.most, step));
@@ -654,25 +821,23 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         *at = (uint32_t)column - (uint32_t)low;
         return *at < (uint32_t)words * 32;
     }
-    /* Sets the bits of the window's columns and counts them. */
-    __device__ int rank_columns(int64_t low)
+    __device__ __forceinline__ void clear_bits(int count)
+    {
+        for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
+        __syncthreads();
+    }
+    /* Counts the bits before each of so many words, 2^log of them a warp; returns how many there are. A barrier is to
+     * follow. */
+    __device__ __forceinline__ int count_bits(int count, int log)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-        for (int i = threadIdx.x; i < words / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
-        __syncthreads();
-        each<false>([&](int64_t, int32_t column, V) {
-            uint32_t at;
-            if (!in_window(column, low, &at)) return;
-            const uint32_t bit = 1u << (at % 32);
-            if (!(((volatile uint32_t *)bits)[at / 32] & bit)) atomicOr(bits + at / 32, bit);
-        });
-        __syncthreads();
         uint32_t total = 0;
-        const int end = min((warp + 1) << shift, words);
-        for (int first = warp << shift; first < end; first += WORD_STEP) {
+        const int end = min((warp + 1) << log, count);
+        for (int first = warp << log; first < end; first += WORD_STEP) {
             const uint4 word = ((const uint4 *)bits)[first / 4 + lane];
             const uint32_t a = __popc(word.x), b = a + __popc(word.y), c = b + __popc(word.z), d = c + __popc(word.w);
             uint32_t inclusive = d;
+#pragma unroll
             for (int step = 1; step < 32; step *= 2) {
                 const uint32_t other = __shfl_up_sync(FULL_WARP, inclusive, step);
                 if (lane >= step) inclusive += other;
@@ -690,20 +855,33 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         if (lane == 0) shared.base[warp] = own;
         return (int)all;
     }
-    __device__ __forceinline__ int64_t cell_of(uint32_t at, int64_t done) const
+    /* Sets the bits of the window's columns and counts them. */
+    __device__ __forceinline__ int rank_columns(int64_t low)
+    {
+        clear_bits(words);
+        each<false>([&](int64_t, int32_t column, V) {
+            uint32_t at;
+            if (!in_window(column, low, &at)) return;
+            const uint32_t bit = 1u << (at % 32);
+            if (!(((volatile uint32_t *)bits)[at / 32] & bit)) atomicOr(bits + at / 32, bit);
+        });
+        __syncthreads();
+        return count_bits(words, shift);
+    }
+    __device__ __forceinline__ int cell_of(uint32_t at, int done) const
     {
         const uint32_t word = at / 32;
-        return done + shared.base[word >> shift] + before[word] + __popc(bits[word] & ((1u << (at % 32)) - 1));
+        return done + (int)(shared.base[word >> shift] + before[word] + __popc(bits[word] & ((1u << (at % 32)) - 1)));
     }
 
-    __device__ __forceinline__ unsigned long long state_of(int64_t i, V number, double scale) const
+    __device__ __forceinline__ unsigned long long state_of(int64_t i, V number) const
     {
-        if (sums()) return (unsigned long long)__double2ll_rn(__dmul_rn((double)number, scale));
+        if (sums()) return units_of(number, span.least);
         if (operation() == SP_COMBINE_COUNT) return 1;
         if (operation() == SP_COMBINE_FIRST) return ~(unsigned long long)i;
         return operation() == SP_COMBINE_MAX ? comparable((double)number) : ~comparable((double)number);
     }
-    __device__ __forceinline__ void merge(int64_t cell, unsigned long long state, unsigned long long count)
+    __device__ __forceinline__ void merge(int cell, unsigned long long state, unsigned long long count)
     {
         if (!adds()) atomicMax(states + cell, state);
         else if (IS_WIDE) atomicAdd(states + cell, state);
@@ -713,20 +891,19 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         else add_shared(counts + cell, count);
     }
     /* In any order. Labels that follow communities make most of a row's entries loops: each thread keeps its own. */
-    __device__ void combine_at_once(int64_t low, int64_t done)
+    __device__ void combine_at_once(int64_t low, int done)
     {
-        const double scale = power_of_two(-span.least);
         unsigned long long loops = 0, loop_count = 0;
         each<true>([&](int64_t i, int32_t column, V number) {
             uint32_t at;
             if (!in_window(column, low, &at)) return;
-            const unsigned long long state = state_of(i, number, scale);
+            const unsigned long long state = state_of(i, number);
             if (column == p) {
                 loops = adds() ? loops + state : max(loops, state);
                 loop_count++;
                 return;
             }
-            const int64_t cell = cell_of(at, done);
+            const int cell = cell_of(at, done);
             cell_cols[cell] = column;
             merge(cell, state, 1);
         });
@@ -737,12 +914,12 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
             loop_count += __shfl_xor_sync(FULL_WARP, loop_count, step);
         }
         if ((threadIdx.x & 31) != 0) return;
-        const int64_t cell = cell_of((uint32_t)p - (uint32_t)low, done);
+        const int cell = cell_of((uint32_t)p - (uint32_t)low, done);
         cell_cols[cell] = p;
         merge(cell, loops, loop_count);
     }
 
-    __device__ __forceinline__ void put(int64_t cell, int32_t column, double more)
+    __device__ __forceinline__ void put(int cell, int32_t column, double more)
     {
         const unsigned long long old = states[cell];
         const double kept = old == NO_STATE ? more : combine(operation(), __longlong_as_double((long long)old), more);
@@ -752,7 +929,7 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
     }
     /* In order: each warp goes through the whole row for its cells. Lanes with the same cell, or at least the same tag,
      * take turns. */
-    __device__ void combine_in_order(int64_t low, int64_t done)
+    __device__ void combine_in_order(int64_t low, int done)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
         volatile uint8_t *tags = shared.tags[warp];
@@ -763,12 +940,12 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
             next = i + 32 < length ? job.cols[begin + i + 32] : EMPTY;
             uint32_t at;
             const bool inside = in_window(column, low, &at);
-            const int64_t cell = inside ? cell_of(at, done) : 0;
-            const bool own = inside && (int)(cell % WARPS) == warp;
+            const int cell = inside ? cell_of(at, done) : 0;
+            const bool own = inside && cell % WARPS == warp;
             const unsigned all = __ballot_sync(FULL_WARP, own);
             if (!all) continue;
             const double more = own ? (double)value_at(i) : 0;
-            const int tag = (int)(cell / WARPS % TAGS);
+            const int tag = cell / WARPS % TAGS;
             if (own) tags[tag] = (uint8_t)lane;
             __syncwarp();
             const bool clash = __any_sync(FULL_WARP, own && tags[tag] != lane);
@@ -785,12 +962,12 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
     }
 
     /* The row's cells; returns their number. */
-    __device__ int64_t combine_entries()
+    __device__ int combine_entries()
     {
-        int64_t done = 0;
+        int done = 0;
         for (int64_t low = 0; low < job.groups; low += (int64_t)words * 32) {
             const int found = rank_columns(low);
-            for (int64_t cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
+            for (int cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
                 states[cell] = in_order ? NO_STATE : 0;
                 if (operation() == SP_COMBINE_MEAN) counts[cell] = 0;
             }
@@ -804,17 +981,17 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
     }
 
     /* Whether f64 may have rounded this sum, or one on the way to it: all are multiples of the cell's grain. */
-    __device__ __forceinline__ bool is_late(int64_t cell, unsigned long long state) const
+    __device__ __forceinline__ bool is_late(int cell, unsigned long long state) const
     {
         if (sure || state < 1ull << EXACT_BITS) return false;
         return !grained || state >> (__ffsll((long long)grains[cell]) - 1) >= 1ull << EXACT_BITS;
     }
-    __device__ int late_cells(int64_t cells)
+    __device__ int late_cells(int cells)
     {
         if (threadIdx.x == 0) shared.late = 0;
         __syncthreads();
         int late = 0;
-        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) late += is_late(cell, states[cell]);
+        for (int cell = threadIdx.x; cell < cells; cell += THREADS) late += is_late(cell, states[cell]);
         if (late) atomicAdd(&shared.late, late);
         __syncthreads();
         late = shared.late;
@@ -822,14 +999,13 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         return late;
     }
     /* What the numbers of each cell, and not only those of the row, have in common; for rows of one window. */
-    __device__ void find_grains(int64_t cells)
+    __device__ void find_grains(int cells)
     {
-        const double scale = power_of_two(-span.least);
         unsigned long long loops = 0;
-        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) grains[cell] = 0;
+        for (int cell = threadIdx.x; cell < cells; cell += THREADS) grains[cell] = 0;
         __syncthreads();
         each<true>([&](int64_t i, int32_t column, V number) {
-            const unsigned long long state = state_of(i, number, scale);
+            const unsigned long long state = state_of(i, number);
             if (column == p) loops |= state;
             else atomicOr(grains + cell_of((uint32_t)column, 0), state);
         });
@@ -853,13 +1029,13 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         return sum;
     }
     /* States become f64 numbers. */
-    __device__ void finish_states(int64_t cells)
+    __device__ void finish_states(int cells)
     {
         const int lane = threadIdx.x & 31;
         const double unit = power_of_two(span.least);
         if (in_order || operation() == SP_COMBINE_COUNT) return;
-        for (int64_t first = threadIdx.x - lane; first < cells; first += THREADS) {
-            const int64_t cell = first + lane;
+        for (int first = threadIdx.x - lane; first < cells; first += THREADS) {
+            const int cell = first + lane;
             const unsigned long long state = cell < cells ? states[cell] : 0;
             double kept = operation() == SP_COMBINE_MAX   ? compared(state)
                           : operation() == SP_COMBINE_MIN ? compared(~state)
@@ -873,11 +1049,13 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
             if (cell < cells) states[cell] = (unsigned long long)__double_as_longlong(kept);
         }
     }
-    __device__ void contract()
+    /* Returns how many of the entries that the thread gathered are not left out. */
+    __device__ unsigned contract()
     {
-        if (!IS_WIDE) load<true>(0);
+        const unsigned kept = IS_WIDE ? 0 : gather();
         choose_order();
-        int64_t cells = combine_entries();
+        if (!IS_WIDE && (in_order || !sure || operation() == SP_COMBINE_FIRST)) spill();
+        int cells = combine_entries();
         int late = sure || in_order ? 0 : late_cells(cells);
         if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.groups) {
             find_grains(cells);
@@ -889,7 +1067,7 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
         }
         finish_states(cells);
         __syncthreads(); /* the stage has been read */
-        for (int64_t cell = threadIdx.x; cell < cells; cell += THREADS) {
+        for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
             const int32_t column = cell_cols[cell];
             const unsigned long long state = states[cell];
             const double count = operation() == SP_COMBINE_COUNT  ? (double)state
@@ -899,8 +1077,9 @@ template <int THREADS, int ITEMS, typename V> struct ranked_row {
             job.values[begin + cell] =
                 (V)cell_value(job.operation, __longlong_as_double((long long)state), count, column == p);
         }
-        if (threadIdx.x == 0) job.lengths[p] = (int32_t)cells;
+        if (threadIdx.x == 0) job.lengths[p] = cells;
         __syncthreads();
+        return kept;
     }
 };
 
@@ -910,19 +1089,20 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, b
     return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)cells * (mean ? 20 : 12);
 }
 
-template <int THREADS, int ITEMS, typename V>
+template <int THREADS, int ITEMS, bool PLAIN, typename V>
 static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
-    __shared__ typename ranked_row<THREADS, ITEMS, V>::memory memory;
+    __shared__ typename ranked_row<THREADS, ITEMS, PLAIN, V>::memory memory;
     constexpr int capacity = THREADS * ITEMS;
-    const bool mean = job.operation.combine == SP_COMBINE_MEAN;
+    const bool mean = !PLAIN && job.operation.combine == SP_COMBINE_MEAN;
     uint32_t *bits = (uint32_t *)row_memory;
     unsigned long long *states = (unsigned long long *)(bits + words), *counts = states + capacity, *grains = NULL;
     int32_t *cell_cols = (int32_t *)(counts + (mean ? capacity : 0));
     uint16_t *before = (uint16_t *)(cell_cols + capacity);
     const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
     const class_rows own = rows_of(job, c);
+    unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int32_t p = own.rows[i];
         const stage_range range = job.ranges[p];
@@ -933,11 +1113,12 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(co
             grains = job.grains ? job.grains + first : NULL;
             cell_cols = job.cell_cols + first;
         }
-        ranked_row<THREADS, ITEMS, V> row = {job,       memory,      bits,  before, states,
+        ranked_row<THREADS, ITEMS, PLAIN, V> row = {job,       memory,      bits,  before, states,
                                              counts,    grains,      cell_cols, words, shift,
                                              p,         range.begin, range.end - range.begin};
-        row.contract();
+        kept += row.contract();
     }
+    add_entries(job.totals, kept);
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
@@ -954,7 +1135,7 @@ template <typename V> struct contract_run {
     int ranked_words, longer_words;
     device_array<contract_totals> totals;
     device_array<uint32_t> keys;
-    device_array<int32_t> order, stage_cols, list, lengths, cell_cols;
+    device_array<int32_t> order, firsts, stage_cols, list, lengths, cell_cols;
     device_array<int64_t> starts, cells_of;
     device_array<stage_range> ranges;
     device_array<V> stage_values;
@@ -984,11 +1165,11 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
 template <typename V> static void size_tables(contract_run<V> *run)
 {
     const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
-    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, V>::memory) + 1024; /* static; the driver's */
+    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, false, V>::memory) + 1024; /* static; the driver's */
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
     const int64_t most = (run->job.groups + 31) / 32;
     const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
-    int words = WORD_STEP;
+    int words = LEAST_WORDS;
     while (words < LONGER_WORDS && words < most) words *= 2;
     run->ranked_words = words < RANKED_WORDS ? words : RANKED_WORDS;
     run->longer_words = words;
@@ -1025,6 +1206,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(run->order.allocate(context, g->rows));
     TRY(run->starts.allocate(context, g->rows + 1));
     TRY(run->ranges.allocate(context, groups));
+    TRY(run->firsts.allocate(context, groups));
     TRY(run->classes.allocate(context, groups));
     TRY(run->list.allocate(context, groups));
     TRY(run->lengths.allocate(context, groups + 1));
@@ -1035,6 +1217,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->order = run->order.data;
     job->starts = run->starts.data;
     job->ranges = run->ranges.data;
+    job->firsts = run->firsts.data;
     job->classes = run->classes.data;
     job->list = run->list.data;
     job->lengths = run->lengths.data;
@@ -1076,8 +1259,8 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     return SP_OK;
 }
 
-/* Classes of C's rows, and the stage, which fills while the host reads the numbers of rows and checks the labels. */
-template <typename V> static sp_status fill_stage(contract_run<V> *run, contract_totals *totals)
+/* Lists C's rows by class, while the host reads their numbers and whether the labels are good. */
+template <typename V> static sp_status list_classes(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
@@ -1085,8 +1268,6 @@ template <typename V> static sp_status fill_stage(contract_run<V> *run, contract
     TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(job.groups, 256), stream, run->limits));
     TRY(cuda_fork(context, 1));
     TRY(launch(run, list_rows<V>, 256, 0, blocks_of(job.groups, 1024), stream));
-    TRY(launch(run, gather_entries<V>, GATHER_THREADS, 0, blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES),
-               stream));
     TRY(run->lengths.fill(0, job.groups + 1));
     CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
     CUDA_TRY(cudaStreamSynchronize(side));
@@ -1116,7 +1297,8 @@ template <int K, typename V>
 static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
 {
     const bool narrow = is_narrow(run->job.groups, log2_of(32 * K));
-    const size_t bytes = (size_t)WARP_THREADS * K * ((narrow ? 4 : 8) + sizeof(V));
+    const size_t entry = narrow ? sorted_bytes<uint32_t, V>() : sorted_bytes<unsigned long long, V>();
+    const size_t bytes = WARP_THREADS * K * entry + WARP_THREADS / 32 * K * sizeof(uint32_t);
     auto kernel = narrow ? sorted_rows<K, uint32_t, V> : sorted_rows<K, unsigned long long, V>;
     return launch(run, kernel, WARP_THREADS, bytes, blocks_of(count, WARP_THREADS / 32), stream, c);
 }
@@ -1125,7 +1307,16 @@ template <int THREADS, int ITEMS, typename V>
 static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, cudaStream_t stream)
 {
     const size_t bytes = ranked_bytes(words, THREADS * ITEMS, run->job.operation.combine == SP_COMBINE_MEAN);
-    return launch(run, ranked_rows<THREADS, ITEMS, V>, THREADS, bytes, count, stream, c, words);
+    const bool plain = run->job.operation.combine == SP_COMBINE_SUM; /* that of a pattern is a count */
+    auto kernel = plain ? ranked_rows<THREADS, ITEMS, true, V> : ranked_rows<THREADS, ITEMS, false, V>;
+    return launch(run, kernel, THREADS, bytes, count, stream, c, words);
+}
+
+template <typename V> static sp_status launch_wide(contract_run<V> *run, unsigned count, cudaStream_t stream)
+{
+    const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
+    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, stream);
 }
 
 template <typename V>
@@ -1143,7 +1334,7 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, cudaS
     case RANKED: return launch_ranked<RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
     case LONGER: return launch_ranked<LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
     case LONGEST: return launch_ranked<LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
-    default: return launch_ranked<WIDE_THREADS, 0>(run, c, count, run->longer_words, stream);
+    default: return launch_wide(run, count, stream);
     }
 }
 
@@ -1218,7 +1409,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, groups, options, &run));
     TRY(group_nodes(&run));
-    TRY(fill_stage(&run, &totals));
+    TRY(list_classes(&run, &totals));
     const double grouped = sp_seconds();
     TRY(combine_rows(&run, &totals));
     TRY(write_result(&run, c));
