@@ -254,7 +254,12 @@ sp_status contract_read_labels(contract_job *job)
 {
     const contract_options *o = job->options;
     const io_label_options reading = {
-        .format = o->label_format, .base = (int)o->base, .compact = o->compact, .interrupt = job->interrupt};
+        .format = o->label_format,
+        .base = (int)o->base,
+        .skip_unknown = o->skip_unknown,
+        .compact = o->compact,
+        .interrupt = job->interrupt,
+    };
     io_labelling *l = &job->labelling;
     int32_t *used = NULL;
     const double began = wall_seconds();

@@ -22,7 +22,7 @@ typedef struct contract_options {
     contraction_engine engine;
     sp_combine combine;
     sp_loops loops;
-    bool half_loops, compact, names, directed, undirected;
+    bool half_loops, compact, names, directed, undirected, skip_unknown;
     contract_unlabelled unlabelled;
     contract_repeat repeat;
     double inflation;

@@ -13,6 +13,7 @@ static const char *const combines[] = {"sum", "max", "min", "first", "mean", "co
 static const char *const all_loops[] = {"keep", "drop", "only", NULL};
 static const char *const engines[] = {"auto", "fused", "product", NULL};
 static const char *const unlabelled_words[] = {"error", "drop", "keep", NULL};
+static const char *const unknown_words[] = {"error", "drop", NULL};
 static const char *const repeats[] = {"never", "cluster", "matching", NULL};
 
 const char *format_word(io_format format) { return formats[format]; }
@@ -42,6 +43,7 @@ void contract_usage(FILE *stream)
           "  --half-loops        count them half: in undirected graphs each is there in both directions\n"
           "  --undirected        each edge of GRAPH stands for both directions; --directed: for one [as its format]\n"
           "  --unlabelled MODE   nodes without a label: error drop keep (a group each) [error]\n"
+          "  --unknown MODE      labels of what is no node: error drop [error]\n"
           "  --compact           leave out groups without nodes\n"
           "  --names             call a group by the name of its first node\n"
           "\n"
@@ -138,6 +140,8 @@ static bool parse_words(contract_options *o, const char *option, const char *val
         if ((good = choose(option, value, all_loops, 0, &chosen))) o->loops = (sp_loops)chosen;
     } else if (strcmp(option, "--unlabelled") == 0) {
         if ((good = choose(option, value, unlabelled_words, 0, &chosen))) o->unlabelled = (contract_unlabelled)chosen;
+    } else if (strcmp(option, "--unknown") == 0) {
+        if ((good = choose(option, value, unknown_words, 0, &chosen))) o->skip_unknown = chosen;
     } else if (strcmp(option, "--repeat") == 0) {
         if ((good = choose(option, value, repeats, 1, &chosen))) o->repeat = (contract_repeat)chosen;
     } else if (strcmp(option, "--engine") == 0) {
@@ -235,7 +239,7 @@ static bool take_value(int argc, char **argv, int *i, const char *name, const ch
 
 static bool parse_argument(int argc, char **argv, int *i, bool files, contract_options *o)
 {
-    static const char *const valued[] = {"-o", "--from", "--to", "--labels", "--base", "--combine", "--loops", "--unlabelled",
+    static const char *const valued[] = {"-o", "--from", "--to", "--labels", "--base", "--combine", "--loops", "--unlabelled", "--unknown",
                                          "--repeat", "--levels", "--inflation", "--seed", "--node-output", "--report",
                                          "--engine", "--device", "--threads", "--memory"};
     const char *option = argv[*i], *value = NULL;

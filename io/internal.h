@@ -263,12 +263,28 @@ typedef struct io_text {
     sp_status status; /* the first failure; text after it is dropped */
 } io_text;
 
+/* Makes room for so many bytes; where they go, or NULL if there is none. */
+char *io_text_make_room(io_text *text, size_t bytes);
+/* Bytes that are longer than the buffer of an output. */
+void io_text_long(io_text *text, const char *bytes, size_t count);
+
 /* Room for so many bytes, after which `used` follows; NULL if there is none. */
-char *io_text_room(io_text *text, size_t bytes);
-void io_text_bytes(io_text *text, const char *bytes, size_t count);
+static inline char *io_text_room(io_text *text, size_t bytes)
+{
+    return bytes <= text->capacity - text->used ? text->bytes + text->used : io_text_make_room(text, bytes);
+}
+
+static inline void io_text_bytes(io_text *text, const char *bytes, size_t count)
+{
+    char *to = io_text_room(text, count);
+    if (to) memcpy(to, bytes, count);
+    if (to) text->used += count;
+    else io_text_long(text, bytes, count);
+}
+
 void io_text_int(io_text *text, int64_t value);
 /* The value of a matrix's entry, 1 in a pattern. */
-void io_text_value(io_text *text, const sp_csr *matrix, int64_t entry);
+size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry);
 /* The name of a node, or without names its number, counted from `first`. */
 void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node);
 

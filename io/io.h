@@ -96,6 +96,7 @@ typedef enum io_label_format {
 typedef struct io_label_options {
     io_label_format format;
     int base;     /* 0 or 1: the label of the first group where labels are numbers */
+    bool skip_unknown; /* labels of what is no node of the graph are passed over: files list nodes without edges too */
     bool compact; /* the caller drops empty groups: labels may be any numbers below 2^31 */
     const volatile int *interrupt;
 } io_label_options;

@@ -128,8 +128,11 @@ static int64_t find_node(const labeller *l, field word)
 
 static sp_status alien(const labeller *l, field word)
 {
+    if (l->options->skip_unknown) return SP_OK;
     return fail(l, "this is no node of the graph", word,
-                l->graph->names.count > 0 ? "write its names" : "write its numbers, as the graph's file has them");
+                l->graph->names.count > 0 ? "write its names (--unknown drop passes over others)"
+                                            : "write its numbers as the graph's file has them (--unknown drop passes "
+                                              "over others)");
 }
 
 /* ---- groups --------------------------------------------------------------------------------------------- */
@@ -279,8 +282,7 @@ static sp_status read_cluster(labeller *l, field line)
     if (node >= 0) return add_member(l, node, group, 1);
     while (next_field(&at, line.end, tabs, &word)) {
         node = find_node(l, word);
-        if (node < 0) return alien(l, word);
-        sp_status status = add_member(l, node, group, 1);
+        sp_status status = node < 0 ? alien(l, word) : add_member(l, node, group, 1);
         if (status != SP_OK) return status;
     }
     return SP_OK;

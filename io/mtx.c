@@ -48,8 +48,42 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
     return true;
 }
 
+/* An index as nearly all are written: blanks, digits, a blank or the end. NULL for anything else. */
+static inline const char *take_index(const char *at, const char *end, int64_t limit, int32_t *index)
+{
+    uint64_t number = 0;
+    while (at < end && (*at == ' ' || *at == '\t')) at++;
+    const char *digits = at;
+    for (; *at >= '0' && *at <= '9'; at++) number = number * 10 + (uint64_t)(*at - '0');
+    if (at == digits || at - digits > 10 || number - 1 >= (uint64_t)limit || !(at == end || io_is_blank(*at))) return NULL;
+    *index = (int32_t)(number - 1);
+    return at;
+}
+
+/* The same entry as below, from a line that is as nearly all are; false if this one is not, and nothing was done. */
+static inline bool take_entry(io_slice *slice, const char *line, const char *end, bool *good)
+{
+    const io_format_state *state = slice->state;
+    int32_t row, col;
+    double value = 1.0;
+    const char *at = take_index(line, end, state->rows, &row);
+    if (at) at = take_index(at, end, state->cols, &col);
+    if (!at || state->skew) return false;
+    if (!state->pattern) {
+        const char *word = io_skip_blanks(at, end);
+        at = io_parse_decimal(word, end, &value);
+        if (at == word || !(value > 0 && value <= FLT_MAX) || (state->integer && value != trunc(value))) return false;
+    }
+    if (io_skip_blanks(at, end) != end || (at < end && !io_is_blank(*at))) return false;
+    slice->entries++;
+    *good = io_slice_arc(slice, col, row, (float)value);
+    return true;
+}
+
 static bool read_entry(io_slice *slice, char *line, char *line_end)
 {
+    bool good;
+    if (take_entry(slice, line, line_end, &good)) return good;
     const io_format_state *state = slice->state;
     const char *at = line, *end = line_end, *word = io_next_word(&at, end);
     int32_t row = 0, col = 0;

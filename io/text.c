@@ -11,9 +11,8 @@ enum { PIECE_ENTRIES = 1 << 14, PIECES_PER_THREAD = 4, TEXT_BYTES = 1 << 18 };
 
 /* ---- text ----------------------------------------------------------------------------------------------- */
 
-char *io_text_room(io_text *text, size_t bytes)
+char *io_text_make_room(io_text *text, size_t bytes)
 {
-    if (bytes <= text->capacity - text->used) return text->bytes + text->used;
     if (text->status != SP_OK) return NULL;
     if (text->output) {
         io_output_bytes(text->output, text->bytes, text->used);
@@ -28,15 +27,9 @@ char *io_text_room(io_text *text, size_t bytes)
     return text->bytes + text->used;
 }
 
-void io_text_bytes(io_text *text, const char *bytes, size_t count)
+void io_text_long(io_text *text, const char *bytes, size_t count)
 {
-    char *to = io_text_room(text, count);
-    if (to) {
-        memcpy(to, bytes, count);
-        text->used += count;
-    } else if (text->output) {
-        io_output_bytes(text->output, bytes, count); /* longer than the buffer, which is empty now */
-    }
+    if (text->output) io_output_bytes(text->output, bytes, count); /* the buffer is empty now */
 }
 
 void io_text_int(io_text *text, int64_t value)
@@ -45,14 +38,11 @@ void io_text_int(io_text *text, int64_t value)
     if (to) text->used += io_format_int(to, value);
 }
 
-void io_text_value(io_text *text, const sp_csr *matrix, int64_t entry)
+size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry)
 {
-    char *to = io_text_room(text, IO_NUMBER);
-    if (!to) return;
-    if (!matrix->values) *to = '1';
-    text->used += !matrix->values                    ? 1
-                  : matrix->value_type == SP_F32 ? io_format_f32(to, ((const float *)matrix->values)[entry])
-                                                 : io_format_f64(to, ((const double *)matrix->values)[entry]);
+    if (!matrix->values) return io_format_int(to, 1);
+    return matrix->value_type == SP_F32 ? io_format_f32(to, ((const float *)matrix->values)[entry])
+                                        : io_format_f64(to, ((const double *)matrix->values)[entry]);
 }
 
 void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node)

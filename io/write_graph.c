@@ -24,20 +24,21 @@ static double value_of(const sp_csr *matrix, int64_t entry)
 static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
+    char begins[IO_NUMBER] = ""; /* of lines */
+    size_t length = io_format_int(begins, row + 1);
+    begins[length++] = ' ';
     for (int64_t e = begin; e < end; e++) {
         const int64_t col = from->matrix->col_indices[e];
         if (from->options->undirected && col > row) break;
-        char *at = io_text_room(text, 3 * IO_NUMBER), *to = at;
+        char *at = io_text_room(text, 4 * IO_NUMBER), *to = at;
         if (!at) return;
-        to += io_format_int(to, row + 1);
-        *to++ = ' ';
+        memcpy(to, begins, IO_NUMBER);
+        to += length;
         to += io_format_int(to, col + 1);
+        if (from->values) *to++ = ' ';
+        if (from->values) to += io_format_value(to, from->matrix, e);
+        *to++ = '\n';
         text->used += (size_t)(to - at);
-        if (from->values) {
-            io_text_bytes(text, " ", 1);
-            io_text_value(text, from->matrix, e);
-        }
-        io_text_bytes(text, "\n", 1);
     }
 }
 
@@ -52,9 +53,12 @@ static void put_triples(const void *user, int64_t row, int64_t begin, int64_t en
         io_text_name(text, o->names, o->first, row);
         io_text_bytes(text, "\t", 1);
         io_text_name(text, o->names, o->first, col);
-        io_text_bytes(text, "\t", 1);
-        io_text_value(text, from->matrix, e);
-        io_text_bytes(text, "\n", 1);
+        char *at = io_text_room(text, 2 * IO_NUMBER), *to = at;
+        if (!at) return;
+        *to++ = '\t';
+        to += io_format_value(to, from->matrix, e);
+        *to++ = '\n';
+        text->used += (size_t)(to - at);
     }
 }
 
@@ -107,8 +111,10 @@ static void put_node(const void *user, int64_t row, int64_t begin, int64_t end, 
         if (sized || e > m->row_offsets[row]) io_text_bytes(text, " ", 1);
         io_text_int(text, m->col_indices[e] + 1);
         if (!from->values) continue;
-        io_text_bytes(text, " ", 1);
-        io_text_value(text, m, e);
+        char *at = io_text_room(text, 2 * IO_NUMBER);
+        if (!at) return;
+        *at = ' ';
+        text->used += 1 + io_format_value(at + 1, m, e);
     }
     if (end == m->row_offsets[row + 1]) io_text_bytes(text, "\n", 1);
 }

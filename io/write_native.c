@@ -81,9 +81,13 @@ void io_native_column(io_native_writer *writer, int64_t id)
 
 void io_native_entry(io_native_writer *writer, int64_t id)
 {
-    char text[IO_NUMBER + 1] = " ";
     break_line(writer);
-    put(writer, text, 1 + io_format_int(text + 1, id));
+    char *at = io_text_room(writer->text, 2 * IO_NUMBER);
+    if (!at) return;
+    *at = ' ';
+    const size_t length = 1 + io_format_int(at + 1, id);
+    writer->text->used += length;
+    writer->length += (int64_t)length;
 }
 
 void io_native_value(io_native_writer *writer, const char *text, size_t length)
@@ -107,10 +111,8 @@ typedef struct native_text {
 static size_t format_value(const native_text *from, int64_t entry, char *to)
 {
     const sp_csr *m = from->columns;
-    if (!m->values) return io_format_int(to, 1);
-    if (m->value_type == SP_F64) return io_format_f64(to, ((const double *)m->values)[entry]);
-    const float value = ((const float *)m->values)[entry];
-    return from->digits ? (size_t)snprintf(to, IO_NUMBER, "%.*g", from->digits, (double)value) : io_format_f32(to, value);
+    if (!from->digits || !m->values || m->value_type == SP_F64) return io_format_value(to, m, entry);
+    return (size_t)snprintf(to, IO_NUMBER, "%.*g", from->digits, (double)((const float *)m->values)[entry]);
 }
 
 static void write_column(const void *user, int64_t column, int64_t begin, int64_t end, io_text *text)
