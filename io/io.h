@@ -87,7 +87,7 @@ void io_graph_free(sp_context *context, io_graph *graph);
  * (for a graph with names) or two are clusters if every field is a node's name and none is repeated. */
 typedef enum io_label_format {
     IO_LABELS_AUTO,
-    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; of nodes named by numbers, in the order of these */
+    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; for edge lists, in that of the numbers they name */
     IO_LABELS_PAIRS,    /* NODE LABEL [WEIGHT] a line */
     IO_LABELS_CLUSTERS, /* NODE NODE... a line, a group a line, as mcl writes clusters */
     IO_LABELS_NATIVE    /* mcl's matrix, a column a cluster, rows the ids of nodes from 0 or those of the graph */
@@ -159,6 +159,9 @@ void io_output_int(io_output *output, int64_t value);
 void io_output_number(io_output *output, double value);
 /* Flushes, syncs, renames, frees. On failure the temporary file is gone and nothing is left behind. */
 sp_status io_output_commit(io_output *output);
+/* What may fail of that and undo nothing: flushes and syncs. With several outputs, all are settled before the first is
+ * committed. On failure they are to be discarded. */
+sp_status io_output_settle(io_output *output);
 /* Drops the temporary file and frees; NULL is fine. */
 void io_output_discard(io_output *output);
 /* Fails now, not after the work, if PATH could not be written (folder missing, not writable, a folder itself). */

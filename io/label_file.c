@@ -1,6 +1,7 @@
 /* Label files: which group each node of a graph belongs to.
  *
- *   list       LABEL a line, in the order of the nodes (where these are named by numbers: in the order of the numbers)
+ *   list       LABEL a line, in the order of the nodes; in edge lists, where nodes have no order but that of the first
+ *              lines that name them, in the order of the numbers that are their names
  *   pairs      NODE LABEL [WEIGHT] a line
  *   clusters   NODE NODE... a line, a line a group, as mcl writes clusters of labels
  *   native     mcl's matrix with a column a cluster
@@ -190,7 +191,7 @@ static sp_status count_error(const labeller *l, int64_t labels)
     return sp_fail(l->context, SP_ERROR_ARGUMENT,
                    "%s:%lld: %lld labels, but the graph has %lld nodes; write one a line, in the order of the nodes, or "
                    "NODE LABEL",
-                   l->name, (long long)l->line, (long long)labels, (long long)l->graph->nodes);
+                   l->name, (long long)(l->line ? l->line : 1), (long long)labels, (long long)l->graph->nodes);
 }
 
 /* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
@@ -394,7 +395,9 @@ static sp_status read_text(labeller *l, io_source *source, io_labelling *labelli
     IO_TRY(read_whole(l, source));
     if (l->graph->names.count > 0) IO_TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
     if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
-    if (l->format == IO_LABELS_LIST && l->graph->names.count > 0) IO_TRY(order_list(l));
+    const io_format from = l->graph->format;
+    const bool ordered = from == IO_MTX || from == IO_NATIVE || from == IO_METIS || from == IO_CSR;
+    if (l->format == IO_LABELS_LIST && !ordered) IO_TRY(order_list(l));
     IO_TRY(read_lines(l));
     l->collect = l->general;
     if (l->collect) IO_TRY(read_lines(l));

@@ -22,6 +22,7 @@ struct io_output {
     sp_context *context;
     int file;
     bool close_file;
+    bool settled; /* synced */
     int slot;  /* in `temporaries`; -1: written directly */
     int error; /* errno of the first failure */
     size_t used;
@@ -152,6 +153,7 @@ sp_status io_output_open(sp_context *context, const char *path, io_output **outp
     made->file = made->slot = -1;
     made->close_file = kind != TARGET_STANDARD;
     made->error = 0;
+    made->settled = false;
     made->used = 0;
     snprintf(made->shown, sizeof made->shown, "%s", kind == TARGET_STANDARD ? "(standard output)" : path);
     if (kind == TARGET_STANDARD) {
@@ -264,11 +266,25 @@ static void sync_folder(const char *path)
     close(file);
 }
 
+static sp_status failure(const io_output *output, bool temporary)
+{
+    return sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; %s", output->shown, strerror(output->error),
+                   temporary ? "nothing was written there" : "what was written is incomplete");
+}
+
+sp_status io_output_settle(io_output *output)
+{
+    const bool temporary = output->slot >= 0;
+    flush(output);
+    if (!output->error && temporary && !output->settled) output->error = sync_file(output->file);
+    output->settled = true;
+    return output->error ? failure(output, temporary) : SP_OK;
+}
+
 sp_status io_output_commit(io_output *output)
 {
-    flush(output);
-    bool temporary = output->slot >= 0;
-    if (!output->error && temporary) output->error = sync_file(output->file);
+    const bool temporary = output->slot >= 0;
+    sp_status status = io_output_settle(output);
     if (output->close_file && close(output->file) != 0 && !output->error) output->error = errno;
     output->file = -1;
     if (!output->error && temporary) {
@@ -280,10 +296,7 @@ sp_status io_output_commit(io_output *output)
             sync_folder(output->target);
         }
     }
-    sp_status status = SP_OK;
-    if (output->error)
-        status = sp_fail(output->context, SP_ERROR_ARGUMENT, "%s: %s; %s", output->shown, strerror(output->error),
-                         temporary ? "nothing was written there" : "what was written is incomplete");
+    if (output->error) status = failure(output, temporary);
     drop_temporary(output);
     sp_free(output->context, output);
     return status;

@@ -1,0 +1,359 @@
+#!/bin/bash
+# contract from the command line to its files: formats, label files, every option, names, hierarchies, refusals with
+# their lines, atomic output, signals, the report.
+#   CONTRACT, MCL_GPU  the tools [$BUILD/bin/contract, $BUILD/bin/mcl-gpu]
+cd "$(dirname "$0")/.." || exit 1
+tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
+mcl_gpu=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
+in=$PWD/tests/golden/in
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+
+ok() { # ok NAME COMMAND...: the command succeeds
+    local name=$1
+    shift
+    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 5 check.out run.err 2>/dev/null
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+status() { # status EXPECTED ARGUMENTS...
+    local expected=$1 got
+    shift
+    "$tool" "$@" >run.out 2>run.err
+    got=$?
+    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
+}
+no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
+    local expected=$1 pattern=$2
+    shift 2
+    rm -f X
+    status "$expected" "$@" && [ ! -s run.out ] && [ ! -e X ] && no_leftovers && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -qE -- "^contract: .*$pattern" run.err || { cat run.err; return 1; }
+}
+makes() { # makes LINES ARGUMENTS...: what is written in the format that --to names, lines joined by bars, tabs by blanks
+    local lines=$1
+    shift
+    status 0 "$@" -o - && [ "$(grep -v '^%%' run.out | tr '\n\t' '| ')" = "$lines" ] && [ ! -s run.err ] ||
+        { cat run.out run.err; return 1; }
+}
+
+# A square of two pairs, by names and as a matrix; 2 and 3 are a group.
+printf 'a b 1\nb c 2\nc d 4\nd a 8\n' >g.abc
+printf '%%%%MatrixMarket matrix coordinate integer general\n4 4 5\n1 2 1\n2 3 2\n3 4 4\n4 1 8\n2 2 16\n' >g.mtx
+printf 'a x\nb y\nc y\nd z\n' >pairs
+printf '1\n2\n2\n3\n' >list
+
+# ---- formats of graphs ----------------------------------------------------------------------------------
+
+ok 'without arguments: usage on stderr, status 2' eval 'status 2 && [ ! -s run.out ] && grep -q "^usage" run.err'
+one_screen() { status 0 "$1" && [ ! -s run.err ] && [ "$(wc -l <run.out)" -le 40 ] && ! grep -E '^.{121}' run.out; }
+ok '--help fits a screen' one_screen --help
+ok '-h' one_screen -h
+ok '--version' eval 'status 0 --version && grep -qE "^contract [0-9.]+$" run.out'
+ok 'a directed matrix' makes '1 2 1|2 2 18|2 3 4|3 1 8|' g.mtx list --to tsv
+ok 'label pairs stand for both directions' makes 'x y 1|x z 8|y x 1|y y 4|y z 4|z x 8|z y 4|' g.abc pairs --to tsv
+ok 'each edge once' makes 'x y 1|x z 8|y y 4|y z 4|' g.abc pairs --to abc
+ok 'or for one' makes 'x y 1|y y 2|y z 4|z x 8|' g.abc pairs --to abc --directed
+ok 'a matrix made undirected' makes '1 2 1|1 3 8|2 2 20|2 3 4|' g.mtx list --to abc --undirected
+ok 'Matrix Market, general' makes '3 3 4|1 2 1|2 2 18|2 3 4|3 1 8|' g.mtx list --to mtx
+ok 'its first line' grep -qx '%%MatrixMarket matrix coordinate integer general' run.out
+ok 'Matrix Market, symmetric' makes '3 3 4|2 1 1|2 2 4|3 1 8|3 2 4|' g.abc pairs --to mtx
+ok 'its first line says so' grep -qx '%%MatrixMarket matrix coordinate integer symmetric' run.out
+ok 'METIS' makes '3 3 011|1 2 1 3 8|2 1 1 3 4|1 1 8 2 4|' g.abc pairs --to metis --loops drop
+ok "mcl's matrix" makes '(mclheader|mcltype matrix|dimensions 3x3|)|(mclmatrix|begin|0 1:1 $|1 1:18 2:4 $|2 0:8 $|)|' \
+    g.mtx list --to mcl
+back() { # back EXPECTED FILE OPTIONS...: the graph of groups, written to FILE, comes back with its nodes renamed
+    local expected=$1 file=$2
+    shift 2
+    status 0 g.abc pairs -o "$file" --loops drop && printf '3\n2\n1\n' >three && makes "$expected" "$file" three "$@"
+}
+ok 'Matrix Market comes back' back '1 2 4|1 3 8|2 3 1|' r.mtx --to abc
+ok 'METIS comes back' back '1 2 4|1 3 8|2 3 1|' r.graph --from metis --to abc
+ok 'binary comes back, undirected' back '1 2 4|1 3 8|2 3 1|' r.bin --to abc
+ok "mcl's matrix comes back, as it stands" back '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.mci --to abc
+named_back() { printf 'x 1\ny 1\nz 2\n' >two && makes '1 1 2|1 2 12|' r.bin two --to abc; }
+ok 'names come back from binary' named_back
+binary_to_metis() { status 0 r.bin three -o r2.graph && cmp <(tail -n +2 r.graph | wc -l) <(tail -n +2 r2.graph | wc -l); }
+ok 'from format to format' binary_to_metis
+ok 'mcl-gpu reads binary' eval '"$mcl_gpu" r.bin -o b.cls -V all && [ "$(tr "\t\n" " |" <b.cls)" = "x y z|" ]'
+if command -v gzip >/dev/null; then
+    gzip -k r.bin three
+    ok 'compressed graphs and labels' makes 'z y 4|z x 8|y z 4|y x 1|x z 8|x y 1|' r.bin.gz three.gz --to tsv --names
+else skip 'no gzip'; fi
+printf 'p q\np q 3\nq p\n' >twice.abc
+printf 'p 1\nq 2\n' >pq
+ok 'repeated edges are summed' makes '1 2 5|' twice.abc pq --to abc
+ok 'repeated edges are counted' makes '1 2 3|' twice.abc pq --to abc --combine count
+ok 'their mean' makes '1 2 1.6666666|' twice.abc pq --to abc --combine mean
+ok 'their largest' makes '1 2 3|' twice.abc pq --to abc --combine max
+ok 'as arcs' makes '1 2 4|2 1 1|' twice.abc pq --to tsv --directed
+printf 'protein1 protein2 combined_score\np q 900\nq p 900\n' >string.txt
+ok 'STRING lists both directions' makes '1 2 900|2 1 900|' string.txt pq --to tsv
+printf '1\t2\r\n2\t3\r\n3\t1\r\n' >crlf.txt
+printf '1\t5\r\n2\t5\r\n3\t6\r\n' >crlf.labels
+ok 'CR LF' makes '5 5 1|5 6 1|6 5 1|' crlf.txt crlf.labels --to tsv --directed
+printf '1\r\n1\r\n2\r\n' >crlf.list
+ok 'CR LF in lists' makes '1 1 1|1 2 1|2 1 1|' crlf.txt crlf.list --to tsv --directed
+printf '%%%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 -0.5\n2 1 1e-7\n' >signed.mtx
+printf '1\n2\n' >onetwo
+ok 'negative values' makes '1 2 -0.5|2 1 1e-7|' signed.mtx onetwo --to tsv
+
+# ---- labels ---------------------------------------------------------------------------------------------
+
+clusters() { "$mcl_gpu" "$1" --abc -I 2 -o c -V all && status 0 "$1" c -o q.mtx; }
+ok 'after mcl-gpu' clusters "$in/p2000.abc"
+ok 'every edge is in it' eval '[ "$(sed -n 2p q.mtx)" = "209 209 2822" ]'
+ok 'clusters' makes '1 1 2|1 2 2|2 1 2|2 2 2|' g.abc <(printf 'a\tb\nc\td\n') --to tsv --combine count --undirected
+ok 'clusters of one' makes '1 2 8|1 3 4|2 4 1|3 4 2|' g.abc <(printf 'd\na\nc\nb\n') --to abc
+ok 'names with blanks' makes 'left right 3|' <(printf 'a b\tc d\t3\n') <(printf 'a b\tleft\nc d\tright\n') --to abc
+ok 'clusters by numbers' makes '1 1 8|1 2 1|2 2 16|' g.mtx <(printf '1 4\n2\n') --to tsv --unlabelled drop \
+    --labels clusters --combine max
+ok 'ids as numbers' makes '1 1 8|1 2 1|2 1 4|2 2 18|' g.mtx <(printf '4 1\n3 2\n2 2\n1 1\n') --to tsv
+ok 'labels from 0' makes '0 1 1|1 1 18|1 2 4|2 0 8|' g.mtx <(printf '0\n1\n1\n2\n') --to tsv --base 0
+printf '(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 3 $\n1 1 2 $\n)\n' >native.cls
+ok "mcl's matrix of clusters" makes '1 1 8|1 2 1|2 1 4|2 2 18|' g.mtx native.cls --to tsv
+printf '10 20\n20 5\n5 10\n' >numbers.txt
+awk 'BEGIN { for (i = 1; i <= 20; i++) print i == 10 ? 2 : i == 20 ? 3 : 1 }' >by.number
+ok 'a list for nodes that are numbers' makes '1 2 1|1 3 1|2 3 1|' numbers.txt by.number --to abc
+{ echo 1; cat by.number; } >by.number.0
+ok 'from 0, if there is a node 0' makes '1 1 2|1 2 1|1 3 1|2 3 1|' <(cat numbers.txt; echo 0 5) by.number.0 --to abc
+ok 'one that may be either' fails 1 'by.number.0:21: 21 labels for nodes .*from 1 to 20' numbers.txt by.number.0 -o X --to abc
+printf 'a x\nb x\nb y\nc y\nd y\n' >overlap
+ok 'overlapping groups' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv
+ok 'as they are' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv --engine product
+ok 'weighted groups' makes 'x x 1|x y 9.5|y x 9.5|y y 10|' g.abc <(printf 'a x 1\nb x .5\nb y .5\nc y 1\nd y 1\n') \
+    --labels pairs --to tsv
+ok 'overlapping groups, directed' eval 'status 0 g.abc overlap -o X --to tsv --combine count --directed && rm X'
+ok 'nodes without labels are refused' fails 1 '2 nodes have no label, such as c; give --unlabelled' g.abc \
+    <(printf 'a x\nb y\n') -o X --to abc --labels pairs
+ok 'dropped' makes 'x y 1|' g.abc <(printf 'a x\nb y\n') --to abc --labels pairs --unlabelled drop
+ok 'kept' makes 'x y 1|x d 8|y c 2|c d 4|' g.abc <(printf 'a x\nb y\n') --to abc --labels pairs --unlabelled keep
+ok 'kept, by number' makes '1 2 1|1 4 8|2 3 2|3 4 4|' g.abc <(printf 'a 1\nb 2\n') --to abc --labels pairs \
+    --unlabelled keep
+ok 'kept beside overlapping groups' makes 'x x 2|x y 1|x c 2|x d 8|y x 1|y c 2|c x 2|c y 2|c d 4|d x 8|d c 4|' g.abc \
+    <(printf 'a x\nb x\nb y\n') --to tsv --unlabelled keep
+ok 'labels of unknown nodes' makes 'x y 1|' g.abc <(printf 'a x\nb y\nq y\n') --to abc --unlabelled drop --unknown drop
+ok 'empty groups stay' makes '5 5 4|3 3 18|3 5 4|5 3 1|5 5 8|' g.mtx <(printf '5\n3\n3\n5\n') --to mtx
+ok 'or go' makes '3 3 18|3 5 4|5 3 1|5 5 8|' g.mtx <(printf '5\n3\n3\n5\n') --to tsv --compact
+ok 'numbered anew in a matrix' makes '2 2 4|1 1 18|1 2 4|2 1 1|2 2 8|' g.mtx <(printf '5\n3\n3\n5\n') --to mtx --compact
+ok 'labels far apart' makes '7 7 18|7 2000000000 4|2000000000 7 1|2000000000 2000000000 8|' g.mtx \
+    <(printf '2000000000\n7\n7\n2000000000\n') --to tsv --compact
+ok 'without room for the groups between' fails 1 'labels up to 2000000000 .*--compact' g.mtx \
+    <(printf '2000000000\n7\n7\n2000000000\n') -o X --to tsv
+
+# ---- operations -----------------------------------------------------------------------------------------
+
+printf '1\n1\n2\n2\n' >halves
+operation() { # operation NAME EXPECTED: of 1 2 1 | 2 2 16 within the first half, 2 3 2 | 4 1 8 between
+    ok "--combine $1" makes "$2" g.mtx halves --to tsv --combine "$1"
+    ok "--combine $1 as two products" makes "$2" g.mtx halves --to tsv --combine "$1" --engine product
+    ok "--combine $1 in one pass" makes "$2" g.mtx halves --to tsv --combine "$1" --engine fused
+}
+operation sum '1 1 17|1 2 2|2 1 8|2 2 4|'
+operation max '1 1 16|1 2 2|2 1 8|2 2 4|'
+operation min '1 1 1|1 2 2|2 1 8|2 2 4|'
+operation mean '1 1 8.5|1 2 2|2 1 8|2 2 4|'
+operation count '1 1 2|1 2 1|2 1 1|2 2 1|'
+operation first '1 1 1|1 2 2|2 1 8|2 2 4|'
+ok '--loops drop' makes '1 2 2|2 1 8|' g.mtx halves --to tsv --loops drop
+ok '--loops only' makes '1 1 17|2 2 4|' g.mtx halves --to tsv --loops only
+ok '--half-loops' makes '1 1 8.5|1 2 2|2 1 8|2 2 2|' g.mtx halves --to tsv --half-loops
+big() { # sums of whole numbers are exact beyond 2^24
+    awk 'BEGIN { print "%%MatrixMarket matrix coordinate integer general"; print "3 3 3"; print "1 2 16777216"
+        print "1 3 1"; print "2 3 1" }' >big.mtx
+    makes '1 2 16777217|2 2 1|' big.mtx <(printf '1\n2\n2\n') --to tsv
+}
+ok 'whole sums are exact' big
+ok '--threads 1' makes '1 1 17|1 2 2|2 1 8|2 2 4|' g.mtx halves --to tsv --threads 1 --memory 100M --device cpu
+same_bytes() {
+    for t in 1 2 5; do status 0 "$in/p2000.abc" c -o "t$t.abc" --threads $t || return 1; done
+    cmp t1.abc t2.abc && cmp t1.abc t5.abc
+}
+ok 'threads change nothing' same_bytes
+if "$tool" g.mtx halves -o cuda.tsv --device cuda 2>run.err; then
+    ok '--device cuda' makes '1 1 17|1 2 2|2 1 8|2 2 4|' g.mtx halves --to tsv --device cuda
+else
+    ok '--device cuda where there is none' fails 1 '--device cuda: ' g.mtx halves -o X --to abc --device cuda
+fi
+
+# ---- names and figures ----------------------------------------------------------------------------------
+
+ok '--names' makes 'a b 1|a d 8|b b 4|b d 4|' g.abc <(printf 'a 1\nb 2\nc 2\nd 3\n') --to abc --names
+tab() { status 0 g.abc <(printf 'a 1\nb 2\nc 2\nd 3\n') -o n.mtx --names && [ "$(tr '\t\n' ' |' <n.mtx.tab)" = '0 a|1 b|2 d|' ]; }
+ok 'names beside formats without' tab
+ok 'mcl-gpu takes them' eval '"$mcl_gpu" n.mtx -use-tab n.mtx.tab -o n.cls -V all && [ "$(tr "\t\n" " |" <n.cls)" = "a b d|" ]'
+figures() {
+    status 0 g.abc <(printf 'a 1\nb 1\nc 2\nd 2\n') -o f.abc --node-output f.tsv --names &&
+        [ "$(tr '\t\n' ' |' <f.tsv)" = 'group size internal cut conductance|a 2 2 10 0.833333333|c 2 8 10 0.833333333|' ] ||
+        { cat f.tsv; return 1; }
+}
+ok '--node-output' figures
+
+# ---- hierarchies ----------------------------------------------------------------------------------------
+
+maps() { # maps HOW: the maps, one after the other, contract to the same graph
+    rm -f h.*
+    status 0 "$in/p2000.abc" -o h.abc --repeat "$1" --levels 3 || return 1
+    [ -f h.abc.level1.map ] && cp "$in/p2000.abc" h.now.abc || return 1
+    for map in h.abc.level*.map; do
+        status 0 h.now.abc "$map" -o h.next.mtx --combine sum && mv h.next.mtx h.now.mtx || return 1
+        [ "$map" = h.abc.level1.map ] && rm h.now.abc
+        ln -sf h.now.mtx h.now.abc
+    done
+    status 0 h.now.mtx <(awk '!/^%/ { for (i = 1; i <= $1; i++) print i; exit }' h.now.mtx) -o h.same.abc &&
+        awk 'NR == FNR { w[$1, $2] = $3; n++; next } { d = w[$1, $2] - $3; n--; if (d * d > 1e-8 * $3 * $3) exit 1 }
+             END { exit n != 0 }' h.same.abc h.abc
+}
+ok 'maps of clusters compose' maps cluster
+ok 'maps of matchings compose' maps matching
+ok 'levels' eval 'rm -f h.* && status 0 "$in/p2000.abc" -o h.abc --repeat matching --levels 2 && [ "$(ls h.* | tr "\n" " ")" = "h.abc h.abc.level1.map h.abc.level2.map " ]'
+halved() { # the weights of all edges, those within groups counted once
+    status 0 g.abc -o h.abc --repeat matching --levels 2 --half-loops &&
+        [ "$(awk '{ s += $3 } END { print s }' h.abc)" = 15 ]
+}
+ok 'half loops after two levels' halved
+ok 'no graph to contract' eval 'printf "" >none.abc && status 0 none.abc -o h.mtx --repeat matching && [ ! -e h.mtx.level1.map ]'
+ok 'several files on stdout' fails 2 'several files' g.abc -o - --repeat matching --to abc
+ok 'labels and a hierarchy' fails 2 'makes its own labels' g.abc pairs -o X --repeat matching --to abc
+ok 'means of means' fails 2 'combine mean' g.abc -o X --repeat matching --to abc --combine mean
+
+# ---- refusals -------------------------------------------------------------------------------------------
+
+bad() { # bad NAME PATTERN LABELS ARGUMENTS...: such labels are refused, at FILE:LINE
+    local name=$1 pattern=$2
+    printf '%b' "$3" >bad.labels
+    shift 3
+    ok "$name" fails 1 "$pattern" "${graph:-g.mtx}" bad.labels -o X --to abc "$@"
+}
+bad 'too few labels' 'bad.labels:3: 3 labels, but the graph has 4 nodes' '1\n1\n2\n'
+bad 'too many labels' 'bad.labels:5: a label more' '1\n1\n2\n2\n1\n'
+bad 'label 0' 'bad.labels:2: a label 0 .*"0".*--base 0' '1\n0\n2\n2\n'
+bad 'a negative label' 'bad.labels:3: the label is negative .*"-1"' '1\n2\n-1\n2\n'
+bad 'a large label' 'bad.labels:1: the label is too large .*"2147483648"' '2147483648\n1\n1\n1\n'
+bad 'a huge label' 'bad.labels:1: the label is too large' '99999999999999999999999\n1\n1\n1\n' --compact
+bad 'a label that is no number' 'bad.labels:2: the label is no whole number' '1\nx\n1\n1\n'
+bad 'an unknown node' 'bad.labels:2: this is no node .*"5"' '1 1\n5 1\n2 1\n1 1\n'
+bad 'node 0' 'bad.labels:1: this is no node .*"0"' '0 1\n1 1\n2 1\n1 1\n'
+bad 'a weight that is no number' 'bad.labels:1: the weight of a membership' '1 1 x\n' --labels pairs
+bad 'a node alone' 'bad.labels:2: a node without a label' '1 1\n2\n3 1\n4 1\n' --labels pairs
+bad 'no labels' 'bad.labels:1: 0 labels, but the graph has 4 nodes' ''
+bad 'a NUL byte' 'bad.labels:2: the line holds a NUL byte' '1\n\0\n'
+bad 'a clustering of another graph' 'bad.labels: a clustering of 3 nodes, but the graph has 4' \
+    '(mclheader\nmcltype matrix\ndimensions 3x1\n)\n(mclmatrix\nbegin\n0 0 1 2 $\n)\n'
+graph=g.abc
+bad 'an unknown name' 'bad.labels:3: this is no node .*"e"' 'a x\nb x\ne y\nd y\n'
+bad 'an unknown name in a cluster' 'bad.labels:2: this is no node .*"e"' 'a\tb\tc\nd\te\n'
+bad 'labels without order' 'a label a line for nodes that have names .*"a"' '1\n1\n2\n2\n'
+graph=
+refuses() { # refuses NAME PATTERN TEXT ARGUMENTS...: such a graph is refused
+    local name=$1 pattern=$2
+    printf '%b' "$3" >bad.graph
+    shift 3
+    ok "$name" fails 1 "$pattern" bad.graph list -o X --to abc "$@"
+}
+refuses 'a matrix that is not square' 'bad.graph:2: rows and columns differ' \
+    '%%MatrixMarket matrix coordinate real general\n4 3 0\n'
+refuses 'a truncated matrix' 'bad.graph:3: 1 entries, but the header says 2' \
+    '%%MatrixMarket matrix coordinate real general\n4 4 2\n1 1 1\n'
+refuses 'a neighbour that is no node' 'bad.graph:3: a neighbour that is no node .*"3"' '2 1\n2\n3\n' --from metis
+refuses 'METIS with an edge in one line' 'stands in the line of one' '3 1\n2\n3\n\n' --from metis
+refuses 'METIS with too few edges' 'bad.graph:3: 2 neighbours, but the header says 2 edges' '2 2\n2\n1\n' --from metis
+refuses 'METIS without a header' 'bad.graph:1: no header of a METIS graph' 'a b\n' --from metis
+cut_binary() { head -c 60 r.bin >bad.bin && fails 1 'bad.bin: byte 60: .*truncated' bad.bin three -o X --to abc; }
+ok 'a truncated binary' cut_binary
+damaged_binary() {
+    { head -c 100 r.bin; printf '\7'; tail -c +102 r.bin; } >bad.bin &&
+        fails 1 'bad.bin: byte [0-9]*: the checksum is wrong' bad.bin three -o X --to abc
+}
+ok 'a damaged binary' damaged_binary
+damaged_header() {
+    { head -c 30 r.bin; printf '\7'; tail -c +32 r.bin; } >bad.bin &&
+        fails 1 "bad.bin: byte 56: the header's checksum" bad.bin three -o X --to abc
+}
+ok 'a damaged header' damaged_header
+ok 'no such graph' fails 1 'nofile: .*o such file' nofile list -o X --to abc
+ok 'no such labels' fails 1 'nofile: .*o such file' g.mtx nofile -o X --to abc
+ok 'METIS takes no loops' fails 1 'X: the edge from 2 to 2 is a loop' g.abc pairs -o X --to metis
+ok 'METIS takes no fractions' fails 1 'no whole number' <(printf 'p q .5\n') pq -o X --to metis
+ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --loops drop
+ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
+ok 'figures need one label' fails 1 'several groups' g.abc overlap -o X --to abc --node-output Y
+ok 'folder of the output is missing' fails 1 'nodir' g.abc pairs -o nodir/F.abc
+ok 'folder of the figures is missing' fails 1 'nodir' g.abc pairs -o X --to abc --node-output nodir/F
+ok 'folder of the report is missing' fails 1 'nodir' g.abc pairs -o X --to abc --report nodir/F
+for wrong in '' '-o' '--foo' '--to xyz' '--to string' '--from xyz' '--combine median' '--loops all' '--base 2' \
+    '--unlabelled x' '--unknown x' '--labels x' '--repeat x' '--levels 0' '--engine x' '--device gpu' '--device cuda:' \
+    '--threads 0' '--memory x' '--inflation 0' 'third' '--directed --undirected' '--node-output X' '--report'; do
+    ok "usage error: $wrong" fails 2 '; see contract --help$' g.abc pairs ${wrong:+-o X --to abc} $wrong
+done
+ok 'no format' fails 2 'give --to' g.abc pairs -o X
+ok 'no labels' fails 2 'no labels' g.abc -o X --to abc
+ok 'two standard inputs' fails 2 'both be standard input' - - -o X --to abc
+
+# ---- files and signals ----------------------------------------------------------------------------------
+
+ok 'standard input' eval '"$tool" - pairs -o - --to abc <g.abc | cmp - <("$tool" g.abc pairs -o - --to abc)'
+survives() { cp list kept.abc && printf 'a\n' >bad.labels && status 1 g.mtx bad.labels -o kept.abc; cmp kept.abc list; }
+ok 'an old output survives a failure' survives
+all_or_nothing() { # the figures cannot be written in full: the graph does not appear either
+    rm -f X
+    status 1 g.abc pairs -o X --to abc --node-output /dev/full && [ ! -e X ] && no_leftovers
+}
+if [ -w /dev/full ]; then
+    ok 'output to a full device fails' eval '! "$tool" g.abc pairs -o - --to abc >/dev/full 2>run.err && [ -s run.err ]'
+    ok 'all outputs or none' all_or_nothing
+else skip 'no /dev/full'; fi
+small_limit() { # the file size limit stands for a full disk
+    mkdir -p full
+    (ulimit -f 1 && trap '' XFSZ && "$tool" "$in/p2000.abc" c -o full/F.abc --report full/r 2>run.err)
+    [ $? -eq 1 ] && [ -z "$(ls -A full)" ] && grep -q '^contract: ' run.err
+}
+ok 'a full disk leaves nothing' small_limit
+ok 'closed streams' eval '"$tool" g.abc pairs -o closed.abc <&- >&- 2>&- && [ -s closed.abc ]'
+waits() { # waits SIGNAL STATUS: while a pipe says nothing
+    mkfifo -m 600 pipe
+    "$tool" pipe pairs -o sig.abc 2>run.err &
+    local process=$! writer
+    sleep 30 >pipe &
+    writer=$!
+    sleep 0.3
+    kill -s "$1" $process
+    wait $process
+    local got=$?
+    kill $writer
+    rm pipe
+    [ $got -eq "$2" ] && [ ! -e sig.abc ] && no_leftovers
+}
+ok 'SIGTERM' waits TERM 143
+ok 'SIGHUP' waits HUP 129
+ok 'a name that breaks lines' eval 'cp g.abc "odd
+name" && status 0 "odd
+name" pairs -o X.mtx --report odd.json'
+if command -v python3 >/dev/null; then
+    report() {
+        status 0 "$in/p2000.abc" c -o rep.abc --report r.json && python3 - <<'PYTHON'
+import json
+r = json.load(open("r.json"))
+assert r["tool"] == "contract" and r["graph"]["format"] == "abc" and r["graph"]["nodes"] == 1997
+assert r["graph"]["undirected"] and r["graph"]["repeated"] == 270 and r["labels"]["kind"] == "clusters"
+assert r["output"]["groups"] == 209 and r["output"]["entries"] == 5435 and r["engine"] == "fused"
+assert r["seconds"]["total"] >= r["seconds"]["read_graph"] > 0 and r["peak_host_bytes"] > 0
+json.load(open("odd.json"))
+PYTHON
+    }
+    ok '--report' report
+    on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" g.abc pairs -o tty.abc >run.out; }
+    erased=$(printf '\r\033[K')
+    ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}reading g.abc" run.out'
+else skip 'no python3: report'; skip 'no python3: progress line'; fi
+ok 'no progress line elsewhere' eval 'status 0 g.abc pairs -o X.abc && [ ! -s run.err ]'
+ok 'no temporary files are left' no_leftovers
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
