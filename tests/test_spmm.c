@@ -182,14 +182,16 @@ static answer reference(const problem *p)
     const double sign = p->reduce == SP_REDUCE_MIN ? -1 : 1;
     const bool extreme = p->reduce == SP_REDUCE_MAX || p->reduce == SP_REDUCE_MIN;
     answer r = {calloc(count, 8), calloc(count, 8), malloc(8 * count), calloc((size_t)rows + 1, 8)};
-    ck_assert(r.value && r.size && r.argument && r.count);
+    double *x = malloc((size_t)(p->x->rows * width) * sizeof *x + 1);
+    ck_assert(r.value && r.size && r.argument && r.count && x);
+    for (int64_t at = 0; at < p->x->rows * width; at++) x[at] = get(p->x, at / width, at % width);
     for (size_t k = 0; k < count; k++) r.argument[k] = -1;
     for (int64_t i = 0; i < p->a->rows; i++)
         for (int64_t k = p->a->row_offsets[i]; k < p->a->row_offsets[i + 1]; k++) {
             const int64_t out = p->transpose ? p->a->col_indices[k] : i, in = p->transpose ? i : p->a->col_indices[k];
             r.count[out]++;
             for (int64_t j = 0; j < width; j++) {
-                const double term = test_value(p->a, k) * get(p->x, in, j);
+                const double term = test_value(p->a, k) * x[in * width + j];
                 const int64_t at = out * width + j;
                 if (!extreme) {
                     r.value[at] += term;
@@ -206,6 +208,7 @@ static answer reference(const problem *p)
             r.value[i * width + j] /= (double)r.count[i];
             r.size[i * width + j] /= (double)r.count[i];
         }
+    free(x);
     return r;
 }
 
@@ -237,8 +240,8 @@ static void check_product(const sp_dense *y, const sp_dense *before, const answe
             const int64_t at = i * y->cols + j;
             const double kept = beta != 0 ? beta * get(before, i, j) : 0, value = alpha * r->value[at] + kept;
             const double bound = fabs(alpha) * r->size[at] + fabs(kept);
-            const double error = fabs(get(y, i, j) - value);
-            test_expect(error <= tolerance(y->type) * bound + half_step(y->type),
+            const double error = fabs(get(y, i, j) - value), allowed = tolerance(y->type) * bound + half_step(y->type);
+            test_expect(error <= allowed,
                         "%s: (%lld, %lld) is %.9g, not %.9g; terms sum to %g", what, (long long)i, (long long)j,
                         get(y, i, j), value, bound);
         }
@@ -379,17 +382,446 @@ START_TEST(random_products_agree_with_the_reference)
 }
 END_TEST
 
-static void add_tests(TCase *products)
+/* ---- single promises ----------------------------------------------------------------------------------- */
+
+static sp_dense host_dense(float *values, int64_t rows, int64_t cols)
 {
-    test_on_devices(products, random_products_agree_with_the_reference);
+    return (sp_dense){rows, cols, cols, values, SP_DENSE_F32, SP_HOST};
 }
+
+/* Small integers: many equals, all products exact, so that arguments are the reference's. */
+START_TEST(arguments_are_the_first_of_equals)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t rows = test_below(&random, 80), cols = test_below(&random, 80), width = widths[seed % WIDTHS];
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        sp_csr a = random_sparse(host, &random, rows, cols, type, seed % 3 ? TEST_INTEGERS : TEST_PATTERN);
+        for (int kind = 0; kind < 4 * ALGORITHMS; kind++) {
+            const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)(kind / 4), .transpose = kind % 2,
+                                             .reduce = kind / 2 % 2 ? SP_REDUCE_MAX : SP_REDUCE_MIN};
+            const sp_dense_type x_type = type == SP_F64 ? SP_DENSE_F64 : kind % 2 ? SP_DENSE_F32 : SP_DENSE_BF16;
+            sp_dense x = random_dense(&random, options.transpose ? rows : cols, width, width + 3, x_type, TEST_INTEGERS);
+            sp_dense y = make_dense(options.transpose ? cols : rows, width, width + 1, x_type);
+            int64_t *argument = malloc((size_t)(y.rows * width) * sizeof *argument + 1);
+            sp_spmm_plan *plan;
+            answer expected = reference(&(problem){&a, &x, options.reduce, options.transpose});
+            ck_ok(context, sp_spmm_plan_create(context, &a, width, &options, &plan));
+            ck_ok(context, sp_spmm_execute_argument(plan, &x, &y, argument));
+            for (int64_t at = 0; at < y.rows * width; at++) {
+                test_expect(argument[at] == expected.argument[at], "seed %llu, kind %d: argument of (%lld, %lld) is %lld, not %lld",
+                            (unsigned long long)seed, kind, (long long)(at / width), (long long)(at % width),
+                            (long long)argument[at], (long long)expected.argument[at]);
+                test_expect(get(&y, at / width, at % width) == expected.value[at], "seed %llu, kind %d: value",
+                            (unsigned long long)seed, kind);
+            }
+            check_gaps(&y, seed);
+            sp_spmm_plan_free(plan);
+            free_answer(&expected);
+            free(argument);
+            free(x.values);
+            free(y.values);
+        }
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* A hub with half of all edges among rows of one: long sums stay right, and no thread or block takes part twice. */
+START_TEST(hubs_of_many_thousand_entries_sum_to_five_digits)
+{
+    enum { N = 60000 };
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    test_random random = test_seed(7);
+    sp_csr a;
+    ck_ok(host, sp_csr_create(host, N, N, 2 * N - 1, SP_F32, SP_HOST, &a));
+    a.row_offsets[0] = 0;
+    for (int64_t i = 0, k = 0; i < N; i++) {
+        for (int64_t j = 0; j < (i == N / 3 ? N : 1); j++) {
+            a.col_indices[k] = (int32_t)(i == N / 3 ? j : test_below(&random, N));
+            ((float *)a.values)[k++] = (float)(test_unit(&random) + 0x1p-20);
+        }
+        a.row_offsets[i + 1] = k;
+    }
+    ck_ok(host, sp_csr_check(host, &a));
+    for (int kind = 0; kind < 2 * ALGORITHMS; kind++) {
+        const int64_t width = kind % 2 ? 40 : 5;
+        const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)(kind / 2), .reduce = SP_REDUCE_MEAN};
+        scenario s = {.a = a, .alpha = 1, .seed = 7};
+        s.x = random_dense(&random, N, width, width, SP_DENSE_F32, TEST_POSITIVE);
+        s.y = make_dense(N, width, width, SP_DENSE_F32);
+        answer expected = reference(&(problem){&a, &s.x, options.reduce, false});
+        run_scenario(context, &s, &options, &expected);
+        free_answer(&expected);
+        free(s.x.values);
+        free(s.y.values);
+    }
+    sp_csr_free(host, &a);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Every algorithm, transposed or not: a plan with new values is a new plan. */
+START_TEST(new_values_replace_the_old_ones)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (int kind = 0; kind < 8 * ALGORITHMS; kind++) {
+        test_random random = test_seed((uint64_t)kind + 1);
+        const sp_value_type type = kind & 2 ? SP_F64 : SP_F32;
+        const sp_dense_type dense = kind & 2 ? SP_DENSE_F64 : SP_DENSE_F32;
+        sp_csr first = random_sparse(host, &random, 90, 90, type, kind & 4 ? TEST_PATTERN : TEST_SIGNED), second;
+        sp_dense x = random_dense(&random, 90, 33, 33, dense, TEST_SIGNED), y = make_dense(90, 33, 33, dense);
+        const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)(kind / 8), .transpose = kind % 2,
+                                         .partition_bytes = 1000};
+        sp_spmm_plan *plan;
+        ck_ok(host, sp_csr_copy(host, &first, SP_HOST, &second));
+        if (!second.values) ck_ok(host, sp_alloc(host, second.nnz, type == SP_F32 ? 4 : 8, &second.values));
+        for (int64_t k = 0; k < second.nnz; k++)
+            if (type == SP_F32) ((float *)second.values)[k] = (float)test_unit(&random);
+            else ((double *)second.values)[k] = test_unit(&random);
+        ck_ok(context, sp_spmm_plan_create(context, &first, 33, &options, &plan));
+        for (int round = 0; round < 3; round++) {
+            sp_csr *now = round == 0 || (round == 2 && first.values) ? &first : &second;
+            answer expected = reference(&(problem){now, &x, SP_REDUCE_SUM, options.transpose});
+            if (round > 0) ck_ok(context, sp_spmm_plan_set_values(plan, now->values, SP_HOST));
+            ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
+            check_product(&y, &y, &expected, 1, 0, "new values");
+            free_answer(&expected);
+        }
+        ck_assert_int_eq(sp_spmm_plan_set_values(plan, NULL, SP_HOST), SP_ERROR_ARGUMENT);
+        sp_spmm_plan_free(plan);
+        sp_csr_free(host, &first);
+        sp_csr_free(host, &second);
+        free(x.values);
+        free(y.values);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* A plan for one width takes others, among them none at all, and matrices without rows, columns or entries. */
+START_TEST(empty_shapes_and_other_widths_are_products_too)
+{
+    static const int64_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {5, 7}};
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (int kind = 0; kind < 4 * 2 * ALGORITHMS; kind++) {
+        const int64_t *shape = shapes[kind % 4];
+        test_random random = test_seed((uint64_t)kind + 1);
+        sp_csr a = kind / 4 % 2 ? random_sparse(host, &random, shape[0], shape[1], SP_F32, TEST_SIGNED)
+                                : test_matrix(host, &random, shape[0], shape[1], 0, SP_F32, TEST_SIGNED);
+        const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)(kind / 8), .transpose = true};
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &a, (int64_t)kind % 3 * 50, &options, &plan));
+        for (int64_t width = 0; width < 100; width += 33) {
+            sp_dense x = random_dense(&random, shape[0], width, width + 1, SP_DENSE_F32, TEST_SIGNED);
+            sp_dense y = make_dense(shape[1], width, width + 1, SP_DENSE_F32), before;
+            fill(&y, 3);
+            before = clone(&y);
+            answer expected = reference(&(problem){&a, &x, SP_REDUCE_SUM, true});
+            ck_ok(context, sp_spmm_execute(plan, 2, &x, 0.5, &y));
+            check_product(&y, &before, &expected, 2, 0.5, "shapes");
+            check_gaps(&y, (uint64_t)kind);
+            free_answer(&expected);
+            free(x.values);
+            free(y.values);
+            free(before.values);
+        }
+        sp_spmm_plan_free(plan);
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Halves of every pattern of bits go in as f32 sees them and come out again; what falls between two goes to the
+ * nearer, to the even one of equals. */
+START_TEST(sixteen_bits_are_read_and_rounded_right)
+{
+    enum { ALL = 1 << 16 };
+    static float ones[ALL];
+    static uint16_t in[ALL], out[ALL];
+    static const struct {
+        sp_dense_type type;
+        int exponent, fraction;
+    } forms[] = {{SP_DENSE_F16, 5, 10}, {SP_DENSE_BF16, 8, 7}};
+    sp_context *context = test_context(_i, 2);
+    float weight = 1;
+    int64_t offsets[] = {0, 1};
+    int32_t column = 0;
+    sp_csr a = {1, 1, 1, offsets, &column, &weight, SP_F32, SP_HOST};
+    for (int f = 0; f < 2; f++) {
+        const int e = forms[f].exponent, m = forms[f].fraction;
+        sp_dense x = {1, ALL, ALL, in, forms[f].type, SP_HOST}, y = host_dense(ones, 1, ALL);
+        sp_dense rounded = {1, ALL, ALL, out, forms[f].type, SP_HOST};
+        sp_spmm_plan *plan;
+        for (int k = 0; k < ALL; k++) in[k] = (uint16_t)k;
+        ck_ok(context, sp_spmm_plan_create(context, &a, ALL, NULL, &plan));
+        ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
+        for (int k = 0; k < ALL; k++) {
+            const double expected = small_value((uint16_t)k, e, m), got = (double)ones[k];
+            test_expect(got == expected || (isnan(got) && isnan(expected)), "form %d: bits %04x are %g, not %g", f, k, got, expected);
+        }
+        ck_ok(context, sp_spmm_execute(plan, 1.03125, &x, 0, &rounded));
+        for (int k = 0; k < ALL; k++) {
+            const double value = 1.03125 * small_value((uint16_t)k, e, m);
+            if (isnan(value)) {
+                test_expect(isnan(small_value(out[k], e, m)), "form %d: NaN %04x became %04x", f, k, out[k]);
+                continue;
+            }
+            /* bf16's smallest products lie below what f32 keeps apart */
+            if (f == 1 && fabs(value) < 0x1p-125) continue;
+            test_expect((out[k] & 0x7fff) == (small_bits(value, e, m) & 0x7fff), "form %d: %g became %04x, not %04x", f, value, out[k],
+                        small_bits(value, e, m));
+        }
+        sp_spmm_plan_free(plan);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused)
+{
+    float values[16] = {0};
+    int64_t argument[16];
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
+    test_random random = test_seed(1);
+    sp_csr a = test_matrix(host, &random, 4, 3, 0.5, SP_F32, TEST_SIGNED), wide = test_matrix(host, &random, 4, 3, 0.5, SP_F64, TEST_SIGNED);
+    float other[16] = {0};
+    sp_dense x = host_dense(values, 3, 2), y = host_dense(other, 4, 2), bad;
+    sp_spmm_plan *plan, *of_wide, *none = (sp_spmm_plan *)&plan;
+    ck_assert_int_eq(sp_spmm_plan_create(context, &a, -1, NULL, &none), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(none);
+    ck_assert_int_eq(sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)4}, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.reduce = (sp_reduce)4}, &none), SP_ERROR_ARGUMENT);
+    ck_ok(context, sp_spmm_plan_create(context, &a, 2, NULL, &plan));
+    ck_ok(context, sp_spmm_plan_create(context, &wide, 2, NULL, &of_wide));
+    ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
+#define REFUSED(plan, x, y) ck_assert_int_eq(sp_spmm_execute(plan, 1, x, 0, y), SP_ERROR_ARGUMENT); ck_assert(*sp_last_error(context))
+    bad = host_dense(values, 4, 2);
+    REFUSED(plan, &bad, &y);
+    bad = host_dense(other, 3, 2);
+    REFUSED(plan, &x, &bad);
+    bad = host_dense(values, 3, 3);
+    REFUSED(plan, &bad, &y);
+    bad = x;
+    bad.stride = 1;
+    REFUSED(plan, &bad, &y);
+    bad = x;
+    bad.values = NULL;
+    REFUSED(plan, &bad, &y);
+    bad = x;
+    bad.type = SP_DENSE_F64;
+    REFUSED(plan, &bad, &y);
+    bad = y;
+    bad.type = SP_DENSE_F16;
+    REFUSED(plan, &x, &bad);
+    bad = y;
+    bad.values = values;
+    REFUSED(plan, &x, &bad);
+    REFUSED(of_wide, &x, &y);
+    ck_assert_int_eq(sp_spmm_execute_argument(plan, &x, &y, argument), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_sddmm(context, &a, &y, &y, values), SP_ERROR_ARGUMENT);
+    bad = x;
+    bad.type = SP_DENSE_F16;
+    ck_assert_int_eq(sp_sddmm(context, &a, &y, &bad, values), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_sddmm(context, &a, &y, &x, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_edge_softmax(context, &a, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_edge_softmax_backward(context, &a, NULL, values), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_dense_create(context, -1, 2, SP_DENSE_F32, SP_HOST, &bad), SP_ERROR_OVERFLOW);
+    ck_assert_int_eq(sp_dense_create(context, INT64_MAX / 2, 3, SP_DENSE_F32, SP_HOST, &bad), SP_ERROR_OVERFLOW);
+    ck_assert_ptr_null(bad.values);
+    sp_spmm_plan_free(NULL);
+    sp_spmm_plan_free(of_wide);
+    sp_spmm_plan_free(plan);
+    sp_csr_free(host, &wide);
+    sp_csr_free(host, &a);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(interrupts_end_the_product)
+{
+    volatile int flag = 0;
+    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
+    sp_context *context;
+    sp_spmm_plan *plan;
+    test_random random = test_seed(1);
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_csr a = random_sparse(context, &random, 100, 100, SP_F32, TEST_SIGNED);
+    sp_dense x = random_dense(&random, 100, 20, 20, SP_DENSE_F32, TEST_SIGNED), y = make_dense(100, 20, 20, SP_DENSE_F32);
+    ck_ok(context, sp_spmm_plan_create(context, &a, 20, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)_i}, &plan));
+    flag = 1;
+    ck_assert_int_eq(sp_spmm_execute(plan, 1, &x, 0, &y), SP_ERROR_INTERRUPTED);
+    sp_spmm_plan_free(plan);
+    sp_csr_free(context, &a);
+    free(x.values);
+    free(y.values);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- over the edges ------------------------------------------------------------------------------------ */
+
+/* Values that a call wrote or changes in place, in the space where the context computes. */
+static void *to_space(sp_context *context, const void *values, size_t bytes)
+{
+    sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, (void *)(uintptr_t)values, SP_DENSE_F32, SP_HOST}, copy;
+    ck_ok(context, sp_dense_copy(context, &m, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &copy));
+    return copy.values;
+}
+
+static void from_space(sp_context *context, void *values, size_t bytes, void *to)
+{
+    const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
+    sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, values, SP_DENSE_F32, space}, copy;
+    ck_ok(context, sp_dense_copy(context, &m, SP_HOST, &copy));
+    memcpy(to, copy.values, bytes);
+    sp_dense_free(context, &copy);
+    sp_dense_free(context, &m);
+}
+
+static double read_as(sp_value_type type, const void *values, int64_t k)
+{
+    return type == SP_F32 ? (double)((const float *)values)[k] : ((const double *)values)[k];
+}
+
+START_TEST(sampled_products_agree_with_the_reference)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t width = widths[seed % WIDTHS], rows = test_below(&random, 90), cols = test_below(&random, 90);
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        const sp_dense_type dense = type == SP_F32 ? SP_DENSE_F32 : SP_DENSE_F64;
+        sp_csr a = random_sparse(host, &random, rows, cols, SP_F32, seed % 5 ? TEST_SIGNED : TEST_PATTERN);
+        sp_dense x = random_dense(&random, rows, width, width + 2, dense, TEST_SIGNED);
+        sp_dense y = random_dense(&random, cols, width, width + test_below(&random, 3), dense, TEST_SIGNED);
+        double *got = calloc((size_t)a.nnz + 1, 8);
+        void *values = to_space(context, got, (size_t)a.nnz * 8);
+        ck_ok(context, sp_sddmm(context, &a, &x, &y, values));
+        from_space(context, values, (size_t)a.nnz * 8, got);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = a.row_offsets[i]; k < a.row_offsets[i + 1]; k++) {
+                double sum = 0, size = 0;
+                for (int64_t j = 0; j < width; j++) {
+                    const double term = get(&x, i, j) * get(&y, a.col_indices[k], j);
+                    sum += term;
+                    size += fabs(term);
+                }
+                test_expect(fabs(read_as(type, got, k) - sum) <= tolerance(dense) * size, "seed %llu: entry %lld is %g, not %g",
+                            (unsigned long long)seed, (long long)k, read_as(type, got, k), sum);
+            }
+        free(got);
+        free(x.values);
+        free(y.values);
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* The loss Σ weight · softmax(value) in f64, by the definition. */
+static double softmax_loss(const sp_csr *a, const double *values, const double *weights, double *softmax)
+{
+    double loss = 0;
+    for (int64_t i = 0; i < a->rows; i++) {
+        double sum = 0;
+        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) sum += exp(values[k]);
+        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) {
+            const double s = exp(values[k]) / sum;
+            if (softmax) softmax[k] = s;
+            loss += weights[k] * s;
+        }
+    }
+    return loss;
+}
+
+START_TEST(softmax_and_its_gradient_agree_with_finite_differences)
+{
+    enum { MOST = 4000 };
+    static double values[MOST], weights[MOST], expected[MOST], got[MOST], made[MOST];
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        test_random random = test_seed(seed);
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        const double exact = type == SP_F32 ? 1e-5 : 1e-12;
+        sp_csr a = random_sparse(host, &random, 40, 40, type, seed % 4 ? TEST_SIGNED : TEST_PATTERN);
+        const size_t bytes = (size_t)a.nnz * (type == SP_F32 ? 4 : 8);
+        for (int64_t k = 0; k < a.nnz; k++) {
+            values[k] = (double)(float)(8 * test_unit(&random) - 4);
+            weights[k] = (double)(float)(2 * test_unit(&random) - 1);
+            if (type == SP_F32) ((float *)made)[k] = (float)values[k], ((float *)got)[k] = (float)weights[k];
+            else made[k] = values[k], got[k] = weights[k];
+        }
+        softmax_loss(&a, values, weights, expected);
+        void *softmax = to_space(context, made, bytes), *gradient = to_space(context, got, bytes);
+        ck_ok(context, sp_edge_softmax(context, &a, softmax));
+        ck_ok(context, sp_edge_softmax_backward(context, &a, softmax, gradient));
+        from_space(context, softmax, bytes, made);
+        from_space(context, gradient, bytes, got);
+        for (int64_t k = 0; k < a.nnz; k++) {
+            const double kept = values[k], step = 1e-5;
+            values[k] = kept + step;
+            double slope = softmax_loss(&a, values, weights, NULL);
+            values[k] = kept - step;
+            slope = (slope - softmax_loss(&a, values, weights, NULL)) / (2 * step);
+            values[k] = kept;
+            test_expect(fabs(read_as(type, made, k) - expected[k]) <= exact * expected[k], "seed %llu: softmax %lld is %g, not %g",
+                        (unsigned long long)seed, (long long)k, read_as(type, made, k), expected[k]);
+            test_expect(fabs(read_as(type, got, k) - slope) <= 1e-6 + exact * fabs(slope), "seed %llu: gradient %lld is %g, not %g",
+                        (unsigned long long)seed, (long long)k, read_as(type, got, k), slope);
+        }
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Exponentials of 1000 overflow; their softmax does not. */
+START_TEST(softmax_of_large_values_is_finite)
+{
+    float values[3] = {1000, 1000, -1000};
+    int64_t offsets[] = {0, 0, 3};
+    int32_t cols[] = {0, 1, 2};
+    sp_csr a = {2, 3, 3, offsets, cols, NULL, SP_F32, SP_HOST};
+    sp_context *context = test_context(_i, 1);
+    void *placed = to_space(context, values, sizeof values);
+    ck_ok(context, sp_edge_softmax(context, &a, placed));
+    from_space(context, placed, sizeof values, values);
+    ck_assert(values[0] == 0.5f && values[1] == 0.5f && values[2] == 0);
+    sp_context_destroy(context);
+}
+END_TEST
 
 int main(void)
 {
     Suite *suite = suite_create("spmm");
-    TCase *products = tcase_create("products");
+    TCase *products = tcase_create("products"), *single = tcase_create("promises"), *edges = tcase_create("edges");
     tcase_set_timeout(products, 600);
+    tcase_set_timeout(single, 120);
+    tcase_set_timeout(edges, 120);
     suite_add_tcase(suite, products);
-    add_tests(products);
+    suite_add_tcase(suite, single);
+    suite_add_tcase(suite, edges);
+    test_on_devices(products, random_products_agree_with_the_reference);
+    test_on_devices(single, arguments_are_the_first_of_equals);
+    test_on_devices(single, hubs_of_many_thousand_entries_sum_to_five_digits);
+    test_on_devices(single, new_values_replace_the_old_ones);
+    test_on_devices(single, empty_shapes_and_other_widths_are_products_too);
+    test_on_devices(single, sixteen_bits_are_read_and_rounded_right);
+    test_on_devices(single, bad_arguments_are_refused);
+    tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
+    test_on_devices(edges, sampled_products_agree_with_the_reference);
+    test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);
+    test_on_devices(edges, softmax_of_large_values_is_finite);
     return test_run(suite);
 }

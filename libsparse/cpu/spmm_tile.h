@@ -18,16 +18,18 @@ typedef struct tile_job {
     const void *weights;  /* of type S; NULL: ones */
     const int32_t *order; /* the rows' order; NULL: as they come */
     const sp_dense *x;
+    int64_t x_column;     /* the column of the product that X's first one is */
     sp_dense *y;
     double alpha, beta;
     bool mean;
     bool least;           /* minimum in place of maximum */
     int64_t *argument;    /* Y.rows x Y.cols or NULL */
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
-    /* Columns binned by range: row i's entries from offsets[i] + from[i] to offsets[i] + to[i], where NULL means the
-     * row's ends. Sums go on from, and stay in, `partial` (rows x the tile's width, of type S) in between. */
-    const int32_t *from, *to;
+    /* Where the columns are binned, the arrays above are those of a bin, and sums go on from, or stay in, `partial`
+     * (rows x the tile's width, of type S) for the other bins. */
+    const int64_t *whole_offsets; /* A's own: a mean divides by all entries of the row */
     void *partial;
+    bool resume, keep;
 } tile_job;
 
 /* Rows first to end - 1 (in `order`), columns `column` to column + width - 1. */
