@@ -149,6 +149,10 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
  *                                         skewed as the rows, the others near the diagonal
  *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node and the two beside it in each
  *   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
+ *   community:ROWS,DEGREE,LONGEST,EXPONENT,SIZE,INSIDE,SHUFFLED  lengths as for powerlaw; INSIDE % of the columns
+ *                                         within the row's community of SIZE rows, which stand together (SHUFFLED 0)
+ *                                         or anywhere (1)
+ *   molecules:ROWS,ATOMS                  molecules of ATOMS atoms, at most four bonds an atom, symmetric
  *   cluster:ROWS,DEGREE                   protein families with dense subfamilies, symmetric
  * DEGREEs are means before repeated entries are merged. O(nnz log(longest row)), parallel but for cluster. */
 sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_value_type type, sp_csr *matrix);

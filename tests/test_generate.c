@@ -8,7 +8,8 @@ static const char *const specs[] = {
     "rmat:10,8", "uniform:500,7", "uniform:500,7,90", "grid:40,30,70", "fem2d:12,9,3", "fem3d:5,4,6,2,4",
     "web:3000,8,57,70,100", "powerlaw:2000,3.4,300,67,36", "torus:5,4,3", "torus:2,2,2", "torus:1", "torus:1,1000",
     "arrow:300,2,25", "arrow:3,5,100", "arrow:1,0,0", "cluster:1500,30", "cluster:1,0", "uniform:1,1", "uniform:9,0",
-    "rmat:1,1", "grid:1,1,100", "fem2d:1,1,1", "web:1,2,50,50,3", "powerlaw:1,1,1,50,50",
+    "rmat:1,1", "grid:1,1,100", "community:2000,20,300,50,90,80,0", "community:2000,20,300,50,90,80,1",
+    "community:1,1,1,50,1,50,1", "molecules:1000,20", "molecules:7,30", "molecules:1,1", "fem2d:1,1,1", "web:1,2,50,50,3", "powerlaw:1,1,1,50,50",
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -70,7 +71,8 @@ END_TEST
 /* Large enough that the rows are really shared out. */
 START_TEST(threads_do_not_matter_for_large_matrices)
 {
-    static const char *const large[] = {"rmat:14,8", "web:60000,8,57,70,600", "powerlaw:60000,3.4,600,67,36"};
+    static const char *const large[] = {"rmat:14,8", "web:60000,8,57,70,600", "powerlaw:60000,3.4,600,67,36",
+                                        "community:20000,30,600,50,300,80,1"};
     sp_context *one = test_context(0, 1), *many = test_context(0, 7);
     sp_csr a = make(one, large[_i], 4, SP_F32), b = make(many, large[_i], 4, SP_F32);
     test_same(&a, &b, 4);
@@ -171,10 +173,52 @@ START_TEST(rectangular_uniform_matrices_have_their_columns)
 }
 END_TEST
 
+/* In order the columns stand beside the row; shuffled they do not, though as many are the community's. */
+START_TEST(communities_keep_their_columns_inside)
+{
+    sp_context *context = test_context(0, 2);
+    sp_csr ordered = make(context, "community:5000,20,300,50,100,80,0", 3, SP_F32);
+    sp_csr shuffled = make(context, "community:5000,20,300,50,100,80,1", 3, SP_F32);
+    int64_t inside = 0, near = 0;
+    for (int64_t i = 0; i < 5000; i++) {
+        for (int64_t k = ordered.row_offsets[i]; k < ordered.row_offsets[i + 1]; k++)
+            inside += ordered.col_indices[k] / 100 == i / 100;
+        for (int64_t k = shuffled.row_offsets[i]; k < shuffled.row_offsets[i + 1]; k++)
+            near += shuffled.col_indices[k] / 100 == i / 100;
+    }
+    /* 80 % before repeated entries are merged, which are the community's mostly */
+    ck_assert_msg(10 * inside > 6 * ordered.nnz && 10 * inside < 9 * ordered.nnz, "%lld of %lld inside",
+                  (long long)inside, (long long)ordered.nnz);
+    ck_assert_msg(10 * near < shuffled.nnz, "%lld of %lld beside the row", (long long)near, (long long)shuffled.nnz);
+    sp_csr_free(context, &ordered);
+    sp_csr_free(context, &shuffled);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(molecules_have_few_bonds_that_go_both_ways)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr matrix = make(context, "molecules:20000,20", 1, SP_F32);
+    for (int64_t i = 0; i < matrix.rows; i++) {
+        test_expect(row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i, (long long)row_length(&matrix, i));
+        for (int64_t k = matrix.row_offsets[i]; k < matrix.row_offsets[i + 1]; k++) {
+            test_expect(matrix.col_indices[k] / 20 == i / 20, "atom %lld is bound to another molecule", (long long)i);
+            test_expect(find(&matrix, matrix.col_indices[k], i) >= 0, "bond %lld of atom %lld is one-way", (long long)k,
+                        (long long)i);
+        }
+    }
+    ck_assert_msg(matrix.nnz > 2 * matrix.rows && matrix.nnz < 2.2 * (double)matrix.rows, "%lld bonds", (long long)matrix.nnz);
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* Hubs are what R-MAT, power laws and hosts are for: rows far above the mean, and not all of them at the begin. */
 START_TEST(skewed_kinds_have_hubs)
 {
-    static const char *const skewed[] = {"rmat:12,8", "powerlaw:4000,3.4,600,67,36", "web:4000,8,57,70,300"};
+    static const char *const skewed[] = {"rmat:12,8", "powerlaw:4000,3.4,600,67,36", "web:4000,8,57,70,300",
+                                         "community:4000,10,900,60,200,80,1"};
     sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, skewed[_i], 2, SP_F32);
     int64_t longest = 0, where = 0;
@@ -223,7 +267,7 @@ END_TEST
 START_TEST(failed_allocations_leave_nothing)
 {
     static const char *const kinds[] = {"rmat:5,4", "uniform:50,4", "web:200,4,50,50,20", "powerlaw:200,4,20,50,50",
-                                        "fem3d:3,3,3,1,2", "cluster:300,8"};
+                                        "fem3d:3,3,3,1,2", "cluster:300,8", "community:200,4,20,50,9,50,1"};
     for (int64_t fail = 0;; fail++) {
         test_heap heap = {.fail_at = fail};
         const sp_allocator allocator = test_allocator(&heap);
@@ -272,16 +316,18 @@ int main(void)
     suite_add_tcase(suite, mistakes);
     tcase_add_loop_test(kinds, every_kind_gives_a_well_formed_matrix, 0, 2 * SPECS);
     tcase_add_loop_test(kinds, threads_do_not_matter_and_seeds_do, 0, SPECS);
-    tcase_add_loop_test(kinds, threads_do_not_matter_for_large_matrices, 0, 3);
+    tcase_add_loop_test(kinds, threads_do_not_matter_for_large_matrices, 0, 4);
     tcase_add_loop_test(kinds, symmetric_kinds_have_symmetric_values, 0, 5);
     tcase_add_test(kinds, grids_keep_their_share_of_edges);
     tcase_add_test(kinds, finite_elements_couple_neighbours_by_full_blocks);
     tcase_add_test(kinds, torus_rows_hold_the_node_and_two_in_each_dimension);
     tcase_add_test(kinds, arrowheads_have_dense_rows_and_columns);
     tcase_add_test(kinds, rectangular_uniform_matrices_have_their_columns);
-    tcase_add_loop_test(kinds, skewed_kinds_have_hubs, 0, 3);
+    tcase_add_test(kinds, communities_keep_their_columns_inside);
+    tcase_add_test(kinds, molecules_have_few_bonds_that_go_both_ways);
+    tcase_add_loop_test(kinds, skewed_kinds_have_hubs, 0, 4);
     tcase_add_test(mistakes, bad_specifications_are_refused);
-    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 6);
+    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 7);
     tcase_add_test(mistakes, interrupts_end_the_making);
     return test_run(suite);
 }

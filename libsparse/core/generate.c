@@ -56,6 +56,7 @@ typedef struct recipe {
     int64_t longest;  /* bound of a row's entries, repetitions included */
     int64_t *starts;  /* of parts of the rows (web: hosts, fem3d: nodes), or of edges (powerlaw); NULL: not needed */
     int64_t parts;
+    int32_t *ids, *places; /* community, shuffled: the id of each place, the place of each id */
 } recipe;
 
 /* Writes the columns of a row, sorted or not, with repetitions or not; returns how many. */
@@ -83,6 +84,19 @@ static int64_t part_of(const int64_t *starts, int64_t parts, int64_t place)
         else high = middle - 1;
     }
     return low;
+}
+
+/* A random-looking bijection of the numbers of `bits` bits: hubs must not all have small numbers. */
+static uint64_t relabel(uint64_t x, int bits, uint64_t seed)
+{
+    const uint64_t mask = ((uint64_t)1 << bits) - 1;
+    const int shift = bits / 2 + 1;
+    for (int round = 0; round < 4; round++) {
+        const uint64_t key = stream(seed, LABELS, round);
+        x = (x * (key | 1) + (key >> 32)) & mask;
+        x ^= x >> shift;
+    }
+    return x;
 }
 
 /* ---- uniform ------------------------------------------------------------------------------------------- */
@@ -258,6 +272,80 @@ static int64_t powerlaw_row(const recipe *r, int64_t row, int32_t *cols)
     return length;
 }
 
+/* ---- communities --------------------------------------------------------------------------------------- */
+
+/* A permutation of the ids, of which the places within communities are the inverse. */
+static sp_status shuffle(sp_context *context, recipe *r)
+{
+    int bits = 1;
+    while ((int64_t)1 << bits < r->rows) bits++;
+    sp_status status = sp_alloc(context, r->rows, sizeof *r->ids, (void **)&r->ids);
+    if (status == SP_OK) status = sp_alloc(context, r->rows, sizeof *r->places, (void **)&r->places);
+    if (status != SP_OK) return status;
+    for (int64_t place = 0; place < r->rows; place++) {
+        uint64_t id = (uint64_t)place;
+        do id = relabel(id, bits, r->seed); /* until it falls below the number of rows, which keeps it a bijection */
+        while (id >= (uint64_t)r->rows);
+        r->ids[place] = (int32_t)id;
+        r->places[id] = (int32_t)place;
+    }
+    return SP_OK;
+}
+
+/* Row lengths as in a power law; starts[] are those of places, not of ids. */
+static sp_status prepare_community(sp_context *context, recipe *r)
+{
+    sp_status status = prepare_powerlaw(context, r);
+    return status == SP_OK && r->p[6] > 0 ? shuffle(context, r) : status;
+}
+
+/* A column is the place of a random edge of the row's community or, now and then, of any: members with many edges
+ * are met most. */
+static int64_t community_row(const recipe *r, int64_t row, int32_t *cols)
+{
+    const int64_t place = r->places ? r->places[row] : row, size = whole(r, 4), first = place / size * size;
+    const int64_t last = first + size < r->rows ? first + size : r->rows, length = r->starts[place + 1] - r->starts[place];
+    uint64_t state = stream(r->seed, ROWS_OF_KIND, row);
+    for (int64_t k = 0; k < length; k++) {
+        const bool inside = 100 * draw(&state) < r->p[5];
+        const int64_t from = inside ? first : 0, end = inside ? last : r->rows;
+        const int64_t edge = r->starts[from] + below(&state, r->starts[end] - r->starts[from]);
+        const int64_t col = from + part_of(r->starts + from, end - from, edge);
+        cols[k] = r->ids ? r->ids[col] : (int32_t)col;
+    }
+    return length;
+}
+
+/* ---- molecules ----------------------------------------------------------------------------------------- */
+
+static sp_status prepare_molecules(sp_context *context, recipe *r)
+{
+    r->longest = 4;
+    return set_rows(context, r, 1);
+}
+
+/* An atom is bound to the one before it or the one before that, and some of even number close a ring of six: at most
+ * one such bond up, two down, and one of a ring for each. */
+static bool bound_to(const recipe *r, int64_t atom, int64_t earlier)
+{
+    const int64_t size = whole(r, 1), gap = atom - earlier;
+    if (earlier < 0 || atom >= r->rows || atom / size != earlier / size) return false;
+    uint64_t state = stream(r->seed, NODES, atom);
+    const bool chain = draw(&state) < 0.75 || atom % size == 1, ring = atom % 2 == 0 && draw(&state) < 0.2;
+    return gap == 5 ? ring : gap == (chain ? 1 : 2);
+}
+
+static int64_t molecules_row(const recipe *r, int64_t row, int32_t *cols)
+{
+    static const int gaps[] = {1, 2, 5};
+    int64_t count = 0;
+    for (int i = 0; i < 3; i++) {
+        if (bound_to(r, row, row - gaps[i])) cols[count++] = (int32_t)(row - gaps[i]);
+        if (bound_to(r, row + gaps[i], row)) cols[count++] = (int32_t)(row + gaps[i]);
+    }
+    return count;
+}
+
 /* ---- web ----------------------------------------------------------------------------------------------- */
 
 enum { LEAST_HOST = 14, LARGEST_HOST = 20000 };
@@ -403,19 +491,6 @@ static sp_status grow_edges(sp_context *context, edges *list, int64_t capacity)
     return status;
 }
 
-/* A random-looking bijection of the numbers of `bits` bits: hubs must not all have small numbers. */
-static uint64_t relabel(uint64_t x, int bits, uint64_t seed)
-{
-    const uint64_t mask = ((uint64_t)1 << bits) - 1;
-    const int shift = bits / 2 + 1;
-    for (int round = 0; round < 4; round++) {
-        const uint64_t key = stream(seed, LABELS, round);
-        x = (x * (key | 1) + (key >> 32)) & mask;
-        x ^= x >> shift;
-    }
-    return x;
-}
-
 static sp_status rmat_edges(sp_context *context, recipe *r, edges *list)
 {
     const int scale = (int)whole(r, 0);
@@ -527,10 +602,12 @@ typedef struct parameter {
     bool fraction; /* need not be a whole number */
 } parameter;
 
+enum { MOST_NAMED = 7 };
+
 typedef struct kind {
     const char *name;
     int least, most; /* parameters */
-    parameter parameters[5];
+    parameter parameters[MOST_NAMED];
     sp_status (*prepare)(sp_context *, recipe *); /* of kinds made by rows */
     make_row *row;
     sp_status (*edges)(sp_context *, recipe *, edges *);
@@ -557,6 +634,10 @@ static const kind kinds[] = {
     {"torus", 1, MAX_PARAMETERS, {{"SIZE", 1, 1000, false}}, prepare_torus, torus_row, NULL, false},
     {"arrow", 3, 3, {SIZE("ROWS"), {"DENSE", 0, INT32_MAX, false}, PERCENT("FILLED")}, prepare_arrow, arrow_row, NULL,
      false},
+    {"community", 7, 7, {SIZE("ROWS"), {"DEGREE", 0, 1e6, true}, {"LONGEST", 1, 1e6, false}, {"EXPONENT", 0, 99, true},
+                         SIZE("SIZE"), PERCENT("INSIDE"), {"SHUFFLED", 0, 1, false}}, prepare_community, community_row,
+     NULL, false},
+    {"molecules", 2, 2, {SIZE("ROWS"), SIZE("ATOMS")}, prepare_molecules, molecules_row, NULL, false},
     {"cluster", 2, 2, {SIZE("ROWS"), {"DEGREE", 0, 1e5, true}}, NULL, NULL, cluster_edges, true},
 };
 
@@ -584,7 +665,7 @@ static sp_status unknown_kind(sp_context *context, const char *spec)
 static sp_status wrong_count(sp_context *context, const char *spec, const kind *k)
 {
     char names[160] = "";
-    for (int i = 0; i < k->most && parameter_of(k, i) < k->parameters + 5; i++) {
+    for (int i = 0; i < k->most && parameter_of(k, i) < k->parameters + MOST_NAMED; i++) {
         if (k->prepare == prepare_torus && i == 3) break; /* the others are alike */
         strcat(names, i ? "," : "");
         strcat(names, parameter_of(k, i)->name);
@@ -648,5 +729,7 @@ sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_v
     *matrix = made;
 done:
     sp_free(context, r.starts);
+    sp_free(context, r.ids);
+    sp_free(context, r.places);
     return status;
 }
