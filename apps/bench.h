@@ -1,6 +1,6 @@
-/* sparse-bench spgemm: what its parts share. A run goes through its cases one by one: make the operands
+/* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands
  * (bench_input), time our product (bench_own), time the peers' (bench_peers), compare (bench_check), report
- * (bench_report). */
+ * (bench_report). Those of spmm stand in bench_spmm.h. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -19,7 +19,10 @@ typedef struct source {
 
 enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_DEFAULT = 4 };
 
+enum { MAX_WIDTHS = 24 };
+
 typedef struct bench_options {
+    bool spmm; /* sparse-bench spmm, else spgemm */
     source sources[MAX_SOURCES];
     int source_count;
     source times; /* the right operand; name NULL: the matrix itself */
@@ -35,6 +38,10 @@ typedef struct bench_options {
     bool aia, plan, check;
     unsigned peers; /* PEER_DEFAULT: those that fit the device */
     const char *json;
+    int64_t widths[MAX_WIDTHS]; /* spmm: columns of X */
+    int width_count;
+    sp_reduce reduce;
+    sp_dense_type features;
 } bench_options;
 
 typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;
@@ -43,6 +50,8 @@ bench_request bench_parse(int argc, char **argv, bench_options *options);
 void bench_usage(FILE *stream);
 const char *semiring_name(sp_semiring semiring);
 const char *algorithm_name(sp_spgemm_algorithm algorithm);
+const char *reduce_name(sp_reduce reduce);
+const char *features_name(sp_dense_type type);
 
 /* ---- the machine (bench_device.c) ---------------------------------------------------------------------- */
 
@@ -64,11 +73,11 @@ sp_status device_copy(sp_context *context, void *to, const void *from, size_t by
 /* A file (Matrix Market, edge lists and the other formats of io, by content) or a generated matrix, on the host. */
 sp_status input_load(sp_context *context, const source *from, const bench_options *options, sp_csr *matrix);
 
-/* The presets: a specification by its short name, NULL if there is none; `index` counts them. */
-const source *preset_named(const char *name);
-const source *preset_at(int index);
+/* The presets of spgemm or spmm: a specification by its short name, NULL if there is none; `index` counts them. */
+const source *preset_named(bool spmm, const char *name);
+const source *preset_at(bool spmm, int index);
 /* The sets "paper" and "small": the specification number `index`, NULL after the last. */
-const source *preset_of_set(const char *set, int index);
+const source *preset_of_set(bool spmm, const char *set, int index);
 
 /* ---- times --------------------------------------------------------------------------------------------- */
 
@@ -206,6 +215,10 @@ typedef struct peer {
 
 extern const peer peer_cusparse, peer_graphblas;
 
+/* The shared libraries, wherever they lie; NULL: not on this machine. */
+void *cusparse_library(void);
+void *graphblas_library(void);
+
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
 enum { PEER_LIBRARIES = 2 };
 typedef struct peer_set {
@@ -228,6 +241,11 @@ sp_status peers_measure(bench_case *c, const peer_set *set);
 
 void report_header(const machine *m, const bench_options *options);
 void report_result(const machine *m, const bench_options *options, const bench_result *r);
+/* Pieces of JSON: "key": value, with the comma behind it. report_open begins the file with what every one has. */
+sp_status report_open(sp_context *context, const machine *m, const bench_options *options, io_output **out);
+void put_text(io_output *out, const char *key, const char *text);
+void put_count(io_output *out, const char *key, int64_t count);
+void put_timing(io_output *out, const timing *time);
 sp_status report_json(sp_context *context, const machine *m, const bench_options *options,
                       const bench_result *results, int count);
 

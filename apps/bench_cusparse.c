@@ -108,7 +108,7 @@ static void give_back(library *l, void **pointer)
 
 /* The library of the header's version: where the loader looks, then beside the toolkit. nvJitLink, which it needs,
  * may lie there as well. */
-static void *open_library(void)
+void *cusparse_library(void)
 {
     static const char *const folders[] = {"", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
     static const char *const names[] = {"libcusparse.so." VERSION_TEXT(CUSPARSE_VER_MAJOR), "libcusparse.so"};
@@ -165,7 +165,7 @@ done:
 
 static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
 {
-    void *handle = open_library();
+    void *handle = cusparse_library();
     library *l;
     if (!handle) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libcusparse: %s", dlerror());
     sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
@@ -413,6 +413,8 @@ const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load
                             cusparse_close};
 
 #else
+
+void *cusparse_library(void) { return NULL; }
 
 static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
 {

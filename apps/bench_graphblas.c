@@ -76,14 +76,20 @@ static void graphblas_close(void *state)
     sp_free(g->context, g); /* the library itself stays: its threads may */
 }
 
-static sp_status graphblas_open(sp_context *context, const bench_options *options, void **state)
+void *graphblas_library(void)
 {
     static const char *const names[] = {"libgraphblas.so.7", "libgraphblas.so", "libgraphblas.so.9",
                                         "libgraphblas.so.10", "libgraphblas.so.8"};
-    graphblas *g;
     void *library = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static sp_status graphblas_open(sp_context *context, const bench_options *options, void **state)
+{
+    graphblas *g;
+    void *library = graphblas_library();
     if (!library) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libgraphblas on this machine");
     sp_status status = sp_calloc(context, 1, sizeof *g, (void **)&g);
     if (status != SP_OK) return status;

@@ -42,19 +42,49 @@ static const source small[] = {
 };
 enum { SMALL = sizeof small / sizeof *small };
 
-const source *preset_at(int index) { return index < PRESETS ? &presets[index] : NULL; }
+/* Graphs of the sizes, degrees and communities of those on which papers on SpMM measure. All are "paper". */
+static const source graphs[] = {
+    {"molecules", "molecules:1900000,20"},
+    {"rmat17", "rmat:17,16"},
+    {"flickr", "community:89250,10.2,1900,50,900,60,1"},
+    {"rmat18", "rmat:18,80"},
+    {"reddit", "community:232965,510,60000,50,4660,80,1"},
+    {"rmat20", "rmat:20,80"},
+    {"uniform", "uniform:500000,200"},
+    {"reddit-ordered", "community:232965,510,60000,50,4660,80,0"},
+    {"products", "community:2449029,56,12000,50,500,80,1"},
+};
+enum { GRAPHS = sizeof graphs / sizeof *graphs };
 
-const source *preset_named(const char *name)
+/* The same in small. */
+static const source small_graphs[] = {
+    {"small-molecules", "molecules:20000,20"},
+    {"small-rmat", "rmat:12,16"},
+    {"small-flickr", "community:3000,10.2,300,50,100,60,1"},
+    {"small-reddit", "community:1500,100,900,50,300,80,1"},
+    {"small-uniform", "uniform:3000,60"},
+    {"small-reddit-ordered", "community:1500,100,900,50,300,80,0"},
+};
+enum { SMALL_GRAPHS = sizeof small_graphs / sizeof *small_graphs };
+
+const source *preset_at(bool spmm, int index)
 {
-    for (int i = 0; i < PRESETS; i++)
-        if (strcmp(presets[i].name, name) == 0) return &presets[i];
+    if (spmm) return index < GRAPHS ? &graphs[index] : NULL;
+    return index < PRESETS ? &presets[index] : NULL;
+}
+
+const source *preset_named(bool spmm, const char *name)
+{
+    for (int i = 0; preset_at(spmm, i); i++)
+        if (strcmp(preset_at(spmm, i)->name, name) == 0) return preset_at(spmm, i);
     return NULL;
 }
 
-const source *preset_of_set(const char *set, int index)
+const source *preset_of_set(bool spmm, const char *set, int index)
 {
-    if (strcmp(set, "paper") == 0) return index < PAPER ? &presets[index] : NULL;
-    if (strcmp(set, "small") == 0) return index < SMALL ? &small[index] : NULL;
+    const int of_paper = spmm ? GRAPHS : PAPER, of_small = spmm ? SMALL_GRAPHS : SMALL;
+    if (strcmp(set, "paper") == 0) return index < of_paper ? preset_at(spmm, index) : NULL;
+    if (strcmp(set, "small") == 0) return index < of_small ? (spmm ? &small_graphs[index] : &small[index]) : NULL;
     return NULL;
 }
 

@@ -6,48 +6,67 @@
 
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
 static const char *const algorithms[] = {"auto", "hash", "dense", "warp"};
+static const char *const reductions[] = {"sum", "mean", "max", "min"};
+static const char *const features[] = {"f32", "f64", "f16", "bf16"}; /* as sp_dense_type counts */
 
 const char *semiring_name(sp_semiring semiring) { return semirings[semiring]; }
 const char *algorithm_name(sp_spgemm_algorithm algorithm) { return algorithms[algorithm]; }
+const char *reduce_name(sp_reduce reduce) { return reductions[reduce]; }
+const char *features_name(sp_dense_type type) { return features[type]; }
+
+static void print_presets(FILE *stream, bool spmm)
+{
+    int column = fprintf(stream, "                   presets of %s:", spmm ? "spmm" : "spgemm");
+    for (int i = 0; preset_at(spmm, i); i++) {
+        const char *name = preset_at(spmm, i)->name;
+        if (column + (int)strlen(name) > 100) column = fprintf(stream, "\n                     ");
+        column += fprintf(stream, " %s", name);
+    }
+    fputs("\n", stream);
+}
 
 void bench_usage(FILE *stream)
 {
-    fputs("usage: sparse-bench spgemm FILE... [options]        times sparse matrix products beside other libraries\n"
-          "       sparse-bench spgemm --generate KIND:ARGS ...\n"
+    fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
+          "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
+          "       sparse-bench spgemm | spmm --generate KIND:ARGS ...\n"
           "\n"
           "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
           "  sparse-bench spgemm --generate rmat:16,8 --fp32   of a matrix made up\n"
           "  sparse-bench spgemm --generate paper --json x.json\n"
+          "  sparse-bench spmm --generate rmat17 --width 32,128\n"
           "\n"
           "  FILE             Matrix Market, or edges FROM TO [WEIGHT] a line; .gz .zst\n"
           "  --generate X     KIND:ARGS, a preset, or a set of presets; may be repeated\n"
           "                   kinds: rmat:SCALE,DEGREE uniform:ROWS,DEGREE[,COLUMNS] grid:WIDTH,HEIGHT,KEPT%\n"
           "                     fem2d:WIDTH,HEIGHT,BLOCK fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST torus:SIZE,...\n"
           "                     web:ROWS,DEGREE,COMMON%,LOCAL%,LONGEST arrow:ROWS,DENSE,FILLED% cluster:ROWS,DEGREE\n"
-          "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING%\n", stream);
-    fputs("                   presets:", stream);
-    int column = 25;
-    for (int i = 0; preset_at(i); i++) {
-        const char *name = preset_at(i)->name;
-        if (column + (int)strlen(name) > 100) column = fprintf(stream, "\n                     ");
-        column += fprintf(stream, " %s", name);
-    }
-    fputs("\n"
-          "                   sets: paper (ten large ones), small (one of each kind)\n"
+          "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING% molecules:ROWS,ATOMS\n"
+          "                     community:ROWS,DEGREE,LONGEST,EXPONENT%,SIZE,INSIDE%,SHUFFLED\n", stream);
+    print_presets(stream, false);
+    print_presets(stream, true);
+    fputs("                   sets: paper (ten large ones; nine of spmm), small (one of each kind)\n"
           "  --seed N         of generated matrices [4]\n"
-          "  --aat            A times its transpose\n"
-          "  --times FILE     A times this matrix; --times-generated X: times a generated one\n"
-          "  --fp64 --fp32    values [fp64]\n"
-          "  --semiring NAME  plus-times, plus-pair, min-plus, max-times, or-and [plus-times]\n"
-          "  --algorithm NAME auto, hash, dense, warp [auto]\n"
+          "  --fp64 --fp32    values [spgemm: fp64, spmm: fp32]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
           "  --threads N      [all]\n"
           "  --memory SIZE    working memory, e.g. 8G [what is free]\n"
           "\n"
-          "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"
-          "  --limit SECONDS  for each candidate; then fewer samples do [60]\n"
+          "spgemm:\n"
+          "  --aat            A times its transpose\n"
+          "  --times FILE     A times this matrix; --times-generated X: times a generated one\n"
+          "  --semiring NAME  plus-times, plus-pair, min-plus, max-times, or-and [plus-times]\n"
+          "  --algorithm NAME auto, hash, dense, warp [auto]\n"
           "  --aia            the hash algorithm with and without the stage that gathers ranges (CUDA)\n"
           "  --plan           also the numeric phase alone, the pattern being known\n"
+          "\n"
+          "spmm:\n"
+          "  --width N,...    columns of the dense matrix [16,32,64,96,128,256,384]\n"
+          "  --reduce NAME    sum, mean, max, min [sum]\n"
+          "  --features TYPE  of the dense matrix: f32, f16, bf16 [f32; f64 with --fp64]\n"
+          "\n"
+          "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"
+          "  --limit SECONDS  for each candidate; then fewer samples do [60]\n"
           "  --peers LIST     cusparse, graphblas, none [those that fit the device]\n"
           "  --no-check       do not compare results\n"
           "  --json FILE      everything that was measured\n"
@@ -85,18 +104,18 @@ static bool add_source(bench_options *o, source added)
 }
 
 /* A preset by its name, or a specification as it stands; the library reads it. */
-static source generated(const char *text)
+static source generated(const bench_options *o, const char *text)
 {
-    const source *preset = preset_named(text);
+    const source *preset = preset_named(o->spmm, text);
     return preset ? *preset : (source){text, text};
 }
 
 static bench_request parse_generate(bench_options *o, const char *value)
 {
-    if (!preset_of_set(value, 0))
-        return add_source(o, generated(value)) ? REQUEST_BENCH : mistake("more than %d matrices", MAX_SOURCES);
-    for (int i = 0; preset_of_set(value, i); i++)
-        if (!add_source(o, *preset_of_set(value, i))) return mistake("more than %d matrices", MAX_SOURCES);
+    if (!preset_of_set(o->spmm, value, 0))
+        return add_source(o, generated(o, value)) ? REQUEST_BENCH : mistake("more than %d matrices", MAX_SOURCES);
+    for (int i = 0; preset_of_set(o->spmm, value, i); i++)
+        if (!add_source(o, *preset_of_set(o->spmm, value, i))) return mistake("more than %d matrices", MAX_SOURCES);
     return REQUEST_BENCH;
 }
 
@@ -124,16 +143,32 @@ static bench_request parse_count(const char *option, const char *value, int64_t 
     return REQUEST_BENCH;
 }
 
+static bench_request parse_widths(bench_options *o, const char *value)
+{
+    char list[200];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
+    o->width_count = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        int64_t width;
+        if (o->width_count == MAX_WIDTHS || !read_integer(word, &width) || width < 1 || width > 1 << 20)
+            return mistake("--width takes up to %d whole numbers from 1 to %d (got \"%.40s\")", MAX_WIDTHS, 1 << 20,
+                           value);
+        o->widths[o->width_count++] = width;
+    }
+    return REQUEST_BENCH;
+}
+
 static bench_request parse_valued(bench_options *o, const char *option, const char *value)
 {
     int chosen;
     int64_t seed;
     if (strcmp(option, "--generate") == 0) return parse_generate(o, value);
     if (strcmp(option, "--peers") == 0) return parse_peers(o, value);
+    if (strcmp(option, "--width") == 0) return parse_widths(o, value);
     if (strcmp(option, "--threads") == 0) return parse_count(option, value, 1, 4096, &o->threads);
     if (strcmp(option, "--repeat") == 0) return parse_count(option, value, 1, MAX_SAMPLES, &o->repeat);
     if (strcmp(option, "--times") == 0) o->times = (source){value, NULL};
-    if (strcmp(option, "--times-generated") == 0) o->times = generated(value);
+    if (strcmp(option, "--times-generated") == 0) o->times = generated(o, value);
     if (strcmp(option, "--device") == 0) o->device = value;
     if (strcmp(option, "--json") == 0) o->json = value;
     if (strcmp(option, "--memory") == 0 && !read_bytes(value, &o->memory))
@@ -156,6 +191,16 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
             return mistake("--algorithm is auto, hash, dense or warp (got \"%.40s\")", value);
         o->algorithm = (sp_spgemm_algorithm)chosen;
     }
+    if (strcmp(option, "--reduce") == 0) {
+        if ((chosen = read_word(value, reductions, 4)) < 0)
+            return mistake("--reduce is sum, mean, max or min (got \"%.40s\")", value);
+        o->reduce = (sp_reduce)chosen;
+    }
+    if (strcmp(option, "--features") == 0) {
+        if ((chosen = read_word(value, features, 4)) < 0 || chosen == SP_DENSE_F64)
+            return mistake("--features is f32, f16 or bf16 (got \"%.40s\")", value);
+        o->features = (sp_dense_type)chosen;
+    }
     return REQUEST_BENCH;
 }
 
@@ -164,7 +209,7 @@ static bool parse_flag(bench_options *o, const char *option)
     const struct { const char *name; bool *flag; } flags[] = {
         {"--aat", &o->transposed}, {"--aia", &o->aia}, {"--plan", &o->plan},
     };
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    for (size_t i = 0; i < sizeof flags / sizeof *flags && !o->spmm; i++)
         if (strcmp(option, flags[i].name) == 0) return *flags[i].flag = true;
     if (strcmp(option, "--fp64") == 0) o->type = SP_F64;
     else if (strcmp(option, "--fp32") == 0) o->type = SP_F32;
@@ -184,13 +229,34 @@ static bench_request check_device(const bench_options *o)
                : REQUEST_BENCH;
 }
 
+/* The options that take a value, the common ones first. */
+static bool takes_value(const bench_options *o, const char *option)
+{
+    static const char *const both[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
+                                       "--limit", "--peers", "--json"};
+    static const char *const spgemm[] = {"--times", "--times-generated", "--semiring", "--algorithm"};
+    static const char *const spmm[] = {"--width", "--reduce", "--features"};
+    return read_word(option, both, sizeof both / sizeof *both) >= 0 ||
+           (o->spmm ? read_word(option, spmm, 3) : read_word(option, spgemm, 4)) >= 0;
+}
+
+static bench_request check_options(bench_options *o)
+{
+    if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
+    if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
+    if (o->spmm && o->type == SP_F64) {
+        if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
+        o->features = SP_DENSE_F64;
+    }
+    return check_device(o);
+}
+
 bench_request bench_parse(int argc, char **argv, bench_options *o)
 {
-    static const char *const valued[] = {"--generate", "--seed", "--times", "--times-generated", "--semiring",
-                                         "--algorithm", "--device", "--threads", "--memory", "--repeat", "--limit",
-                                         "--peers", "--json"};
     *o = (bench_options){.type = SP_F64, .device = "auto", .repeat = 10, .limit = 60, .check = true, .seed = 4,
-                         .peers = PEER_DEFAULT};
+                         .peers = PEER_DEFAULT, .widths = {16, 32, 64, 96, 128, 256, 384}, .width_count = 7};
+    o->spmm = strcmp(argv[1], "spmm") == 0;
+    if (o->spmm) o->type = SP_F32;
     bool files = false;
     for (int i = 2; i < argc; i++) {
         const char *option = argv[i];
@@ -201,7 +267,7 @@ bench_request bench_parse(int argc, char **argv, bench_options *o)
             files = true;
         } else if (files || option[0] != '-' || option[1] == '\0') {
             if (!add_source(o, (source){option, NULL})) return mistake("more than %d matrices", MAX_SOURCES);
-        } else if (read_word(option, valued, sizeof valued / sizeof *valued) >= 0) {
+        } else if (takes_value(o, option)) {
             if (i + 1 == argc) return mistake("%s needs a value", option);
             request = parse_valued(o, option, argv[++i]);
         } else if (!parse_flag(o, option)) {
@@ -209,7 +275,5 @@ bench_request bench_parse(int argc, char **argv, bench_options *o)
         }
         if (request != REQUEST_BENCH) return request;
     }
-    if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
-    if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
-    return check_device(o);
+    return check_options(o);
 }

@@ -140,14 +140,14 @@ void report_result(const machine *m, const bench_options *o, const bench_result 
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-static void put_text(io_output *out, const char *key, const char *text)
+void put_text(io_output *out, const char *key, const char *text)
 {
     io_output_format(out, "\"%s\": ", key);
     put_json_text(out, text && *text ? text : NULL);
     io_output_string(out, ", ");
 }
 
-static void put_count(io_output *out, const char *key, int64_t count)
+void put_count(io_output *out, const char *key, int64_t count)
 {
     io_output_format(out, "\"%s\": %lld, ", key, (long long)count);
 }
@@ -168,7 +168,7 @@ static void put_machine(io_output *out, const machine *m)
     io_output_format(out, "\"copy_bandwidth\": %.6g},\n", m->copy_bandwidth);
 }
 
-static void put_timing(io_output *out, const timing *time)
+void put_timing(io_output *out, const timing *time)
 {
     io_output_format(out, "\"median_seconds\": %.9f, \"samples\": [", time->median);
     for (int i = 0; i < time->count; i++) io_output_format(out, "%s%.9f", i ? ", " : "", time->seconds[i]);
@@ -281,21 +281,28 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
     io_output_string(out, "}");
 }
 
-sp_status report_json(sp_context *context, const machine *m, const bench_options *o,
-                      const bench_result *results, int count)
+sp_status report_open(sp_context *context, const machine *m, const bench_options *o, io_output **out)
 {
     char date[16] = "";
     const time_t now = time(NULL);
     struct tm utc;
-    io_output *out;
-    sp_status status = io_output_open(context, o->json, &out);
+    sp_status status = io_output_open(context, o->json, out);
     if (status != SP_OK) return status;
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    io_output_string(out, "{\"bench\": \"spgemm\", \"version\": \"" SP_VERSION "\", ");
-    put_text(out, "date", date);
-    put_text(out, "commit", getenv("BENCH_COMMIT"));
-    io_output_string(out, "\n");
-    put_machine(out, m);
+    io_output_format(*out, "{\"bench\": \"%s\", \"version\": \"" SP_VERSION "\", ", o->spmm ? "spmm" : "spgemm");
+    put_text(*out, "date", date);
+    put_text(*out, "commit", getenv("BENCH_COMMIT"));
+    io_output_string(*out, "\n");
+    put_machine(*out, m);
+    return SP_OK;
+}
+
+sp_status report_json(sp_context *context, const machine *m, const bench_options *o,
+                      const bench_result *results, int count)
+{
+    io_output *out;
+    sp_status status = report_open(context, m, o, &out);
+    if (status != SP_OK) return status;
     io_output_string(out, " \"options\": {");
     put_text(out, "device", o->device);
     put_count(out, "threads", o->threads);

@@ -1,0 +1,345 @@
+/* sparse-bench spmm: the cases, our algorithms, and the sums in f64 that every Y is compared with.
+ *
+ * A and X lie where the product is computed. A sample is as many products in a row as take some milliseconds, with one
+ * wait at its end: what is timed is the product, not the call. Plans are timed apart. */
+#include <math.h>
+#include <string.h>
+
+#include "bench_spmm.h"
+
+/* ---- figures ------------------------------------------------------------------------------------------- */
+
+typedef struct batch {
+    sp_status (*run)(void *);
+    void *user;
+    int count;
+} batch;
+
+static sp_status batch_step(void *user)
+{
+    const batch *b = user;
+    sp_status status = SP_OK;
+    for (int i = 0; i < b->count && status == SP_OK; i++) status = b->run(b->user);
+    return status;
+}
+
+static const double SAMPLE_SECONDS = 5e-3;
+enum { MOST_PRODUCTS = 500 };
+
+sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time)
+{
+    batch b = {run, user, 1};
+    sp_status status = run(user);
+    device_finish();
+    const double began = wall_seconds();
+    if (status == SP_OK) status = run(user);
+    device_finish();
+    const double products = SAMPLE_SECONDS / (wall_seconds() - began);
+    b.count = products < 1 ? 1 : products < MOST_PRODUCTS ? (int)products : MOST_PRODUCTS;
+    if (status == SP_OK) status = time_steps(options, batch_step, NULL, &b, time);
+    for (int i = 0; i < time->count; i++) time->seconds[i] /= b.count;
+    time->median /= b.count;
+    return status;
+}
+
+sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures)
+{
+    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
+    snprintf(figures->word, sizeof figures->word, "%s",
+             status == SP_ERROR_NO_DEVICE                                         ? "absent"
+             : status == SP_ERROR_HOST_MEMORY || status == SP_ERROR_DEVICE_MEMORY ? "memory"
+             : status == SP_ERROR_UNSUPPORTED                                     ? "unsupported"
+                                                                                  : "failed");
+    snprintf(figures->why, sizeof figures->why, "%s", sp_last_error(context));
+    return SP_OK;
+}
+
+/* ---- operands ------------------------------------------------------------------------------------------ */
+
+static size_t size_of(sp_dense_type type) { return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2; }
+
+/* The value of a normal number of 16 bits, which are all that random_bits makes. */
+static double value_at(const void *values, sp_dense_type type, int64_t at)
+{
+    if (type == SP_DENSE_F32) return (double)((const float *)values)[at];
+    if (type == SP_DENSE_F64) return ((const double *)values)[at];
+    const int bits = ((const uint16_t *)values)[at], fraction = type == SP_DENSE_F16 ? 10 : 7;
+    const int exponent = (bits & 0x7fff) >> fraction, bias = type == SP_DENSE_F16 ? 15 : 127;
+    const double size = ldexp((bits & ((1 << fraction) - 1)) + (1 << fraction), exponent - bias - fraction);
+    return bits >> 15 ? -size : size;
+}
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Numbers from 1/4 to 1 of either sign. */
+static sp_status make_features(spmm_case *c, int64_t width)
+{
+    const sp_dense_type type = c->options->features;
+    sp_status status = sp_dense_create(c->host, c->a.cols, width, type, SP_HOST, &c->x);
+    if (status != SP_OK) return status;
+    void *values = c->x.values;
+    const int64_t count = c->a.cols * width;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(c->host))
+    for (int64_t at = 0; at < count; at++) {
+        const uint64_t random = mix(c->options->seed ^ (uint64_t)at);
+        const double value = (0.25 + 0.75 * (double)(random >> 12) * 0x1p-52) * (random & 1 ? -1 : 1);
+        const uint16_t sign = (uint16_t)(random & 1 ? 0x8000 : 0);
+        if (type == SP_DENSE_F32) ((float *)values)[at] = (float)value;
+        else if (type == SP_DENSE_F64) ((double *)values)[at] = value;
+        else if (type == SP_DENSE_F16) ((uint16_t *)values)[at] = (uint16_t)(0x3400 | (random >> 20 & 0x07ff) | sign);
+        else ((uint16_t *)values)[at] = (uint16_t)(0x3e80 | (random >> 20 & 0x00ff) | sign);
+    }
+    return SP_OK;
+}
+
+/* ---- the reference ------------------------------------------------------------------------------------- */
+
+/* So many multiplications in f64 take a second or so. */
+static const double REFERENCE_PRODUCTS = 1e8;
+enum { REFERENCE_ROWS = 20000 };
+
+static double weight_of(const sp_csr *a, int64_t k)
+{
+    if (!a->values) return 1;
+    return a->value_type == SP_F32 ? (double)((const float *)a->values)[k] : ((const double *)a->values)[k];
+}
+
+static void refer_row(const spmm_case *c, int64_t row, double *sums, double *sizes)
+{
+    const sp_csr *a = &c->a;
+    const int64_t width = c->x.cols, first = a->row_offsets[row], end = a->row_offsets[row + 1];
+    const sp_reduce reduce = c->options->reduce;
+    const double sign = reduce == SP_REDUCE_MIN ? -1 : 1, share = reduce == SP_REDUCE_MEAN ? (double)(end - first) : 1;
+    for (int64_t j = 0; j < width; j++) sums[j] = sizes[j] = 0;
+    for (int64_t k = first; k < end; k++)
+        for (int64_t j = 0; j < width; j++) {
+            const double x = value_at(c->x.values, c->x.type, a->col_indices[k] * c->x.stride + j);
+            const double term = weight_of(a, k) * x / share;
+            if (reduce <= SP_REDUCE_MEAN) {
+                sums[j] += term;
+                sizes[j] += fabs(term);
+            } else if (k == first || sign * term > sign * sums[j]) {
+                sums[j] = term;
+                sizes[j] = fabs(term);
+            }
+        }
+}
+
+static void drop_reference(spmm_case *c)
+{
+    sp_free(c->host, c->reference.rows);
+    sp_free(c->host, c->reference.sums);
+    sp_free(c->host, c->reference.sizes);
+    c->reference = (spmm_reference){0};
+}
+
+/* The longest row and others spread over the graph, as many as can be afforded. */
+static sp_status make_reference(spmm_case *c)
+{
+    const sp_csr *a = &c->a;
+    const int64_t width = c->x.cols, rows = a->rows < REFERENCE_ROWS ? a->rows : REFERENCE_ROWS;
+    spmm_reference *r = &c->reference;
+    double products = 0;
+    int64_t longest = 0;
+    sp_status status;
+    TRY(sp_alloc(c->host, rows + 1, sizeof *r->rows, (void **)&r->rows));
+    for (int64_t i = 0; i < a->rows; i++)
+        if (a->row_offsets[i + 1] - a->row_offsets[i] > a->row_offsets[longest + 1] - a->row_offsets[longest]) longest = i;
+    if (a->rows > 0) r->rows[r->count++] = longest;
+    /* Multiples of a number without a common factor with the rows' would be best; odd steps do. */
+    for (int64_t n = 0; n < rows && products < REFERENCE_PRODUCTS; n++) {
+        const int64_t row = rows == a->rows ? n : (int64_t)(mix((uint64_t)n) % (uint64_t)a->rows);
+        products += (double)((a->row_offsets[row + 1] - a->row_offsets[row]) * width);
+        r->rows[r->count++] = row;
+    }
+    TRY(sp_alloc(c->host, r->count * width, sizeof *r->sums, (void **)&r->sums));
+    TRY(sp_alloc(c->host, r->count * width, sizeof *r->sizes, (void **)&r->sizes));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(sp_context_threads(c->host))
+    for (int64_t n = 0; n < r->count; n++) refer_row(c, r->rows[n], r->sums + n * width, r->sizes + n * width);
+done:
+    return status;
+}
+
+double spmm_tolerance(const bench_options *options) { return options->type == SP_F64 ? 1e-12 : 1e-5; }
+
+sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error)
+{
+    const int64_t width = c->x.cols;
+    const spmm_reference *r = &c->reference;
+    const size_t bytes = (size_t)width * size_of(type);
+    char *row = NULL;
+    double worst = 0;
+    sp_status status;
+    TRY(sp_alloc(c->host, width, size_of(type), (void **)&row));
+    for (int64_t n = 0; n < r->count; n++) {
+        TRY(device_copy(c->host, row, (const char *)values + (size_t)r->rows[n] * bytes, bytes));
+        for (int64_t j = 0; j < width; j++) {
+            const double difference = fabs(value_at(row, type, j) - r->sums[n * width + j]);
+            const double size = r->sizes[n * width + j], relative = difference == 0 ? 0 : difference / size;
+            if (!(relative <= worst)) worst = relative; /* NaN shows */
+        }
+    }
+    *error = worst;
+done:
+    sp_free(c->host, row);
+    return status;
+}
+
+/* ---- ours ---------------------------------------------------------------------------------------------- */
+
+typedef struct own_run {
+    sp_context *context;
+    sp_csr a;
+    sp_dense x, y;
+    sp_spmm_plan *plan;
+} own_run;
+
+static sp_status own_step(void *user)
+{
+    own_run *run = user;
+    return sp_spmm_execute(run->plan, 1, &run->x, 0, &run->y);
+}
+
+static sp_status measure_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm)
+{
+    spmm_figures *figures = &c->result->own[algorithm];
+    const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce};
+    sp_status status = SP_OK;
+    figures->error = -1;
+    for (int time = 0; time < 2 && status == SP_OK; time++) { /* the first plan warms up */
+        sp_spmm_plan_free(run->plan);
+        const double began = wall_seconds();
+        status = sp_spmm_plan_create(run->context, &run->a, run->x.cols, &options, &run->plan);
+        device_finish();
+        figures->plan_seconds = wall_seconds() - began;
+    }
+    if (status == SP_OK) {
+        figures->info = *sp_spmm_plan_info(run->plan);
+        status = spmm_time(c->options, own_step, run, &figures->time);
+    }
+    if (status == SP_OK && c->options->check) {
+        status = spmm_compare(c, run->y.values, run->y.type, &figures->error);
+        if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
+    }
+    sp_spmm_plan_free(run->plan);
+    run->plan = NULL;
+    return spmm_failure(run->context, status, figures);
+}
+
+static sp_status measure_ours(spmm_case *c)
+{
+    const bench_options *o = c->options;
+    const sp_context_options options = {.device = o->device, .threads = o->threads,
+                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    own_run run = {0};
+    sp_status status = sp_context_create(&options, &run.context);
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_status_string(status));
+    const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
+    const sp_dense_type type = o->features == SP_DENSE_F64 ? SP_DENSE_F64 : SP_DENSE_F32;
+    TRY(sp_csr_copy(run.context, &c->a, space, &run.a));
+    TRY(sp_dense_copy(run.context, &c->x, space, &run.x));
+    TRY(sp_dense_create(run.context, c->a.rows, c->x.cols, type, space, &run.y));
+    for (int algorithm = 0; algorithm < SPMM_ALGORITHMS; algorithm++)
+        TRY(measure_own(c, &run, (sp_spmm_algorithm)algorithm));
+done:
+    if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
+    sp_csr_free(run.context, &run.a);
+    sp_dense_free(run.context, &run.x);
+    sp_dense_free(run.context, &run.y);
+    sp_context_destroy(run.context);
+    return status;
+}
+
+/* ---- the cases ----------------------------------------------------------------------------------------- */
+
+static void describe(spmm_case *c, const source *from, int64_t width)
+{
+    spmm_result *r = c->result;
+    const sp_csr *a = &c->a;
+    const int64_t value = a->values ? (a->value_type == SP_F64 ? 8 : 4) : 0, element = (int64_t)size_of(c->options->features);
+    const char *slash = from->spec ? NULL : strrchr(from->name, '/');
+    *r = (spmm_result){.name = slash ? slash + 1 : from->name, .spec = from->spec, .rows = a->rows, .cols = a->cols,
+                       .file = from->spec ? NULL : from->name, .nnz = a->nnz, .width = width};
+    r->gathered_bytes = a->nnz * width * element;
+    r->compulsory_bytes = 8 * (a->rows + 1) + a->nnz * (4 + value) + a->cols * width * element +
+                          a->rows * width * (element < 4 ? 4 : element);
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
+        if (length > r->longest_row) r->longest_row = length;
+    }
+}
+
+static sp_status run_case(spmm_case *c, int64_t width, const spmm_peer_set *peers)
+{
+    sp_status status;
+    TRY(make_features(c, width));
+    if (c->options->check) TRY(make_reference(c));
+    TRY(measure_ours(c));
+    TRY(spmm_peers_measure(c, peers));
+done:
+    drop_reference(c);
+    sp_dense_free(c->host, &c->x);
+    return status;
+}
+
+static bool good(const bench_options *o, const spmm_result *r)
+{
+    for (int i = 0; i < SPMM_ALGORITHMS; i++)
+        if (*r->own[i].word || (o->check && !(r->own[i].error <= spmm_tolerance(o)))) return false;
+    return true;
+}
+
+/* The machine and the peers, once the first graph is there. */
+static sp_status look_around(sp_context *host, const bench_options *o, machine *m, spmm_peer_set *peers)
+{
+    const sp_context_options options = {.device = o->device, .threads = o->threads};
+    sp_context *context;
+    sp_status status = sp_context_create(&options, &context);
+    if (status != SP_OK)
+        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
+                       sp_status_string(status));
+    status = machine_describe(context, m);
+    if (status == SP_OK) spmm_peers_open(host, o, sp_context_is_cuda(context), peers);
+    else sp_fail(host, status, "%s", sp_last_error(context));
+    sp_context_destroy(context);
+    if (status == SP_OK) spmm_report_header(m, o);
+    return status;
+}
+
+sp_status spmm_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+{
+    spmm_case c = {.options = o, .interrupt = interrupt, .host = host};
+    spmm_result *results = NULL;
+    spmm_peer_set peers = {0};
+    machine m;
+    int done_cases = 0;
+    sp_status status;
+    TRY(sp_calloc(host, (int64_t)o->source_count * o->width_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    for (int i = 0; i < o->source_count; i++) {
+        sp_csr_free(host, &c.a);
+        status = input_load(host, &o->sources[i], o, &c.a);
+        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        if (i == 0) TRY(look_around(host, o, &m, &peers));
+        for (int w = 0; w < o->width_count; w++) {
+            c.result = &results[done_cases];
+            describe(&c, &o->sources[i], o->widths[w]);
+            TRY(run_case(&c, o->widths[w], &peers));
+            done_cases++;
+            spmm_report_result(&m, o, c.result);
+            if (!good(o, c.result)) *code = EXIT_FAILED;
+            if (o->json) TRY(spmm_report_json(host, &m, o, results, done_cases));
+        }
+    }
+done:
+    sp_csr_free(host, &c.a);
+    spmm_peers_close(&peers);
+    sp_free(host, results);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
+ * (bench_spmm.c), with the peers' (bench_spmm_peers.c, bench_spmm_graphblas.c, bench_spmm_cusparse.c), each compared
+ * with sums in f64, then a line and the JSON so far (bench_spmm_report.c). */
+#ifndef BENCH_SPMM_H
+#define BENCH_SPMM_H
+
+#include "bench.h"
+
+/* One algorithm's figures. `word` says in a word why there are none; "" if there are. */
+typedef struct spmm_figures {
+    char name[40], word[16], why[200];
+    timing time;         /* of one product */
+    double plan_seconds; /* of what is done once before */
+    double error;        /* the largest, relative to the sum of the terms' sizes; -1: not compared */
+    sp_spmm_info info;   /* ours */
+} spmm_figures;
+
+enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 6 };
+
+typedef struct spmm_result {
+    const char *name, *spec, *file;
+    int64_t rows, cols, nnz, longest_row, width;
+    int64_t gathered_bytes;   /* of X's rows, one an entry */
+    int64_t compulsory_bytes; /* A, X and Y, each once */
+    spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
+    int peer_count;
+} spmm_result;
+
+/* Rows whose product is known in f64. */
+typedef struct spmm_reference {
+    int64_t count, *rows;
+    double *sums, *sizes; /* count x width: the sums, and those of the terms' sizes */
+} spmm_reference;
+
+typedef struct spmm_case {
+    const bench_options *options;
+    const volatile int *interrupt;
+    sp_context *host;
+    sp_csr a;
+    sp_dense x; /* on the host, as A */
+    spmm_reference reference;
+    spmm_result *result;
+} spmm_case;
+
+sp_status spmm_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+
+/* Times `run`, which starts one product, in samples long enough for the clock. */
+sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time);
+/* The largest error of Y, whose rows are `stride` numbers of the type apart in any memory. */
+sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error);
+/* The error above which a product is wrong. */
+double spmm_tolerance(const bench_options *options);
+/* A failure becomes a word and a sentence, unless the run was interrupted. */
+sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures);
+
+/* A library that is loaded at run time. Failures leave a sentence in the context. */
+typedef struct spmm_peer {
+    const char *const *algorithms; /* ends with NULL */
+    sp_status (*open)(sp_context *context, const bench_options *options, void **state);
+    sp_status (*load)(void *state, const sp_csr *a, const sp_dense *x);
+    sp_status (*prepare)(void *state, int algorithm); /* what is done once; finished on return */
+    sp_status (*run)(void *state);                    /* starts a product */
+    sp_status (*view)(void *state, const void **y);   /* Y, rows side by side, once all is finished; the last call */
+    void (*unload)(void *state);
+    void (*close)(void *state);
+} spmm_peer;
+
+extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas;
+
+typedef struct spmm_peer_set {
+    int count;
+    struct spmm_opened_peer {
+        const spmm_peer *peer;
+        void *state;
+        sp_status status;
+        char why[200];
+    } peers[PEER_LIBRARIES];
+} spmm_peer_set;
+
+void spmm_peers_open(sp_context *context, const bench_options *options, bool cuda, spmm_peer_set *set);
+void spmm_peers_close(spmm_peer_set *set);
+sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set);
+
+void spmm_report_header(const machine *m, const bench_options *options);
+void spmm_report_result(const machine *m, const bench_options *options, const spmm_result *r);
+sp_status spmm_report_json(sp_context *context, const machine *m, const bench_options *options,
+                           const spmm_result *results, int count);
+
+#endif

@@ -1,0 +1,240 @@
+/* cuSPARSE, loaded at run time: cusparseSpMM by rows with each of its algorithms for CSR. Its buffer and its
+ * preprocessing are what is done once; offsets are 32 bits wide where they fit, the width that it prefers. */
+#include <string.h>
+
+#include "bench_spmm.h"
+
+static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
+
+#if defined SPARSE_CUDA && __has_include(<cusparse.h>)
+#include <cuda_runtime_api.h>
+#include <cusparse.h>
+#include <dlfcn.h>
+
+#define FUNCTIONS(X)                                                                                    \
+    X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CreateDnMat)      \
+    X(DestroyDnMat) X(SpMM_bufferSize) X(SpMM_preprocess) X(SpMM)
+
+#define POINTER(name) __typeof__(cusparse##name) *name;
+typedef struct functions {
+    FUNCTIONS(POINTER)
+} functions;
+#undef POINTER
+
+typedef struct library {
+    sp_context *context;
+    functions f;
+    cusparseHandle_t handle;
+    cudaStream_t stream;
+    void *offsets, *cols, *weights, *x, *y, *buffer;
+    int64_t rows, width;
+    cusparseSpMatDescr_t a;
+    cusparseDnMatDescr_t x_matrix, y_matrix;
+    cusparseSpMMAlg_t algorithm;
+    cudaDataType type;
+    size_t size; /* of a value */
+    double one, zero;
+    float one_single, zero_single;
+} library;
+
+/* ---- checked calls ------------------------------------------------------------------------------------- */
+
+static sp_status cuda_result(library *l, cudaError_t error, const char *call)
+{
+    if (error == cudaSuccess) return SP_OK;
+    cudaGetLastError();
+    return sp_fail(l->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%.60s: %s", call, cudaGetErrorString(error));
+}
+
+static sp_status cusparse_result(library *l, cusparseStatus_t code, const char *call)
+{
+    if (code == CUSPARSE_STATUS_SUCCESS) return SP_OK;
+    const bool memory = code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
+    cudaGetLastError();
+    return sp_fail(l->context,
+                   memory                                   ? SP_ERROR_DEVICE_MEMORY
+                   : code == CUSPARSE_STATUS_NOT_SUPPORTED ? SP_ERROR_UNSUPPORTED
+                                                           : SP_ERROR_DEVICE,
+                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, l->f.GetErrorString(code));
+}
+
+#define CUDA(call) TRY(cuda_result(l, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(l, l->f.call, #call))
+
+/* ---- loading ------------------------------------------------------------------------------------------- */
+
+static bool bind(library *l, void *handle)
+{
+    bool complete = true;
+#define BIND(name) complete &= (*(void **)&l->f.name = dlsym(handle, "cusparse" #name)) != NULL;
+    FUNCTIONS(BIND)
+#undef BIND
+    return complete;
+}
+
+static void cusparse_close(void *state)
+{
+    library *l = state;
+    if (l->handle) l->f.Destroy(l->handle);
+    if (l->stream) cudaStreamDestroy(l->stream);
+    sp_free(l->context, l);
+}
+
+static sp_status begin(library *l)
+{
+    sp_status status;
+    CUDA(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
+    CUSPARSE(Create(&l->handle));
+    CUSPARSE(SetStream(l->handle, l->stream));
+done:
+    return status;
+}
+
+static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+{
+    void *handle = cusparse_library();
+    library *l;
+    if (!handle) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libcusparse: %s", dlerror());
+    sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
+    if (status != SP_OK) return status;
+    *l = (library){.context = context, .one = 1, .one_single = 1};
+    l->type = options->type == SP_F32 ? CUDA_R_32F : CUDA_R_64F;
+    l->size = options->type == SP_F32 ? sizeof(float) : sizeof(double);
+    if (!bind(l, handle)) status = sp_fail(context, SP_ERROR_NO_DEVICE, "this libcusparse lacks a function");
+    else if (begin(l) != SP_OK) status = SP_ERROR_NO_DEVICE;
+    if (status == SP_OK) *state = l;
+    else cusparse_close(l);
+    return status;
+}
+
+/* ---- operands ------------------------------------------------------------------------------------------ */
+
+static void cusparse_unload(void *state)
+{
+    library *l = state;
+    void **arrays[] = {&l->offsets, &l->cols, &l->weights, &l->x, &l->y, &l->buffer};
+    cudaStreamSynchronize(l->stream);
+    if (l->a) l->f.DestroySpMat(l->a);
+    if (l->x_matrix) l->f.DestroyDnMat(l->x_matrix);
+    if (l->y_matrix) l->f.DestroyDnMat(l->y_matrix);
+    l->a = NULL;
+    l->x_matrix = l->y_matrix = NULL;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        cudaFree(*arrays[i]);
+        *arrays[i] = NULL;
+    }
+    cudaGetLastError();
+}
+
+static sp_status place(library *l, const void *from, size_t bytes, void **to)
+{
+    sp_status status;
+    CUDA(cudaMalloc(to, bytes ? bytes : 1));
+    if (from) CUDA(cudaMemcpy(*to, from, bytes, cudaMemcpyHostToDevice));
+done:
+    return status;
+}
+
+static sp_status load_sparse(library *l, const sp_csr *a)
+{
+    const bool narrow = a->nnz <= INT32_MAX;
+    int32_t *short_offsets = NULL;
+    void *ones = NULL;
+    sp_status status;
+    if (narrow) {
+        TRY(sp_alloc(l->context, a->rows + 1, sizeof *short_offsets, (void **)&short_offsets));
+        for (int64_t i = 0; i <= a->rows; i++) short_offsets[i] = (int32_t)a->row_offsets[i];
+    }
+    if (!a->values) {
+        TRY(sp_alloc(l->context, a->nnz, l->size, &ones));
+        for (int64_t k = 0; k < a->nnz; k++)
+            if (l->size == 4) ((float *)ones)[k] = 1;
+            else ((double *)ones)[k] = 1;
+    }
+    TRY(place(l, narrow ? (const void *)short_offsets : a->row_offsets, ((size_t)a->rows + 1) * (narrow ? 4 : 8),
+              &l->offsets));
+    TRY(place(l, a->col_indices, (size_t)a->nnz * 4, &l->cols));
+    TRY(place(l, ones ? ones : a->values, (size_t)a->nnz * l->size, &l->weights));
+    CUSPARSE(CreateCsr(&l->a, a->rows, a->cols, a->nnz, l->offsets, l->cols, l->weights,
+                       narrow ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
+                       CUSPARSE_INDEX_BASE_ZERO, l->type));
+done:
+    sp_free(l->context, short_offsets);
+    sp_free(l->context, ones);
+    return status;
+}
+
+static sp_status cusparse_load(void *state, const sp_csr *a, const sp_dense *x)
+{
+    library *l = state;
+    sp_status status;
+    l->rows = a->rows;
+    l->width = x->cols;
+    TRY(load_sparse(l, a));
+    TRY(place(l, x->values, (size_t)(x->rows * x->cols) * l->size, &l->x));
+    TRY(place(l, NULL, (size_t)(a->rows * x->cols) * l->size, &l->y));
+    CUSPARSE(CreateDnMat(&l->x_matrix, x->rows, x->cols, x->cols, l->x, l->type, CUSPARSE_ORDER_ROW));
+    CUSPARSE(CreateDnMat(&l->y_matrix, a->rows, x->cols, x->cols, l->y, l->type, CUSPARSE_ORDER_ROW));
+done:
+    if (status != SP_OK) cusparse_unload(l);
+    return status;
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+#define ONE (l->size == 4 ? (const void *)&l->one_single : &l->one)
+#define ZERO (l->size == 4 ? (const void *)&l->zero_single : &l->zero)
+#define ARGUMENTS                                                                                               \
+    l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, ONE, l->a, l->x_matrix, ZERO, \
+        l->y_matrix, l->type, l->algorithm
+
+static sp_status cusparse_prepare(void *state, int number)
+{
+    static const cusparseSpMMAlg_t algs[] = {CUSPARSE_SPMM_ALG_DEFAULT, CUSPARSE_SPMM_CSR_ALG1,
+                                             CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
+    library *l = state;
+    size_t bytes = 0;
+    sp_status status;
+    l->algorithm = algs[number];
+    cudaFree(l->buffer);
+    l->buffer = NULL;
+    CUSPARSE(SpMM_bufferSize(ARGUMENTS, &bytes));
+    TRY(place(l, NULL, bytes, &l->buffer));
+    CUSPARSE(SpMM_preprocess(ARGUMENTS, l->buffer));
+    CUDA(cudaStreamSynchronize(l->stream));
+done:
+    return status;
+}
+
+static sp_status cusparse_run(void *state)
+{
+    library *l = state;
+    sp_status status;
+    CUSPARSE(SpMM(ARGUMENTS, l->buffer));
+done:
+    return status;
+}
+
+static sp_status cusparse_view(void *state, const void **y)
+{
+    library *l = state;
+    *y = l->y;
+    return cuda_result(l, cudaStreamSynchronize(l->stream), "cudaStreamSynchronize");
+}
+
+const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, cusparse_prepare, cusparse_run,
+                                      cusparse_view, cusparse_unload, cusparse_close};
+
+#else
+
+static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
+{
+    (void)options;
+    (void)state;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA, or its toolkit no cuSPARSE");
+}
+
+const spmm_peer spmm_peer_cusparse = {.algorithms = algorithms, .open = cusparse_open};
+
+#endif
