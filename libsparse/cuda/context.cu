@@ -122,6 +122,17 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
     return SP_OK;
 }
 
+static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_space, const void *from,
+                           size_t from_pitch, sp_space, size_t bytes, int64_t rows)
+{
+    cuda_state *state = cuda_state_of(context);
+    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_TRY(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, (size_t)rows, cudaMemcpyDefault,
+                               state->stream));
+    CUDA_TRY(cudaStreamSynchronize(state->stream));
+    return SP_OK;
+}
+
 /* A matrix may be allocated by a thread that has not used this device yet. */
 static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
 {
@@ -186,10 +197,17 @@ static const sp_backend cuda_backend = {
     .spgemm_forget = sp_cuda_spgemm_forget,
     .spgemm_markov = sp_cuda_spgemm_markov,
     .contract = sp_cuda_contract,
+    .spmm_prepare = sp_cuda_spmm_prepare,
+    .spmm_refresh = sp_cuda_spmm_refresh,
+    .spmm = sp_cuda_spmm,
+    .spmm_forget = sp_cuda_spmm_forget,
     .transpose = sp_cuda_transpose,
+    .number = sp_cuda_number,
+    .gather = sp_cuda_gather,
     .allocate = allocate,
     .release = cuda_release,
     .copy = copy,
+    .copy_rows = copy_rows,
     .destroy = destroy,
 };
 

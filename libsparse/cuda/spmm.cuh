@@ -1,0 +1,488 @@
+/* What the kernels of Y = alpha · reduce(A · X) + beta · Y share: the launch's operands, the walk of a group of lanes
+ * over entries of one row, sums and extremes in registers.
+ *
+ * A group of LANES threads takes a row (or a part of one) and a tile of columns: lane l holds columns l·V of REPEATS
+ * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. All lanes of a group read
+ * the same column indices and values, four at a time where they are aligned: a broadcast of 16 bytes costs half an
+ * instruction an entry, where a load by one lane and two shuffles cost two. UNROLL gathers of X are in flight a lane:
+ * 10 TB/s at 0.7 µs are 53 KB in flight a multiprocessor, 26 bytes a thread when it is full.
+ */
+#ifndef SPARSE_CUDA_SPMM_CUH
+#define SPARSE_CUDA_SPMM_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <string.h>
+#include <type_traits>
+
+#include "common.cuh"
+
+/* ---- host: what a plan keeps and what a launch is told -------------------------------------------------- */
+
+/* Rows, or parts of rows within a range of columns, by falling number of entries, cut into blocks of equal work:
+ * blocks[b] = {entries of a row, place of the first row, first entry within it, entries a group << 16 | rows}, or
+ * {entries, place, first entry, entries} of a row that takes several blocks. */
+struct spmm_blocks {
+    int bins;                       /* ranges of columns; 1: all of A */
+    int64_t count, places;          /* of blocks and of rows or parts of them */
+    device_array<int4> blocks;
+    device_array<int32_t> rows;     /* by place: the row of A and Y */
+    device_array<int64_t> starts;   /* by place: its first entry */
+    int64_t *edges;                 /* host: [2b] where the blocks of bin b begin, [2b + 1] those that do more than a
+                                       part of a row */
+    device_array<char> carry;       /* partial results of rows of several blocks */
+    device_array<unsigned> arrived; /* how many blocks of such a row are done; zero between launches */
+    size_t carry_bytes;
+    int64_t arrived_count;
+};
+
+struct spmm_state {
+    sp_spmm_algorithm algorithm;
+    spmm_blocks *parts; /* NULL for the row split */
+    int64_t cache;      /* bytes of the second-level cache */
+};
+
+/* One launch's operands. */
+struct spmm_product {
+    const int64_t *offsets;
+    const int32_t *cols;
+    const void *values; /* NULL: ones */
+    int64_t rows, nnz;
+    const void *x;
+    void *y;
+    int64_t *argument; /* of extremes, or NULL */
+    int64_t y_stride;
+    uint32_t x_bytes; /* from a row of X to the next */
+    int32_t width, tiles;
+    double alpha, beta;
+    bool mean, minimum, aligned /* entries can be loaded four at a time */, y_narrow /* Y has X's type, not f32 */;
+};
+
+/* How the columns of X are dealt to lanes. */
+struct spmm_shape {
+    int vector, lanes, repeats;
+    int columns() const { return vector * lanes * repeats; }
+};
+
+/* 16 groups a block keep a multiprocessor full from 4 lanes a group (64 threads) to 32 (512); 32 entries a group make
+ * a row of 513 the first that takes two blocks. */
+enum { SPMM_GROUPS = 8, SPMM_GROUP_ENTRIES = 32 };
+/* Threads of a block, and those of a multiprocessor that registers are dealt for: 80 a thread, else the compiler waits
+ * for one gather before it issues the next. */
+enum { SPMM_ROW_THREADS = 256, SPMM_BLOCK_THREADS = 768 };
+enum { SPMM_BLOCK_ENTRIES = SPMM_GROUPS * SPMM_GROUP_ENTRIES };
+
+sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
+                         const spmm_product &product);
+sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
+                           const spmm_product &product, spmm_blocks *parts, int bin);
+/* Cuts A's rows by ranges of bin_columns columns and into blocks. */
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks **parts);
+void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
+sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
+                         const spmm_product &product, spmm_blocks *parts);
+
+/* ---- device: numbers ------------------------------------------------------------------------------------ */
+
+template <typename T> struct spmm_sum {
+    using type = float;
+};
+template <> struct spmm_sum<double> {
+    using type = double;
+};
+
+static __device__ __forceinline__ float wide(float x) { return x; }
+static __device__ __forceinline__ double wide(double x) { return x; }
+static __device__ __forceinline__ float wide(__half x) { return __half2float(x); }
+static __device__ __forceinline__ float wide(__nv_bfloat16 x) { return __bfloat162float(x); }
+static __device__ __forceinline__ void narrow(float x, float *to) { *to = x; }
+static __device__ __forceinline__ void narrow(double x, double *to) { *to = x; }
+static __device__ __forceinline__ void narrow(float x, __half *to) { *to = __float2half_rn(x); }
+static __device__ __forceinline__ void narrow(float x, __nv_bfloat16 *to) { *to = __float2bfloat16_rn(x); }
+static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+template <int BYTES> struct spmm_word;
+template <> struct spmm_word<2> {
+    using type = unsigned short;
+};
+template <> struct spmm_word<4> {
+    using type = unsigned;
+};
+template <> struct spmm_word<8> {
+    using type = uint2;
+};
+template <> struct spmm_word<16> {
+    using type = uint4;
+};
+
+/* Loads that a predicate turns into zeros. In assembly, and volatile: the compiler makes branches of them or moves each
+ * to its use, and then waits for one before it issues the next. */
+static __device__ __forceinline__ uint4 load_word_if(bool wanted, const uint4 *from)
+{
+    uint4 word;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;"
+                 " @p ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+                 : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+                 : "l"(from), "r"((int)wanted));
+    return word;
+}
+static __device__ __forceinline__ uint2 load_word_if(bool wanted, const uint2 *from)
+{
+    uint2 word;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0; mov.b32 %0, 0; mov.b32 %1, 0;"
+                 " @p ld.global.nc.v2.b32 {%0, %1}, [%2]; }"
+                 : "=r"(word.x), "=r"(word.y)
+                 : "l"(from), "r"((int)wanted));
+    return word;
+}
+static __device__ __forceinline__ unsigned load_word_if(bool wanted, const unsigned *from)
+{
+    unsigned word;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; mov.b32 %0, 0; @p ld.global.nc.b32 %0, [%1]; }"
+                 : "=r"(word)
+                 : "l"(from), "r"((int)wanted));
+    return word;
+}
+static __device__ __forceinline__ unsigned short load_word_if(bool wanted, const unsigned short *from)
+{
+    unsigned short word;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; mov.b16 %0, 0; @p ld.global.nc.b16 %0, [%1]; }"
+                 : "=h"(word)
+                 : "l"(from), "r"((int)wanted));
+    return word;
+}
+
+/* N numbers that lie together, aligned to their size or 16 bytes. */
+template <typename T, int N> struct packet {
+    static constexpr int BYTES = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
+    static constexpr int WORDS = sizeof(T) * N / BYTES;
+    using word = typename spmm_word<BYTES>::type;
+    T part[N];
+
+    __device__ __forceinline__ void load(const T *from)
+    {
+        word words[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) words[w] = __ldg((const word *)from + w);
+        memcpy(part, words, sizeof part);
+    }
+    /* Zeros without a load where `wanted` is false. */
+    __device__ __forceinline__ void load_if(bool wanted, const T *from)
+    {
+        word words[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) words[w] = load_word_if(wanted, (const word *)from + w);
+        memcpy(part, words, sizeof part);
+    }
+    __device__ __forceinline__ void load_changed(const T *from) /* what other blocks may have written */
+    {
+        word words[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) words[w] = __ldcg((const word *)from + w);
+        memcpy(part, words, sizeof part);
+    }
+    /* Y is not read again soon: it gives way to X in the caches. */
+    __device__ __forceinline__ void store(T *to) const
+    {
+        word words[WORDS];
+        memcpy(words, part, sizeof part);
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) __stcs((word *)to + w, words[w]);
+    }
+};
+
+/* ---- device: results in registers ------------------------------------------------------------------------ */
+
+/* Sums of V columns. */
+template <typename T, int V> struct spmm_sums {
+    using S = typename spmm_sum<T>::type;
+    static constexpr bool EXTREME = false;
+    S sum[V];
+
+    __device__ __forceinline__ void clear(const spmm_product &)
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++) sum[v] = 0;
+    }
+    __device__ __forceinline__ void add(const packet<T, V> &x, S weight, int, bool)
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++) sum[v] = fused(weight, wide(x.part[v]), sum[v]);
+    }
+    __device__ __forceinline__ void merge(const spmm_sums &other)
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++) sum[v] += other.sum[v];
+    }
+    __device__ __forceinline__ spmm_sums across(int step) const
+    {
+        spmm_sums other;
+#pragma unroll
+        for (int v = 0; v < V; v++) other.sum[v] = __shfl_xor_sync(FULL_WARP, sum[v], step);
+        return other;
+    }
+    __device__ __forceinline__ S result(const spmm_product &, int v) const { return sum[v]; }
+};
+
+/* The largest product of V columns and the entry that gave it, counted from the row's first; the lowest of equals. The
+ * smallest is the largest of the negated. */
+template <typename T, int V> struct spmm_extremes {
+    using S = typename spmm_sum<T>::type;
+    static constexpr bool EXTREME = true;
+    S best[V];
+    int32_t entry[V];
+    S sign;
+
+    __device__ __forceinline__ void clear(const spmm_product &p)
+    {
+        sign = p.minimum ? S(-1) : S(1);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            best[v] = 0;
+            entry[v] = -1;
+        }
+    }
+    __device__ __forceinline__ void add(const packet<T, V> &x, S weight, int at, bool there)
+    {
+        if (!there) return;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            const S product = sign * (weight * wide(x.part[v]));
+            if (entry[v] < 0 || product > best[v]) {
+                best[v] = product;
+                entry[v] = at;
+            }
+        }
+    }
+    __device__ __forceinline__ void merge(const spmm_extremes &other)
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            const bool wins = other.best[v] > best[v] || (other.best[v] == best[v] && other.entry[v] < entry[v]);
+            if (other.entry[v] >= 0 && (entry[v] < 0 || wins)) {
+                best[v] = other.best[v];
+                entry[v] = other.entry[v];
+            }
+        }
+    }
+    __device__ __forceinline__ spmm_extremes across(int step) const
+    {
+        spmm_extremes other;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            other.best[v] = __shfl_xor_sync(FULL_WARP, best[v], step);
+            other.entry[v] = __shfl_xor_sync(FULL_WARP, entry[v], step);
+        }
+        other.sign = sign;
+        return other;
+    }
+    __device__ __forceinline__ S result(const spmm_product &, int v) const { return entry[v] < 0 ? S(0) : sign * best[v]; }
+};
+
+/* ---- device: a group's work ------------------------------------------------------------------------------ */
+
+/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. */
+template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
+    const char *x;
+    int32_t at[REPEATS];
+    uint32_t delta[REPEATS]; /* bytes from the first of them */
+    bool inside[REPEATS];
+
+    __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile)
+    {
+        const int32_t first = tile * (V * LANES * REPEATS), own = first + (int)(threadIdx.x % LANES) * V;
+#pragma unroll
+        for (int r = 0; r < REPEATS; r++) {
+            inside[r] = own + r * LANES * V < p.width;
+            at[r] = inside[r] ? own + r * LANES * V : r > 0 ? at[0] : first;
+            delta[r] = (uint32_t)(at[r] - at[0]) * sizeof(T);
+        }
+        x = (const char *)((const T *)p.x + at[0]);
+    }
+};
+
+static __device__ const double spmm_ones_f64[4] = {1, 1, 1, 1};
+static __device__ const float4 spmm_ones_f32 = {1, 1, 1, 1};
+
+template <typename S> static __device__ __forceinline__ const S *ones_of()
+{
+    if constexpr (sizeof(S) == 4) return (const S *)&spmm_ones_f32;
+    else return (const S *)spmm_ones_f64;
+}
+
+/* Entries of A from an aligned place on, as many as there are: `whole`: up to there four can be loaded at once. */
+template <typename S> struct spmm_entries {
+    const int32_t *cols;
+    const S *values;
+    int weighted; /* all bits; 0: the values are four ones, which take part in place of all */
+    int whole;
+
+    __device__ __forceinline__ void load_four(int at, int32_t *col, S *weight) const
+    {
+        const int4 four = __ldg((const int4 *)(cols + at));
+        packet<S, 4> w;
+        w.load(values + (at & weighted));
+        col[0] = four.x, col[1] = four.y, col[2] = four.z, col[3] = four.w;
+#pragma unroll
+        for (int i = 0; i < 4; i++) weight[i] = w.part[i];
+    }
+    /* Those of begin .. end that are among the four. */
+    __device__ __forceinline__ void load_some(int at, int begin, int end, int32_t *col, S *weight) const
+    {
+        if (at <= whole) return load_four(at, col, weight);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (at + i >= begin && at + i < end) {
+                col[i] = __ldg(cols + at + i);
+                weight[i] = __ldg(values + (at & weighted) + (weighted ? i : 0));
+            }
+    }
+};
+
+static __device__ __forceinline__ const char *row_of_x(const char *x, int32_t col, uint32_t bytes)
+{
+    return x + (uint64_t)(uint32_t)col * bytes;
+}
+
+/* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results: UNROLL at a
+ * time, and before and after, where they are not aligned or not enough, four places of which some are the row's. */
+template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
+static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_t begin, int count, int number,
+                                                   const spmm_columns<T, V, LANES, REPEATS> &columns,
+                                                   Result (&results)[REPEATS])
+{
+    using S = typename spmm_sum<T>::type;
+    const int skip = p.aligned ? (int)(begin & 3) : 0, end = skip + count;
+    const int64_t first = begin - skip;
+    const spmm_entries<S> entries = {p.cols + first, p.values ? (const S *)p.values + first : ones_of<S>(),
+                                     p.values ? -1 : 0, p.aligned ? (int)min(p.nnz - first, (int64_t)INT32_MAX) - 4 : -1};
+    number -= skip;
+    int at = 0;
+    while (at < end) {
+        if (at >= skip && at + UNROLL <= end && p.aligned) {
+            int32_t col[UNROLL];
+            S weight[UNROLL];
+            packet<T, V> gathered[UNROLL][REPEATS];
+#pragma unroll
+            for (int u = 0; u < UNROLL; u += 4) entries.load_four(at + u, col + u, weight + u);
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+                for (int r = 0; r < REPEATS; r++)
+                    gathered[u][r].load((const T *)(row_of_x(columns.x, col[u], p.x_bytes) + columns.delta[r]));
+#pragma unroll
+            for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+                for (int r = 0; r < REPEATS; r++) results[r].add(gathered[u][r], weight[u], number + at + u, true);
+            at += UNROLL;
+        } else {
+            int32_t col[4] = {};
+            S weight[4] = {};
+            packet<T, V> gathered[4][REPEATS];
+            entries.load_some(at, skip, end, col, weight);
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                const bool own = at + u >= skip && at + u < end;
+#pragma unroll
+                for (int r = 0; r < REPEATS; r++)
+                    gathered[u][r].load_if(
+                        own, (const T *)(row_of_x(columns.x, col[u], p.x_bytes) + columns.delta[r]));
+                if (!own) weight[u] = 0;
+            }
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+#pragma unroll
+                for (int r = 0; r < REPEATS; r++)
+                    results[r].add(gathered[u][r], weight[u], number + at + u, at + u >= skip && at + u < end);
+            at += 4;
+        }
+    }
+}
+
+template <typename Y, int V, typename S>
+static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V], S beta)
+{
+    packet<Y, V> old, made;
+    if (beta != 0) old.load_changed(y);
+#pragma unroll
+    for (int v = 0; v < V; v++) narrow(beta != 0 ? fused(beta, wide(old.part[v]), result[v]) : result[v], made.part + v);
+    made.store(y);
+}
+
+/* Writes a row's results, by one group. */
+template <typename T, int V, int LANES, int REPEATS, typename Result>
+static __device__ __forceinline__ void write_row(const spmm_product &p, int64_t row,
+                                                 const spmm_columns<T, V, LANES, REPEATS> &columns,
+                                                 const Result (&results)[REPEATS])
+{
+    using S = typename spmm_sum<T>::type;
+    const S beta = (S)p.beta;
+    S scale = (S)p.alpha;
+    if (!Result::EXTREME && p.mean) {
+        const int64_t entries = p.offsets[row + 1] - p.offsets[row];
+        if (entries > 0) scale /= (S)entries;
+    }
+#pragma unroll
+    for (int r = 0; r < REPEATS; r++) {
+        if (!columns.inside[r]) continue;
+        const int64_t at = row * p.y_stride + columns.at[r];
+        S result[V];
+#pragma unroll
+        for (int v = 0; v < V; v++) result[v] = scale * results[r].result(p, v);
+        if (sizeof(T) < sizeof(S) && p.y_narrow) write_columns<T, V>((T *)p.y + at, result, beta);
+        else write_columns<S, V>((S *)p.y + at, result, beta);
+        if constexpr (Result::EXTREME)
+            if (p.argument)
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    p.argument[row * p.width + columns.at[r] + v] =
+                        results[r].entry[v] < 0 ? -1 : p.offsets[row] + results[r].entry[v];
+    }
+}
+
+/* ---- host: from shapes to kernels ------------------------------------------------------------------------ */
+
+/* Calls launch.run<T, V, LANES, REPEATS>() for one of the shapes that cuda_spmm_shape gives. */
+template <typename T, int V, typename Launch>
+static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
+{
+    constexpr bool whole = sizeof(T) * V == 16;
+    if constexpr (whole) {
+        if (shape.lanes == 4 && shape.repeats == 1) return launch.template run<T, V, 4, 1>();
+        if (shape.lanes == 16 && shape.repeats == 1) return launch.template run<T, V, 16, 1>();
+    }
+    if constexpr (whole && sizeof(T) == 4 && !Launch::EXTREME) {
+        if (shape.lanes == 4 && shape.repeats == 3) return launch.template run<T, V, 4, 3>();
+        if (shape.lanes == 8 && shape.repeats == 3) return launch.template run<T, V, 8, 3>();
+        if (shape.lanes == 32 && shape.repeats == 3) return launch.template run<T, V, 32, 3>();
+    }
+    if constexpr (!Launch::EXTREME) {
+        if (shape.lanes == 32 && shape.repeats == 2) return launch.template run<T, V, 32, 2>();
+    }
+    if (shape.lanes == 32) return launch.template run<T, V, 32, 1>();
+    return launch.template run<T, V, 8, 1>();
+}
+
+template <typename Launch>
+static sp_status spmm_with_shape(sp_dense_type type, const spmm_shape &shape, const Launch &launch)
+{
+    switch (type) {
+    case SP_DENSE_F32:
+        return shape.vector == 4   ? spmm_with_lanes<float, 4>(shape, launch)
+               : shape.vector == 2 ? spmm_with_lanes<float, 2>(shape, launch)
+                                   : spmm_with_lanes<float, 1>(shape, launch);
+    case SP_DENSE_F64:
+        return shape.vector == 2 ? spmm_with_lanes<double, 2>(shape, launch)
+                                 : spmm_with_lanes<double, 1>(shape, launch);
+    case SP_DENSE_F16:
+        return shape.vector == 8 ? spmm_with_lanes<__half, 8>(shape, launch)
+                                 : spmm_with_lanes<__half, 1>(shape, launch);
+    case SP_DENSE_BF16:
+        return shape.vector == 8 ? spmm_with_lanes<__nv_bfloat16, 8>(shape, launch)
+                                 : spmm_with_lanes<__nv_bfloat16, 1>(shape, launch);
+    }
+    return SP_ERROR_UNSUPPORTED;
+}
+
+#endif

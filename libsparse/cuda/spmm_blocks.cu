@@ -1,0 +1,436 @@
+/* Y = alpha · reduce(A · X) + beta · Y by blocks of equal work (Xie et al., "Accel-GCN", 2023, Algorithms 1 and 2).
+ *
+ * Rows are sorted by their number of entries, those of most first. A block has 16 groups of lanes; rows of up to 32
+ * entries take a group each, rows of up to 64 two, and so on to 512, which take all 16 (Algorithm 1, with 16 for the
+ * warps of a block and 32 for the entries of a warp); longer rows take several blocks (Algorithm 2). 16 bytes tell a
+ * block all that it does. A group spans the columns of X as the paper's combined warps do: lanes with 16 bytes each.
+ *
+ * Where this differs: partial sums are in registers and meet by shuffles, then in 4 to 24 KB of shared memory, once a
+ * row, where the paper adds to shared memory for every entry of A; rows of several blocks are summed in a fixed order
+ * by the last of their blocks to arrive, where the paper adds to Y atomically, so that results have the same bits in
+ * every run; and entries stay where they are in A: a place in the sorted order has a row and its first entry, 12 bytes.
+ *
+ * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row of
+ * its own then.
+ */
+#include <cub/device/device_radix_sort.cuh>
+#include <new>
+
+#include "spmm.cuh"
+
+/* Entries of a row, as classes: exact numbers up to what one block takes, then all others. */
+enum { CLASSES = SPMM_BLOCK_ENTRIES + 2, THREADS = 256 };
+
+/* Groups that share a row (Algorithm 1). */
+static __host__ __device__ __forceinline__ int groups_of(int entries)
+{
+    int groups = 1;
+    while (groups * SPMM_GROUP_ENTRIES < entries) groups *= 2;
+    return groups;
+}
+
+/* ---- preparation ----------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ int64_t column_at(const int32_t *cols, int64_t low, int64_t high, int64_t column)
+{
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(cols + middle) < column) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Calls take(bin, begin, end) for the parts of a row: those with entries, and the first in any case, since every row of
+ * Y is written by it. */
+template <typename Take>
+static __device__ __forceinline__ void for_parts(const int64_t *offsets, const int32_t *cols, int64_t row, int bins,
+                                                 int64_t bin_columns, Take take)
+{
+    const int64_t end = offsets[row + 1];
+    int64_t begin = offsets[row];
+    for (int bin = 0; bin < bins && (begin < end || bin == 0); bin++) {
+        const int64_t next = bin + 1 < bins ? column_at(cols, begin, end, (bin + 1) * bin_columns) : end;
+        if (next > begin || bin == 0) take(bin, begin, next);
+        begin = next;
+    }
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    count_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns,
+                int32_t *counts)
+{
+    const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (row >= rows) return;
+    int count = 0;
+    for_parts(offsets, cols, row, bins, bin_columns, [&](int, int64_t, int64_t) { count++; });
+    counts[row] = count;
+}
+
+/* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
+static __global__ void __launch_bounds__(THREADS)
+    list_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns,
+               const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
+               int32_t *part_entries)
+{
+    const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (row >= rows) return;
+    int64_t at = first ? first[row] : row;
+    for_parts(offsets, cols, row, bins, bin_columns, [&](int bin, int64_t begin, int64_t end) {
+        const int entries = (int)(end - begin);
+        keys[at] = (uint32_t)(bin * CLASSES + CLASSES - 1 - min(entries, CLASSES - 1));
+        numbers[at] = (uint32_t)at;
+        part_rows[at] = (int32_t)row;
+        part_starts[at] = begin;
+        part_entries[at] = entries;
+        at++;
+    });
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    find_classes(int64_t classes, int64_t places, const uint32_t *sorted, int64_t *class_begin)
+{
+    const int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (c > classes) return;
+    int64_t low = 0, high = places;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(sorted + middle) < c) low = middle + 1;
+        else high = middle;
+    }
+    class_begin[c] = low;
+}
+
+/* Puts rows in their places, and counts the blocks that begin at each. */
+static __global__ void __launch_bounds__(THREADS)
+    place_rows(int64_t places, const uint32_t *sorted, const uint32_t *numbers, const int64_t *class_begin,
+               const int32_t *part_rows, const int64_t *part_starts, const int32_t *part_entries, int32_t *rows,
+               int64_t *starts, int32_t *entries, int32_t *counts)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= places) return;
+    const uint32_t number = numbers[at];
+    const int row_entries = part_entries[number];
+    rows[at] = part_rows[number];
+    starts[at] = part_starts[number];
+    entries[at] = row_entries;
+    const int rows_a_block = SPMM_GROUPS / groups_of(min(row_entries, (int)SPMM_BLOCK_ENTRIES));
+    counts[at] = row_entries > SPMM_BLOCK_ENTRIES ? (row_entries + SPMM_BLOCK_ENTRIES - 1) / SPMM_BLOCK_ENTRIES
+                                                  : (at - class_begin[sorted[at]]) % rows_a_block == 0;
+}
+
+/* Algorithm 2, a thread a place. */
+static __global__ void __launch_bounds__(THREADS)
+    fill_blocks(int64_t places, const uint32_t *sorted, const int64_t *class_begin, const int32_t *entries,
+                const int32_t *counts, const int64_t *first, int4 *blocks)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= places || counts[at] == 0) return;
+    const int row_entries = entries[at];
+    int4 *block = blocks + first[at];
+    if (row_entries <= SPMM_BLOCK_ENTRIES) {
+        const int groups = groups_of(row_entries);
+        const int rows = (int)min(class_begin[sorted[at] + 1] - at, (int64_t)(SPMM_GROUPS / groups));
+        *block = {row_entries, (int)at, 0, ((row_entries + groups - 1) / groups) << 16 | rows};
+        return;
+    }
+    for (int done = 0; done < row_entries; done += SPMM_BLOCK_ENTRIES)
+        *block++ = {row_entries, (int)at, done, min(row_entries - done, (int)SPMM_BLOCK_ENTRIES)};
+}
+
+/* edges[2b], edges[2b + 1] = where the blocks of bin b begin, and those of them that do more than a part of a row. */
+static __global__ void find_bins(int bins, const int64_t *class_begin, const int64_t *first, int64_t *edges)
+{
+    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < 2 * bins) edges[i] = first[class_begin[i / 2 * (int64_t)CLASSES + i % 2]];
+    if (i == 2 * bins) edges[i] = first[class_begin[(int64_t)bins * CLASSES]];
+}
+
+static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
+
+/* The parts of A's rows, unsorted. */
+struct part_list {
+    device_array<uint32_t> keys, numbers;
+    device_array<int32_t> rows, entries;
+    device_array<int64_t> starts;
+    int64_t count;
+};
+
+static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, part_list *list)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<int32_t> counts;
+    device_array<int64_t> first;
+    list->count = a->rows;
+    if (bins > 1) {
+        TRY(counts.allocate(context, a->rows + 1));
+        TRY(first.allocate(context, a->rows + 1));
+        count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, a->col_indices, bins,
+                                                                 bin_columns, counts.data);
+        CUDA_TRY(cudaGetLastError());
+        TRY(cuda_scan_counts(context, a->rows, counts.data, first.data));
+        CUDA_TRY(cudaMemcpyAsync(&list->count, first.data + a->rows, sizeof list->count, cudaMemcpyDeviceToHost,
+                                 stream));
+        TRY(cuda_finish(context));
+    }
+    if (list->count > INT32_MAX)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%d ranges of columns cut %lld rows into %lld parts", bins,
+                       (long long)a->rows, (long long)list->count);
+    TRY(list->keys.allocate(context, list->count));
+    TRY(list->numbers.allocate(context, list->count));
+    TRY(list->rows.allocate(context, list->count));
+    TRY(list->entries.allocate(context, list->count));
+    TRY(list->starts.allocate(context, list->count));
+    list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
+        a->rows, a->row_offsets, a->col_indices, bins, bin_columns, first.data, list->keys.data, list->numbers.data,
+        list->rows.data, list->starts.data, list->entries.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+static sp_status sort_list(sp_context *context, part_list *list, int64_t classes, device_array<uint32_t> *keys,
+                           device_array<uint32_t> *numbers)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    int bits = 1;
+    while (classes >> bits) bits++;
+    TRY(keys->allocate(context, list->count));
+    TRY(numbers->allocate(context, list->count));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, list->keys.data, keys->data, list->numbers.data,
+                                             numbers->data, list->count, 0, bits, stream));
+    TRY(scratch.allocate(context, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, list->keys.data, keys->data, list->numbers.data,
+                                             numbers->data, list->count, 0, bits, stream));
+    return SP_OK;
+}
+
+static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks *parts)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t classes = (int64_t)bins * CLASSES;
+    device_array<uint32_t> keys, numbers;
+    device_array<int64_t> class_begin, first, edges;
+    device_array<int32_t> entries, counts;
+    part_list list;
+    void *host = NULL;
+    TRY(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
+    parts->edges = (int64_t *)host;
+    TRY(make_list(context, a, bins, bin_columns, &list));
+    parts->places = list.count;
+    TRY(sort_list(context, &list, classes, &keys, &numbers));
+    TRY(class_begin.allocate(context, classes + 1));
+    find_classes<<<blocks_for(classes + 1), THREADS, 0, stream>>>(classes, list.count, keys.data, class_begin.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(parts->rows.allocate(context, list.count));
+    TRY(parts->starts.allocate(context, list.count));
+    TRY(entries.allocate(context, list.count));
+    TRY(counts.allocate(context, list.count + 1));
+    TRY(first.allocate(context, list.count + 1));
+    place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
+        list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data, list.entries.data,
+        parts->rows.data, parts->starts.data, entries.data, counts.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
+    TRY(edges.allocate(context, 2 * bins + 1));
+    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, class_begin.data, first.data, edges.data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),
+                             cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    parts->count = parts->edges[2 * bins];
+    TRY(parts->blocks.allocate(context, parts->count));
+    fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(list.count, keys.data, class_begin.data, entries.data,
+                                                                counts.data, first.data, parts->blocks.data);
+    CUDA_TRY(cudaGetLastError());
+    return cuda_finish(context);
+}
+
+void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts)
+{
+    if (!parts) return;
+    sp_free(context, parts->edges);
+    parts->~spmm_blocks();
+    sp_free(context, parts);
+}
+
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks **parts)
+{
+    void *memory = NULL;
+    *parts = NULL;
+    TRY(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
+    spmm_blocks *made = new (memory) spmm_blocks();
+    made->bins = bins;
+    const sp_status status = a->rows > 0 ? cut(context, a, bins, bin_columns, made) : SP_OK;
+    if (status == SP_OK) *parts = made;
+    else cuda_spmm_free_blocks(context, made);
+    return status;
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------- */
+
+/* Where rows of several blocks leave their partial results. */
+struct carry_view {
+    void *results;     /* by block, tile, repeat and lane */
+    unsigned *arrived; /* by first block of the row, and tile */
+    int blocks;        /* how many of the launch's blocks, the first, belong to such rows */
+};
+
+template <typename Result> static __device__ __forceinline__ Result load_result(const Result *from)
+{
+    Result result;
+    packet<uint32_t, sizeof(Result) % 16 == 0 ? 4 : 1> part;
+    constexpr int WORDS = sizeof part / 4;
+#pragma unroll
+    for (int w = 0; w < (int)(sizeof(Result) / sizeof part); w++) {
+        part.load_changed((const uint32_t *)from + w * WORDS);
+        memcpy((char *)&result + w * sizeof part, &part, sizeof part);
+    }
+    return result;
+}
+
+/* Merges the results of neighbouring groups, a power of two, into the first of them. All threads of the block. */
+template <int LANES, int REPEATS, typename Result>
+static __device__ __forceinline__ void merge_groups(int groups, Result (&results)[REPEATS],
+                                                    Result (*shared)[REPEATS][LANES])
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2)
+        if (step < groups * LANES)
+#pragma unroll
+            for (int r = 0; r < REPEATS; r++) results[r].merge(results[r].across(step));
+    if (groups * LANES <= 32) return;
+    const int warps = groups * LANES / 32;
+    __syncthreads();
+    if (lane < LANES)
+#pragma unroll
+        for (int r = 0; r < REPEATS; r++) shared[warp][r][lane] = results[r];
+    __syncthreads();
+    if (warp % warps == 0 && lane < LANES)
+        for (int w = 1; w < warps; w++)
+#pragma unroll
+            for (int r = 0; r < REPEATS; r++) results[r].merge(shared[warp + w][r][lane]);
+}
+
+/* Leaves a block's part of a row, in its first group, where the row's last block to arrive finds it. True in that block,
+ * whose first group then holds the whole row. */
+template <int LANES, int REPEATS, typename Result>
+static __device__ bool gather_row(const spmm_product &p, const carry_view &carry, const int4 &block,
+                                  Result (&results)[REPEATS], Result (*shared)[REPEATS][LANES])
+{
+    __shared__ bool last;
+    const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int pieces = (block.x + SPMM_BLOCK_ENTRIES - 1) / SPMM_BLOCK_ENTRIES;
+    const int64_t first = (int64_t)blockIdx.x - block.z / SPMM_BLOCK_ENTRIES;
+    Result *left = (Result *)carry.results;
+    const auto place = [&](int64_t slot, int r) {
+        return ((slot * p.tiles + blockIdx.y) * REPEATS + r) * LANES + lane;
+    };
+    if (group == 0) {
+#pragma unroll
+        for (int r = 0; r < REPEATS; r++) left[place(blockIdx.x, r)] = results[r];
+        __threadfence();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned *arrived = carry.arrived + first * p.tiles + blockIdx.y;
+        last = atomicAdd(arrived, 1) + 1 == (unsigned)pieces;
+        if (last) *arrived = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last) return false;
+#pragma unroll
+    for (int r = 0; r < REPEATS; r++) results[r].clear(p);
+    for (int piece = group; piece < pieces; piece += SPMM_GROUPS)
+#pragma unroll
+        for (int r = 0; r < REPEATS; r++) results[r].merge(load_result(left + place(first + piece, r)));
+    merge_groups<LANES>(SPMM_GROUPS, results, shared);
+    return true;
+}
+
+template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
+static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_BLOCK_THREADS / (SPMM_GROUPS * LANES))
+    work_blocks(const spmm_product p, const int4 *blocks, const int32_t *rows, const int64_t *starts,
+                const carry_view carry)
+{
+    __shared__ Result shared[SPMM_GROUPS * LANES / 32][REPEATS][LANES];
+    const int group = threadIdx.x / LANES;
+    const int4 block = __ldg(blocks + blockIdx.x);
+    const bool partial = (int)blockIdx.x < carry.blocks;
+    const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
+    const int entries = partial ? block.w : block.x;
+    const int groups = partial ? SPMM_GROUPS : groups_of(block.x);
+    const int share = partial ? (entries + SPMM_GROUPS - 1) / SPMM_GROUPS : block.w >> 16;
+    const int rows_here = partial ? 1 : block.w & 0xffff;
+    const int mine = group / groups, part = group % groups;
+    const bool active = mine < rows_here;
+    Result results[REPEATS];
+#pragma unroll
+    for (int r = 0; r < REPEATS; r++) results[r].clear(p);
+    int32_t row = 0;
+    if (active) {
+        row = __ldg(rows + block.y + mine);
+        const int begin = part * share, count = min(entries - begin, share);
+        if (count > 0)
+            add_entries<UNROLL>(p, __ldg(starts + block.y + mine) + block.z + begin, count, block.z + begin, columns,
+                                results);
+    }
+    __syncwarp();
+    if (groups > 1) merge_groups<LANES>(groups, results, shared);
+    if (partial && !gather_row<LANES>(p, carry, block, results, shared)) return;
+    if (active && part == 0) write_row(p, row, columns, results);
+}
+
+/* Room for partial results, kept from launch to launch. */
+static sp_status make_carry(sp_context *context, spmm_blocks *parts, int64_t blocks, int64_t tiles, size_t bytes)
+{
+    const int64_t arrived = blocks * tiles;
+    if (bytes > parts->carry_bytes) {
+        parts->carry_bytes = 0;
+        TRY(parts->carry.allocate(context, (int64_t)bytes));
+        parts->carry_bytes = bytes;
+    }
+    if (arrived > parts->arrived_count) {
+        parts->arrived_count = 0;
+        TRY(parts->arrived.allocate(context, arrived));
+        TRY(parts->arrived.fill(0, arrived));
+        parts->arrived_count = arrived;
+    }
+    return SP_OK;
+}
+
+template <bool IS_EXTREME> struct block_launch {
+    static constexpr bool EXTREME = IS_EXTREME;
+    sp_context *context;
+    const spmm_product &product;
+    spmm_blocks *parts;
+    int bin;
+
+    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
+    {
+        using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
+        constexpr int UNROLL = REPEATS == 1 && !EXTREME ? 8 : 4;
+        const int64_t begin = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - begin,
+                      count = parts->edges[2 * bin + 2] - begin;
+        const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
+        if (count == 0) return SP_OK;
+        TRY(make_carry(context, parts, partial, product.tiles, bytes));
+        const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
+        work_blocks<UNROLL, T, V, LANES, REPEATS, Result>
+            <<<dim3((unsigned)count, (unsigned)product.tiles), SPMM_GROUPS * LANES, 0,
+               cuda_state_of(context)->stream>>>(product, parts->blocks.data + begin, parts->rows.data,
+                                                 parts->starts.data, carry);
+        CUDA_TRY(cudaGetLastError());
+        return SP_OK;
+    }
+};
+
+sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
+                           const spmm_product &product, spmm_blocks *parts, int bin)
+{
+    return extreme ? spmm_with_shape(type, shape, block_launch<true>{context, product, parts, bin})
+                   : spmm_with_shape(type, shape, block_launch<false>{context, product, parts, bin});
+}
