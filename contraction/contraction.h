@@ -26,16 +26,16 @@ typedef struct contraction_info {
 } contraction_info;
 
 /* The quotient graph of a square G by `labels` (host, G.rows entries below `groups`; negative: left out with its
- * edges). AUTO is the fused engine: it combines each entry of G once, the products nnz(S·G) more. Same result from both,
- * but that the products add in another order and round f32 sums twice. C as for sp_contract. */
+ * edges). AUTO is the fused engine: it combines each entry of G once, the products nnz(S·G) more. Same result from
+ * both, but that the products add in another order and round f32 sums twice. C as for sp_contract. */
 sp_status contraction_quotient(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                                const contraction_options *options, sp_csr *c, contraction_info *info);
 
 /* S·G·Sᵀ for any S of G.rows columns (a group a row; overlapping, weighted): the product engine; CONTRACTION_FUSED is
- * refused. S has values of G's type. With weights only SP_COMBINE_SUM has a meaning that all agree on: the others take
- * S as a pattern. */
-sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options,
-                              sp_csr *c, contraction_info *info);
+ * refused. S has values of G's type. With weights only SP_COMBINE_SUM has a meaning that all agree on: the others
+ * take S as a pattern. */
+sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g,
+                              const contraction_options *options, sp_csr *c, contraction_info *info);
 
 /* What is known of one group. Every edge G(i, j) counts where it leaves: in a symmetric G an edge within a group
  * counts twice in `internal`, one between groups once in the `cut` of each. Edges to or from nodes without a label do
@@ -56,9 +56,9 @@ sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t
  * `old` (allocated here, *groups entries, or NULL if not wanted) says what each was. */
 sp_status contraction_compact(sp_context *context, int64_t nodes, int32_t *labels, int64_t *groups, int32_t **old);
 
-/* Heavy-edge matching (Karypis and Kumar 1998) of a host G: each unmatched node takes its heaviest unmatched neighbour,
- * ties to the lowest number; nodes are visited in an order drawn from `seed`. labels (host, G.rows) get group numbers in
- * the order of the groups' lowest nodes. O(nnz). */
+/* Heavy-edge matching (Karypis and Kumar 1998) of a host G: each unmatched node takes its heaviest unmatched
+ * neighbour, ties to the lowest number; nodes are visited in an order drawn from `seed`. labels (host, G.rows) get
+ * group numbers in the order of the groups' lowest nodes. O(nnz). */
 sp_status contraction_match(sp_context *context, const sp_csr *g, uint64_t seed, int32_t *labels, int64_t *groups);
 
 /* Labels for one level of a hierarchy: fills labels (G.rows entries) and *groups. */
@@ -77,8 +77,8 @@ typedef struct contraction_hierarchy {
     contraction_level *level; /* level 0 contracts G itself */
 } contraction_hierarchy;
 
-/* Contracts again and again with what `labeller` says, at most `levels` times, until it gives a graph as many groups as
- * it has nodes: that level is not made. G and all levels lie on the host. */
+/* Contracts again and again with what `labeller` says, at most `levels` times, until it gives a graph as many groups
+ * as it has nodes: that level is not made. G and all levels lie on the host. */
 sp_status contraction_repeat(sp_context *context, const sp_csr *g, int levels, contraction_labeller labeller,
                              void *user, const contraction_options *options, contraction_hierarchy *hierarchy);
 void contraction_hierarchy_free(sp_context *context, contraction_hierarchy *hierarchy);

@@ -41,7 +41,7 @@ static inline sp_status contraction_check_graph(sp_context *context, const sp_cs
     return SP_OK;
 }
 
-/* As SP_TRY of the library: on failure keeps the status and jumps to `done`, where the function frees what it took. */
+/* On failure keeps the status and jumps to `done`, where the function frees what it took. */
 #define CONTRACTION_TRY(call)           \
     do {                                \
         status = (call);                \

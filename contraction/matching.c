@@ -1,5 +1,5 @@
-/* Heavy-edge matching (Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs",
- * 1998): nodes in random order, each unmatched one joined with its heaviest unmatched neighbour. O(nnz). */
+/* Heavy-edge matching (Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular
+ * graphs", 1998): nodes in random order, each unmatched one joined with its heaviest unmatched neighbour. O(nnz). */
 #include "internal.h"
 
 /* splitmix64 (Steele, Lea and Flood 2014) */

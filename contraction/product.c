@@ -177,9 +177,9 @@ static void halve_loops(sp_csr *c)
 static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options)
 {
     if (g->rows != g->cols || s->cols != g->rows)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "S is %lld x %lld and the graph %lld x %lld: it must be square, and "
-                       "S have a column a node", (long long)s->rows, (long long)s->cols, (long long)g->rows,
-                       (long long)g->cols);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S is %lld x %lld and the graph %lld x %lld: it must be square,"
+                       " and S have a column a node", (long long)s->rows, (long long)s->cols,
+                       (long long)g->rows, (long long)g->cols);
     if (s->values && s->value_type != g->value_type)
         return sp_fail(context, SP_ERROR_ARGUMENT, "S and the graph must hold values of the same type");
     if ((unsigned)options->engine > CONTRACTION_PRODUCT || options->engine == CONTRACTION_FUSED)
@@ -190,8 +190,8 @@ static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, co
     return SP_OK;
 }
 
-sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options,
-                              sp_csr *c, contraction_info *info)
+sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g,
+                              const contraction_options *options, sp_csr *c, contraction_info *info)
 {
     const contraction_options all = options ? *options : (contraction_options){0};
     const sp_combine rule = all.how.combine;

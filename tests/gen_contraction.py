@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes random graphs, labellings and their quotient graphs as scipy and numpy give them: `gen_contraction.py CASES`.
+"""Writes random graphs, labellings and their quotient graphs as scipy and numpy give them: gen_contraction.py CASES
 
-Per case, to standard output:  graph TYPE NODES GROUPS NNZ,  row offsets, columns, values and labels, a line each; then for
-every combine operation  quotient OPERATION LOOPS HALF NNZ  and its row offsets, columns and values. Values are multiples
-of 1/64 below 64, so that sums are exact in any order and means are rounded once: results are to be equal.
+Per case, to standard output:  graph TYPE NODES GROUPS NNZ,  row offsets, columns, values and labels, a line each;
+then for every combine operation  quotient OPERATION LOOPS HALF NNZ  and its row offsets, columns and values. Values are
+multiples of 1/64 below 64, so that sums are exact in any order and means are rounded once: results are to be equal.
 
 Sums and counts are S G S' of scipy matrices; a count says where C has entries, also where a sum is zero. The others
 are numpy reductions over the entries sorted by place, in the order of G within a place.

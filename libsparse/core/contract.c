@@ -1,4 +1,4 @@
-/* The public contraction: checks the graph and the labels, brings them to the back end's space, calls the back end. */
+/* The public contraction: checks graph and labels, brings them to the back end's space, calls the back end. */
 #include <string.h>
 
 #include "internal.h"
@@ -10,7 +10,8 @@ static sp_status check_request(sp_context *context, const sp_csr *g, sp_space la
         return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld, not square", (long long)g->rows,
                        (long long)g->cols);
     if (groups < 0 || groups > INT32_MAX)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld groups are not between 0 and %d", (long long)groups, INT32_MAX);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld groups are not between 0 and %d", (long long)groups,
+                       INT32_MAX);
     if ((unsigned)options->combine > SP_COMBINE_COUNT || (unsigned)options->loops > SP_LOOPS_ONLY)
         return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d or loops %d does not exist",
                        (int)options->combine, (int)options->loops);

@@ -25,8 +25,8 @@ typedef struct sp_backend {
     void (*spgemm_forget)(sp_context *, void *state);
     sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                                sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
-    /* G and the labels lie in the back end's space; options are never NULL. Labels that the caller gave in host memory
-     * are below `groups`; those that he gave in device memory the back end checks. */
+    /* G and the labels lie in the back end's space; options are never NULL. Labels that were given in host memory are
+     * below `groups`; those that were given in device memory the back end checks. */
     sp_status (*contract)(sp_context *, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
     /* What the plan keeps beside A in *state. A lies in the back end's space until spmm_forget. */

@@ -1,11 +1,11 @@
-/* C(p, q) = the combination of all G(i, j) with labels[i] = p, labels[j] = q, on the CPU: S·G·Sᵀ for labels (Li et al.,
- * Algorithm 7) in one pass over G, without the two products.
+/* C(p, q) = the combination of all G(i, j) with labels[i] = p, labels[j] = q, on the CPU: S·G·Sᵀ for labels (Li et
+ * al., Algorithm 7) in one pass over G, without the two products.
  *
  * A counting sort lists the nodes of each group in ascending order. Row p of C is then made of the rows of G of p's
  * nodes, one after the other: each column is replaced by its label and its value combined at once, in an accumulator
  * chosen by row.
  *
- *   sort    up to 32 entries: (label, place) pairs, sorted by insertion, equal labels combined in the order of places;
+ *   sort    up to 32 entries: (label, place) pairs, sorted by insertion, equal labels combined by ascending place;
  *   dense   a cell a group, a bit a touched group and a bit a touched word of these, read back in order;
  *   hash    a table of at least twice as many slots as entries, its labels sorted afterwards;
  *   loop    where only C's diagonal is wanted: one cell.
@@ -27,11 +27,11 @@ static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "
 
 /* Insertion sort moves a quarter of the square of these. */
 enum { SORT_ENTRIES = 32 };
-/* Entries are relabelled so many at once, so that the misses of labels overlap, and the cells that they go to are asked
- * for meanwhile. Their lines take an eighth of the first-level cache. */
-enum { BATCH = 64 };
-/* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in so
- * many groups are not, and so many cells fit the second-level cache of any machine. */
+/* Entries are relabelled so many at once, so that the misses of labels overlap, and the cells that they go to are
+ * asked for meanwhile; the lines of these take a quarter of the first-level cache. A row that is sorted is one. */
+enum { BATCH = 128 };
+/* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
+ * so many groups are not, and so many cells fit the second-level cache of any machine. */
 enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
 
 enum { F32 = SP_F32, F64 = SP_F64, ONES };
@@ -44,10 +44,10 @@ typedef struct contraction {
     const int32_t *labels, *order; /* order: nodes by group, ascending within */
     const int64_t *starts;         /* group p has order[starts[p]] to order[starts[p + 1] - 1] */
     int64_t groups;
-    int kind; /* operation and values: which of the compiled kernels */
-    int width; /* doubles a cell */
+    int kind;   /* operation and values: which of the compiled kernels */
+    int width;  /* doubles a cell */
     sp_loops loops;
-    bool half; /* sums on the diagonal are halved */
+    bool half;  /* sums on the diagonal are halved */
     bool dense; /* where the choice is free, cells are worth their memory */
 } contraction;
 
@@ -128,12 +128,12 @@ KERNEL void store(void *values, sp_value_type type, int64_t i, double value)
     case 10: KERNEL_OF(SP_COMBINE_SUM, ONES); break;   \
     default: KERNEL_OF(SP_COMBINE_MAX, ONES); break;   \
     }
+enum { KIND_COUNT = 10, KIND_ONE };
 
 static int kind_of(const sp_csr *g, sp_combine combine)
 {
-    const bool sums = combine == SP_COMBINE_COUNT || (!g->values && combine == SP_COMBINE_SUM);
-    if (sums || !g->values) return sums ? 10 : 11;
-    return 2 * (int)combine + (g->value_type == SP_F64);
+    if (combine == SP_COMBINE_COUNT || (!g->values && combine == SP_COMBINE_SUM)) return KIND_COUNT;
+    return g->values ? 2 * (int)combine + (g->value_type == SP_F64) : KIND_ONE;
 }
 
 /* ---- the entries of a row ------------------------------------------------------------------------------- */
@@ -258,8 +258,8 @@ static void row_sort(worker *w, int64_t row, row_buffer *out)
 
 /* ---- dense --------------------------------------------------------------------------------------------- */
 
-/* Lists the bits of a word that has some. Three places are written at a time and counted by what was there: most words
- * have one to three bits, in no order that a branch could be predicted from. Writes up to two places ahead. */
+/* Lists the bits of a word that has some. Three places are written at a time and counted by what was there: most
+ * words have one to three bits, in no order that a branch could be predicted from. Writes up to two places ahead. */
 KERNEL int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t count)
 {
     const uint64_t last = (uint64_t)1 << 63; /* of an empty word the number does not matter, but there must be one */
@@ -427,8 +427,8 @@ static sp_status make_row(void *scratch, int64_t row, int64_t entries, row_buffe
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-/* Lists the nodes of each group (`starts` has groups + 2 entries, all zero, the last for this function only) and counts
- * the entries of their rows. Every thread reads all labels and attends to those of its own groups: reading is cheap,
+/* Lists the nodes of each group and counts the entries of their rows. `starts` is zero and has groups + 2 entries, the
+ * last for this function only. Every thread reads all labels and attends to those of its own groups: reading is cheap,
  * and no two threads write to one place. */
 static void group_nodes(const sp_csr *g, const int32_t *labels, int64_t groups, int threads, int64_t *starts,
                         int64_t *entries, int32_t *order)
@@ -451,6 +451,21 @@ static void group_nodes(const sp_csr *g, const int32_t *labels, int64_t groups, 
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
+
+/* What does not depend on the grouping; C may have up to `entries`. */
+static contraction begin(const sp_csr *g, const int32_t *labels, int64_t groups, const sp_contract_options *options,
+                         int64_t entries, int threads)
+{
+    const bool sums = options->combine == SP_COMBINE_SUM || options->combine == SP_COMBINE_COUNT;
+    contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
+                       .loops = options->loops, .half = options->half_loops && sums};
+    job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
+    /* All threads' cells may take an eighth of what G does and C may, guessed at half of its bound. */
+    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
+    const int64_t matrices = 8 * (g->rows + groups) + entry * (g->nnz + entries / 2);
+    job.dense = groups <= FREE_GROUPS || groups * 8 * job.width <= matrices / 8 / threads;
+    return job;
+}
 
 static sp_status open_worker(sp_context *context, const contraction *job, int64_t largest, worker *w)
 {
@@ -528,14 +543,9 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
         total += entries[p];
         if (entries[p] > largest) largest = entries[p];
     }
-    contraction job = {.g = g, .labels = labels, .order = order, .starts = starts, .groups = groups,
-                       .kind = kind_of(g, options->combine), .loops = options->loops};
-    job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
-    job.half = options->half_loops && (job.kind / 2 == SP_COMBINE_SUM || job.kind == 10);
-    /* All threads' cells may take an eighth of what G does and C may. */
-    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
-    const int64_t matrices = 8 * (g->rows + groups) + entry * (g->nnz + total / 2);
-    job.dense = groups <= FREE_GROUPS || groups * 8 * job.width <= matrices / 8 / threads;
+    contraction job = begin(g, labels, groups, options, total, threads);
+    job.order = order;
+    job.starts = starts;
     SP_TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
     for (int t = 0; t < threads; t++) SP_TRY(open_worker(context, &job, largest, &workers[t]));
     info->group_seconds = sp_seconds() - start;
