@@ -55,6 +55,7 @@ sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *label
         SP_TRY(backend->copy(context, moved, backend->space, labels, SP_HOST, bytes));
         used = moved;
     }
+    if (sp_interrupted(context)) SP_TRY(sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted"));
     SP_TRY(backend->contract(context, g_copy.row_offsets ? &g_copy : g, used, groups, &how, &made, &measured));
     *c = made;
     if (info) *info = measured;
