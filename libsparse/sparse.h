@@ -304,7 +304,7 @@ typedef struct sp_contract_options {
 
 /* What one contraction cost. Times are wall seconds. */
 typedef struct sp_contract_info {
-    int64_t entries;    /* of G between labelled nodes, before they are combined */
+    int64_t entries;    /* of G that fall into C, before they are combined */
     int64_t nnz;        /* of C */
     int64_t peak_bytes; /* working memory at its peak, beyond G, the labels and C (0: not measured) */
     double group_seconds, combine_seconds;

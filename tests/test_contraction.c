@@ -62,13 +62,14 @@ static double combined(const placed *list, int64_t count, const sp_contract_opti
 }
 
 /* The quotient by its definition; sizes[k], to be freed, bounds the terms of entry k; *entries are those of G that
- * are combined, loops included. */
+ * are combined. */
 static sp_csr definition(sp_context *host, const subject *s, const sp_contract_options *how, double **sizes,
                          int64_t *entries)
 {
     placed *list = malloc(((size_t)s->g.nnz + 1) * sizeof *list);
     int64_t count = 0, places = 0;
     sp_csr c;
+    *entries = 0;
     ck_assert_ptr_nonnull(list);
     for (int64_t i = 0; i < s->g.rows; i++)
         for (int64_t k = s->g.row_offsets[i]; k < s->g.row_offsets[i + 1]; k++) {
@@ -84,6 +85,7 @@ static sp_csr definition(sp_context *host, const subject *s, const sp_contract_o
         for (end = i; end < count && list[end].row == list[i].row && list[end].col == list[i].col;) end++;
         const bool loop = list[i].row == list[i].col;
         if (loop ? how->loops == SP_LOOPS_DROP : how->loops == SP_LOOPS_ONLY) continue;
+        *entries += end - i;
         const double value = combined(list + i, end - i, how, &(*sizes)[places]);
         c.col_indices[places] = list[i].col;
         if (c.value_type == SP_F32) ((float *)c.values)[places] = (float)value;
@@ -93,7 +95,6 @@ static sp_csr definition(sp_context *host, const subject *s, const sp_contract_o
     }
     for (int64_t p = 0; p < s->groups; p++) c.row_offsets[p + 1] += c.row_offsets[p];
     c.nnz = places;
-    *entries = count;
     free(list);
     return c;
 }

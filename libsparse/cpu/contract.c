@@ -68,7 +68,7 @@ typedef struct worker {
     int64_t count;     /* the batch: entries of G under their new columns */
     int32_t columns[BATCH];
     double values[BATCH];
-    int64_t left_out; /* entries whose column has no label */
+    int64_t left_out; /* entries whose column has no label, or that `loops` excludes */
     int64_t rows[ROW_METHODS];
     int64_t bytes;
 } worker;
@@ -189,7 +189,17 @@ KERNEL void prefetch_rows(const contraction *job, int64_t n, int type)
     __builtin_prefetch((const char *)g->values + (size_t)start * (type == F32 ? sizeof(float) : sizeof(double)));
 }
 
-/* Puts the entries of row `row` of C, in the order of G, where `put` says; the last batch with fewer. */
+/* How many entries of the batch are loops that are not wanted, or no loops where only these are. */
+static int64_t count_unwanted(const worker *w, int64_t row)
+{
+    const sp_loops loops = w->job->loops;
+    int64_t own = 0;
+    if (loops == SP_LOOPS_KEEP) return 0;
+    for (int64_t i = 0; i < w->count; i++) own += w->columns[i] == row;
+    return loops == SP_LOOPS_DROP ? own : w->count - own;
+}
+
+/* Puts the entries of row `row` of C, in the order of G, where `put` says; the last batch has fewer. */
 KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch *put)
 {
     const contraction *job = w->job;
@@ -212,12 +222,14 @@ KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch
                 count += column >= 0;
             }
             if (count < BATCH) continue;
-            kept += w->count = count;
+            w->count = count;
+            kept += count - count_unwanted(w, row);
             put(w, op, type);
             count = 0;
         }
     }
-    kept += w->count = count;
+    w->count = count;
+    kept += count - count_unwanted(w, row);
     put(w, op, type);
     w->left_out += seen - kept;
 }
