@@ -1,23 +1,23 @@
 /* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q, on a CUDA device: S·G·Sᵀ for labels
  * (Li et al., Algorithm 7) in one pass over G, without the two products.
  *
- * A radix sort of the nodes by label lists the rows of G that make up each row of C. Their entries are gathered in that
- * order, columns replaced by labels, into a stage in which every row of C is one range; entries are dealt out to warps
- * evenly, whatever the lengths of rows. Then each range is sorted and combined where it lies, by class of length:
+ * A radix sort of the nodes by label lists the rows of G that make up each row of C. Rows of C are combined by class of
+ * length, columns replaced by labels as they are read:
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
- *   - ranked rows: a block each, with a bit a column; the bits before a column are its place in C's row. States of the
- *     cells lie in shared memory, for wide rows in global memory.
- * Last, the combined ranges are moved together into C.
+ *   - ranked rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie in
+ *     registers and cells in shared memory; those of wide rows, above 8,192 entries, in global memory.
+ * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of all
+ * are known, to C.
  *
  * Order of additions. Small and sorted rows add in G's order as they are. In ranked rows the threads of a block add in
  * any order, as integers: f64 sums of numbers that are multiples of some 2^l are exact, whatever the order, while they
- * stay below 2^(l + 53). Cells that reach that are summed again in order, and so are rows whose numbers span too much.
- * The largest, the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
+ * stay below 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too much. The
+ * largest, the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
  *
- * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage written,
- * read, written and read, 8 each; C written, 8: 48 and the label. Some 60 a node for the sort by label, 30 a group.
+ * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage written
+ * and read, C written, 8 each: 32 and the label, for wide rows 48. Some 60 a node for the sort by label, 30 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <limits.h>
@@ -425,7 +425,8 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
 
 /* ---- device: small rows ----------------------------------------------------------------------------------- */
 
-/* One row a group of G lanes, with at most G entries; p < 0: none. Its first lane returns how many are not left out. */
+/* One row a group of G lanes, with at most G entries; p < 0: none. The group's first lane returns how many are not left
+ * out. */
 template <int G, typename Key, typename V>
 static __device__ __forceinline__ int small_row(const contract_job<V> &job, int32_t p)
 {
@@ -688,6 +689,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         int least, most, late;
         unsigned flags;
         uint8_t tags[WARPS][TAGS];
+        uint32_t listed[DEPTH * WARPS], all_listed; /* entries of cells of several, by 32 */
     };
     const contract_job<V> &job;
     memory &shared;
@@ -704,7 +706,10 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     V value[DEPTH];
 
     __device__ __forceinline__ sp_combine operation() const { return PLAIN ? SP_COMBINE_SUM : job.operation.combine; }
-    __device__ __forceinline__ bool sums() const { return operation() == SP_COMBINE_SUM || operation() == SP_COMBINE_MEAN; }
+    __device__ __forceinline__ bool sums() const
+    {
+        return operation() == SP_COMBINE_SUM || operation() == SP_COMBINE_MEAN;
+    }
     __device__ __forceinline__ bool adds() const { return sums() || operation() == SP_COMBINE_COUNT; }
     __device__ __forceinline__ bool has_values() const { return PLAIN || job.g.values; }
     __device__ __forceinline__ V value_at(int64_t i) const { return has_values() ? job.values[begin + i] : V(1); }
@@ -919,43 +924,102 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         merge(cell, loops, loop_count);
     }
 
-    __device__ __forceinline__ void put(int cell, int32_t column, double more)
+    /* In order, from registers: a cell of one entry has its value at once; the entries of others go to the stage in
+     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names one of its
+     * entries, the high half whether there are others. */
+    __device__ int list_shared(int64_t low, int done)
+    {
+        const int warp = threadIdx.x / 32;
+        volatile uint32_t *halves = (volatile uint32_t *)states;
+        int cell[DEPTH];
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            uint32_t at;
+            cell[u] = col[u] != EMPTY && in_window(col[u], low, &at) ? cell_of(at, done) : EMPTY;
+            if (cell[u] != EMPTY) halves[2 * cell[u]] = u * THREADS + threadIdx.x;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++)
+            if (cell[u] != EMPTY && halves[2 * cell[u]] != u * THREADS + threadIdx.x) halves[2 * cell[u] + 1] = 1;
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            if (cell[u] != EMPTY) {
+                const bool alone = halves[2 * cell[u] + 1] == 0;
+                states[cell[u]] = alone ? (unsigned long long)__double_as_longlong((double)value[u]) : NO_STATE;
+                cell_cols[cell[u]] = col[u];
+                if (operation() == SP_COMBINE_MEAN) counts[cell[u]] = alone;
+                if (alone) cell[u] = EMPTY;
+            }
+            const unsigned all = __ballot_sync(FULL_WARP, cell[u] != EMPTY);
+            if ((threadIdx.x & 31) == 0) shared.listed[u * WARPS + warp] = (uint32_t)__popc(all);
+        }
+        __syncthreads();
+        if (warp == 0) {
+            uint32_t total = 0;
+            for (int i = threadIdx.x; i - (int)threadIdx.x < DEPTH * WARPS; i += 32) {
+                const uint32_t own = i < DEPTH * WARPS ? shared.listed[i] : 0;
+                uint32_t inclusive = own;
+                for (int step = 1; step < 32; step *= 2) {
+                    const uint32_t other = __shfl_up_sync(FULL_WARP, inclusive, step);
+                    if ((int)threadIdx.x >= step) inclusive += other;
+                }
+                if (i < DEPTH * WARPS) shared.listed[i] = total + inclusive - own;
+                total += __shfl_sync(FULL_WARP, inclusive, 31);
+            }
+            if (threadIdx.x == 0) shared.all_listed = total;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const unsigned all = __ballot_sync(FULL_WARP, cell[u] != EMPTY);
+            if (cell[u] == EMPTY) continue;
+            const int64_t to = begin + shared.listed[u * WARPS + warp] + __popc(all & lanes_below());
+            job.cols[to] = cell[u];
+            job.values[to] = value[u];
+        }
+        __syncthreads();
+        return (int)shared.all_listed;
+    }
+    __device__ __forceinline__ void put(int cell, double more)
     {
         const unsigned long long old = states[cell];
         const double kept = old == NO_STATE ? more : combine(operation(), __longlong_as_double((long long)old), more);
         states[cell] = (unsigned long long)__double_as_longlong(kept);
         if (operation() == SP_COMBINE_MEAN) counts[cell]++;
-        cell_cols[cell] = column;
     }
-    /* In order: each warp goes through the whole row for its cells. Lanes with the same cell, or at least the same tag,
-     * take turns. */
+    /* In order, from the stage: each warp goes through all of it for its cells. Lanes with the same cell, or at least
+     * the same tag, take turns. */
     __device__ void combine_in_order(int64_t low, int done)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+        const int64_t entries = IS_WIDE ? length : list_shared(low, done);
         volatile uint8_t *tags = shared.tags[warp];
-        int32_t next = lane < length ? job.cols[begin + lane] : EMPTY;
-        for (int64_t first = 0; first < length; first += 32) {
+        int32_t next = lane < entries ? job.cols[begin + lane] : EMPTY;
+        for (int64_t first = 0; first < entries; first += 32) {
             const int64_t i = first + lane;
-            const int32_t column = next;
-            next = i + 32 < length ? job.cols[begin + i + 32] : EMPTY;
-            uint32_t at;
-            const bool inside = in_window(column, low, &at);
-            const int cell = inside ? cell_of(at, done) : 0;
+            const int32_t column = next; /* or cell */
+            next = i + 32 < entries ? job.cols[begin + i + 32] : EMPTY;
+            uint32_t at = 0;
+            const bool inside = IS_WIDE ? in_window(column, low, &at) : column != EMPTY;
+            const int cell = !inside ? 0 : IS_WIDE ? cell_of(at, done) : column;
             const bool own = inside && cell % WARPS == warp;
             const unsigned all = __ballot_sync(FULL_WARP, own);
             if (!all) continue;
             const double more = own ? (double)value_at(i) : 0;
             const int tag = cell / WARPS % TAGS;
+            if (own && IS_WIDE) cell_cols[cell] = column;
             if (own) tags[tag] = (uint8_t)lane;
             __syncwarp();
             const bool clash = __any_sync(FULL_WARP, own && tags[tag] != lane);
             if (!clash) {
-                if (own) put(cell, column, more);
+                if (own) put(cell, more);
                 __syncwarp();
                 continue;
             }
             for (unsigned left = all; left; left &= left - 1) {
-                if (lane == __ffs((int)left) - 1) put(cell, column, more);
+                if (lane == __ffs((int)left) - 1) put(cell, more);
                 __syncwarp();
             }
         }
@@ -968,7 +1032,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         for (int64_t low = 0; low < job.groups; low += (int64_t)words * 32) {
             const int found = rank_columns(low);
             for (int cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
-                states[cell] = in_order ? NO_STATE : 0;
+                states[cell] = IS_WIDE && in_order ? NO_STATE : 0;
                 if (operation() == SP_COMBINE_MEAN) counts[cell] = 0;
             }
             __syncthreads();
@@ -1054,7 +1118,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     {
         const unsigned kept = IS_WIDE ? 0 : gather();
         choose_order();
-        if (!IS_WIDE && (in_order || !sure || operation() == SP_COMBINE_FIRST)) spill();
+        if (!IS_WIDE && !in_order && (!sure || operation() == SP_COMBINE_FIRST)) spill();
         int cells = combine_entries();
         int late = sure || in_order ? 0 : late_cells(cells);
         if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.groups) {
@@ -1165,7 +1229,8 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
 template <typename V> static void size_tables(contract_run<V> *run)
 {
     const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
-    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, false, V>::memory) + 1024; /* static; the driver's */
+    /* Static, and the driver's. */
+    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, false, V>::memory) + 1024;
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
     const int64_t most = (run->job.groups + 31) / 32;
     const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
@@ -1385,8 +1450,9 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
 
 static void name_groups(const contract_totals *totals, sp_contract_info *info)
 {
-    static const char *const names[CLASSES] = {"",         "small 8",  "small 16",   "small 32", "sort 64", "sort 128",
-                                               "sort 256", "sort 512", "sort 1024",  "ranked 2048", "ranked 4096", "ranked 8192", "wide"};
+    static const char *const names[CLASSES] = {"",          "small 8",     "small 16",    "small 32",    "sort 64",
+                                               "sort 128",  "sort 256",    "sort 512",    "sort 1024",   "ranked 2048",
+                                               "ranked 4096", "ranked 8192", "wide"};
     info->groups = 0;
     for (int c = IDLE + 1; c < CLASSES; c++) {
         if (totals->members[c] == 0) continue;
