@@ -1,0 +1,117 @@
+/* What the kernels of contract.cu share: the contraction that they work on, the entries of its rows, how they
+ * combine. */
+#ifndef SPARSE_CUDA_CONTRACT_CUH
+#define SPARSE_CUDA_CONTRACT_CUH
+
+#include "warp.cuh"
+
+/* Classes of C's rows. Rows of class SORTED + i have up to 64 << i entries. */
+enum { SORTED_CLASSES = 5 };
+enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LONGER, LONGEST, WIDE,
+       CLASSES };
+
+/* All that is counted on the device. */
+struct contract_totals {
+    unsigned long long entries, wide_entries, wide_placed;
+    unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
+    unsigned good_nodes;                        /* nodes from 0 on whose labels are below `groups`: UINT_MAX, all */
+};
+
+/* Entries [begin, end) of the stage. */
+struct alignas(16) stage_range {
+    int64_t begin, end;
+};
+
+struct contract_operation {
+    sp_combine combine;
+    sp_loops loops;
+    bool half; /* sums and counts on the diagonal are halved */
+};
+
+template <typename V> struct contract_job {
+    matrix_view<V> g; /* values NULL: ones, or not wanted */
+    const int32_t *labels;
+    int64_t nodes, groups;
+    contract_operation operation;
+    contract_totals *totals;
+    uint32_t *keys;  /* by group: a node's label, `groups` for none */
+    int32_t *order;  /* nodes by key, ascending within */
+    int64_t *starts; /* where the entries of the k-th of them begin, and would in the stage */
+    stage_range *ranges; /* of C's rows */
+    int32_t *firsts;     /* the first of the nodes of each */
+    int32_t *cols;       /* the stage */
+    V *values;
+    uint8_t *classes;
+    int32_t *list, *lengths;
+    int64_t *cells_of; /* wide rows, as listed: where their cells begin */
+    unsigned long long *cells, *counts, *grains;
+    int32_t *cell_cols;
+};
+
+/* The rows of class c. */
+struct class_rows {
+    const int32_t *rows;
+    unsigned count;
+};
+static __device__ __forceinline__ unsigned first_of_class(const contract_totals *totals, int c)
+{
+    unsigned first = 0;
+    for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
+    return first;
+}
+template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
+{
+    return {job.list + first_of_class(job.totals, c), job.totals->members[c]};
+}
+
+/* ---- the entries of a row ------------------------------------------------------------------------- */
+
+/* Where the entries of the k-th node begin: in its row of C, from the row's `begin` on, and in G less that. */
+template <typename V>
+static __device__ __forceinline__ int64_t node_start(const contract_job<V> &job, int64_t k, int64_t begin)
+{
+    return __ldg(job.starts + k) - begin;
+}
+template <typename V>
+static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job, int64_t k, int64_t from)
+{
+    return __ldg(job.g.offsets + __ldg(job.order + k)) - from;
+}
+
+/* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
+template <typename V>
+static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
+{
+    const int32_t col = __ldg(job.labels + node);
+    if (col < 0 || col >= job.groups) return EMPTY;
+    if (job.operation.loops == SP_LOOPS_KEEP) return col;
+    return (col == p) == (job.operation.loops == SP_LOOPS_ONLY) ? col : EMPTY;
+}
+
+static __device__ __forceinline__ void add_entries(contract_totals *totals, unsigned long long entries)
+{
+    for (int step = 16; step > 0; step /= 2) entries += __shfl_xor_sync(FULL_WARP, entries, step);
+    if ((threadIdx.x & 31) == 0 && entries) atomicAdd(&totals->entries, entries);
+}
+
+/* ---- combining in order --------------------------------------------------------------------------- */
+
+/* One more value in a cell that has one. */
+static __device__ __forceinline__ double combine(sp_combine operation, double kept, double more)
+{
+    if (operation == SP_COMBINE_SUM || operation == SP_COMBINE_MEAN) return __dadd_rn(kept, more);
+    if (operation == SP_COMBINE_MAX) return more > kept ? more : kept;
+    if (operation == SP_COMBINE_MIN) return more < kept ? more : kept;
+    return kept;
+}
+
+/* C's value of a cell made of `count` entries. */
+static __device__ __forceinline__ double cell_value(const contract_operation &operation, double kept, double count,
+                                                    bool diagonal)
+{
+    if (operation.combine == SP_COMBINE_MEAN) return __ddiv_rn(kept, count);
+    if (operation.combine == SP_COMBINE_COUNT) kept = count;
+    return diagonal && operation.half ? __dmul_rn(kept, 0.5) : kept;
+}
+
+#endif
