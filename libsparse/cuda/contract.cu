@@ -230,7 +230,7 @@ static __device__ __forceinline__ void slots_of(const item_tile &tile, int (&slo
 
 /* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
  * begins or ends in one, if it sees any. */
-template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 5) gather_wide(contract_job<V> job)
+template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
