@@ -1,0 +1,36 @@
+/* METIS graphs. What is accepted is written and read again: the same arcs. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "target.h"
+
+static void write_and_read(sp_context *context, const io_graph *graph)
+{
+    if (graph->nodes > 100000 || graph->negative > 0) return; /* slow, and nothing new; what METIS does not take */
+    char path[64];
+    sp_csr matrix, copy;
+    io_graph again;
+    const io_read_options reading = {.format = IO_METIS};
+    const io_write_options writing = {.format = IO_METIS};
+    snprintf(path, sizeof path, "/tmp/fuzz_metis.%ld", (long)getpid());
+    fuzz_require(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, graph->tails, graph->heads,
+                                 graph->weights, SP_F32, SP_COMBINE_MAX, false, &matrix) == SP_OK);
+    if (io_write_graph(context, path, &matrix, &writing) == SP_OK) { /* weights may be no whole numbers */
+        fuzz_require(io_read_graph(context, path, &reading, &again) == SP_OK);
+        fuzz_require(sp_csr_from_coo(context, again.nodes, again.nodes, again.arcs, again.tails, again.heads, again.weights,
+                                     SP_F32, SP_COMBINE_MAX, false, &copy) == SP_OK);
+        fuzz_require(copy.rows == matrix.rows && copy.nnz == matrix.nnz);
+        fuzz_require(memcmp(copy.row_offsets, matrix.row_offsets, (size_t)(copy.rows + 1) * sizeof(int64_t)) == 0);
+        fuzz_require(copy.nnz == 0 || (memcmp(copy.col_indices, matrix.col_indices, (size_t)copy.nnz * 4) == 0 &&
+                                       memcmp(copy.values, matrix.values, (size_t)copy.nnz * 4) == 0));
+        sp_csr_free(context, &copy);
+        io_graph_free(context, &again);
+        unlink(path);
+    }
+    sp_csr_free(context, &matrix);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_read(data, size, (io_read_options){.format = IO_METIS}, write_and_read);
+}
