@@ -12,6 +12,7 @@
 
 #include "internal.h"
 
+static const double MOST_WHOLE = 9007199254740992.0; /* 2^53: all smaller ones are exact in f64 */
 enum { EXACT_POWER = 22, F32_LEAST = 6, F32_MOST = 9, F64_FAST = 15, F64_MOST = 17, LOW_PLACE = -5, HIGH_PLACE = 15 };
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -128,7 +129,7 @@ size_t io_format_f32(char *to, float value)
     double v = fabs((double)value), back;
     size_t sign = value < 0, length = 0;
     char digits[24], *end = digits + sizeof digits;
-    if (v < powers_of_ten[HIGH_PLACE] && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
+    if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     const int first = first_place(v);
     for (int count = F32_LEAST; count <= F32_MOST; count++) {
@@ -151,7 +152,7 @@ size_t io_format_f64(char *to, double value)
     double v = fabs(value), back;
     size_t sign = value < 0, length = 0;
     char digits[24], *end = digits + sizeof digits;
-    if (v < powers_of_ten[HIGH_PLACE] && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
+    if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     int place = first_place(v);
     uint64_t m;

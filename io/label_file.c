@@ -484,11 +484,8 @@ done:
     return status;
 }
 
-static bool is_native(io_source *source)
+static bool begins_native(const char *bytes, size_t count)
 {
-    const char *bytes;
-    size_t count = PORTION >> 4;
-    if (io_source_peek(source, &bytes, &count) != SP_OK) return false;
     if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0) return true;
     const char *at = bytes, *end = bytes + count;
     while (at < end && (*at == '#' || *at == '\n' || io_is_blank(*at))) {
@@ -497,6 +494,16 @@ static bool is_native(io_source *source)
         at++;
     }
     return end - at >= 4 && memcmp(at, "(mcl", 4) == 0;
+}
+
+static sp_status find_native(labeller *l, io_source *source)
+{
+    const char *bytes;
+    size_t count = PORTION >> 4;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
+    if (begins_native(bytes, count)) l->format = IO_LABELS_NATIVE;
+    return SP_OK;
 }
 
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
@@ -508,7 +515,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
     memset(labelling, 0, sizeof *labelling);
     IO_TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
     memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
-    if (l.format == IO_LABELS_AUTO && is_native(source)) l.format = IO_LABELS_NATIVE;
+    if (l.format == IO_LABELS_AUTO) IO_TRY(find_native(&l, source));
     if (l.format == IO_LABELS_NATIVE) IO_TRY(read_native(&l, source, labelling));
     else IO_TRY(read_text(&l, source, labelling));
     IO_TRY(finish(&l, labelling));

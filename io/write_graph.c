@@ -78,7 +78,7 @@ static bool all_whole(const sp_csr *m, int threads)
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
     for (int64_t e = 0; e < m->nnz; e++) {
         const double value = value_of(m, e);
-        others += !(fabs(value) < 1e15 && value == trunc(value));
+        others += !(fabs(value) < 9007199254740992.0 && value == trunc(value)); /* 2^53 */
     }
     return others == 0;
 }

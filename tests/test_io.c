@@ -531,6 +531,95 @@ START_TEST(matrix_market_lies_are_refused)
 }
 END_TEST
 
+/* ---- values of any sign, METIS -------------------------------------------------------------------------- */
+
+START_TEST(values_of_any_sign_are_read_strictly_otherwise)
+{
+    const io_read_options any = {.any_sign = true};
+    expect_arcs("a\tb\t-1.5\r\nb\ta\r\n", any, "a>b:-1.5 b>a:1", 2);
+    expect_error("a b nan\n", any, "in:1: the weight is not a number");
+    expect_error("a b 1\nc\n", any, "in:2: one field where two labels");
+    expect_arcs(GENERAL "2 2 1\n1 1 -1\n", any, "0>0:-1", 2);
+    expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", any, "1>0:-3 0>1:3", 2);
+    expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:-2 $\n)\n", any, "0>1:-2", 3);
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, "a b -2\nb c -1\n", any);
+    ck_assert_int_eq(graph.negative, 2);
+    ck_assert_int_eq(graph.odd_lines, 0);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(metis_graphs_are_read_in_their_kinds)
+{
+    expect_arcs("3 2\n2 3\n1\n1\n", as(IO_METIS), "0>1:1 0>2:1 1>0:1 2>0:1", 3);
+    expect_arcs("% c\n4 1 1\r\n\r\n% inner\n4 2.5\r\n\n2 2.5", as(IO_METIS), "1>3:2.5 3>1:2.5", 4);
+    expect_arcs("2 1 010 3\n7 8 9 2\n1 2 3 1\n", as(IO_METIS), "0>1:1 1>0:1", 2);
+    expect_arcs("2 1 110\n5 7 2\n1 2 1\n", as(IO_METIS), "0>1:1 1>0:1", 2);
+    expect_arcs("3 0\n", as(IO_METIS), "", 3);
+    expect_arcs("2 1\n2\n1\n\n\n", as(IO_METIS), "0>1:1 1>0:1", 2);
+    sp_context *context = test_context(0, 1);
+    io_graph graph = read_text(context, "2 1\n2\n1\n", as(IO_METIS));
+    ck_assert(graph.undirected && !graph.symmetric && graph.names.count == 0);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(metis_lies_are_refused)
+{
+    expect_error("", as(IO_METIS), "in:1: no header");
+    expect_error("% only\n", as(IO_METIS), "in:2: no header");
+    expect_error("3\n", as(IO_METIS), "in:1: no header of a METIS graph");
+    expect_error("3 2 1 1 1\n", as(IO_METIS), "in:1: no header of a METIS graph");
+    expect_error("3 2 2\n", as(IO_METIS), "in:1: no header of a METIS graph");
+    expect_error("3 2 011 9999999\n", as(IO_METIS), "in:1: no header of a METIS graph");
+    expect_error("9999999999 2\n", as(IO_METIS), "in:1: no header of a METIS graph");
+    expect_error("2 1\n2\n3\n", as(IO_METIS), "in:3: a neighbour that is no node (got \"3\")");
+    expect_error("2 1\n2\n0\n", as(IO_METIS), "in:3: a neighbour that is no node");
+    expect_error("2 1\n2\n-1\n", as(IO_METIS), "in:3: a neighbour that is no node");
+    expect_error("2 1 1\n2 1\n1\n", as(IO_METIS), "in:3: a neighbour without a weight");
+    expect_error("2 1 1\n2 1\n1 x\n", as(IO_METIS), "in:3: the weight is not a number");
+    expect_error("2 1 10\nx 2\n1 1\n", as(IO_METIS), "in:2: a size or weight of the node");
+    expect_error("2 1\n2\n1\n1\n", as(IO_METIS), "in:4: 3 lines of nodes, but the header says 2 nodes");
+    expect_error("2 2\n2\n1\n", as(IO_METIS), "in:3: 2 neighbours, but the header says 2 edges, which makes 4");
+    expect_error("3 1\n2\n3\n\n", as(IO_METIS), "in: an edge stands in the line of one of its nodes only");
+    expect_error("2 1 1\n2 1\n1 2\n", as(IO_METIS), "in: an edge stands in the line of one");
+    expect_error("2 1\n1 1\n", as(IO_METIS), "in: 2 nodes are their own neighbours");
+    expect_error("2000000000 0\n", as(IO_METIS), "in: the header claims 2000000000 nodes");
+}
+END_TEST
+
+/* A METIS graph in which node i + 1 neighbours i and i + 2, read with any threads and blocks. */
+START_TEST(metis_nodes_are_numbered_across_slices)
+{
+    enum { NODES = 3000 };
+    char *text = malloc(NODES * 24);
+    size_t at = (size_t)sprintf(text, "%d %d\n", NODES, NODES - 1);
+    for (int i = 1; i <= NODES; i++) {
+        if (i > 1) at += (size_t)sprintf(text + at, "%d ", i - 1);
+        if (i < NODES) at += (size_t)sprintf(text + at, "%d", i + 1);
+        at += (size_t)sprintf(text + at, i % 50 ? "\n" : "\n%% a comment\n");
+    }
+    for (int threads = 1; threads <= 7; threads += 3)
+        for (size_t block = 0; block < 3000; block = 5 * block + 70) {
+            const io_read_options options = {.format = IO_METIS};
+            sp_context *context = test_context(0, threads);
+            io_graph graph;
+            ck_ok(context, io_read_memory(context, "in", text, at, &options, block, &graph));
+            ck_assert_int_eq(graph.arcs, 2 * (NODES - 1));
+            for (int64_t e = 0; e < graph.arcs; e++)
+                test_expect(graph.tails[e] == (e + 1) / 2 && graph.heads[e] == (e + 1) / 2 + (e % 2 ? -1 : 1),
+                            "%d threads, blocks of %zu: arc %lld is %d>%d", threads, block, (long long)e,
+                            graph.tails[e], graph.heads[e]);
+            io_graph_free(context, &graph);
+            sp_context_destroy(context);
+        }
+    free(text);
+}
+END_TEST
+
 /* ---- files: tab, compression ---------------------------------------------------------------------------- */
 
 static char folder[64];
@@ -1244,6 +1333,447 @@ START_TEST(native_matrices_survive_writing_and_reading)
 }
 END_TEST
 
+/* ---- graphs in every format ------------------------------------------------------------------------------ */
+
+static void same_text(const char *text, sp_context *context, const sp_csr *matrix, io_write_options options)
+{
+    ck_ok(context, io_write_graph(context, path_of("out"), matrix, &options));
+    ck_assert_str_eq(contents(path_of("out")), text);
+}
+
+START_TEST(graphs_are_written_as_their_formats_have_them)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 2, 3, 4}, groups[] = {0}, sizes[] = {5, 6, 7};
+    int32_t columns[] = {1, 2, 0, 0};
+    float values[] = {0.5f, 3, 0.5f, 3}, ones[] = {2, 3, 2, 3};
+    uint32_t name_offsets[] = {0, 1, 3, 4};
+    char letters[] = "abbc";
+    const io_names names = {3, groups, name_offsets, letters};
+    sp_csr m = {.rows = 3, .cols = 3, .nnz = 4, .row_offsets = offsets, .col_indices = columns, .values = values};
+    same_text("%%MatrixMarket matrix coordinate real general\n% x\n3 3 4\n1 2 0.5\n1 3 3\n2 1 0.5\n3 1 3\n", context, &m,
+              (io_write_options){.format = IO_MTX, .comment = "x"});
+    same_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 0.5\n3 1 3\n", context, &m,
+              (io_write_options){.format = IO_MTX, .undirected = true});
+    same_text("a\tbb\t0.5\na\tc\t3\n", context, &m,
+              (io_write_options){.format = IO_ABC, .undirected = true, .names = &names});
+    same_text("7\t8\t0.5\n7\t9\t3\n8\t7\t0.5\n9\t7\t3\n", context, &m,
+              (io_write_options){.format = IO_TSV, .undirected = true, .first = 7});
+    same_text("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1:0.5 2:3 $\n1 0:0.5 $\n2 0:3 $\n)\n",
+              context, &m, (io_write_options){.format = IO_NATIVE});
+    m.values = ones;
+    same_text("3 2 001\n2 2 3 3\n1 2\n1 3\n", context, &m, (io_write_options){.format = IO_METIS});
+    m.values = NULL;
+    same_text("%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n1 3\n2 1\n3 1\n", context, &m,
+              (io_write_options){.format = IO_MTX});
+    same_text("3 2 010\n5 2 3\n6 1\n7 1\n", context, &m, (io_write_options){.format = IO_METIS, .sizes = sizes});
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(metis_writing_refuses_what_metis_has_not)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 1, 2};
+    int32_t columns[] = {1, 0}, loops[] = {0, 1};
+    float values[] = {2, 3};
+    const io_write_options options = {.format = IO_METIS};
+    sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "the edge from 1 to 2 has no opposite of the same weight"));
+    values[0] = 0.5f;
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "no whole number above 0"));
+    m.col_indices = loops;
+    ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "is a loop"));
+    ck_assert_int_eq(files_in_folder(), 0);
+    sp_context_destroy(context);
+}
+END_TEST
+
+static size_t length_of(const char *path)
+{
+    struct stat about;
+    ck_assert_int_eq(stat(path, &about), 0);
+    return (size_t)about.st_size;
+}
+
+static bool same_files(const char *one, const char *other)
+{
+    const size_t count = length_of(one);
+    char *a = malloc(count + 1), *b = malloc(count + 1);
+    FILE *first = fopen(one, "rb"), *second = fopen(other, "rb");
+    const bool same = fread(a, 1, count, first) == count && fread(b, 1, count + 1, second) == count &&
+                      memcmp(a, b, count) == 0;
+    fclose(first);
+    fclose(second);
+    free(a);
+    free(b);
+    return same;
+}
+
+/* Rows of the matrix that a graph file with source rows stands for. */
+static sp_csr rows_of(sp_context *context, const io_graph *graph)
+{
+    const bool by_head = graph->format == IO_MTX;
+    sp_csr matrix;
+    ck_ok(context, sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_head ? graph->heads : graph->tails,
+                                   by_head ? graph->tails : graph->heads, graph->weights, SP_F32, SP_COMBINE_FIRST, false,
+                                   &matrix));
+    return matrix;
+}
+
+/* One row of 50,000 entries, empty rows before, between and after: pieces end everywhere. */
+static sp_csr skewed_matrix(sp_context *context, test_random *random)
+{
+    enum { ROWS = 60000, WIDE = 30000, FULL = 50000 };
+    int32_t *rows = malloc(sizeof *rows * 2 * FULL), *cols = malloc(sizeof *cols * 2 * FULL);
+    float *values = malloc(sizeof *values * 2 * FULL);
+    for (int64_t i = 0; i < 2 * FULL; i++) {
+        rows[i] = i < FULL ? WIDE : (int32_t)(100 + test_below(random, ROWS - 200));
+        cols[i] = (int32_t)(i < FULL ? i : test_below(random, ROWS));
+        values[i] = (float)(test_below(random, 3) ? test_unit(random) * 100 : (double)(1 + test_below(random, 1000)));
+    }
+    sp_csr matrix;
+    ck_ok(context, sp_csr_from_coo(context, ROWS, ROWS, 2 * FULL, rows, cols, values, SP_F32, SP_COMBINE_FIRST, false,
+                                   &matrix));
+    free(rows);
+    free(cols);
+    free(values);
+    return matrix;
+}
+
+START_TEST(graphs_survive_writing_and_reading_whatever_the_threads)
+{
+    static const io_format formats[] = {IO_MTX, IO_NATIVE, IO_CSR, IO_TSV};
+    const uint64_t seed = 11;
+    test_random random = test_seed(seed);
+    sp_context *context = test_context(0, 1), *many = test_context(0, 5);
+    sp_csr matrix = skewed_matrix(context, &random);
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        const io_write_options options = {.format = formats[f]};
+        const io_read_options reading = {.format = formats[f]};
+        ck_ok(context, io_write_graph(context, path_of("one"), &matrix, &options));
+        ck_ok(many, io_write_graph(many, path_of("many"), &matrix, &options));
+        ck_assert(same_files(path_of("one"), path_of("many")));
+        io_graph graph;
+        ck_ok(context, io_read_graph(context, path_of("one"), &reading, &graph));
+        ck_assert_int_eq(graph.arcs, matrix.nnz);
+        for (int64_t e = 0, row = 0; formats[f] == IO_TSV && e < graph.arcs; e++) { /* nodes are in another order */
+            while (matrix.row_offsets[row + 1] <= e) row++;
+            char label[16] = "";
+            memcpy(label, io_name(&graph.names, graph.tails[e]), io_name_length(&graph.names, graph.tails[e]));
+            test_expect(atoi(label) == row && graph.weights[e] == ((float *)matrix.values)[e], "line %lld", (long long)e);
+        }
+        if (formats[f] != IO_TSV) {
+            sp_csr again = rows_of(context, &graph);
+            test_same(&matrix, &again, seed);
+            sp_csr_free(context, &again);
+        }
+        io_graph_free(context, &graph);
+    }
+    sp_csr_free(context, &matrix);
+    sp_context_destroy(many);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(metis_graphs_survive_writing_and_reading)
+{
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        sp_context *context = test_context(0, 2);
+        test_random random = test_seed(seed);
+        const int64_t nodes = 2 + test_below(&random, 200), edges = test_below(&random, 600);
+        int32_t *tails = malloc(sizeof *tails * 600), *heads = malloc(sizeof *heads * 600);
+        float *weights = malloc(sizeof *weights * 600);
+        for (int64_t e = 0; e < edges; e++) {
+            tails[e] = (int32_t)test_below(&random, nodes - 1);
+            heads[e] = (int32_t)(tails[e] + 1 + test_below(&random, nodes - tails[e] - 1));
+            weights[e] = (float)(seed % 2 ? 1 + test_below(&random, 1000) : 1);
+        }
+        sp_csr matrix;
+        ck_ok(context, sp_csr_from_coo(context, nodes, nodes, edges, tails, heads, weights, SP_F32, SP_COMBINE_MAX, true,
+                                       &matrix));
+        const io_write_options options = {.format = IO_METIS};
+        const io_read_options reading = {.format = IO_METIS};
+        io_graph graph;
+        ck_ok(context, io_write_graph(context, path_of("out"), &matrix, &options));
+        ck_ok(context, io_read_graph(context, path_of("out"), &reading, &graph));
+        sp_csr again = rows_of(context, &graph);
+        test_same(&matrix, &again, seed);
+        sp_csr_free(context, &again);
+        io_graph_free(context, &graph);
+        sp_csr_free(context, &matrix);
+        free(tails);
+        free(heads);
+        free(weights);
+        sp_context_destroy(context);
+    }
+}
+END_TEST
+
+START_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 2, 3, 3}, groups[] = {0};
+    int32_t columns[] = {1, 2, 0};
+    double values[] = {0.1, -1e300, 3};
+    uint32_t name_offsets[] = {0, 1, 3, 4};
+    char letters[] = "abbc";
+    const io_names names = {3, groups, name_offsets, letters};
+    const sp_csr m = {.rows = 3, .cols = 3, .nnz = 3, .row_offsets = offsets, .col_indices = columns, .values = values,
+                      .value_type = SP_F64};
+    const io_write_options writing = {.format = IO_CSR, .undirected = true, .names = &names};
+    const io_read_options whole = {.matrix = true, .any_sign = true}, arcs = {.any_sign = true}, strict = {.matrix = true};
+    io_graph graph;
+    ck_ok(context, io_write_graph(context, path_of("out"), &m, &writing));
+    ck_ok(context, io_read_graph(context, path_of("out"), &whole, &graph));
+    ck_assert(graph.format == IO_CSR && graph.undirected && graph.nodes == 3 && graph.names.count == 3);
+    test_same(&m, &graph.matrix, 0);
+    ck_assert_int_eq(memcmp(io_name(&graph.names, 1), "bb", 2), 0);
+    io_graph_free(context, &graph);
+    ck_assert_int_ne(io_read_graph(context, path_of("out"), &strict, &graph), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "a negative value"));
+    ck_assert_int_ne(io_read_graph(context, path_of("out"), &arcs, &graph), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "a value above 3.4e38"));
+    char file[400], message[64];
+    const size_t count = length_of(path_of("out"));
+    FILE *from = fopen(path_of("out"), "rb");
+    ck_assert_uint_eq(fread(file, 1, sizeof file, from), count);
+    fclose(from);
+    for (size_t cut = 0; cut < count; cut++) {
+        snprintf(message, sizeof message, "in: byte %zu: the binary matrix ends too soon", cut);
+        expect_failure(file, cut, (io_read_options){.format = IO_CSR, .any_sign = true}, message);
+    }
+    for (size_t at = 0; at + 4 < count; at++) { /* the last four are not used */
+        if (at >= 52 && at < 56) continue;      /* nor are these */
+        file[at] = (char)(file[at] ^ 0x20);
+        expect_failure(file, count, (io_read_options){.format = IO_CSR, .matrix = true, .any_sign = true}, "in: byte ");
+        file[at] = (char)(file[at] ^ 0x20);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- numbers as text ------------------------------------------------------------------------------------ */
+
+static void expect_number(const char *text, double value, bool single)
+{
+    char written[IO_NUMBER];
+    size_t length = single ? io_format_f32(written, (float)value) : io_format_f64(written, value);
+    ck_assert_uint_lt(length, IO_NUMBER);
+    ck_assert_msg(length == strlen(text) && memcmp(written, text, length) == 0, "\"%.*s\" instead of \"%s\"", (int)length,
+                  written, text);
+}
+
+START_TEST(numbers_are_written_with_the_fewest_digits)
+{
+    expect_number("0", 0, true);
+    expect_number("0.1", 0.1, true);
+    expect_number("-0.25", -0.25, true);
+    expect_number("16777216", 16777216, true);
+    expect_number("1e-7", 1e-7, true);
+    expect_number("3.4028235e38", 3.4028234663852886e38, true);
+    expect_number("0.33333334", 1.0 / 3, true);
+    expect_number("0.3333333333333333", 1.0 / 3, false);
+    expect_number("9007199254740991", 9007199254740991, false);
+    expect_number("-1e300", -1e300, false);
+    char text[IO_NUMBER];
+    ck_assert_uint_eq(io_format_int(text, INT64_MIN), 20);
+    ck_assert_int_eq(memcmp(text, "-9223372036854775808", 20), 0);
+    for (int64_t i = 1, n = 1; i < 19; i++, n *= 10)
+        for (int64_t k = -1; k <= 1; k++) {
+            text[io_format_int(text, n + k)] = '\0';
+            ck_assert_int_eq(strtoll(text, NULL, 10), n + k);
+        }
+}
+END_TEST
+
+START_TEST(written_numbers_are_read_back_the_same)
+{
+    const uint64_t seed = 30;
+    test_random random = test_seed(seed);
+    for (int64_t i = 0; i < 1000000; i++) {
+        const uint64_t bits = test_next(&random);
+        const uint32_t half = (uint32_t)bits;
+        float single, read;
+        double wide, back;
+        char text[IO_NUMBER], shortest[IO_NUMBER];
+        memcpy(&single, &half, sizeof single);
+        if (i % 2) single = (float)(test_unit(&random) * 1000);
+        if (!isfinite(single)) continue;
+        size_t length = io_format_f32(text, single);
+        text[length] = '\0';
+        read = strtof(text, NULL);
+        test_expect(io_parse_decimal(text, text + length, &back) == text + length && (float)back == single && read == single,
+                    "seed %llu: %.9g is written as %s", (unsigned long long)seed, (double)single, text);
+        for (int digits = 1; i % 2 && digits < 9; digits++) { /* %g writes no shorter one that does */
+            const int found = snprintf(shortest, sizeof shortest, "%.*g", digits, (double)single);
+            test_expect(strtof(shortest, NULL) != single || (size_t)found >= length, "seed %llu: %s is shorter than %s",
+                        (unsigned long long)seed, shortest, text);
+        }
+        memcpy(&wide, &bits, sizeof wide);
+        if (i % 20 || !isfinite(wide)) continue;
+        length = io_format_f64(text, wide);
+        text[length] = '\0';
+        test_expect(length < IO_NUMBER && strtod(text, NULL) == wide, "seed %llu: %.17g is written as %s",
+                    (unsigned long long)seed, wide, text);
+    }
+}
+END_TEST
+
+/* ---- labels of nodes ------------------------------------------------------------------------------------ */
+
+/* "0 1 1 -" for labels of nodes, or "0:1,2 1:2*0.5" for the members of groups; names of groups follow a bar. */
+static const char *groups_of(const io_labelling *l, int64_t nodes)
+{
+    static char text[1000];
+    size_t at = 0;
+    text[0] = '\0';
+    for (int64_t i = 0; l->labels && i < nodes; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, l->labels[i] < 0 ? "%s-" : "%s%d", i ? " " : "", l->labels[i]);
+    for (int64_t p = 0; !l->labels && p < l->s.rows; p++)
+        for (int64_t e = l->s.row_offsets[p]; e < l->s.row_offsets[p + 1]; e++) {
+            const bool first = e == l->s.row_offsets[p];
+            at += (size_t)snprintf(text + at, sizeof text - at, first ? "%s%lld:" : "%s", first ? p ? " " : "" : ",",
+                                   (long long)p);
+            at += (size_t)snprintf(text + at, sizeof text - at, "%d", l->s.col_indices[e]);
+            if (l->s.values) at += (size_t)snprintf(text + at, sizeof text - at, "*%g", (double)((float *)l->s.values)[e]);
+        }
+    for (int64_t p = 0; p < l->names.count; p++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "|%.*s", (int)io_name_length(&l->names, p), io_name(&l->names, p));
+    return text;
+}
+
+static sp_status read_labels(sp_context *context, const char *graph_text, io_read_options reading, const char *text,
+                             io_label_options options, io_labelling *labelling, int64_t *nodes)
+{
+    io_graph graph = read_text(context, graph_text, reading);
+    io_source *source;
+    ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
+    sp_status status = io_read_labels_source(context, source, &graph, &options, labelling);
+    *nodes = graph.nodes;
+    io_source_close(source);
+    io_graph_free(context, &graph);
+    return status;
+}
+
+static const char four_names[] = "a b\nc d\n";
+static const char four_numbers[] = "%%MatrixMarket matrix coordinate pattern general\n4 4 0\n";
+static const char five_seven[] = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n5 7 $\n)\n(mclmatrix\nbegin\n)\n";
+
+static void expect_labels(const char *graph, const char *text, io_label_options options, const char *groups)
+{
+    sp_context *context = test_context(0, 1);
+    io_labelling labelling;
+    int64_t nodes;
+    ck_ok(context, read_labels(context, graph, automatic, text, options, &labelling, &nodes));
+    ck_assert_str_eq(groups_of(&labelling, nodes), groups);
+    io_labelling_free(context, &labelling);
+    sp_context_destroy(context);
+}
+
+static void expect_label_error(const char *graph, const char *text, io_label_options options, const char *beginning)
+{
+    sp_context *context = test_context(0, 1);
+    io_labelling labelling;
+    int64_t nodes;
+    sp_status status = read_labels(context, graph, automatic, text, options, &labelling, &nodes);
+    ck_assert_msg(status != SP_OK, "accepted: %s", text);
+    ck_assert_msg(strncmp(sp_last_error(context), beginning, strlen(beginning)) == 0, "\"%s\" instead of \"%s...\"",
+                  sp_last_error(context), beginning);
+    ck_assert(!labelling.labels && labelling.groups == 0);
+    sp_context_destroy(context);
+}
+
+static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0}, loose = {.base = 1, .skip_unknown = true},
+                              compact = {.base = 1, .compact = true};
+
+START_TEST(label_files_are_told_apart_by_content)
+{
+    expect_labels(four_numbers, "2\n1\r\n# c\n\n2\n2", from_one, "1 0 1 1");
+    expect_labels(four_numbers, "x y\nx y\nz\nz\n", (io_label_options){.format = IO_LABELS_LIST, .base = 1},
+                  "0 0 1 1|x y|z");
+    expect_labels(four_numbers, "0\n0\n3\n+2\n", from_zero, "0 0 3 2");
+    expect_labels(four_names, "b\tq\r\na\tp p\nd\tq\nc\tq\n", from_one, "1 0 0 0|q|p p");
+    expect_labels(four_names, "a 2\nb 2\nd 1\n", from_one, "1 1 - 0");
+    expect_labels(four_names, "c b a\nd\n", from_one, "0 0 0 1");
+    expect_labels(four_names, "a\tb\nc\td\n", from_one, "0 0 1 1");
+    expect_labels(four_names, "d\nc\nb\na\n", from_one, "3 2 1 0");
+    expect_labels(four_numbers, "1 3\n2 4\n", from_one, "0 1 0 1");
+    expect_labels(four_numbers, "1 3\n2 3\n", from_one, "2 2 - -");
+    expect_labels("a b\tc\n", "a b\nc\n", from_one, "0 1");
+    expect_labels("10 2\n", "7\n7\n5\n7\n7\n7\n7\n7\n7\n4\n", from_one, "3 6");
+    expect_labels("0 2\n", "7\n7\n5\n", from_one, "6 4");
+    expect_labels(five_seven, "7 2\n5 1\n", from_one, "0 1");
+    expect_labels(five_seven, "2\n1\n", from_one, "1 0");
+    expect_labels(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x3\n)\n(mclrows\n5 7 $\n)\n(mclmatrix\nbegin\n2 7 $\n"
+                              "0 5 $\n)\n", from_one, "0 2");
+    expect_labels(four_names, "# mcl\n(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 3 $\n)\n",
+                  from_one, "0 1 0 1");
+}
+END_TEST
+
+START_TEST(nodes_of_several_groups_make_a_matrix)
+{
+    expect_labels(four_names, "a x\nb x\nb y\nc y\nd y\n", from_one, "0:0,1 1:1,2,3|x|y");
+    expect_labels(four_names, "a\tb\tc\na\td\n", from_one, "0:0,1,2 1:0,3");
+    expect_labels(four_names, "a x 0.5\nb x\na y .5\n", (io_label_options){.format = IO_LABELS_PAIRS, .base = 1},
+                  "0:0*0.5,1*1 1:0*0.5|x|y");
+    expect_labels(four_names, "a x\na x\nb x\n", from_one, "0 0 - -|x");
+    sp_context *context = test_context(0, 1);
+    io_labelling l;
+    int64_t nodes;
+    ck_ok(context, read_labels(context, four_names, automatic, "a x\nb y\nb x\n", from_one, &l, &nodes));
+    ck_assert(l.unlabelled == 2 && l.first_unlabelled == 2 && l.groups == 2 && l.format == IO_LABELS_PAIRS);
+    io_labelling_free(context, &l);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(labels_far_apart_are_numbered_anew_or_refused)
+{
+    const char *text = "2000000000\n7\n7\n2000000000\n";
+    expect_label_error(four_numbers, text, from_one, "l: labels up to 2000000000 would make as many groups");
+    expect_labels(four_numbers, text, compact, "1 0 0 1");
+    sp_context *context = test_context(0, 1);
+    io_labelling l;
+    int64_t nodes;
+    ck_ok(context, read_labels(context, four_numbers, automatic, text, compact, &l, &nodes));
+    ck_assert(l.groups == 2 && l.numbers[0] == 6 && l.numbers[1] == 1999999999);
+    io_labelling_free(context, &l);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(bad_labels_are_refused_by_line)
+{
+    expect_label_error(four_numbers, "1\n2\n", from_one, "l:2: 2 labels, but the graph has 4 nodes");
+    expect_label_error(four_numbers, "1\n1\n1\n1\n1\n", from_one, "l:5: a label more than the graph has nodes (got \"1\")");
+    expect_label_error(four_numbers, "1\n#\n0\n1\n1\n", from_one, "l:3: a label 0 where labels begin at 1 (got \"0\")");
+    expect_label_error(four_numbers, "1\n-4\n1\n1\n", from_one, "l:2: the label is negative (got \"-4\")");
+    expect_label_error(four_numbers, "1\n1\n2147483648\n1\n", from_one, "l:3: the label is too large (got \"2147483648\")");
+    expect_label_error(four_numbers, "1\nx\n1\n1\n", from_one, "l:2: the label is no whole number, and those before were");
+    expect_label_error(four_numbers, "1 1\n5 1\n", from_one, "l:2: this is no node of the graph (got \"5\")");
+    expect_label_error(four_names, "a x\ne x\nb x\n", from_one, "l:2: this is no node of the graph (got \"e\")");
+    expect_labels(four_names, "a x\ne y\nb x\n", loose, "0 0 - -|x");
+    expect_labels(four_names, "a\te\tb\nc\td\n", loose, "0 0 1 1");
+    expect_label_error(four_names, "1\n1\n2\n2\n", from_one, "l:4: a label a line for nodes that have names (got \"a\")");
+    expect_label_error("1 2\n", "1\n1\n1\n", from_one, "l:3: 3 labels for nodes that are named from 1 to 2");
+    expect_label_error("0 2\n", "1\n1\n", from_one, "l:2: 2 labels, but the graph has 2 nodes");
+    expect_label_error("1 01\n", "1\n", (io_label_options){.format = IO_LABELS_LIST, .base = 1}, "l:1: two nodes have names of the same number (got \"01\")");
+    const io_label_options pairs = {.format = IO_LABELS_PAIRS, .base = 1};
+    expect_label_error(four_names, "a x\nb\n", pairs, "l:2: a node without a label (got \"b\")");
+    expect_label_error(four_names, "a x 1 2\n", pairs, "l:1: too many fields");
+    expect_label_error(four_names, "a x nan\n", pairs, "l:1: the weight of a membership is no number (got \"nan\")");
+    expect_label_error(four_names, "(mclheader\nmcltype matrix\ndimensions 3x1\n)\n(mclmatrix\nbegin\n)\n", from_one,
+                       "l: a clustering of 3 nodes, but the graph has 4");
+    expect_label_error(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x1\n)\n(mclmatrix\nbegin\n0 0 $\n)\n", from_one,
+                       "l: row 0 is no node of the graph");
+}
+END_TEST
+
 /* ---- output files --------------------------------------------------------------------------------------- */
 
 static io_output *open_output(sp_context *context, const char *path)
@@ -1432,6 +1962,7 @@ static const sample samples[] = {
     {"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 1\n", {.format = IO_AUTO}},
     {"protein1 protein2 combined_score\na b 5\n", {.format = IO_AUTO}},
     {"a\tb\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", {.format = IO_BLAST}},
+    {"2 1 1\n2 3\n1 3\n", {.format = IO_METIS}},
 };
 
 /* Repeats a read, failing one allocation later each time (with `fail_all` all the later ones too), until it works. */
@@ -1509,6 +2040,105 @@ START_TEST(writers_survive_a_failed_allocation)
 }
 END_TEST
 
+static const struct {
+    const char *graph, *labels;
+    io_label_options options;
+} label_samples[] = {
+    {four_numbers, "1\n2\n2\n1\n", {.base = 1}},
+    {four_numbers, "2000000000\n7\n7\n7\n", {.base = 1, .compact = true}},
+    {four_names, "a x\nb y\nb x\nc z\n", {.base = 1}},
+    {"0 2\n", "1\n1\n2\n", {.base = 1}},
+    {four_numbers, "(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 2 $\n)\n", {.base = 1}},
+};
+
+START_TEST(label_readers_survive_every_failed_allocation)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    io_graph graph = read_text(context, label_samples[_i].graph, automatic);
+    const char *text = label_samples[_i].labels;
+    const int64_t blocks = heap.live_blocks;
+    sp_status status = SP_ERROR_HOST_MEMORY;
+    for (int64_t n = 0; status != SP_OK; n++) {
+        io_source *source;
+        io_labelling labelling;
+        ck_assert_int_lt(n, 200);
+        heap.fail_at = -1;
+        ck_ok(context, io_source_memory(context, "l", text, strlen(text), &source));
+        heap.allocations = 0;
+        heap.fail_at = n;
+        status = io_read_labels_source(context, source, &graph, &label_samples[_i].options, &labelling);
+        heap.fail_at = -1;
+        io_source_close(source);
+        if (status == SP_OK) ck_assert_int_gt(n, 1);
+        else ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        io_labelling_free(context, &labelling);
+        ck_assert_int_eq(heap.live_blocks, blocks);
+    }
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+}
+END_TEST
+
+START_TEST(graph_writers_survive_every_failed_allocation)
+{
+    static const io_format formats[] = {IO_MTX, IO_ABC, IO_NATIVE, IO_METIS, IO_CSR};
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    int64_t offsets[] = {0, 1, 2};
+    int32_t columns[] = {1, 0};
+    const sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    const int64_t blocks = heap.live_blocks;
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        const io_write_options options = {.format = formats[f]};
+        sp_status status = SP_ERROR_HOST_MEMORY;
+        for (int64_t n = 0; status != SP_OK; n++) {
+            ck_assert_int_lt(n, 100);
+            heap.allocations = 0;
+            heap.fail_at = n;
+            status = io_write_graph(context, path_of("out"), &m, &options);
+            if (status != SP_OK) ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+            ck_assert_int_eq(files_in_folder(), status == SP_OK);
+            ck_assert_int_eq(heap.live_blocks, blocks);
+        }
+        ck_assert_int_eq(remove(path_of("out")), 0);
+    }
+    heap.fail_at = -1;
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+}
+END_TEST
+
+START_TEST(binary_readers_survive_every_failed_allocation)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 1, 2}, groups[] = {0};
+    int32_t columns[] = {1, 0};
+    float values[] = {1, 2};
+    uint32_t name_offsets[] = {0, 1, 2};
+    char letters[] = "ab", file[400];
+    const io_names names = {2, groups, name_offsets, letters};
+    const sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
+    const io_write_options writing = {.format = IO_CSR, .names = &names};
+    ck_ok(context, io_write_graph(context, path_of("out"), &m, &writing));
+    sp_context_destroy(context);
+    FILE *from = fopen(path_of("out"), "rb");
+    const size_t count = fread(file, 1, sizeof file, from);
+    fclose(from);
+    for (int matrix = 0; matrix < 2; matrix++) {
+        const io_read_options options = {.format = IO_CSR, .matrix = matrix};
+        exhaust(file, count, &options, 1, 0, false);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("io");
@@ -1536,6 +2166,13 @@ int main(void)
     tcase_add_test(cases, native_binary_is_read_and_its_lies_are_refused);
     tcase_add_test(cases, matrix_market_is_read_in_its_kinds);
     tcase_add_test(cases, matrix_market_lies_are_refused);
+    tcase_add_test(cases, values_of_any_sign_are_read_strictly_otherwise);
+    tcase_add_test(cases, metis_graphs_are_read_in_their_kinds);
+    tcase_add_test(cases, metis_lies_are_refused);
+    tcase_add_test(cases, label_files_are_told_apart_by_content);
+    tcase_add_test(cases, nodes_of_several_groups_make_a_matrix);
+    tcase_add_test(cases, labels_far_apart_are_numbered_anew_or_refused);
+    tcase_add_test(cases, bad_labels_are_refused_by_line);
 
     cases = tcase_create("parallel reading and numbers");
     suite_add_tcase(suite, cases);
@@ -1546,6 +2183,9 @@ int main(void)
     tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
     tcase_add_test(cases, decimals_are_read_exactly);
     tcase_add_test(cases, what_is_no_decimal_is_not_read);
+    tcase_add_test(cases, numbers_are_written_with_the_fewest_digits);
+    tcase_add_test(cases, written_numbers_are_read_back_the_same);
+    tcase_add_test(cases, metis_nodes_are_numbered_across_slices);
     tcase_add_test(cases, gzip_members_are_read_whole_or_refused);
     tcase_add_test(cases, zstd_frames_are_read_whole_or_refused);
     tcase_add_test(cases, what_comes_before_damage_is_read_whatever_the_block_size);
@@ -1570,6 +2210,11 @@ int main(void)
     tcase_add_test(cases, native_columns_are_as_wide_as_the_largest_id_plus_one);
     tcase_add_test(cases, native_graphs_are_written_as_mcl_does);
     tcase_add_test(cases, native_matrices_survive_writing_and_reading);
+    tcase_add_test(cases, graphs_are_written_as_their_formats_have_them);
+    tcase_add_test(cases, metis_writing_refuses_what_metis_has_not);
+    tcase_add_test(cases, graphs_survive_writing_and_reading_whatever_the_threads);
+    tcase_add_test(cases, metis_graphs_survive_writing_and_reading);
+    tcase_add_test(cases, binary_matrices_keep_everything_and_notice_every_changed_byte);
     tcase_add_test(cases, output_appears_at_commit_and_not_before);
     tcase_add_test(cases, output_longer_than_its_buffer_is_complete);
     tcase_add_test(cases, outputs_that_cannot_be_are_refused_before_the_work);
@@ -1579,11 +2224,15 @@ int main(void)
     tcase_add_test(cases, signal_handlers_can_remove_what_is_unfinished);
     tcase_add_test(cases, a_stale_temporary_file_is_replaced);
     tcase_add_test(cases, writers_survive_a_failed_allocation);
+    tcase_add_test(cases, graph_writers_survive_every_failed_allocation);
+    tcase_add_test(cases, binary_readers_survive_every_failed_allocation);
 
     cases = tcase_create("failing allocations");
     suite_add_tcase(suite, cases);
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, readers_survive_every_failed_allocation, 0, (int)(sizeof samples / sizeof *samples));
+    tcase_add_loop_test(cases, label_readers_survive_every_failed_allocation, 0,
+                        (int)(sizeof label_samples / sizeof *label_samples));
     tcase_add_test(cases, the_parallel_reader_survives_failed_allocations_while_tables_grow);
     return test_run(suite);
 }
