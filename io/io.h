@@ -2,7 +2,7 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC and native
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC, METIS and native
  * text, which can write an arc in two bytes, and 14 times for SIF and ETC lines of megabytes: a line is read whole.
  * (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays that
  * grow, with an allocator that has no resize.)
@@ -114,8 +114,8 @@ typedef struct io_labelling {
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), gzip and zstd by content. Nodes are called by
  * their names, else by their numbers as the graph's file has them: Matrix Market and METIS from 1, native matrices by
- * their ids, IO_CSR from base. Takes at most 4 times the uncompressed file + 8 bytes a node + 64 MB, 8 times if nodes are
- * in several groups. */
+ * their ids, IO_CSR from base. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes
+ * are in several groups, which words of one letter can say. */
 sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph, const io_label_options *options,
                          io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);

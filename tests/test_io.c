@@ -1206,6 +1206,44 @@ START_TEST(readers_take_no_more_memory_than_promised)
 }
 END_TEST
 
+/* Label files that take the most memory for their bytes: ever new names; short words for nodes in several groups. */
+START_TEST(label_readers_take_no_more_memory_than_promised)
+{
+    enum { LINES = 1 << 20, NODES = 90 };
+    const bool overlapping = _i;
+    char *text = malloc(LINES * 8), graph_text[100];
+    size_t at = 0;
+    for (int64_t i = 0; i < LINES; i++) {
+        const int digits[] = {(int)(i % 90), (int)(i / 90 % 90), (int)(i / 8100 % 90), (int)(i / 729000)};
+        if (overlapping) at += (size_t)sprintf(text + at, "%lld%c", (long long)(1 + i % 9), i % 20 == 19 ? '\n' : ' ');
+        else at += (size_t)sprintf(text + at, "%c%c%c%c\n", '%' + digits[0], '%' + digits[1], '%' + digits[2], 'a' + digits[3]);
+    }
+    const int64_t nodes = overlapping ? NODES : LINES, factor = overlapping ? 16 : 6;
+    snprintf(graph_text, sizeof graph_text, "%%%%MatrixMarket matrix coordinate pattern general\n%lld %lld 0\n",
+             (long long)nodes, (long long)nodes);
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    const io_label_options options = {.base = 1, .format = overlapping ? IO_LABELS_CLUSTERS : IO_LABELS_LIST};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
+    io_graph graph = read_text(context, graph_text, automatic);
+    io_source *source;
+    io_labelling labelling;
+    ck_ok(context, io_source_memory(context, "l", text, at, &source));
+    heap.peak_bytes = 0;
+    ck_ok(context, io_read_labels_source(context, source, &graph, &options, &labelling));
+    ck_assert(overlapping == (labelling.labels == NULL));
+    test_expect(heap.peak_bytes <= factor * (int64_t)at + 8 * nodes + (4 << 20), "%.2f times %zu bytes",
+                (double)heap.peak_bytes / (double)at, at);
+    io_source_close(source);
+    io_labelling_free(context, &labelling);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+    free(text);
+}
+END_TEST
+
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
 START_TEST(label_clusters_are_lines_of_labels)
@@ -2196,6 +2234,7 @@ int main(void)
     suite_add_tcase(suite, cases);
     tcase_set_timeout(cases, 120);
     tcase_add_loop_test(cases, readers_take_no_more_memory_than_promised, 0, (int)(sizeof shapes / sizeof *shapes));
+    tcase_add_loop_test(cases, label_readers_take_no_more_memory_than_promised, 0, 2);
 
     cases = tcase_create("files");
     suite_add_tcase(suite, cases);
