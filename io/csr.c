@@ -102,8 +102,8 @@ static sp_status take_names(csr_reader *from, const csr_head *head, io_name_list
     IO_TRY(take_array(from, head->name_bytes, 1, (void **)&bytes));
     for (int64_t i = 0; i < head->rows; at += lengths[i++]) {
         if (lengths[i] > head->name_bytes - at) IO_TRY(corrupt(from, "names that are longer than all of them"));
-        if (lengths[i] == 0 || memchr(bytes + at, '\n', lengths[i]) || memchr(bytes + at, '\t', lengths[i]))
-            IO_TRY(corrupt(from, "a name that is empty or holds a tab or a line feed"));
+        if (lengths[i] == 0 || memchr(bytes + at, '\n', lengths[i]))
+            IO_TRY(corrupt(from, "a name that is empty or holds a line feed"));
         IO_TRY(io_names_append(from->context, list, bytes + at, lengths[i]));
     }
     if (at != head->name_bytes) status = corrupt(from, "names that are shorter than all of them");
