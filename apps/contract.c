@@ -1,8 +1,8 @@
 /* contract: the quotient graph of a labelling, from files to files.
  *
- * graph -> labels -> contraction -> names -> files. This file holds the order of the steps and what ends a run early. The
- * command line is in contract_options, reading in contract_input, the choice of the device and the computation in
- * contract_compute, what is written in contract_output.
+ * graph -> labels -> contraction -> names -> files. This file holds the order of the steps and what ends a run
+ * early. The command line is in contract_options, reading in contract_input, the choice of the device and the
+ * computation in contract_compute, what is written in contract_output.
  */
 #include <errno.h>
 #include <malloc.h>

@@ -42,8 +42,8 @@ sp_status contract_open_host(contract_job *job) { return open_context(job, "cpu"
 
 static bool cuda_required(const contract_options *o) { return strncmp(o->device, "cuda", 4) == 0; }
 
-/* Opening a CUDA device takes about 0.3 s. In that time a thread of the CPU contracts some 15 million entries, or forms
- * some 10 million products of a clustering. */
+/* Opening a CUDA device takes about 0.3 s. In that time a thread of the CPU contracts some 15 million entries, or
+ * forms some 10 million products of a clustering. */
 static const double CUDA_ENTRIES = 2e7, CUDA_PRODUCTS = 1e7;
 
 static double count_products(const sp_csr *m)
@@ -71,7 +71,8 @@ static sp_status choose_device(contract_job *job)
     contract_progress(job, "opening the CUDA device");
     sp_status status = open_context(job, automatic ? "cuda" : o->device, &job->device);
     if (status == SP_OK || automatic) return SP_OK;
-    return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", o->device, sp_status_string(status));
+    return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", o->device,
+                   sp_status_string(status));
 }
 
 /* Trouble that the CPU does not have. */
@@ -181,7 +182,8 @@ static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g,
     TRY(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run));
     TRY(mcl_interpret(context, &limit, NULL, &options, &clusters));
     for (int64_t p = 0; p < clusters.clusters; p++)
-        for (int64_t i = clusters.offsets[p]; i < clusters.offsets[p + 1]; i++) labels[clusters.members[i]] = (int32_t)p;
+        for (int64_t i = clusters.offsets[p]; i < clusters.offsets[p + 1]; i++)
+            labels[clusters.members[i]] = (int32_t)p;
     *groups = clusters.clusters;
 done:
     sp_csr_free(context, &graph);
@@ -201,7 +203,8 @@ static void settle_loops(const contract_options *o, bool sums, sp_csr *c)
         for (const int64_t end = c->row_offsets[i + 1]; e < end; e++) {
             const bool loop = c->col_indices[e] == i;
             if (o->loops != SP_LOOPS_KEEP && loop != (o->loops == SP_LOOPS_ONLY)) continue;
-            if (c->values) memmove((char *)c->values + (size_t)kept * size, (char *)c->values + (size_t)e * size, size);
+            if (c->values)
+                memmove((char *)c->values + (size_t)kept * size, (char *)c->values + (size_t)e * size, size);
             if (loop && o->half_loops && sums && c->value_type == SP_F32) ((float *)c->values)[kept] /= 2;
             if (loop && o->half_loops && sums && c->value_type == SP_F64) ((double *)c->values)[kept] /= 2;
             c->col_indices[kept++] = c->col_indices[e];
@@ -249,8 +252,8 @@ static sp_status repeat_on(contract_job *job, sp_context *context)
     const double began = wall_seconds();
     sp_status status;
     TRY(give_values(job)); /* the last graph may be this one */
-    status = contraction_repeat(context, &job->g, (int)o->levels, o->repeat == REPEAT_CLUSTER ? cluster_level : match_level,
-                                job, &how, h);
+    status = contraction_repeat(context, &job->g, (int)o->levels,
+                                o->repeat == REPEAT_CLUSTER ? cluster_level : match_level, job, &how, h);
     if (status != SP_OK) {
         if (context != job->host) sp_fail(job->host, status, "%s", sp_last_error(context));
         return status;

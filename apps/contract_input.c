@@ -1,9 +1,9 @@
 /* What contract reads: the graph as a matrix of sources and targets, the labels as a group for each node or, where
  * nodes are in several groups, as a matrix.
  *
- * Rows are sources: the first label of a line, the row of a Matrix Market entry, the column of an mcl matrix (whose lines
- * are columns). Edges that are repeated are combined here, where they become entries, as edges of a group are later;
- * counts and means remember how many they were.
+ * Rows are sources: the first label of a line, the row of a Matrix Market entry, the column of an mcl matrix (whose
+ * lines are columns). Edges that are repeated are combined here, where they become entries, as edges of a group are
+ * later; counts and means remember how many they were.
  */
 #include <math.h>
 #include <string.h>
@@ -49,12 +49,12 @@ typedef struct arcs_view {
     bool mirror; /* each stands for both directions */
 } arcs_view;
 
-static sp_status build(contract_job *job, const arcs_view *view, const void *values, sp_value_type type, sp_combine combine,
-                       sp_csr *matrix)
+static sp_status build(contract_job *job, const arcs_view *view, const void *values, sp_value_type type,
+                       sp_combine combine, sp_csr *matrix)
 {
     const io_graph *in = &job->input;
-    return sp_csr_from_coo(job->host, in->nodes, in->nodes, in->arcs, view->sources, view->targets, values, type, combine,
-                           view->mirror, matrix);
+    return sp_csr_from_coo(job->host, in->nodes, in->nodes, in->arcs, view->sources, view->targets, values, type,
+                           combine, view->mirror, matrix);
 }
 
 static int64_t count_loops(const contract_job *job)
@@ -145,7 +145,10 @@ static sp_status build_graph(contract_job *job)
 sp_status contract_read_graph(contract_job *job)
 {
     const contract_options *o = job->options;
-    const io_read_options reading = {.format = o->from, .any_sign = true, .matrix = !o->undirected, .interrupt = job->interrupt};
+    const io_read_options reading = {.format = o->from,
+                                     .any_sign = true,
+                                     .matrix = !o->undirected,
+                                     .interrupt = job->interrupt};
     double began = wall_seconds();
     contract_progress(job, "reading %s", o->graph);
     *job->may_block = 1;
@@ -167,15 +170,18 @@ static sp_status refuse_unlabelled(contract_job *job)
 {
     const io_graph *in = &job->input;
     const int64_t node = job->labelling.first_unlabelled;
-    const int first = in->format == IO_MTX || in->format == IO_METIS ? 1 : in->format == IO_CSR ? (int)job->options->base : 0;
+    const int first = in->format == IO_MTX || in->format == IO_METIS ? 1
+                      : in->format == IO_CSR                         ? (int)job->options->base
+                                                                     : 0;
     char name[48];
     if (in->names.count > 0) {
         const size_t length = io_name_length(&in->names, node);
         snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), io_name(&in->names, node));
     } else
         snprintf(name, sizeof name, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
-    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep",
-                   job->options->labels, (long long)job->labelling.unlabelled, name);
+    return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                   "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep", job->options->labels,
+                   (long long)job->labelling.unlabelled, name);
 }
 
 /* The matrix with a row more for each node in no group. */

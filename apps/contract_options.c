@@ -6,8 +6,8 @@
 
 /* ---- words ---------------------------------------------------------------------------------------------- */
 
-static const char *const formats[] = {"auto", "abc", "sif", "etc", "mcl", "mtx", "string", "blast", "metis", "bin", "tsv",
-                                      NULL};
+static const char *const formats[] = {"auto",   "abc",   "sif",   "etc", "mcl", "mtx",
+                                      "string", "blast", "metis", "bin", "tsv", NULL};
 static const char *const label_formats[] = {"auto", "list", "pairs", "clusters", "mcl", NULL};
 static const char *const combines[] = {"sum", "max", "min", "first", "mean", "count", NULL};
 static const char *const all_loops[] = {"keep", "drop", "only", NULL};
@@ -93,8 +93,8 @@ static bool choose(const char *option, const char *value, const char *const *wor
 static bool read_count(const char *option, const char *value, int64_t low, int64_t high, int64_t *number)
 {
     if (read_integer(value, number) && *number >= low && *number <= high) return true;
-    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low, (long long)high,
-                   value);
+    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low,
+                   (long long)high, value);
 }
 
 static bool can_be_written(io_format format)
@@ -199,7 +199,8 @@ static bool find_output_format(contract_options *o)
                    {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR}};
     for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++)
         if (ends_with(o->out, endings[i].ending)) o->to = endings[i].format;
-    return o->to != IO_AUTO || mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
+    return o->to != IO_AUTO ||
+           mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }
 
 static bool check_together(contract_options *o)
@@ -208,7 +209,8 @@ static bool check_together(contract_options *o)
     if (o->directed && o->undirected) return mistake("--directed and --undirected exclude each other");
     if (!o->out) return mistake("no output: give -o FILE");
     if (!o->labels && o->repeat == REPEAT_NEVER) return mistake("no labels: give a file of them, or --repeat");
-    if (o->labels && o->repeat != REPEAT_NEVER) return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);
+    if (o->labels && o->repeat != REPEAT_NEVER)
+        return mistake("--repeat makes its own labels: leave \"%.40s\" out", o->labels);
     if (o->labels && strcmp(o->labels, "-") == 0 && strcmp(o->graph, "-") == 0)
         return mistake("the graph and the labels cannot both be standard input");
     if (o->repeat != REPEAT_NEVER && (o->combine == SP_COMBINE_MEAN || o->combine == SP_COMBINE_FIRST))
@@ -239,9 +241,10 @@ static bool take_value(int argc, char **argv, int *i, const char *name, const ch
 
 static bool parse_argument(int argc, char **argv, int *i, bool files, contract_options *o)
 {
-    static const char *const valued[] = {"-o", "--from", "--to", "--labels", "--base", "--combine", "--loops", "--unlabelled", "--unknown",
-                                         "--repeat", "--levels", "--inflation", "--seed", "--node-output", "--report",
-                                         "--engine", "--device", "--threads", "--memory"};
+    static const char *const valued[] = {"-o",        "--from",      "--to",         "--labels",      "--base",
+                                         "--combine", "--loops",     "--unlabelled", "--unknown",     "--repeat",
+                                         "--levels",  "--inflation", "--seed",       "--node-output", "--report",
+                                         "--engine",  "--device",    "--threads",    "--memory"};
     const char *option = argv[*i], *value = NULL;
     const size_t length = strncmp(option, "--", 2) == 0 ? strcspn(option, "=") : strlen(option);
     if (files || option[0] != '-' || option[1] == '\0') {

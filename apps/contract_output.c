@@ -1,6 +1,6 @@
-/* What contract writes: the graph of groups, and beside it the names of groups, the maps of a hierarchy, figures of each
- * group, a report. All files are made under temporary names first; the graph gets its own last, so that where it is
- * there, everything is.
+/* What contract writes: the graph of groups, and beside it the names of groups, the maps of a hierarchy, figures of
+ * each group, a report. All files are made under temporary names first; the graph gets its own last, so that where
+ * it is there, everything is.
  */
 #include <math.h>
 #include <string.h>
@@ -62,7 +62,9 @@ static const char *node_name(const contract_job *job, int64_t node, char buffer[
         *length = io_name_length(&in->names, node);
         return io_name(&in->names, node);
     }
-    const int64_t first = in->format == IO_MTX || in->format == IO_METIS ? 1 : in->format == IO_CSR ? job->options->base : 0;
+    const int64_t first = in->format == IO_MTX || in->format == IO_METIS ? 1
+                          : in->format == IO_CSR                         ? job->options->base
+                                                                         : 0;
     *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
     return buffer;
 }
@@ -232,12 +234,14 @@ static void put_input(const contract_job *job, io_output *out)
     io_output_format(out, "\"format\": \"%s\", \"bytes\": %lld, \"nodes\": %lld, \"edges\": %lld,\n",
                      format_word(in->format), (long long)in->bytes, (long long)job->g.rows, (long long)job->arcs);
     io_output_format(out, "    \"entries\": %lld, \"repeated\": %lld, \"negative\": %lld, \"undirected\": %s},\n",
-                     (long long)job->g.nnz, (long long)job->repeated, (long long)in->negative, boolean(job->undirected));
+                     (long long)job->g.nnz, (long long)job->repeated, (long long)in->negative,
+                     boolean(job->undirected));
     io_output_string(out, "  \"labels\": {");
     put_text_field(out, "file", job->options->labels);
-    io_output_format(out, "\"kind\": \"%s\", \"bytes\": %lld, \"unlabelled\": %lld, \"empty\": %lld, \"overlapping\": %s},\n",
-                     label_format_word(l->format), (long long)l->bytes, (long long)l->unlabelled, (long long)job->empty,
-                     boolean(l->s.row_offsets != NULL));
+    io_output_format(
+        out, "\"kind\": \"%s\", \"bytes\": %lld, \"unlabelled\": %lld, \"empty\": %lld, \"overlapping\": %s},\n",
+        label_format_word(l->format), (long long)l->bytes, (long long)l->unlabelled, (long long)job->empty,
+        boolean(l->s.row_offsets != NULL));
 }
 
 static void put_levels(const contract_job *job, io_output *out)
@@ -259,7 +263,8 @@ static void put_report(const contract_job *job, io_output *out)
     const int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
     io_output_string(out, "{\"tool\": \"contract\", \"version\": \"" SP_VERSION "\",\n");
     put_input(job, out);
-    io_output_format(out, "  \"options\": {\"combine\": \"%s\", \"loops\": \"%s\", \"half_loops\": %s, \"base\": %lld, ",
+    io_output_format(out,
+                     "  \"options\": {\"combine\": \"%s\", \"loops\": \"%s\", \"half_loops\": %s, \"base\": %lld, ",
                      combine_word(o->combine), loops_word(o->loops), boolean(o->half_loops), (long long)o->base);
     io_output_format(out, "\"compact\": %s, \"repeat\": \"%s\", ", boolean(o->compact), repeat_word(o->repeat));
     put_text_field(out, "device", o->device);
@@ -273,8 +278,8 @@ static void put_report(const contract_job *job, io_output *out)
     put_text_field(out, "device", job->device_name);
     io_output_format(out, "\"threads\": %d, \"peak_host_bytes\": %lld, \"working_bytes\": %lld,\n",
                      sp_context_threads(job->host), (long long)peak, (long long)job->info.peak_bytes);
-    io_output_format(out, "  \"seconds\": {\"read_graph\": %.6f, \"build\": %.6f, \"read_labels\": %.6f, ", t->graph, t->build,
-                     t->labels);
+    io_output_format(out, "  \"seconds\": {\"read_graph\": %.6f, \"build\": %.6f, \"read_labels\": %.6f, ", t->graph,
+                     t->build, t->labels);
     io_output_format(out, "\"contract\": %.6f, \"write\": %.6f, \"total\": %.6f}}\n", t->contract, t->write,
                      t->total + t->write);
 }

@@ -5,7 +5,7 @@
  *   4         flags: bits 0-1 values (0 none: every entry is one; 1 f32; 2 f64), bit 2 undirected, bit 3 names
  *   8 each    rows, columns, entries, bytes of names
  *   4, 4      CRC of the 48 bytes so far; 0
- *   the arrays: row offsets (8 bytes each, rows + 1), column indices (4), values (4 or 8), lengths of names (4, rows),
+ *   the arrays: row offsets (8 bytes each, rows + 1), column indices (4), values (4 or 8), lengths of names (4),
  *   names, one after another
  *   4, 4      CRC of the arrays; 0
  *
@@ -81,7 +81,8 @@ static sp_status take_head(csr_reader *from, csr_head *head)
 {
     sp_status status = take(from, head, sizeof *head);
     if (status != SP_OK) return status;
-    if (memcmp(head->cookie, io_csr_cookie, IO_CSR_COOKIE) != 0) return corrupt(from, "this is no binary matrix of ours");
+    if (memcmp(head->cookie, io_csr_cookie, IO_CSR_COOKIE) != 0)
+        return corrupt(from, "this is no binary matrix of ours");
     if (head->version != VERSION) return corrupt(from, "a version that this program does not know");
     if (head->crc != head_crc(head)) return corrupt(from, "the header's checksum is wrong: the file is damaged");
     const bool sizes = head->rows >= 0 && head->rows <= INT32_MAX && head->cols >= 0 && head->cols <= INT32_MAX &&

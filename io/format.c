@@ -1,10 +1,10 @@
 /* Numbers to text: the fewest digits from which a reader gets the same value back, without regard to the locale.
  *
- * f32: the nearest decimal of p = 6, 7, 8, 9 digits is m·10^-k with m = v·10^k rounded. As m < 2^53 and 10^|k| is exact
- * in f64 for |k| <= 22, one division or multiplication gives the f64 nearest to that decimal; if rounding it to f32
- * gives v, p digits do. (6 digits always survive, so shorter ones are those 6 without zeros at their end.) A decimal
- * whose f64 lies half-way between two f32 could be rounded differently by a reader that goes straight to f32, and is
- * passed over. Whole numbers are written as such; what is out of reach of exact powers goes to printf.
+ * f32: the nearest decimal of p = 6, 7, 8, 9 digits is m·10^-k with m = v·10^k rounded. As m < 2^53 and 10^|k| is
+ * exact in f64 for |k| <= 22, one division or multiplication gives the f64 nearest to that decimal; if rounding it
+ * to f32 gives v, p digits do. (6 digits always survive, so shorter ones are those 6 without zeros at their end.) A
+ * decimal whose f64 lies half-way between two f32 could be rounded differently by a reader that goes straight to
+ * f32, and is passed over. Whole numbers are written as such; what is out of reach of exact powers goes to printf.
  * f64: the same with 15 digits, then 16 and 17 by printf.
  */
 #include <math.h>
@@ -17,9 +17,10 @@ enum { EXACT_POWER = 22, F32_LEAST = 6, F32_MOST = 9, F64_FAST = 15, F64_MOST = 
 static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546"
-                            "4748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293"
-                            "949596979899";
+static const char pairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546"
+    "4748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293"
+    "949596979899";
 
 /* Digits of a number, into the end of `digits`; returns where they begin. */
 static char *write_digits(uint64_t number, char *end)

@@ -237,8 +237,8 @@ bool io_line_blast(io_slice *slice, char *line, char *end);
  * own, so a million is free, and eight a byte. */
 sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
 extern const unsigned char io_binary_cookie[4]; /* what mcl's binary matrices begin with */
-/* With `columns` the matrix is a clustering: its rows are the graph's nodes, and *columns gets the number of its columns,
- * which are the arcs' tails. */
+/* With `columns` the matrix is a clustering: its rows are the graph's nodes, and *columns gets the number of its
+ * columns, which are the arcs' tails. */
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
                          io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
@@ -288,11 +288,11 @@ size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry);
 /* The name of a node, or without names its number, counted from `first`. */
 void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node);
 
-/* Writes entries begin..end of a row, which are all of it if they reach from row_offsets[row] to row_offsets[row + 1]. */
+/* Writes entries begin..end of a row: the whole row from row_offsets[row] to row_offsets[row + 1], or a part. */
 typedef void (*io_row_formatter)(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text);
 
-/* A host matrix as text: `formatter` is called by several threads for every row, also those without entries, or, unless
- * `whole_rows`, for the parts of a long one. */
+/* A host matrix as text: `formatter` is called by several threads for every row, also those without entries, or,
+ * unless `whole_rows`, for the parts of a long one. */
 sp_status io_put_rows(sp_context *context, io_output *output, const sp_csr *matrix, bool whole_rows,
                       io_row_formatter formatter, const void *user);
 

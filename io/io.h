@@ -2,10 +2,10 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC, METIS and native
- * text, which can write an arc in two bytes, and 14 times for SIF and ETC lines of megabytes: a line is read whole.
- * (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays that
- * grow, with an allocator that has no resize.)
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC, METIS
+ * and native text, which can write an arc in two bytes, and 14 times for SIF and ETC lines of megabytes: a line is
+ * read whole. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of
+ * arrays that grow, with an allocator that has no resize.)
  * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
  * takes them and counted.
  */
@@ -83,11 +83,11 @@ void io_graph_free(sp_context *context, io_graph *graph);
 
 /* ---- labels of nodes ------------------------------------------------------------------------------------ */
 
-/* AUTO: a native matrix by its beginning; one field on every line: a list; two: pairs; else clusters. Lines of one field
- * (for a graph with names) or two are clusters if every field is a node's name and none is repeated. */
+/* AUTO: a native matrix by its beginning; one field on every line: a list; two: pairs; else clusters. Lines of one
+ * field (for a graph with names) or two are clusters if every field is a node's name and none is repeated. */
 typedef enum io_label_format {
     IO_LABELS_AUTO,
-    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; for edge lists, in that of the numbers they name */
+    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; for edge lists in that of the numbers they name */
     IO_LABELS_PAIRS,    /* NODE LABEL [WEIGHT] a line */
     IO_LABELS_CLUSTERS, /* NODE NODE... a line, a group a line, as mcl writes clusters */
     IO_LABELS_NATIVE    /* mcl's matrix, a column a cluster, rows the ids of nodes from 0 or those of the graph */
@@ -96,7 +96,7 @@ typedef enum io_label_format {
 typedef struct io_label_options {
     io_label_format format;
     int base;     /* 0 or 1: the label of the first group where labels are numbers */
-    bool skip_unknown; /* labels of what is no node of the graph are passed over: files list nodes without edges too */
+    bool skip_unknown; /* labels of what is no node of the graph are passed over: nodes without edges may be listed */
     bool compact; /* the caller drops empty groups: labels may be any numbers below 2^31 */
     const volatile int *interrupt;
 } io_label_options;
@@ -113,11 +113,11 @@ typedef struct io_labelling {
 } io_labelling;
 
 /* Reads the labels of a graph's nodes from PATH ("-": standard input), gzip and zstd by content. Nodes are called by
- * their names, else by their numbers as the graph's file has them: Matrix Market and METIS from 1, native matrices by
- * their ids, IO_CSR from base. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if nodes
- * are in several groups, which words of one letter can say. */
-sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph, const io_label_options *options,
-                         io_labelling *labelling);
+ * their names, else by their numbers as the graph's file has them: Matrix Market and METIS from 1, native matrices
+ * by their ids, IO_CSR from base. Takes at most 6 times the uncompressed file + 14 bytes a node + 64 MB; 16 times if
+ * nodes are in several groups, which words of one letter can say. */
+sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
+                         const io_label_options *options, io_labelling *labelling);
 void io_labelling_free(sp_context *context, io_labelling *labelling);
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
@@ -159,8 +159,8 @@ void io_output_int(io_output *output, int64_t value);
 void io_output_number(io_output *output, double value);
 /* Flushes, syncs, renames, frees. On failure the temporary file is gone and nothing is left behind. */
 sp_status io_output_commit(io_output *output);
-/* What may fail of that and undo nothing: flushes and syncs. With several outputs, all are settled before the first is
- * committed. On failure they are to be discarded. */
+/* What may fail of that and undo nothing: flushes and syncs. With several outputs, all are settled before the first
+ * is committed. On failure they are to be discarded. */
 sp_status io_output_settle(io_output *output);
 /* Drops the temporary file and frees; NULL is fine. */
 void io_output_discard(io_output *output);
@@ -179,10 +179,11 @@ typedef struct io_write_options {
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a line; NULL: none */
 } io_write_options;
 
-/* A square host matrix of f32, f64 or no values; row i has the edges that begin at node i. Values are written with the
- * fewest digits that give them back. METIS refuses loops, weights that are no whole numbers above 0, and edges without
- * their opposites. */
-sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix, const io_write_options *options);
+/* A square host matrix of f32, f64 or no values; row i has the edges that begin at node i. Values are written with
+ * the fewest digits that give them back. METIS refuses loops, weights that are no whole numbers above 0, and edges
+ * without their opposites. */
+sp_status io_write_graph(sp_context *context, const char *path, const sp_csr *matrix,
+                         const io_write_options *options);
 /* The same into an output that is open; on failure the output is to be discarded. */
 sp_status io_put_graph(sp_context *context, io_output *output, const sp_csr *matrix, const io_write_options *options);
 

@@ -1,15 +1,16 @@
 /* Label files: which group each node of a graph belongs to.
  *
- *   list       LABEL a line, in the order of the nodes; in edge lists, where nodes have no order but that of the first
- *              lines that name them, in the order of the numbers that are their names
+ *   list       LABEL a line, in the order of the nodes; in edge lists, where nodes have no order but that in which
+ *              lines name them, in the order of the numbers that are their names
  *   pairs      NODE LABEL [WEIGHT] a line
  *   clusters   NODE NODE... a line, a line a group, as mcl writes clusters of labels
  *   native     mcl's matrix with a column a cluster
  * Fields are separated by tabs in lines that hold one, so that names may contain blanks, else by blanks. Empty lines
- * and lines that begin with # are skipped. Labels are whole numbers, counted from `base`, or names, if the first is none.
+ * and lines that begin with # are skipped. Labels are whole numbers, counted from `base`, or names, if the first is
+ * none.
  *
- * The file is held in memory and gone over twice only if a node turns out to be in several groups, or to have a weight:
- * then memberships are collected, otherwise a label a node is all there is.
+ * The file is held in memory and gone over twice only if a node turns out to be in several groups, or to have a
+ * weight: then memberships are collected, otherwise a label a node is all there is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +121,8 @@ static int64_t find_node(const labeller *l, field word)
 {
     int64_t id;
     const size_t length = (size_t)(word.end - word.begin);
-    if (l->graph->names.count > 0) return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
+    if (l->graph->names.count > 0)
+        return io_labels_find(&l->nodes, word.begin, length, io_label_hash(word.begin, length));
     if (!io_parse_index(word.begin, word.end, INT32_MAX, &id)) return -1;
     const io_format format = l->graph->format;
     const int64_t first = format == IO_MTX || format == IO_METIS ? 1 : format == IO_CSR ? l->options->base : 0;
@@ -188,10 +190,11 @@ done:
 
 static sp_status count_error(const labeller *l, int64_t labels)
 {
-    return sp_fail(l->context, SP_ERROR_ARGUMENT,
-                   "%s:%lld: %lld labels, but the graph has %lld nodes; write one a line, in the order of the nodes, or "
-                   "NODE LABEL",
-                   l->name, (long long)(l->line ? l->line : 1), (long long)labels, (long long)l->graph->nodes);
+    return sp_fail(
+        l->context, SP_ERROR_ARGUMENT,
+        "%s:%lld: %lld labels, but the graph has %lld nodes; write one a line, in the order of the nodes, or "
+        "NODE LABEL",
+        l->name, (long long)(l->line ? l->line : 1), (long long)labels, (long long)l->graph->nodes);
 }
 
 /* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
@@ -212,10 +215,11 @@ static sp_status order_list(labeller *l)
     }
     if (last - first >= l->list_lines) return count_error(l, l->list_lines);
     if (first == 1 && last < l->list_lines)
-        return sp_fail(l->context, SP_ERROR_ARGUMENT,
-                       "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
-                       "a line",
-                       l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
+        return sp_fail(
+            l->context, SP_ERROR_ARGUMENT,
+            "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
+            "a line",
+            l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
     IO_TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
     memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
     for (int64_t i = 0; i < g->nodes; i++) {
@@ -349,8 +353,8 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
     sp_status status;
     IO_TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
     if (clusters.nodes != l->graph->nodes)
-        IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld", l->name,
-                       (long long)clusters.nodes, (long long)l->graph->nodes));
+        IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld",
+                       l->name, (long long)clusters.nodes, (long long)l->graph->nodes));
     for (int pass = 0; pass < 2 && (pass == 0 || l->general); pass++) {
         l->collect = pass == 1;
         for (int64_t e = 0; e < clusters.arcs; e++) {
@@ -414,8 +418,8 @@ static int compare_labels(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Groups that nobody has would take memory that no file has the size of: with `compact` they go, otherwise too large a
- * label is refused. */
+/* Groups that nobody has would take memory that no file has the size of: with `compact` they go, otherwise too large
+ * a label is refused. */
 static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labelling)
 {
     const int64_t count = l->collect ? l->count : l->graph->nodes;
@@ -451,8 +455,8 @@ static sp_status make_matrix(labeller *l, io_labelling *labelling)
 {
     bool ones = true;
     for (int64_t i = 0; ones && i < l->count; i++) ones = l->weights[i] == 1;
-    sp_status status = sp_csr_from_coo(l->context, l->group_count, l->graph->nodes, l->count, l->member_groups, l->members,
-                                       l->weights, SP_F32, SP_COMBINE_FIRST, false, &labelling->s);
+    sp_status status = sp_csr_from_coo(l->context, l->group_count, l->graph->nodes, l->count, l->member_groups,
+                                       l->members, l->weights, SP_F32, SP_COMBINE_FIRST, false, &labelling->s);
     if (status != SP_OK || !ones) return status;
     sp_free(l->context, labelling->s.values);
     labelling->s.values = NULL;
@@ -509,8 +513,11 @@ static sp_status find_native(labeller *l, io_source *source)
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,
                                 const io_label_options *options, io_labelling *labelling)
 {
-    labeller l = {
-        .context = context, .name = io_source_name(source), .graph = graph, .options = options, .format = options->format};
+    labeller l = {.context = context,
+                  .name = io_source_name(source),
+                  .graph = graph,
+                  .options = options,
+                  .format = options->format};
     sp_status status;
     memset(labelling, 0, sizeof *labelling);
     IO_TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
@@ -531,8 +538,8 @@ done:
     return status;
 }
 
-sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph, const io_label_options *options,
-                         io_labelling *labelling)
+sp_status io_read_labels(sp_context *context, const char *path, const io_graph *graph,
+                         const io_label_options *options, io_labelling *labelling)
 {
     io_source *source;
     memset(labelling, 0, sizeof *labelling);

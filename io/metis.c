@@ -1,10 +1,11 @@
-/* METIS graph files (Karypis and Kumar, METIS manual): "NODES EDGES [FORMAT [WEIGHTS]]", then a line for each node with
- * its neighbours, numbered from 1. FORMAT has up to three digits: 1 if nodes have sizes, 1 if they have weights (WEIGHTS
- * of them, usually one), 1 if each neighbour is followed by the weight of its edge. A line that begins with % is a
- * comment, an empty one a node without edges. An edge stands in the lines of both its nodes.
+/* METIS graph files (Karypis and Kumar, METIS manual): "NODES EDGES [FORMAT [WEIGHTS]]", then a line for each node
+ * with its neighbours, numbered from 1. FORMAT has up to three digits: 1 if nodes have sizes, 1 if they have weights
+ * (WEIGHTS of them, usually one), 1 if each neighbour is followed by the weight of its edge. A line that begins with
+ * % is a comment, an empty one a node without edges. An edge stands in the lines of both its nodes.
  *
- * Sizes and weights of nodes are read and passed over. That both lines of an edge say the same is checked by hashing:
- * the sum of hashes of all (lower node, higher node, weight), over arcs that ascend and over arcs that descend, agree.
+ * Sizes and weights of nodes are read and passed over. That both lines of an edge say the same is checked by
+ * hashing: the sum of hashes of all (lower node, higher node, weight), over arcs that ascend and over arcs that
+ * descend, agree.
  */
 #include "internal.h"
 
@@ -62,16 +63,19 @@ static sp_status read_header(sp_context *context, io_source *source, io_format_s
     do {
         sp_status status = io_source_line(source, &line, &end, bytes);
         if (status != SP_OK) return status;
-        if (!line) return sp_fail(context, SP_ERROR_MATRIX, "%s:%lld: no header; it is NODES EDGES [FORMAT [WEIGHTS]]",
-                                  name, (long long)*lines + 1);
+        if (!line)
+            return sp_fail(context, SP_ERROR_MATRIX, "%s:%lld: no header; it is NODES EDGES [FORMAT [WEIGHTS]]",
+                           name, (long long)*lines + 1);
         ++*lines;
         at = line;
     } while (*line == '%' || io_skip_blanks(line, end) == end);
     for (const char *word; (word = io_next_word(&at, end)) < at; found++)
-        if (found >= HEADER_NUMBERS || !io_parse_index(word, at, found == 0 ? INT32_MAX : INT64_MAX / 4, &numbers[found]))
+        if (found >= HEADER_NUMBERS ||
+            !io_parse_index(word, at, found == 0 ? INT32_MAX : INT64_MAX / 4, &numbers[found]))
             found = HEADER_NUMBERS;
     const int64_t sized = numbers[2] / 100, weighed = numbers[2] / 10 % 10, valued = numbers[2] % 10;
-    if (found < 2 || found > HEADER_NUMBERS || sized > 1 || weighed > 1 || valued > 1 || numbers[3] > MOST_NODE_WEIGHTS)
+    if (found < 2 || found > HEADER_NUMBERS || sized > 1 || weighed > 1 || valued > 1 ||
+        numbers[3] > MOST_NODE_WEIGHTS)
         return io_fail_line(context, name, *lines, "no header of a METIS graph", line, end,
                             "write NODES EDGES [FORMAT [WEIGHTS]], e.g. 100 250 001");
     state->rows = state->cols = numbers[0];
@@ -105,12 +109,13 @@ static sp_status check_edges(sp_context *context, const char *name, const io_gra
         else sum -= hash_edge(head, tail, graph->weights[e]);
     }
     if (loops > 0)
-        return sp_fail(context, SP_ERROR_MATRIX, "%s: %lld nodes are their own neighbours; METIS graphs have no loops",
-                       name, (long long)loops);
-    if (sum != 0)
         return sp_fail(context, SP_ERROR_MATRIX,
-                       "%s: an edge stands in the line of one of its nodes only, or with two weights; write it in both",
-                       name);
+                       "%s: %lld nodes are their own neighbours; METIS graphs have no loops", name,
+                       (long long)loops);
+    if (sum != 0)
+        return sp_fail(
+            context, SP_ERROR_MATRIX,
+            "%s: an edge stands in the line of one of its nodes only, or with two weights; write it in both", name);
     return SP_OK;
 }
 

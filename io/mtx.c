@@ -1,8 +1,8 @@
 /* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i.
  *
  * real, integer or pattern (weight 1); general, symmetric or skew-symmetric (the mirror image has the opposite sign,
- * so that reading takes it only where values may be negative, unless every value is 0). A symmetric file stores each pair once.
- * The entries are read by the parallel line reader.
+ * so that reading takes it only where values may be negative, unless every value is 0). A symmetric file stores each
+ * pair once. The entries are read by the parallel line reader.
  */
 #include <ctype.h>
 #include <float.h>
@@ -55,7 +55,8 @@ static inline const char *take_index(const char *at, const char *end, int64_t li
     while (at < end && (*at == ' ' || *at == '\t')) at++;
     const char *digits = at;
     for (; *at >= '0' && *at <= '9'; at++) number = number * 10 + (uint64_t)(*at - '0');
-    if (at == digits || at - digits > 10 || number - 1 >= (uint64_t)limit || !(at == end || io_is_blank(*at))) return NULL;
+    if (at == digits || at - digits > 10 || number - 1 >= (uint64_t)limit || !(at == end || io_is_blank(*at)))
+        return NULL;
     *index = (int32_t)(number - 1);
     return at;
 }

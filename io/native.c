@@ -172,7 +172,8 @@ static int64_t *take_over(int64_t **ids)
     return taken;
 }
 
-/* Takes the domains of rows and columns, NULL for 0..n-1. Those of a graph must be the same, and `rows` be their size. */
+/* Takes the domains of rows and columns, NULL for 0..n-1. Those of a graph must be the same, and `rows` be their
+ * size. */
 static sp_status set_domains(native *to, int64_t rows, int64_t cols, int64_t **row_ids, int64_t **col_ids)
 {
     to->nodes = rows;

@@ -1,9 +1,9 @@
 /* Text in the making, and matrices as text: threads format pieces of a matrix into buffers of their own, which are
  * written in order.
  *
- * A piece is PIECE_ENTRIES entries, wherever rows end, so that one long row is shared too. While the pieces of one round
- * are formatted, those of the round before are written. Memory: 2 · PIECES_PER_THREAD pieces a thread, some 30 MB for
- * 16 threads and short names.
+ * A piece is PIECE_ENTRIES entries, wherever rows end, so that one long row is shared too. While the pieces of one
+ * round are formatted, those of the round before are written. Memory: 2 · PIECES_PER_THREAD pieces a thread, some 30
+ * MB for 16 threads and short names.
  */
 #include "internal.h"
 
@@ -66,8 +66,8 @@ static int64_t row_at(const sp_csr *matrix, int64_t entry)
 }
 
 /* Entries first..last, and the rows without entries among them; `last` is INT64_MAX for all that is left. */
-static void format_piece(const sp_csr *matrix, int64_t first, int64_t last, bool whole_rows, io_row_formatter formatter,
-                         const void *user, io_text *text)
+static void format_piece(const sp_csr *matrix, int64_t first, int64_t last, bool whole_rows,
+                         io_row_formatter formatter, const void *user, io_text *text)
 {
     const int64_t *offsets = matrix->row_offsets;
     int64_t row = row_at(matrix, first);

@@ -1,5 +1,5 @@
-/* A matrix as a graph file: Matrix Market, label triples, METIS; other formats have files of their own. Rows are where
- * edges begin, as the first field of a line and the row of a Matrix Market entry are.
+/* A matrix as a graph file: Matrix Market, label triples, METIS; other formats have files of their own. Rows are
+ * where edges begin, as the first field of a line and the row of a Matrix Market entry are.
  */
 #include <math.h>
 
@@ -20,7 +20,7 @@ static double value_of(const sp_csr *matrix, int64_t entry)
 
 /* ---- entries a line ------------------------------------------------------------------------------------- */
 
-/* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above: each edge once. */
+/* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above it. */
 static void put_mtx(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;

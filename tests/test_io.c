@@ -1215,8 +1215,11 @@ START_TEST(label_readers_take_no_more_memory_than_promised)
     size_t at = 0;
     for (int64_t i = 0; i < LINES; i++) {
         const int digits[] = {(int)(i % 90), (int)(i / 90 % 90), (int)(i / 8100 % 90), (int)(i / 729000)};
-        if (overlapping) at += (size_t)sprintf(text + at, "%lld%c", (long long)(1 + i % 9), i % 20 == 19 ? '\n' : ' ');
-        else at += (size_t)sprintf(text + at, "%c%c%c%c\n", '%' + digits[0], '%' + digits[1], '%' + digits[2], 'a' + digits[3]);
+        if (overlapping)
+            at += (size_t)sprintf(text + at, "%lld%c", (long long)(1 + i % 9), i % 20 == 19 ? '\n' : ' ');
+        else
+            at += (size_t)sprintf(text + at, "%c%c%c%c\n", '%' + digits[0], '%' + digits[1], '%' + digits[2],
+                                  'a' + digits[3]);
     }
     const int64_t nodes = overlapping ? NODES : LINES, factor = overlapping ? 16 : 6;
     snprintf(graph_text, sizeof graph_text, "%%%%MatrixMarket matrix coordinate pattern general\n%lld %lld 0\n",
@@ -1389,16 +1392,17 @@ START_TEST(graphs_are_written_as_their_formats_have_them)
     char letters[] = "abbc";
     const io_names names = {3, groups, name_offsets, letters};
     sp_csr m = {.rows = 3, .cols = 3, .nnz = 4, .row_offsets = offsets, .col_indices = columns, .values = values};
-    same_text("%%MatrixMarket matrix coordinate real general\n% x\n3 3 4\n1 2 0.5\n1 3 3\n2 1 0.5\n3 1 3\n", context, &m,
-              (io_write_options){.format = IO_MTX, .comment = "x"});
+    same_text("%%MatrixMarket matrix coordinate real general\n% x\n3 3 4\n1 2 0.5\n1 3 3\n2 1 0.5\n3 1 3\n", context,
+              &m, (io_write_options){.format = IO_MTX, .comment = "x"});
     same_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 0.5\n3 1 3\n", context, &m,
               (io_write_options){.format = IO_MTX, .undirected = true});
     same_text("a\tbb\t0.5\na\tc\t3\n", context, &m,
               (io_write_options){.format = IO_ABC, .undirected = true, .names = &names});
     same_text("7\t8\t0.5\n7\t9\t3\n8\t7\t0.5\n9\t7\t3\n", context, &m,
               (io_write_options){.format = IO_TSV, .undirected = true, .first = 7});
-    same_text("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1:0.5 2:3 $\n1 0:0.5 $\n2 0:3 $\n)\n",
-              context, &m, (io_write_options){.format = IO_NATIVE});
+    same_text(
+        "(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1:0.5 2:3 $\n1 0:0.5 $\n2 0:3 $\n)\n",
+        context, &m, (io_write_options){.format = IO_NATIVE});
     m.values = ones;
     same_text("3 2 001\n2 2 3 3\n1 2\n1 3\n", context, &m, (io_write_options){.format = IO_METIS});
     m.values = NULL;
@@ -1456,9 +1460,9 @@ static sp_csr rows_of(sp_context *context, const io_graph *graph)
 {
     const bool by_head = graph->format == IO_MTX;
     sp_csr matrix;
-    ck_ok(context, sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_head ? graph->heads : graph->tails,
-                                   by_head ? graph->tails : graph->heads, graph->weights, SP_F32, SP_COMBINE_FIRST, false,
-                                   &matrix));
+    ck_ok(context, sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs,
+                                   by_head ? graph->heads : graph->tails, by_head ? graph->tails : graph->heads,
+                                   graph->weights, SP_F32, SP_COMBINE_FIRST, false, &matrix));
     return matrix;
 }
 
@@ -1502,7 +1506,8 @@ START_TEST(graphs_survive_writing_and_reading_whatever_the_threads)
             while (matrix.row_offsets[row + 1] <= e) row++;
             char label[16] = "";
             memcpy(label, io_name(&graph.names, graph.tails[e]), io_name_length(&graph.names, graph.tails[e]));
-            test_expect(atoi(label) == row && graph.weights[e] == ((float *)matrix.values)[e], "line %lld", (long long)e);
+            test_expect(atoi(label) == row && graph.weights[e] == ((float *)matrix.values)[e], "line %lld",
+                        (long long)e);
         }
         if (formats[f] != IO_TSV) {
             sp_csr again = rows_of(context, &graph);
@@ -1531,8 +1536,8 @@ START_TEST(metis_graphs_survive_writing_and_reading)
             weights[e] = (float)(seed % 2 ? 1 + test_below(&random, 1000) : 1);
         }
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, nodes, nodes, edges, tails, heads, weights, SP_F32, SP_COMBINE_MAX, true,
-                                       &matrix));
+        ck_ok(context, sp_csr_from_coo(context, nodes, nodes, edges, tails, heads, weights, SP_F32, SP_COMBINE_MAX,
+                                       true, &matrix));
         const io_write_options options = {.format = IO_METIS};
         const io_read_options reading = {.format = IO_METIS};
         io_graph graph;
@@ -1560,10 +1565,16 @@ START_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte)
     uint32_t name_offsets[] = {0, 1, 3, 4};
     char letters[] = "abbc";
     const io_names names = {3, groups, name_offsets, letters};
-    const sp_csr m = {.rows = 3, .cols = 3, .nnz = 3, .row_offsets = offsets, .col_indices = columns, .values = values,
+    const sp_csr m = {.rows = 3,
+                      .cols = 3,
+                      .nnz = 3,
+                      .row_offsets = offsets,
+                      .col_indices = columns,
+                      .values = values,
                       .value_type = SP_F64};
     const io_write_options writing = {.format = IO_CSR, .undirected = true, .names = &names};
-    const io_read_options whole = {.matrix = true, .any_sign = true}, arcs = {.any_sign = true}, strict = {.matrix = true};
+    const io_read_options whole = {.matrix = true, .any_sign = true}, arcs = {.any_sign = true},
+                          strict = {.matrix = true};
     io_graph graph;
     ck_ok(context, io_write_graph(context, path_of("out"), &m, &writing));
     ck_ok(context, io_read_graph(context, path_of("out"), &whole, &graph));
@@ -1587,7 +1598,8 @@ START_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte)
     for (size_t at = 0; at + 4 < count; at++) { /* the last four are not used */
         if (at >= 52 && at < 56) continue;      /* nor are these */
         file[at] = (char)(file[at] ^ 0x20);
-        expect_failure(file, count, (io_read_options){.format = IO_CSR, .matrix = true, .any_sign = true}, "in: byte ");
+        expect_failure(file, count, (io_read_options){.format = IO_CSR, .matrix = true, .any_sign = true},
+                       "in: byte ");
         file[at] = (char)(file[at] ^ 0x20);
     }
     sp_context_destroy(context);
@@ -1601,8 +1613,8 @@ static void expect_number(const char *text, double value, bool single)
     char written[IO_NUMBER];
     size_t length = single ? io_format_f32(written, (float)value) : io_format_f64(written, value);
     ck_assert_uint_lt(length, IO_NUMBER);
-    ck_assert_msg(length == strlen(text) && memcmp(written, text, length) == 0, "\"%.*s\" instead of \"%s\"", (int)length,
-                  written, text);
+    ck_assert_msg(length == strlen(text) && memcmp(written, text, length) == 0, "\"%.*s\" instead of \"%s\"",
+                  (int)length, written, text);
 }
 
 START_TEST(numbers_are_written_with_the_fewest_digits)
@@ -1644,12 +1656,13 @@ START_TEST(written_numbers_are_read_back_the_same)
         size_t length = io_format_f32(text, single);
         text[length] = '\0';
         read = strtof(text, NULL);
-        test_expect(io_parse_decimal(text, text + length, &back) == text + length && (float)back == single && read == single,
+        test_expect(io_parse_decimal(text, text + length, &back) == text + length && (float)back == single &&
+                        read == single,
                     "seed %llu: %.9g is written as %s", (unsigned long long)seed, (double)single, text);
         for (int digits = 1; i % 2 && digits < 9; digits++) { /* %g writes no shorter one that does */
             const int found = snprintf(shortest, sizeof shortest, "%.*g", digits, (double)single);
-            test_expect(strtof(shortest, NULL) != single || (size_t)found >= length, "seed %llu: %s is shorter than %s",
-                        (unsigned long long)seed, shortest, text);
+            test_expect(strtof(shortest, NULL) != single || (size_t)found >= length,
+                        "seed %llu: %s is shorter than %s", (unsigned long long)seed, shortest, text);
         }
         memcpy(&wide, &bits, sizeof wide);
         if (i % 20 || !isfinite(wide)) continue;
@@ -1670,17 +1683,20 @@ static const char *groups_of(const io_labelling *l, int64_t nodes)
     size_t at = 0;
     text[0] = '\0';
     for (int64_t i = 0; l->labels && i < nodes; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, l->labels[i] < 0 ? "%s-" : "%s%d", i ? " " : "", l->labels[i]);
+        at += (size_t)snprintf(text + at, sizeof text - at, l->labels[i] < 0 ? "%s-" : "%s%d", i ? " " : "",
+                               l->labels[i]);
     for (int64_t p = 0; !l->labels && p < l->s.rows; p++)
         for (int64_t e = l->s.row_offsets[p]; e < l->s.row_offsets[p + 1]; e++) {
             const bool first = e == l->s.row_offsets[p];
             at += (size_t)snprintf(text + at, sizeof text - at, first ? "%s%lld:" : "%s", first ? p ? " " : "" : ",",
                                    (long long)p);
             at += (size_t)snprintf(text + at, sizeof text - at, "%d", l->s.col_indices[e]);
-            if (l->s.values) at += (size_t)snprintf(text + at, sizeof text - at, "*%g", (double)((float *)l->s.values)[e]);
+            if (l->s.values)
+                at += (size_t)snprintf(text + at, sizeof text - at, "*%g", (double)((float *)l->s.values)[e]);
         }
     for (int64_t p = 0; p < l->names.count; p++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "|%.*s", (int)io_name_length(&l->names, p), io_name(&l->names, p));
+        at += (size_t)snprintf(text + at, sizeof text - at, "|%.*s", (int)io_name_length(&l->names, p),
+                               io_name(&l->names, p));
     return text;
 }
 
@@ -1699,7 +1715,8 @@ static sp_status read_labels(sp_context *context, const char *graph_text, io_rea
 
 static const char four_names[] = "a b\nc d\n";
 static const char four_numbers[] = "%%MatrixMarket matrix coordinate pattern general\n4 4 0\n";
-static const char five_seven[] = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n5 7 $\n)\n(mclmatrix\nbegin\n)\n";
+static const char five_seven[] =
+    "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mcldoms\n5 7 $\n)\n(mclmatrix\nbegin\n)\n";
 
 static void expect_labels(const char *graph, const char *text, io_label_options options, const char *groups)
 {
@@ -1725,8 +1742,8 @@ static void expect_label_error(const char *graph, const char *text, io_label_opt
     sp_context_destroy(context);
 }
 
-static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0}, loose = {.base = 1, .skip_unknown = true},
-                              compact = {.base = 1, .compact = true};
+static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0},
+                              loose = {.base = 1, .skip_unknown = true}, compact = {.base = 1, .compact = true};
 
 START_TEST(label_files_are_told_apart_by_content)
 {
@@ -1746,9 +1763,12 @@ START_TEST(label_files_are_told_apart_by_content)
     expect_labels("0 2\n", "7\n7\n5\n", from_one, "6 4");
     expect_labels(five_seven, "7 2\n5 1\n", from_one, "0 1");
     expect_labels(five_seven, "2\n1\n", from_one, "1 0");
-    expect_labels(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x3\n)\n(mclrows\n5 7 $\n)\n(mclmatrix\nbegin\n2 7 $\n"
-                              "0 5 $\n)\n", from_one, "0 2");
-    expect_labels(four_names, "# mcl\n(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 3 $\n)\n",
+    expect_labels(five_seven,
+                  "(mclheader\nmcltype matrix\ndimensions 2x3\n)\n(mclrows\n5 7 $\n)\n(mclmatrix\nbegin\n2 7 $\n"
+                  "0 5 $\n)\n",
+                  from_one, "0 2");
+    expect_labels(four_names,
+                  "# mcl\n(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 3 $\n)\n",
                   from_one, "0 1 0 1");
 }
 END_TEST
@@ -1788,27 +1808,33 @@ END_TEST
 START_TEST(bad_labels_are_refused_by_line)
 {
     expect_label_error(four_numbers, "1\n2\n", from_one, "l:2: 2 labels, but the graph has 4 nodes");
-    expect_label_error(four_numbers, "1\n1\n1\n1\n1\n", from_one, "l:5: a label more than the graph has nodes (got \"1\")");
-    expect_label_error(four_numbers, "1\n#\n0\n1\n1\n", from_one, "l:3: a label 0 where labels begin at 1 (got \"0\")");
+    expect_label_error(four_numbers, "1\n1\n1\n1\n1\n", from_one,
+                       "l:5: a label more than the graph has nodes (got \"1\")");
+    expect_label_error(four_numbers, "1\n#\n0\n1\n1\n", from_one,
+                       "l:3: a label 0 where labels begin at 1 (got \"0\")");
     expect_label_error(four_numbers, "1\n-4\n1\n1\n", from_one, "l:2: the label is negative (got \"-4\")");
-    expect_label_error(four_numbers, "1\n1\n2147483648\n1\n", from_one, "l:3: the label is too large (got \"2147483648\")");
-    expect_label_error(four_numbers, "1\nx\n1\n1\n", from_one, "l:2: the label is no whole number, and those before were");
+    expect_label_error(four_numbers, "1\n1\n2147483648\n1\n", from_one,
+                       "l:3: the label is too large (got \"2147483648\")");
+    expect_label_error(four_numbers, "1\nx\n1\n1\n", from_one,
+                       "l:2: the label is no whole number, and those before were");
     expect_label_error(four_numbers, "1 1\n5 1\n", from_one, "l:2: this is no node of the graph (got \"5\")");
     expect_label_error(four_names, "a x\ne x\nb x\n", from_one, "l:2: this is no node of the graph (got \"e\")");
     expect_labels(four_names, "a x\ne y\nb x\n", loose, "0 0 - -|x");
     expect_labels(four_names, "a\te\tb\nc\td\n", loose, "0 0 1 1");
-    expect_label_error(four_names, "1\n1\n2\n2\n", from_one, "l:4: a label a line for nodes that have names (got \"a\")");
+    expect_label_error(four_names, "1\n1\n2\n2\n", from_one,
+                       "l:4: a label a line for nodes that have names (got \"a\")");
     expect_label_error("1 2\n", "1\n1\n1\n", from_one, "l:3: 3 labels for nodes that are named from 1 to 2");
     expect_label_error("0 2\n", "1\n1\n", from_one, "l:2: 2 labels, but the graph has 2 nodes");
-    expect_label_error("1 01\n", "1\n", (io_label_options){.format = IO_LABELS_LIST, .base = 1}, "l:1: two nodes have names of the same number (got \"01\")");
+    expect_label_error("1 01\n", "1\n", (io_label_options){.format = IO_LABELS_LIST, .base = 1},
+                       "l:1: two nodes have names of the same number (got \"01\")");
     const io_label_options pairs = {.format = IO_LABELS_PAIRS, .base = 1};
     expect_label_error(four_names, "a x\nb\n", pairs, "l:2: a node without a label (got \"b\")");
     expect_label_error(four_names, "a x 1 2\n", pairs, "l:1: too many fields");
     expect_label_error(four_names, "a x nan\n", pairs, "l:1: the weight of a membership is no number (got \"nan\")");
     expect_label_error(four_names, "(mclheader\nmcltype matrix\ndimensions 3x1\n)\n(mclmatrix\nbegin\n)\n", from_one,
                        "l: a clustering of 3 nodes, but the graph has 4");
-    expect_label_error(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x1\n)\n(mclmatrix\nbegin\n0 0 $\n)\n", from_one,
-                       "l: row 0 is no node of the graph");
+    expect_label_error(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x1\n)\n(mclmatrix\nbegin\n0 0 $\n)\n",
+                       from_one, "l: row 0 is no node of the graph");
 }
 END_TEST
 
@@ -2086,7 +2112,9 @@ static const struct {
     {four_numbers, "2000000000\n7\n7\n7\n", {.base = 1, .compact = true}},
     {four_names, "a x\nb y\nb x\nc z\n", {.base = 1}},
     {"0 2\n", "1\n1\n2\n", {.base = 1}},
-    {four_numbers, "(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 2 $\n)\n", {.base = 1}},
+    {four_numbers,
+     "(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 2 $\n)\n",
+     {.base = 1}},
 };
 
 START_TEST(label_readers_survive_every_failed_allocation)
@@ -2163,7 +2191,8 @@ START_TEST(binary_readers_survive_every_failed_allocation)
     uint32_t name_offsets[] = {0, 1, 2};
     char letters[] = "ab", file[400];
     const io_names names = {2, groups, name_offsets, letters};
-    const sp_csr m = {.rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
+    const sp_csr m = {
+        .rows = 2, .cols = 2, .nnz = 2, .row_offsets = offsets, .col_indices = columns, .values = values};
     const io_write_options writing = {.format = IO_CSR, .names = &names};
     ck_ok(context, io_write_graph(context, path_of("out"), &m, &writing));
     sp_context_destroy(context);

@@ -1,5 +1,5 @@
-/* Our binary matrices. Checksums are made right first, or nothing but them would be tested; what is accepted as a matrix
- * is written again: the same bytes. */
+/* Our binary matrices. Checksums are made right first, or nothing but them would be tested; what is accepted as a
+ * matrix is written again: the same bytes. */
 #include <stdio.h>
 #include <unistd.h>
 #include <zlib.h>

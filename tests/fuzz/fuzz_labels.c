@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sp_context *context = fuzz_context(1);
     io_graph graph = {.format = IO_MTX, .nodes = NODES, .ids = kind == 3 ? ids : NULL};
     if (kind < 2) {
-        fuzz_require(io_read_memory(context, "graph", edges[kind], strlen(edges[kind]), &reading, 0, &graph) == SP_OK);
+        fuzz_require(io_read_memory(context, "graph", edges[kind], strlen(edges[kind]), &reading, 0, &graph) ==
+                     SP_OK);
         fuzz_require(graph.nodes == NODES + (kind == 0));
         graph.nodes = NODES;
         graph.names.count = NODES;
@@ -42,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     io_labelling labelling;
     io_source *source;
     fuzz_require(io_source_memory(context, "in", data + 1, size - 1, &source) == SP_OK);
-    if (io_read_labels_source(context, source, &graph, &options, &labelling) == SP_OK) check(context, &labelling, &options);
+    if (io_read_labels_source(context, source, &graph, &options, &labelling) == SP_OK)
+        check(context, &labelling, &options);
     else fuzz_require(labelling.labels == NULL && labelling.groups == 0);
     io_source_close(source);
     io_labelling_free(context, &labelling);
