@@ -195,6 +195,7 @@ static void flush(io_output *output)
 
 void io_output_bytes(io_output *output, const void *bytes, size_t count)
 {
+    if (count == 0) return; /* `bytes` may be NULL */
     if (count > BUFFER_BYTES - output->used) flush(output);
     if (count > BUFFER_BYTES) {
         write_all(output, bytes, count);
