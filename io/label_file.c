@@ -17,7 +17,7 @@
 
 #include "internal.h"
 
-enum { PORTION = 1 << 20, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8, PAIR_FIELDS = 3 };
+enum { PORTION = 1 << 20, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8, PAIR_FIELDS = 3, TOGETHER = 16 };
 
 typedef struct field {
     const char *begin, *end;
@@ -253,26 +253,63 @@ done:
     return status;
 }
 
-static sp_status read_pair(labeller *l, field line)
+/* A line of a pair, split. */
+typedef struct pair_line {
+    field line, words[PAIR_FIELDS + 1];
+    int count;
+    int64_t number;
+    uint32_t hash; /* of the node's name */
+} pair_line;
+
+static sp_status read_pair(labeller *l, const pair_line *pair)
 {
-    const bool tabs = has_tab(line);
-    const char *at = line.begin;
-    field words[PAIR_FIELDS + 1];
-    int count = 0;
     double weight = 1;
     int32_t group;
-    while (count <= PAIR_FIELDS && next_field(&at, line.end, tabs, &words[count])) count++;
-    if (count < 2 || count > PAIR_FIELDS)
-        return fail(l, count < 2 ? "a node without a label" : "too many fields", line, "write NODE LABEL [WEIGHT]");
-    const int64_t node = find_node(l, words[0]);
-    if (node < 0) return alien(l, words[0]);
-    if (count == PAIR_FIELDS) {
-        const field w = words[2];
+    l->line = pair->number;
+    if (pair->count < 2 || pair->count > PAIR_FIELDS)
+        return fail(l, pair->count < 2 ? "a node without a label" : "too many fields", pair->line,
+                    "write NODE LABEL [WEIGHT]");
+    const field name = pair->words[0];
+    const size_t length = (size_t)(name.end - name.begin);
+    const int64_t node =
+        l->nodes.slots ? io_labels_find(&l->nodes, name.begin, length, pair->hash) : find_node(l, name);
+    if (node < 0) return alien(l, name);
+    if (pair->count == PAIR_FIELDS) {
+        const field w = pair->words[2];
         if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -3.4e38 && weight <= 3.4e38))
             return fail(l, "the weight of a membership is no number", w, "write NODE LABEL [WEIGHT]");
     }
-    sp_status status = find_group(l, words[1], &group);
+    sp_status status = find_group(l, pair->words[1], &group);
     return status == SP_OK ? add_member(l, node, group, (float)weight) : status;
+}
+
+/* Lines are taken TOGETHER, so that the cache misses of finding their nodes overlap. */
+static sp_status read_pairs(labeller *l)
+{
+    pair_line pairs[TOGETHER];
+    const char *at = l->bytes;
+    int count = TOGETHER;
+    int64_t read = 0;
+    sp_status status = SP_OK;
+    while (status == SP_OK && count == TOGETHER) {
+        l->line = read;
+        for (count = 0; count < TOGETHER && next_line(l, &at, &pairs[count].line); count++) {
+            pair_line *pair = &pairs[count];
+            const bool tabs = has_tab(pair->line);
+            const char *in = pair->line.begin;
+            pair->number = l->line;
+            pair->count = 0;
+            while (pair->count <= PAIR_FIELDS && next_field(&in, pair->line.end, tabs, &pair->words[pair->count]))
+                pair->count++;
+            pair->hash = io_label_hash(pair->words[0].begin, (size_t)(pair->words[0].end - pair->words[0].begin));
+            io_labels_prefetch_slot(&l->nodes, pair->hash);
+        }
+        read = l->line;
+        for (int i = 0; i < count; i++) io_labels_prefetch_name(&l->nodes, pairs[i].hash);
+        for (int i = 0; i < count && status == SP_OK; i++) status = read_pair(l, &pairs[i]);
+    }
+    if (status == SP_OK) l->line = read;
+    return status;
 }
 
 /* A line without tabs may be a name with blanks. */
@@ -300,8 +337,8 @@ static sp_status read_lines(labeller *l)
     sp_status status = SP_OK;
     l->line = l->group_count = 0;
     if (l->format == IO_LABELS_LIST) return read_list(l);
-    while (status == SP_OK && next_line(l, &at, &line))
-        status = l->format == IO_LABELS_PAIRS ? read_pair(l, line) : read_cluster(l, line);
+    if (l->format == IO_LABELS_PAIRS) return read_pairs(l);
+    while (status == SP_OK && next_line(l, &at, &line)) status = read_cluster(l, line);
     return status;
 }
 
