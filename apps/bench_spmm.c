@@ -1,7 +1,7 @@
 /* sparse-bench spmm: the cases, our algorithms, and the sums in f64 that every Y is compared with.
  *
- * A and X lie where the product is computed. A sample is as many products in a row as take some milliseconds, with one
- * wait at its end: what is timed is the product, not the call. Plans are timed apart. */
+ * A and X lie where the product is computed. A sample is as many products in a row as take some milliseconds, with
+ * one wait at its end: what is timed is the product, not the call. Plans are timed apart. */
 #include <math.h>
 #include <string.h>
 
@@ -114,7 +114,8 @@ static void refer_row(const spmm_case *c, int64_t row, double *sums, double *siz
     const sp_csr *a = &c->a;
     const int64_t width = c->x.cols, first = a->row_offsets[row], end = a->row_offsets[row + 1];
     const sp_reduce reduce = c->options->reduce;
-    const double sign = reduce == SP_REDUCE_MIN ? -1 : 1, share = reduce == SP_REDUCE_MEAN ? (double)(end - first) : 1;
+    const double sign = reduce == SP_REDUCE_MIN ? -1 : 1,
+                 share = reduce == SP_REDUCE_MEAN ? (double)(end - first) : 1;
     for (int64_t j = 0; j < width; j++) sums[j] = sizes[j] = 0;
     for (int64_t k = first; k < end; k++)
         for (int64_t j = 0; j < width; j++) {
@@ -149,9 +150,9 @@ static sp_status make_reference(spmm_case *c)
     sp_status status;
     TRY(sp_alloc(c->host, rows + 1, sizeof *r->rows, (void **)&r->rows));
     for (int64_t i = 0; i < a->rows; i++)
-        if (a->row_offsets[i + 1] - a->row_offsets[i] > a->row_offsets[longest + 1] - a->row_offsets[longest]) longest = i;
+        if (a->row_offsets[i + 1] - a->row_offsets[i] > a->row_offsets[longest + 1] - a->row_offsets[longest])
+            longest = i;
     if (a->rows > 0) r->rows[r->count++] = longest;
-    /* Multiples of a number without a common factor with the rows' would be best; odd steps do. */
     for (int64_t n = 0; n < rows && products < REFERENCE_PRODUCTS; n++) {
         const int64_t row = rows == a->rows ? n : (int64_t)(mix((uint64_t)n) % (uint64_t)a->rows);
         products += (double)((a->row_offsets[row + 1] - a->row_offsets[row]) * width);
@@ -261,7 +262,8 @@ static void describe(spmm_case *c, const source *from, int64_t width)
 {
     spmm_result *r = c->result;
     const sp_csr *a = &c->a;
-    const int64_t value = a->values ? (a->value_type == SP_F64 ? 8 : 4) : 0, element = (int64_t)size_of(c->options->features);
+    const int64_t value = a->values ? (a->value_type == SP_F64 ? 8 : 4) : 0,
+                  element = (int64_t)size_of(c->options->features);
     const char *slash = from->spec ? NULL : strrchr(from->name, '/');
     *r = (spmm_result){.name = slash ? slash + 1 : from->name, .spec = from->spec, .rows = a->rows, .cols = a->cols,
                        .file = from->spec ? NULL : from->name, .nnz = a->nnz, .width = width};

@@ -1,6 +1,6 @@
-/* SuiteSparse:GraphBLAS (Davis 2019, 2023), loaded at run time: sparse times dense by GrB_mxm on the CPU, with a new Y
- * each time, or with Y += A·X, for which it has loops of its own. Its header is not needed: the few prototypes stand
- * here, of version 5 and later. */
+/* SuiteSparse:GraphBLAS (Davis 2019, 2023), loaded at run time: sparse times dense by GrB_mxm on the CPU, with a new
+ * Y each time, or with Y += A·X, for which it has loops of its own. Its header is not needed: the few prototypes
+ * stand here, of version 5 and later. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

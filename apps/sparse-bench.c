@@ -1,7 +1,7 @@
 /* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
  *
- * For sparse-dense products see bench_spmm.c. For sparse ones, for each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What
- * its parts do stands in bench.h. */
+ * For sparse times dense see bench_spmm.c. For sparse times sparse, for each matrix: make the operands -> our product
+ * -> the peers' -> compare -> one line, and the JSON so far. What its parts do stands in bench.h. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -187,9 +187,10 @@ int main(int argc, char **argv)
         return answer();
     }
     if (strcmp(argv[1], "spgemm") != 0 && strcmp(argv[1], "spmm") != 0) {
-        fprintf(stderr,
-                "sparse-bench: \"%.40s\" is nothing that can be measured, spgemm and spmm are; see sparse-bench --help\n",
-                argv[1]);
+        fprintf(
+            stderr,
+            "sparse-bench: \"%.40s\" is nothing that can be measured, spgemm and spmm are; see sparse-bench --help\n",
+            argv[1]);
         return EXIT_USAGE;
     }
     switch (bench_parse(argc, argv, &o)) {

@@ -1,9 +1,9 @@
 """Writes the tables of README.md and docs/performance.md from bench/results/*.json.
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
-<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, and
-<!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status
-says whether the tables are up to date; --show FILE... prints the tables of these results.
+<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, or
+<!-- bench:spmm -->, and <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and
+the exit status says whether the tables are up to date; --show FILE... prints the tables of these results.
 """
 import glob
 import json
@@ -230,17 +230,72 @@ def spgemm_stage_rows(result):
                       "| stage 2× as fast, ms | 4× as fast, ms |", "|" + "---|" * 8] + lines
 
 
-def tables(results, rows):
+def tables(results, rows, heading_of=products_heading):
     lines = []
     for result in results:
         made = rows(result)
         if made:
-            lines += ["", products_heading(result) + ":", ""] + made
+            lines += ["", heading_of(result) + ":", ""] + made
     return "\n".join(lines[1:])
 
 
 SPGEMM_TABLES = (("spgemm", spgemm_rows), ("spgemm-phases", spgemm_phase_rows), ("spgemm-plan", spgemm_plan_rows),
                  ("spgemm-stage", spgemm_stage_rows))
+
+
+# ---- sparse times dense
+
+SPMM_ALGORITHMS = {"row_split": "row split", "block_partition": "block partition", "bidirectional": "bidirectional"}
+
+
+def spmm_heading(result):
+    return products_heading({**result, "options": {**result["options"], "semiring":
+                             f"features {result['options']['features']}, {result['options']['reduce']}"}})
+
+
+def spmm_rows(result):
+    """A line a graph and width: the choice, every algorithm, the peers, the best of them."""
+    names, ratios, behind = [], {}, []
+    for case in result["matrices"]:
+        names += [p["name"] for p in case["peers"] if p["name"] not in names]
+    titles = ["graph", "rows", "nnz", "width", "ours, ms", "chosen", "of copy", "gathered, TB/s"] + \
+        [name + ", ms" for name in SPMM_ALGORITHMS.values()] + [name + ", ms" for name in names] + \
+        ["faster than the best by", "largest error"]
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for case in result["matrices"]:
+        ours = case["ours"]["auto"]
+        cells = [case["matrix"], count(case["rows"]), count(case["nnz"]), str(case["width"])]
+        if not works(ours):
+            lines.append("| " + " | ".join(cells + [ours["failed"]] + [""] * (len(titles) - 5)) + " |")
+            continue
+        mine = ours["median_seconds"]
+        own = [case["ours"][key] for key in SPMM_ALGORITHMS]
+        cells += [f"**{milliseconds(mine)}**", SPMM_ALGORITHMS[ours["algorithm"]],
+                  f"{100 * case['copy_fraction']:.0f} %", f"{case['gathered_bytes'] / mine / 1e12:.3g}"]
+        cells += [milliseconds(o["median_seconds"]) if works(o) else o["failed"] for o in own]
+        peers = {p["name"]: p for p in case["peers"]}
+        ran = [p["median_seconds"] for p in case["peers"] if works(p)]
+        cells += ["" if n not in peers else milliseconds(peers[n]["median_seconds"]) if works(peers[n])
+                  else peers[n]["failed"] for n in names]
+        for name in names:
+            if works(peers.get(name)):
+                ratios.setdefault(name, []).append(peers[name]["median_seconds"] / mine)
+        if ran:
+            ratios.setdefault("best", []).append(min(ran) / mine)
+        behind.append(case["behind_best"])
+        verdict = case["checked"]
+        cells += [f"{min(ran) / mine:.2f}×" if ran else "",
+                  "" if verdict is None else ("" if verdict["good"] else "**wrong**, ") +
+                  f"{verdict['largest_error']:.1e}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    means = [f"{geometric_mean(ratios[n]):.2f}×" if n in ratios else "" for n in names + ["best"]]
+    if ratios:
+        lines.append("| geometric mean |" + " |" * 10 + " " + " | ".join(means) + " | |")
+    if behind:
+        near = sum(b <= 0.05 for b in behind)
+        lines += ["", f"The choice is within 5 % of the fastest algorithm in {near} of {len(behind)} cases, "
+                  f"at worst {100 * max(behind):.0f} % behind it."]
+    return lines
 
 
 # ---- files
@@ -260,6 +315,7 @@ def filled(text, folder):
 
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
     made += [(marker, tables(results("spgemm-*.json"), rows)) for marker, rows in SPGEMM_TABLES]
+    made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
     for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
                       lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),
@@ -270,6 +326,8 @@ def filled(text, folder):
 def main():
     if len(sys.argv) > 1 and sys.argv[1] == "--show":
         for result in load(sys.argv[2:]):
+            if result["bench"] == "spmm":
+                print(tables([result], spmm_rows, spmm_heading))
             for _, rows in SPGEMM_TABLES if result["bench"] == "spgemm" else ():
                 if rows is not spgemm_phase_rows:
                     print(tables([result], rows), end="\n\n" if rows(result) else "")

@@ -94,6 +94,42 @@ ok "several files" square 'len(d["matrices"]) == 2' a.mtx edges.txt
 ok "times a file" square 'm["operation"] == "s.mtx" and m["nnz_right"] == 4' a.mtx --times s.mtx
 ok "nothing is left behind" no_leftovers
 
+# ---- sparse times dense --------------------------------------------------------------------------------------------
+
+dense() { # dense EXPRESSION ARGUMENTS...: the run is right, and so is what it writes
+    local expression=$1
+    shift
+    rm -f out.json
+    status 0 spmm $quick --json out.json "$@" && json out.json '(d["bench"] == "spmm" and m["checked"]["good"] and
+        all(o["median_seconds"] > 0 for o in m["ours"].values()) and ('"$expression"'))'
+}
+ok "small graphs" dense 'len(d["matrices"]) == 12 and m["nnz"] > 0' --generate small --width 5,32
+ok "a line a graph and width" [ "$(grep -c '^small-.* | ' run.out)" -eq 12 ]
+ok "every algorithm does what it is asked for" dense 'all(m["ours"][k]["algorithm"] == k for k in
+    ("row_split", "block_partition", "bidirectional"))' --generate rmat:8,8 --width 16
+ok "in double precision" dense 'd["options"]["features"] == "f64" and m["checked"]["largest_error"] < 1e-14' \
+    --generate rmat:8,8 --width 16 --fp64
+for features in f16 bf16; do
+    ok "features $features" dense "d['options']['features'] == '$features'" --generate rmat:8,8 --width 33 \
+        --features $features
+done
+for reduce in mean max min; do
+    ok "reduction $reduce" dense "d['options']['reduce'] == '$reduce'" --generate rmat:8,8 --width 33 --reduce $reduce
+done
+ok "a file" dense 'm["nnz"] == 4 and m["width"] in (2, 3)' a.mtx --width 2,3
+ok "bytes" dense 'm["gathered_bytes"] == 4 * 4 * 2 and m["compulsory_bytes"] == 8 * 4 + 8 * 4 + 4 * 2 * 3 * 2' \
+    a.mtx --width 2
+if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
+    quick="--device cpu --repeat 1"
+    ok "GraphBLAS beside" dense 'len(m["peers"]) == 2 and all(p["median_seconds"] > 0 and p["error"] < 1e-5
+        for p in m["peers"])' --generate rmat:8,8 --width 8,40
+    quick="--device cpu --repeat 1 --peers none"
+else skip "GraphBLAS is not installed"; fi
+ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
+ok "bad reductions" fails 2 '--reduce is' spmm --reduce product a.mtx
+ok "bad features" fails 2 '--features is' spmm --features f8 a.mtx
+ok "options of the other command" fails 2 'unknown option "--aat"' spmm --aat a.mtx
+
 # ---- a peer --------------------------------------------------------------------------------------------------------
 
 if ldconfig -p 2>/dev/null | grep -q libgraphblas; then

@@ -5,11 +5,36 @@
 #include "support.h"
 
 static const char *const specs[] = {
-    "rmat:10,8", "uniform:500,7", "uniform:500,7,90", "grid:40,30,70", "fem2d:12,9,3", "fem3d:5,4,6,2,4",
-    "web:3000,8,57,70,100", "powerlaw:2000,3.4,300,67,36", "torus:5,4,3", "torus:2,2,2", "torus:1", "torus:1,1000",
-    "arrow:300,2,25", "arrow:3,5,100", "arrow:1,0,0", "cluster:1500,30", "cluster:1,0", "uniform:1,1", "uniform:9,0",
-    "rmat:1,1", "grid:1,1,100", "community:2000,20,300,50,90,80,0", "community:2000,20,300,50,90,80,1",
-    "community:1,1,1,50,1,50,1", "molecules:1000,20", "molecules:7,30", "molecules:1,1", "fem2d:1,1,1", "web:1,2,50,50,3", "powerlaw:1,1,1,50,50",
+    "rmat:10,8",
+    "uniform:500,7",
+    "uniform:500,7,90",
+    "grid:40,30,70",
+    "fem2d:12,9,3",
+    "fem3d:5,4,6,2,4",
+    "web:3000,8,57,70,100",
+    "powerlaw:2000,3.4,300,67,36",
+    "torus:5,4,3",
+    "torus:2,2,2",
+    "torus:1",
+    "torus:1,1000",
+    "arrow:300,2,25",
+    "arrow:3,5,100",
+    "arrow:1,0,0",
+    "cluster:1500,30",
+    "cluster:1,0",
+    "uniform:1,1",
+    "uniform:9,0",
+    "rmat:1,1",
+    "grid:1,1,100",
+    "community:2000,20,300,50,90,80,0",
+    "community:2000,20,300,50,90,80,1",
+    "community:1,1,1,50,1,50,1",
+    "molecules:1000,20",
+    "molecules:7,30",
+    "molecules:1,1",
+    "fem2d:1,1,1",
+    "web:1,2,50,50,3",
+    "powerlaw:1,1,1,50,50",
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -201,14 +226,16 @@ START_TEST(molecules_have_few_bonds_that_go_both_ways)
     sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, "molecules:20000,20", 1, SP_F32);
     for (int64_t i = 0; i < matrix.rows; i++) {
-        test_expect(row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i, (long long)row_length(&matrix, i));
+        test_expect(row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i,
+                    (long long)row_length(&matrix, i));
         for (int64_t k = matrix.row_offsets[i]; k < matrix.row_offsets[i + 1]; k++) {
             test_expect(matrix.col_indices[k] / 20 == i / 20, "atom %lld is bound to another molecule", (long long)i);
-            test_expect(find(&matrix, matrix.col_indices[k], i) >= 0, "bond %lld of atom %lld is one-way", (long long)k,
-                        (long long)i);
+            test_expect(find(&matrix, matrix.col_indices[k], i) >= 0, "bond %lld of atom %lld is one-way",
+                        (long long)k, (long long)i);
         }
     }
-    ck_assert_msg(matrix.nnz > 2 * matrix.rows && matrix.nnz < 2.2 * (double)matrix.rows, "%lld bonds", (long long)matrix.nnz);
+    ck_assert_msg(matrix.nnz > 2 * matrix.rows && matrix.nnz < 2.2 * (double)matrix.rows, "%lld bonds",
+                  (long long)matrix.nnz);
     sp_csr_free(context, &matrix);
     sp_context_destroy(context);
 }

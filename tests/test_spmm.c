@@ -32,8 +32,11 @@ static uint16_t small_bits(double value, int exponent_bits, int fraction_bits)
         if (small_value(middle, exponent_bits, fraction_bits) <= size) low = middle;
         else high = middle;
     }
-    const double below = small_value(low, exponent_bits, fraction_bits), step = below - (low ? small_value((uint16_t)(low - 1), exponent_bits, fraction_bits) : 0);
-    const double above = isinf(small_value(high, exponent_bits, fraction_bits)) ? below + step : small_value(high, exponent_bits, fraction_bits);
+    const double below = small_value(low, exponent_bits, fraction_bits),
+                 step = below - (low ? small_value((uint16_t)(low - 1), exponent_bits, fraction_bits) : 0);
+    const double above = isinf(small_value(high, exponent_bits, fraction_bits))
+                             ? below + step
+                             : small_value(high, exponent_bits, fraction_bits);
     if (size - below > above - size || (size - below == above - size && low % 2)) low = high;
     return low | sign;
 }
@@ -91,7 +94,8 @@ static sp_dense random_dense(test_random *random, int64_t rows, int64_t cols, in
             if (type == SP_DENSE_F16 || type == SP_DENSE_BF16) { /* bits as they come, below 8 in size */
                 const uint16_t limit = type == SP_DENSE_F16 ? 0x4800 : 0x4100;
                 if (values != TEST_INTEGERS) {
-                    const uint16_t bits = (uint16_t)(test_below(random, limit) | (test_below(random, 2) ? 0x8000 : 0));
+                    const uint16_t bits =
+                        (uint16_t)(test_below(random, limit) | (test_below(random, 2) ? 0x8000 : 0));
                     ((uint16_t *)m.values)[i * stride + j] = bits;
                     continue;
                 }
@@ -144,7 +148,9 @@ static sp_csr random_sparse(sp_context *host, test_random *random, int64_t rows,
         for (int64_t j = 0, left = degree; j < cols && left > 0; j++) {
             if (test_below(random, cols - j) >= left) continue;
             const double value = values == TEST_POSITIVE ? test_unit(random) + 0x1p-20 : 2 * test_unit(random) - 1;
-            numbers[i * cols + j] = values == TEST_INTEGERS ? (double)(1 + test_below(random, 2)) : value != 0 ? value : 1;
+            numbers[i * cols + j] = values == TEST_INTEGERS ? (double)(1 + test_below(random, 2))
+                                    : value != 0            ? value
+                                                            : 1;
             left--;
         }
     }
@@ -229,7 +235,10 @@ static double tolerance(sp_dense_type type)
 /* Half of the least number, which is the distance of all small ones. */
 static double half_step(sp_dense_type type)
 {
-    return type == SP_DENSE_F16 ? 0x1.01p-25 : type == SP_DENSE_BF16 ? 0x1.01p-134 : type == SP_DENSE_F32 ? 0x1p-140 : 0;
+    return type == SP_DENSE_F16    ? 0x1.01p-25
+           : type == SP_DENSE_BF16 ? 0x1.01p-134
+           : type == SP_DENSE_F32  ? 0x1p-140
+                                   : 0;
 }
 
 static void check_product(const sp_dense *y, const sp_dense *before, const answer *r, double alpha, double beta,
@@ -240,7 +249,8 @@ static void check_product(const sp_dense *y, const sp_dense *before, const answe
             const int64_t at = i * y->cols + j;
             const double kept = beta != 0 ? beta * get(before, i, j) : 0, value = alpha * r->value[at] + kept;
             const double bound = fabs(alpha) * r->size[at] + fabs(kept);
-            const double error = fabs(get(y, i, j) - value), allowed = tolerance(y->type) * bound + half_step(y->type);
+            const double error = fabs(get(y, i, j) - value),
+                         allowed = tolerance(y->type) * bound + half_step(y->type);
             test_expect(error <= allowed,
                         "%s: (%lld, %lld) is %.9g, not %.9g; terms sum to %g", what, (long long)i, (long long)j,
                         get(y, i, j), value, bound);
@@ -292,8 +302,9 @@ static scenario random_scenario(sp_context *host, sp_context *context, uint64_t 
         sp_value_type a;
         sp_dense_type x, y;
     } types[] = {
-        {SP_F32, SP_DENSE_F32, SP_DENSE_F32}, {SP_F32, SP_DENSE_F32, SP_DENSE_F32}, {SP_F64, SP_DENSE_F64, SP_DENSE_F64},
-        {SP_F32, SP_DENSE_F16, SP_DENSE_F32}, {SP_F32, SP_DENSE_F16, SP_DENSE_F16}, {SP_F32, SP_DENSE_BF16, SP_DENSE_F32},
+        {SP_F32, SP_DENSE_F32, SP_DENSE_F32},   {SP_F32, SP_DENSE_F32, SP_DENSE_F32},
+        {SP_F64, SP_DENSE_F64, SP_DENSE_F64},   {SP_F32, SP_DENSE_F16, SP_DENSE_F32},
+        {SP_F32, SP_DENSE_F16, SP_DENSE_F16},   {SP_F32, SP_DENSE_BF16, SP_DENSE_F32},
         {SP_F32, SP_DENSE_BF16, SP_DENSE_BF16},
     };
     static const double scales[][2] = {{1, 0}, {1, 0}, {1, 1}, {2.5, 0}, {-0.5, 0.75}, {0, 2}};
@@ -303,7 +314,8 @@ static scenario random_scenario(sp_context *host, sp_context *context, uint64_t 
     const int64_t width = widths[seed % WIDTHS], bound = width < 100 ? 200 : 60;
     const int64_t rows = test_below(&random, 20) ? 1 + test_below(&random, bound) : 0;
     const int64_t cols = test_below(&random, 20) ? 1 + test_below(&random, bound) : 0;
-    const test_values kinds[] = {TEST_POSITIVE, TEST_SIGNED, TEST_INTEGERS, TEST_PATTERN}, kind = kinds[test_below(&random, 4)];
+    const test_values kinds[] = {TEST_POSITIVE, TEST_SIGNED, TEST_INTEGERS, TEST_PATTERN},
+                      kind = kinds[test_below(&random, 4)];
     const int64_t gap = test_below(&random, 2) ? test_below(&random, 9) : 0, tall = rows > cols ? rows : cols;
     const bool cuda = sp_context_is_cuda(context);
     scenario s = {.alpha = scale[0], .beta = scale[1], .seed = seed};
@@ -402,7 +414,8 @@ START_TEST(arguments_are_the_first_of_equals)
             const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)(kind / 4), .transpose = kind % 2,
                                              .reduce = kind / 2 % 2 ? SP_REDUCE_MAX : SP_REDUCE_MIN};
             const sp_dense_type x_type = type == SP_F64 ? SP_DENSE_F64 : kind % 2 ? SP_DENSE_F32 : SP_DENSE_BF16;
-            sp_dense x = random_dense(&random, options.transpose ? rows : cols, width, width + 3, x_type, TEST_INTEGERS);
+            sp_dense x =
+                random_dense(&random, options.transpose ? rows : cols, width, width + 3, x_type, TEST_INTEGERS);
             sp_dense y = make_dense(options.transpose ? cols : rows, width, width + 1, x_type);
             int64_t *argument = malloc((size_t)(y.rows * width) * sizeof *argument + 1);
             sp_spmm_plan *plan;
@@ -410,7 +423,8 @@ START_TEST(arguments_are_the_first_of_equals)
             ck_ok(context, sp_spmm_plan_create(context, &a, width, &options, &plan));
             ck_ok(context, sp_spmm_execute_argument(plan, &x, &y, argument));
             for (int64_t at = 0; at < y.rows * width; at++) {
-                test_expect(argument[at] == expected.argument[at], "seed %llu, kind %d: argument of (%lld, %lld) is %lld, not %lld",
+                test_expect(argument[at] == expected.argument[at],
+                            "seed %llu, kind %d: argument of (%lld, %lld) is %lld, not %lld",
                             (unsigned long long)seed, kind, (long long)(at / width), (long long)(at % width),
                             (long long)argument[at], (long long)expected.argument[at]);
                 test_expect(get(&y, at / width, at % width) == expected.value[at], "seed %llu, kind %d: value",
@@ -565,7 +579,8 @@ START_TEST(sixteen_bits_are_read_and_rounded_right)
         ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
         for (int k = 0; k < ALL; k++) {
             const double expected = small_value((uint16_t)k, e, m), got = (double)ones[k];
-            test_expect(got == expected || (isnan(got) && isnan(expected)), "form %d: bits %04x are %g, not %g", f, k, got, expected);
+            test_expect(got == expected || (isnan(got) && isnan(expected)), "form %d: bits %04x are %g, not %g", f, k,
+                        got, expected);
         }
         ck_ok(context, sp_spmm_execute(plan, 1.03125, &x, 0, &rounded));
         for (int k = 0; k < ALL; k++) {
@@ -576,8 +591,8 @@ START_TEST(sixteen_bits_are_read_and_rounded_right)
             }
             /* bf16's smallest products lie below what f32 keeps apart */
             if (f == 1 && fabs(value) < 0x1p-125) continue;
-            test_expect((out[k] & 0x7fff) == (small_bits(value, e, m) & 0x7fff), "form %d: %g became %04x, not %04x", f, value, out[k],
-                        small_bits(value, e, m));
+            test_expect((out[k] & 0x7fff) == (small_bits(value, e, m) & 0x7fff), "form %d: %g became %04x, not %04x",
+                        f, value, out[k], small_bits(value, e, m));
         }
         sp_spmm_plan_free(plan);
     }
@@ -591,18 +606,24 @@ START_TEST(bad_arguments_are_refused)
     int64_t argument[16];
     sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
     test_random random = test_seed(1);
-    sp_csr a = test_matrix(host, &random, 4, 3, 0.5, SP_F32, TEST_SIGNED), wide = test_matrix(host, &random, 4, 3, 0.5, SP_F64, TEST_SIGNED);
+    sp_csr a = test_matrix(host, &random, 4, 3, 0.5, SP_F32, TEST_SIGNED),
+           wide = test_matrix(host, &random, 4, 3, 0.5, SP_F64, TEST_SIGNED);
     float other[16] = {0};
     sp_dense x = host_dense(values, 3, 2), y = host_dense(other, 4, 2), bad;
     sp_spmm_plan *plan, *of_wide, *none = (sp_spmm_plan *)&plan;
     ck_assert_int_eq(sp_spmm_plan_create(context, &a, -1, NULL, &none), SP_ERROR_ARGUMENT);
     ck_assert_ptr_null(none);
-    ck_assert_int_eq(sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)4}, &none), SP_ERROR_ARGUMENT);
-    ck_assert_int_eq(sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.reduce = (sp_reduce)4}, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(
+        sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)4}, &none),
+        SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_spmm_plan_create(context, &a, 2, &(sp_spmm_options){.reduce = (sp_reduce)4}, &none),
+                     SP_ERROR_ARGUMENT);
     ck_ok(context, sp_spmm_plan_create(context, &a, 2, NULL, &plan));
     ck_ok(context, sp_spmm_plan_create(context, &wide, 2, NULL, &of_wide));
     ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y));
-#define REFUSED(plan, x, y) ck_assert_int_eq(sp_spmm_execute(plan, 1, x, 0, y), SP_ERROR_ARGUMENT); ck_assert(*sp_last_error(context))
+#define REFUSED(plan, x, y)                                                                \
+    ck_assert_int_eq(sp_spmm_execute(plan, 1, x, 0, y), SP_ERROR_ARGUMENT);                \
+    ck_assert_msg(strlen(sp_last_error(context)) > 0, "no sentence")
     bad = host_dense(values, 4, 2);
     REFUSED(plan, &bad, &y);
     bad = host_dense(other, 3, 2);
@@ -655,8 +676,10 @@ START_TEST(interrupts_end_the_product)
     test_random random = test_seed(1);
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     sp_csr a = random_sparse(context, &random, 100, 100, SP_F32, TEST_SIGNED);
-    sp_dense x = random_dense(&random, 100, 20, 20, SP_DENSE_F32, TEST_SIGNED), y = make_dense(100, 20, 20, SP_DENSE_F32);
-    ck_ok(context, sp_spmm_plan_create(context, &a, 20, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)_i}, &plan));
+    sp_dense x = random_dense(&random, 100, 20, 20, SP_DENSE_F32, TEST_SIGNED),
+             y = make_dense(100, 20, 20, SP_DENSE_F32);
+    ck_ok(context,
+          sp_spmm_plan_create(context, &a, 20, &(sp_spmm_options){.algorithm = (sp_spmm_algorithm)_i}, &plan));
     flag = 1;
     ck_assert_int_eq(sp_spmm_execute(plan, 1, &x, 0, &y), SP_ERROR_INTERRUPTED);
     sp_spmm_plan_free(plan);
@@ -664,6 +687,55 @@ START_TEST(interrupts_end_the_product)
     free(x.values);
     free(y.values);
     sp_context_destroy(context);
+}
+END_TEST
+
+/* A plan that needs every kind of memory, new values, a product and a maximum. */
+static sp_status use_everything(sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y,
+                                int64_t *argument)
+{
+    sp_spmm_options options = {.algorithm = SP_SPMM_BIDIRECTIONAL, .transpose = true, .partition_bytes = 700};
+    sp_spmm_plan *plan;
+    sp_status status = sp_spmm_plan_create(context, a, x->cols, &options, &plan);
+    if (status == SP_OK) status = sp_spmm_plan_set_values(plan, a->values, SP_HOST);
+    if (status == SP_OK) status = sp_spmm_execute(plan, 1, x, 0, y);
+    sp_spmm_plan_free(plan);
+    if (status != SP_OK) return status;
+    options = (sp_spmm_options){.algorithm = SP_SPMM_BLOCK_PARTITION, .transpose = true, .reduce = SP_REDUCE_MAX};
+    status = sp_spmm_plan_create(context, a, x->cols, &options, &plan);
+    if (status == SP_OK) status = sp_spmm_execute_argument(plan, x, y, argument);
+    sp_spmm_plan_free(plan);
+    return status;
+}
+
+START_TEST(failed_allocations_leave_nothing)
+{
+    static int64_t argument[60 * 40];
+    sp_context *host = test_context(0, 1), *context;
+    test_random random = test_seed(3);
+    sp_csr a = random_sparse(host, &random, 60, 60, SP_F32, TEST_SIGNED);
+    sp_dense x = random_dense(&random, 60, 40, 40, SP_DENSE_F32, TEST_SIGNED);
+    sp_dense y = make_dense(60, 40, 40, SP_DENSE_F32);
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    const int64_t before = heap.live_blocks;
+    for (int64_t n = 0;; n++) {
+        heap.allocations = 0;
+        heap.fail_at = n;
+        const sp_status status = use_everything(context, &a, &x, &y, argument);
+        ck_assert_msg(heap.live_blocks == before, "allocation %lld leaks", (long long)n);
+        if (status == SP_OK) break;
+        ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        ck_assert_int_lt(n, 200);
+    }
+    ck_assert_int_gt(heap.allocations, 10);
+    sp_context_destroy(context);
+    sp_csr_free(host, &a);
+    sp_context_destroy(host);
+    free(x.values);
+    free(y.values);
 }
 END_TEST
 
@@ -715,8 +787,9 @@ START_TEST(sampled_products_agree_with_the_reference)
                     sum += term;
                     size += fabs(term);
                 }
-                test_expect(fabs(read_as(type, got, k) - sum) <= tolerance(dense) * size, "seed %llu: entry %lld is %g, not %g",
-                            (unsigned long long)seed, (long long)k, read_as(type, got, k), sum);
+                test_expect(fabs(read_as(type, got, k) - sum) <= tolerance(dense) * size,
+                            "seed %llu: entry %lld is %g, not %g", (unsigned long long)seed, (long long)k,
+                            read_as(type, got, k), sum);
             }
         free(got);
         free(x.values);
@@ -774,10 +847,12 @@ START_TEST(softmax_and_its_gradient_agree_with_finite_differences)
             values[k] = kept - step;
             slope = (slope - softmax_loss(&a, values, weights, NULL)) / (2 * step);
             values[k] = kept;
-            test_expect(fabs(read_as(type, made, k) - expected[k]) <= exact * expected[k], "seed %llu: softmax %lld is %g, not %g",
-                        (unsigned long long)seed, (long long)k, read_as(type, made, k), expected[k]);
-            test_expect(fabs(read_as(type, got, k) - slope) <= 1e-6 + exact * fabs(slope), "seed %llu: gradient %lld is %g, not %g",
-                        (unsigned long long)seed, (long long)k, read_as(type, got, k), slope);
+            test_expect(fabs(read_as(type, made, k) - expected[k]) <= exact * expected[k],
+                        "seed %llu: softmax %lld is %g, not %g", (unsigned long long)seed, (long long)k,
+                        read_as(type, made, k), expected[k]);
+            test_expect(fabs(read_as(type, got, k) - slope) <= 1e-6 + exact * fabs(slope),
+                        "seed %llu: gradient %lld is %g, not %g", (unsigned long long)seed, (long long)k,
+                        read_as(type, got, k), slope);
         }
         sp_csr_free(host, &a);
     }
@@ -820,6 +895,7 @@ int main(void)
     test_on_devices(single, sixteen_bits_are_read_and_rounded_right);
     test_on_devices(single, bad_arguments_are_refused);
     tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
+    tcase_add_test(single, failed_allocations_leave_nothing);
     test_on_devices(edges, sampled_products_agree_with_the_reference);
     test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);
     test_on_devices(edges, softmax_of_large_values_is_finite);

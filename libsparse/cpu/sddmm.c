@@ -1,5 +1,5 @@
-/* values[e] = Σ_k X(i, k) · Y(j, k) for the entries e = (i, j) of A on the CPU. X's row stays in the first cache while
- * the row's entries gather rows of Y; four vectors of sums hide the latency of the additions. */
+/* values[e] = Σ_k X(i, k) · Y(j, k) for the entries e = (i, j) of A on the CPU. X's row stays in the first cache
+ * while the row's entries gather rows of Y; four vectors of sums hide the latency of the additions. */
 #include <string.h>
 
 #include "backend.h"
@@ -35,7 +35,8 @@ static int64_t row_of(const sp_csr *a, int64_t e)
 }
 
 /* Entries of the same number, wherever rows begin: one row may hold half of them all. */
-static void make_entries(const sp_csr *a, const sp_dense *x, const sp_dense *y, int64_t first, int64_t end, void *values)
+static void make_entries(const sp_csr *a, const sp_dense *x, const sp_dense *y, int64_t first, int64_t end,
+                         void *values)
 {
     const bool single = x->type == SP_DENSE_F32;
     int64_t i = row_of(a, first);
@@ -43,7 +44,8 @@ static void make_entries(const sp_csr *a, const sp_dense *x, const sp_dense *y, 
         while (e >= a->row_offsets[i + 1]) i++;
         const int64_t x_at = i * x->stride, y_at = a->col_indices[e] * y->stride;
         if (single)
-            ((float *)values)[e] = dot_float((const float *)x->values + x_at, (const float *)y->values + y_at, x->cols);
+            ((float *)values)[e] =
+                dot_float((const float *)x->values + x_at, (const float *)y->values + y_at, x->cols);
         else
             ((double *)values)[e] =
                 dot_double((const double *)x->values + x_at, (const double *)y->values + y_at, x->cols);

@@ -27,8 +27,10 @@ typedef struct spmm_state {
     int32_t *order;           /* block partition */
     int64_t *first, chunks;   /* chunk c is rows first[c] to first[c + 1] - 1, of the order if there is one */
     int64_t columns;          /* bidirectional: of X a tile, at most */
-    int64_t bins, *offsets;   /* bin b is a CSR with offsets[b * rows + i] to offsets[b * rows + i + 1] - 1 for row i; */
-    int32_t *cols;            /* all lie in one array, bin by bin. A single bin is A itself, and these are NULL. */
+    /* Bin b is a CSR with entries offsets[b * rows + i] to offsets[b * rows + i + 1] - 1 in row i; all lie in the same
+     * arrays, bin by bin. A single bin is A itself, and these are NULL. */
+    int64_t bins, *offsets;
+    int32_t *cols;
     void *values;
 } spmm_state;
 
@@ -159,7 +161,8 @@ done:
 
 /* Bidirectional where X is far larger than the caches and rows are long enough to be cut; measured there, uniform
  * columns: 1.2 to 2 times as fast as row split from 32 entries a row on, and slower below. Sorting rows by degree
- * loses more, by the order in which A and Y are touched, than equal lengths bring: 1.0 to 1.6 times row split's time. */
+ * loses more, by the order in which A and Y are touched, than equal lengths bring: it takes 1.0 to 1.6 times as long
+ * as row split. */
 static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width)
 {
     const bool large = (double)a->cols * (double)width * sizeof(float) > 32.0 * (double)own_cache();
@@ -234,16 +237,16 @@ static bool run_chunks(sp_context *context, const spmm_state *state, const tile_
     return interrupted;
 }
 
-/* The columns of a tile side by side: in X itself they would fill a few sets of the caches, and lie on more pages than
- * the processor has translations for. */
+/* The columns of a tile side by side: in X itself they would fill a few sets of the caches, and lie on more pages
+ * than the processor has translations for. */
 static void pack(const sp_dense *x, int64_t from, int threads, sp_dense *packed)
 {
     const size_t size = sp_dense_size(x->type), bytes = (size_t)packed->cols * size;
     packed->stride = packed->cols;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t j = 0; j < x->rows; j++)
-        memcpy((char *)packed->values + (size_t)j * bytes, (const char *)x->values + (size_t)(j * x->stride + from) * size,
-               bytes);
+        memcpy((char *)packed->values + (size_t)j * bytes,
+               (const char *)x->values + (size_t)(j * x->stride + from) * size, bytes);
 }
 
 /* All rows of a tile, bin by bin, before the next tile. */
@@ -305,9 +308,19 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
     const int threads = sp_threads_for(context, (a->nnz + a->rows) * (y->cols / 8 + 1));
     bool interrupted = false;
     sp_status status = SP_OK;
-    tile_job job = {.offsets = a->row_offsets, .whole_offsets = a->row_offsets, .cols = a->col_indices, .weights = a->values, .order = plan->order,
-                    .x = x, .y = y, .alpha = alpha, .beta = beta, .mean = options->reduce == SP_REDUCE_MEAN,
-                    .least = options->reduce == SP_REDUCE_MIN, .argument = argument, .limit = a->nnz};
+    tile_job job = {.offsets = a->row_offsets,
+                    .whole_offsets = a->row_offsets,
+                    .cols = a->col_indices,
+                    .weights = a->values,
+                    .order = plan->order,
+                    .x = x,
+                    .y = y,
+                    .alpha = alpha,
+                    .beta = beta,
+                    .mean = options->reduce == SP_REDUCE_MEAN,
+                    .least = options->reduce == SP_REDUCE_MIN,
+                    .argument = argument,
+                    .limit = a->nnz};
     if (y->cols == 0) return SP_OK;
     if (plan->algorithm == SP_SPMM_BIDIRECTIONAL)
         status = multiply_bins(context, a, plan, &job, reduction, threads, &interrupted);

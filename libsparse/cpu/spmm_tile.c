@@ -23,8 +23,8 @@ static bool have_avx2(void) { return __builtin_cpu_supports("avx2"); }
 
 /* ---- rows that go through memory ----------------------------------------------------------------------- */
 
-static void finish_float(const sp_dense *y, int64_t row, int64_t column, int64_t width, const float *sums, double scale,
-                         double beta)
+static void finish_float(const sp_dense *y, int64_t row, int64_t column, int64_t width, const float *sums,
+                         double scale, double beta)
 {
     const int64_t at = row * y->stride + column;
     const float by = (float)scale, keep = (float)beta;
