@@ -5,6 +5,7 @@
  */
 #include <new>
 #include <stdlib.h>
+#include <stdio.h>
 
 #include "spmm.cuh"
 
@@ -62,6 +63,17 @@ static int count_bins(const sp_csr *a, int64_t width, int64_t bytes)
     return (int)(bins < 1 ? 1 : bins > MOST_BINS ? MOST_BINS : bins);
 }
 
+/* Most entries of a group: few enough for eight groups to take turns in each place of the device, so that none is long
+ * alone; not fewer than pay for what a group costs beside its entries. */
+static int group_size(sp_context *context, const sp_csr *a, int64_t width)
+{
+    const int64_t lanes = width <= 16 ? 4 : width <= 96 ? 8 : 32;
+    const int64_t places = (int64_t)cuda_state_of(context)->processors * 768 / lanes;
+    int entries = 32;
+    while (entries < 512 && a->nnz > 8 * 2 * entries * places) entries *= 2;
+    return entries;
+}
+
 static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                          spmm_state *state, sp_spmm_info *info)
 {
@@ -82,7 +94,9 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     /* An extreme over ranges would have to keep its argument between launches: it has one range. */
     const int64_t bytes = options->partition_bytes ? (int64_t)options->partition_bytes : cache / 6 * 5;
     const int bins = state->algorithm == SP_SPMM_BIDIRECTIONAL && !extreme ? count_bins(a, width, bytes) : 1;
-    TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, &state->parts));
+    int group_entries = group_size(context, a, width);
+    if (getenv("KNOB_GROUP")) group_entries = atoi(getenv("KNOB_GROUP"));
+    TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_entries, &state->parts));
     info->partitions = state->algorithm == SP_SPMM_BIDIRECTIONAL ? bins : state->parts->count;
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
                            state->parts->places * (int64_t)(sizeof(int32_t) + sizeof(int64_t));
@@ -127,27 +141,32 @@ static bool fits(const sp_dense *matrix, int64_t numbers)
 }
 
 /* Lanes and repeats with the fewest idle lanes, of these the widest, at most `most` columns. */
-static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extreme, int64_t most)
+static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extreme, bool deep, int64_t most)
 {
-    static const int shapes[][2] = {{32, 3}, {32, 2}, {32, 1}, {8, 3}, {16, 1}, {4, 3}, {8, 1}, {4, 1}};
-    const bool single = x->type == SP_DENSE_F32;
+    static const int deep_shapes[][2] = {{32, 3}, {32, 2}, {32, 1}, {8, 3}, {16, 1}, {8, 1}, {4, 1}};
+    static const int shallow_shapes[][2] = {{8, 4}, {8, 3}, {8, 2}, {8, 1}, {4, 1}};
     const int whole = (int)(16 / size_of(x->type));
     int vector = 1;
     if (fits(x, whole) && fits(y, whole)) vector = whole;
-    else if (single && fits(x, 2) && fits(y, 2)) vector = 2;
+    else if (x->type == SP_DENSE_F32 && fits(x, 2) && fits(y, 2)) vector = 2;
+    if (vector != whole || extreme) deep = true;
     const int64_t packets = x->cols / vector;
-    spmm_shape best = {vector, 8, 1};
+    const int count = deep ? sizeof deep_shapes / sizeof *deep_shapes : sizeof shallow_shapes / sizeof *shallow_shapes;
+    spmm_shape best = {vector, 8, 1, deep};
     int64_t best_slots = INT64_MAX;
-    for (const int(&shape)[2] : shapes) {
-        const int lanes = shape[0], repeats = shape[1], span = lanes * repeats;
-        if (vector != whole && (lanes == 4 || lanes == 16 || repeats == 3)) continue;
-        if ((repeats == 3 && !single) || (repeats > 1 && extreme)) continue;
+    for (int i = 0; i < count; i++) {
+        const int lanes = (deep ? deep_shapes : shallow_shapes)[i][0];
+        const int repeats = (deep ? deep_shapes : shallow_shapes)[i][1], span = lanes * repeats;
+        if (vector != whole && (lanes == 4 || lanes == 16)) continue;
+        if ((vector != whole || x->type != SP_DENSE_F32) && repeats > 2) continue;
+        if (repeats > 1 && extreme) continue;
         if (span * vector > most && span > 8) continue;
         const int64_t slots = (packets + span - 1) / span * span;
         if (slots >= best_slots) continue;
         best_slots = slots;
-        best = {vector, lanes, repeats};
+        best = {vector, lanes, repeats, deep};
     }
+    if (getenv("KNOB_SHAPE")) { sscanf(getenv("KNOB_SHAPE"), "%d,%d", &best.lanes, &best.repeats); }
     return best;
 }
 
@@ -157,7 +176,6 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_spmm_op
                           double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
     const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
-    const size_t entry = a->values && a->value_type == SP_F64 ? 32 : 16;
     const int64_t row_bytes = x->stride * (int64_t)size_of(x->type);
     if (a->rows == 0 || x->cols == 0) return SP_OK;
     if (row_bytes > UINT32_MAX || x->cols > INT32_MAX / 2)
@@ -165,7 +183,9 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_spmm_op
                        (long long)x->cols, (long long)row_bytes);
     int64_t most = state->algorithm == SP_SPMM_BIDIRECTIONAL ? TILE_COLUMNS : INT32_MAX;
     if (getenv("KNOB_TILE")) most = atoi(getenv("KNOB_TILE"));
-    const spmm_shape shape = choose_shape(x, y, extreme, most);
+    bool deep = a->nnz > 24 * a->rows;
+    if (getenv("KNOB_DEEP")) deep = atoi(getenv("KNOB_DEEP"));
+    const spmm_shape shape = choose_shape(x, y, extreme, deep, most);
     spmm_product product = {};
     product.offsets = a->row_offsets;
     product.cols = a->col_indices;
@@ -183,8 +203,6 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_spmm_op
     product.beta = beta;
     product.mean = options->reduce == SP_REDUCE_MEAN;
     product.minimum = options->reduce == SP_REDUCE_MIN;
-    product.aligned = (uintptr_t)a->col_indices % 16 == 0 && (uintptr_t)a->values % entry == 0;
-    if (getenv("KNOB_ALIGN") && atoi(getenv("KNOB_ALIGN")) == 0) product.aligned = false;
     product.y_narrow = size_of(y->type) == 2;
     if (product.tiles > 65535)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "X has %lld columns", (long long)x->cols);

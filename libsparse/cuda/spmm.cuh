@@ -2,10 +2,11 @@
  * over entries of one row, sums and extremes in registers.
  *
  * A group of LANES threads takes a row (or a part of one) and a tile of columns: lane l holds columns l·V of REPEATS
- * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. All lanes of a group read
- * the same column indices and values, four at a time where they are aligned: a broadcast of 16 bytes costs half an
- * instruction an entry, where a load by one lane and two shuffles cost two. UNROLL gathers of X are in flight a lane:
- * 10 TB/s at 0.7 µs are 53 KB in flight a multiprocessor, 26 bytes a thread when it is full.
+ * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. The group loads LANES
+ * entries of A at a time, ahead of their use, and shuffles hand them round. What a kernel gathers at a time is a matter
+ * of latency: 10 TB/s at 0.7 µs are 53 KB in flight a multiprocessor. Rows of many entries are walked deep, 8 loads of X
+ * in flight a lane; for rows of few, where a chain of four loads and a store is most of the work, there are shallow
+ * kernels of fewer registers, so of more warps, with more rows a warp.
  */
 #ifndef SPARSE_CUDA_SPMM_CUH
 #define SPARSE_CUDA_SPMM_CUH
@@ -24,6 +25,7 @@
  * {entries, place, first entry, entries} of a row that takes several blocks. */
 struct spmm_blocks {
     int bins;                       /* ranges of columns; 1: all of A */
+    int group_entries;              /* most entries of a group */
     int64_t count, places;          /* of blocks and of rows or parts of them */
     device_array<int4> blocks;
     device_array<int32_t> rows;     /* by place: the row of A and Y */
@@ -55,29 +57,33 @@ struct spmm_product {
     uint32_t x_bytes; /* from a row of X to the next */
     int32_t width, tiles;
     double alpha, beta;
-    bool mean, minimum, aligned /* entries can be loaded four at a time */, y_narrow /* Y has X's type, not f32 */;
+    bool mean, minimum, y_narrow /* Y has X's type, not f32 */;
 };
 
 /* How the columns of X are dealt to lanes. */
 struct spmm_shape {
     int vector, lanes, repeats;
+    bool deep; /* many gathers in flight a lane rather than many lanes */
     int columns() const { return vector * lanes * repeats; }
 };
 
-/* 16 groups a block keep a multiprocessor full from 4 lanes a group (64 threads) to 32 (512); 32 entries a group make
- * a row of 513 the first that takes two blocks. */
-enum { SPMM_GROUPS = 8, SPMM_GROUP_ENTRIES = 32 };
-/* Threads of a block, and those of a multiprocessor that registers are dealt for: 80 a thread, else the compiler waits
- * for one gather before it issues the next. */
-enum { SPMM_ROW_THREADS = 256, SPMM_BLOCK_THREADS = 768 };
-enum { SPMM_BLOCK_ENTRIES = SPMM_GROUPS * SPMM_GROUP_ENTRIES };
+/* 8 groups a block: 32 threads with 4 lanes a group, 256 with 32. */
+enum { SPMM_GROUPS = 8, SPMM_ROW_THREADS = 256 };
+
+/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for: where
+ * there are too few registers the compiler waits for one gather before it issues the next. */
+template <bool DEEP, bool EXTREME, int REPEATS> struct spmm_depth {
+    static constexpr int UNROLL = DEEP && REPEATS == 1 && !EXTREME ? 8 : DEEP || REPEATS == 1 ? 4 : 2;
+    static constexpr int THREADS = DEEP ? 768 : REPEATS == 1 ? 1536 : 1024;
+};
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts, int bin);
 /* Cuts A's rows by ranges of bin_columns columns and into blocks. */
-sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks **parts);
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
+                        spmm_blocks **parts);
 void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
 sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts);
@@ -302,100 +308,80 @@ template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     }
 };
 
-static __device__ const double spmm_ones_f64[4] = {1, 1, 1, 1};
-static __device__ const float4 spmm_ones_f32 = {1, 1, 1, 1};
-
-template <typename S> static __device__ __forceinline__ const S *ones_of()
-{
-    if constexpr (sizeof(S) == 4) return (const S *)&spmm_ones_f32;
-    else return (const S *)spmm_ones_f64;
-}
-
-/* Entries of A from an aligned place on, as many as there are: `whole`: up to there four can be loaded at once. */
-template <typename S> struct spmm_entries {
-    const int32_t *cols;
-    const S *values;
-    int weighted; /* all bits; 0: the values are four ones, which take part in place of all */
-    int whole;
-
-    __device__ __forceinline__ void load_four(int at, int32_t *col, S *weight) const
-    {
-        const int4 four = __ldg((const int4 *)(cols + at));
-        packet<S, 4> w;
-        w.load(values + (at & weighted));
-        col[0] = four.x, col[1] = four.y, col[2] = four.z, col[3] = four.w;
-#pragma unroll
-        for (int i = 0; i < 4; i++) weight[i] = w.part[i];
-    }
-    /* Those of begin .. end that are among the four. */
-    __device__ __forceinline__ void load_some(int at, int begin, int end, int32_t *col, S *weight) const
-    {
-        if (at <= whole) return load_four(at, col, weight);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (at + i >= begin && at + i < end) {
-                col[i] = __ldg(cols + at + i);
-                weight[i] = __ldg(values + (at & weighted) + (weighted ? i : 0));
-            }
-    }
-};
-
 static __device__ __forceinline__ const char *row_of_x(const char *x, int32_t col, uint32_t bytes)
 {
     return x + (uint64_t)(uint32_t)col * bytes;
 }
 
-/* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results: UNROLL at a
- * time, and before and after, where they are not aligned or not enough, four places of which some are the row's. */
+/* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results. All lanes of the
+ * warp take part, `count` being the group's own: the warp's groups walk together, since those that went apart would be
+ * served one after another. */
 template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
 static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_t begin, int count, int number,
                                                    const spmm_columns<T, V, LANES, REPEATS> &columns,
                                                    Result (&results)[REPEATS])
 {
     using S = typename spmm_sum<T>::type;
-    const int skip = p.aligned ? (int)(begin & 3) : 0, end = skip + count;
-    const int64_t first = begin - skip;
-    const spmm_entries<S> entries = {p.cols + first, p.values ? (const S *)p.values + first : ones_of<S>(),
-                                     p.values ? -1 : 0, p.aligned ? (int)min(p.nnz - first, (int64_t)INT32_MAX) - 4 : -1};
-    number -= skip;
-    int at = 0;
-    while (at < end) {
-        if (at >= skip && at + UNROLL <= end && p.aligned) {
-            int32_t col[UNROLL];
-            S weight[UNROLL];
+    constexpr int CHUNK = LANES > UNROLL ? LANES : UNROLL, OWN = CHUNK / LANES;
+    const int lane = threadIdx.x % LANES;
+    const int32_t *cols = p.cols + begin;
+    const S *values = p.values ? (const S *)p.values + begin : nullptr;
+    int longest = count;
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    int32_t next_col[OWN], col[OWN];
+    S next_weight[OWN], weight[OWN];
+    const auto fetch = [&](int base) {
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            const int at = base + i * LANES + lane;
+            next_col[i] = at < count ? __ldg(cols + at) : 0;
+            next_weight[i] = at < count ? values ? __ldg(values + at) : S(1) : S(0);
+        }
+    };
+    fetch(0);
+    for (int base = 0; base < longest; base += CHUNK) {
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            col[i] = next_col[i];
+            weight[i] = next_weight[i];
+        }
+        if (base + CHUNK < longest) fetch(base + CHUNK);
+#pragma unroll 1
+        for (int at = 0; at < CHUNK && base + at < longest; at += UNROLL) {
+            const int left = count - base - at;
             packet<T, V> gathered[UNROLL][REPEATS];
+            S weights[UNROLL];
+            if (__all_sync(FULL_WARP, left >= UNROLL)) {
 #pragma unroll
-            for (int u = 0; u < UNROLL; u += 4) entries.load_four(at + u, col + u, weight + u);
+                for (int u = 0; u < UNROLL; u++) {
+                    const int32_t c = __shfl_sync(FULL_WARP, col[u / LANES], (at + u) % LANES, LANES);
+                    weights[u] = __shfl_sync(FULL_WARP, weight[u / LANES], (at + u) % LANES, LANES);
 #pragma unroll
-            for (int u = 0; u < UNROLL; u++)
+                    for (int r = 0; r < REPEATS; r++)
+                        gathered[u][r].load((const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]));
+                }
 #pragma unroll
-                for (int r = 0; r < REPEATS; r++)
-                    gathered[u][r].load((const T *)(row_of_x(columns.x, col[u], p.x_bytes) + columns.delta[r]));
+                for (int u = 0; u < UNROLL; u++)
 #pragma unroll
-            for (int u = 0; u < UNROLL; u++)
+                    for (int r = 0; r < REPEATS; r++)
+                        results[r].add(gathered[u][r], weights[u], number + base + at + u, true);
+            } else {
 #pragma unroll
-                for (int r = 0; r < REPEATS; r++) results[r].add(gathered[u][r], weight[u], number + at + u, true);
-            at += UNROLL;
-        } else {
-            int32_t col[4] = {};
-            S weight[4] = {};
-            packet<T, V> gathered[4][REPEATS];
-            entries.load_some(at, skip, end, col, weight);
+                for (int u = 0; u < UNROLL; u++) {
+                    const int32_t c = __shfl_sync(FULL_WARP, col[u / LANES], (at + u) % LANES, LANES);
+                    weights[u] = __shfl_sync(FULL_WARP, weight[u / LANES], (at + u) % LANES, LANES);
 #pragma unroll
-            for (int u = 0; u < 4; u++) {
-                const bool own = at + u >= skip && at + u < end;
+                    for (int r = 0; r < REPEATS; r++)
+                        gathered[u][r].load_if(
+                            u < left, (const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]));
+                }
 #pragma unroll
-                for (int r = 0; r < REPEATS; r++)
-                    gathered[u][r].load_if(
-                        own, (const T *)(row_of_x(columns.x, col[u], p.x_bytes) + columns.delta[r]));
-                if (!own) weight[u] = 0;
+                for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+                    for (int r = 0; r < REPEATS; r++)
+                        results[r].add(gathered[u][r], weights[u], number + base + at + u, u < left);
             }
-#pragma unroll
-            for (int u = 0; u < 4; u++)
-#pragma unroll
-                for (int r = 0; r < REPEATS; r++)
-                    results[r].add(gathered[u][r], weight[u], number + at + u, at + u >= skip && at + u < end);
-            at += 4;
         }
     }
 }
@@ -408,6 +394,19 @@ static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V],
 #pragma unroll
     for (int v = 0; v < V; v++) narrow(beta != 0 ? fused(beta, wide(old.part[v]), result[v]) : result[v], made.part + v);
     made.store(y);
+}
+
+/* Where Y is added to, what is there is on its way while the row is summed. */
+template <typename T, int V, int LANES, int REPEATS>
+static __device__ __forceinline__ void expect_row(const spmm_product &p, int64_t row,
+                                                  const spmm_columns<T, V, LANES, REPEATS> &columns)
+{
+    using S = typename spmm_sum<T>::type;
+    const size_t size = p.y_narrow ? sizeof(T) : sizeof(S);
+    if (p.beta == 0) return;
+#pragma unroll
+    for (int r = 0; r < REPEATS; r++)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)p.y + (row * p.y_stride + columns.at[r]) * size));
 }
 
 /* Writes a row's results, by one group. */
@@ -443,25 +442,32 @@ static __device__ __forceinline__ void write_row(const spmm_product &p, int64_t 
 
 /* ---- host: from shapes to kernels ------------------------------------------------------------------------ */
 
-/* Calls launch.run<T, V, LANES, REPEATS>() for one of the shapes that cuda_spmm_shape gives. */
+/* Calls launch.run<DEEP, T, V, LANES, REPEATS>() for one of the shapes that spmm.cu chooses from. */
 template <typename T, int V, typename Launch>
 static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
 {
-    constexpr bool whole = sizeof(T) * V == 16;
+    constexpr bool whole = sizeof(T) * V == 16, single = sizeof(T) == 4;
+    if constexpr (whole && single && !Launch::EXTREME) {
+        if (!shape.deep && shape.repeats == 3) return launch.template run<false, T, V, 8, 3>();
+        if (!shape.deep && shape.repeats == 4) return launch.template run<false, T, V, 8, 4>();
+        if (shape.lanes == 8 && shape.repeats == 3) return launch.template run<true, T, V, 8, 3>();
+        if (shape.lanes == 32 && shape.repeats == 3) return launch.template run<true, T, V, 32, 3>();
+    }
+    if constexpr (whole && !Launch::EXTREME) {
+        if (!shape.deep && shape.lanes == 2) return launch.template run<false, T, V, 2, 2>();
+        if (!shape.deep && shape.lanes == 4 && shape.repeats == 2) return launch.template run<false, T, V, 4, 2>();
+        if (!shape.deep && shape.lanes == 4) return launch.template run<false, T, V, 4, 1>();
+        if (!shape.deep && shape.repeats == 2) return launch.template run<false, T, V, 8, 2>();
+        if (!shape.deep) return launch.template run<false, T, V, 8, 1>();
+    }
     if constexpr (whole) {
-        if (shape.lanes == 4 && shape.repeats == 1) return launch.template run<T, V, 4, 1>();
-        if (shape.lanes == 16 && shape.repeats == 1) return launch.template run<T, V, 16, 1>();
+        if (shape.lanes == 4) return launch.template run<true, T, V, 4, 1>();
+        if (shape.lanes == 16) return launch.template run<true, T, V, 16, 1>();
     }
-    if constexpr (whole && sizeof(T) == 4 && !Launch::EXTREME) {
-        if (shape.lanes == 4 && shape.repeats == 3) return launch.template run<T, V, 4, 3>();
-        if (shape.lanes == 8 && shape.repeats == 3) return launch.template run<T, V, 8, 3>();
-        if (shape.lanes == 32 && shape.repeats == 3) return launch.template run<T, V, 32, 3>();
-    }
-    if constexpr (!Launch::EXTREME) {
-        if (shape.lanes == 32 && shape.repeats == 2) return launch.template run<T, V, 32, 2>();
-    }
-    if (shape.lanes == 32) return launch.template run<T, V, 32, 1>();
-    return launch.template run<T, V, 8, 1>();
+    if constexpr (!Launch::EXTREME)
+        if (shape.lanes == 32 && shape.repeats == 2) return launch.template run<true, T, V, 32, 2>();
+    if (shape.lanes == 32) return launch.template run<true, T, V, 32, 1>();
+    return launch.template run<true, T, V, 8, 1>();
 }
 
 template <typename Launch>

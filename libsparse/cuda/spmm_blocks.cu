@@ -18,16 +18,30 @@
 
 #include "spmm.cuh"
 
-/* Entries of a row, as classes: exact numbers up to what one block takes, then all others. */
-enum { CLASSES = SPMM_BLOCK_ENTRIES + 2, THREADS = 256 };
+enum { THREADS = 256 };
 
-/* Groups that share a row (Algorithm 1). */
-static __host__ __device__ __forceinline__ int groups_of(int entries)
-{
-    int groups = 1;
-    while (groups * SPMM_GROUP_ENTRIES < entries) groups *= 2;
-    return groups;
-}
+/* Algorithm 1: how much a group and a block take. */
+struct block_sizes {
+    int group, block; /* entries, at most */
+    int classes;      /* of rows by entries: exact numbers up to what one block takes, then all others */
+
+    block_sizes(int group_entries)
+        : group(group_entries), block(group_entries * SPMM_GROUPS), classes(group_entries * SPMM_GROUPS + 2)
+    {
+    }
+    /* Groups that share a row. */
+    __host__ __device__ __forceinline__ int groups_of(int entries) const
+    {
+        int groups = 1;
+        while (groups * group < entries) groups *= 2;
+        return groups;
+    }
+    /* Entries of each of them, but for the last. */
+    __host__ __device__ __forceinline__ int share(int entries, int groups) const
+    {
+        return groups == 1 ? entries : ((entries + groups - 1) / groups + 7) / 8 * 8;
+    }
+};
 
 /* ---- preparation ----------------------------------------------------------------------------------------- */
 
@@ -69,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
-    list_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns,
+    list_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns, int classes,
                const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
                int32_t *part_entries)
 {
@@ -78,7 +92,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at = first ? first[row] : row;
     for_parts(offsets, cols, row, bins, bin_columns, [&](int bin, int64_t begin, int64_t end) {
         const int entries = (int)(end - begin);
-        keys[at] = (uint32_t)(bin * CLASSES + CLASSES - 1 - min(entries, CLASSES - 1));
+        keys[at] = (uint32_t)(bin * classes + classes - 1 - min(entries, classes - 1));
         numbers[at] = (uint32_t)at;
         part_rows[at] = (int32_t)row;
         part_starts[at] = begin;
@@ -103,7 +117,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Puts rows in their places, and counts the blocks that begin at each. */
 static __global__ void __launch_bounds__(THREADS)
-    place_rows(int64_t places, const uint32_t *sorted, const uint32_t *numbers, const int64_t *class_begin,
+    place_rows(block_sizes sizes, int64_t places, const uint32_t *sorted, const uint32_t *numbers, const int64_t *class_begin,
                const int32_t *part_rows, const int64_t *part_starts, const int32_t *part_entries, int32_t *rows,
                int64_t *starts, int32_t *entries, int32_t *counts)
 {
@@ -114,36 +128,36 @@ static __global__ void __launch_bounds__(THREADS)
     rows[at] = part_rows[number];
     starts[at] = part_starts[number];
     entries[at] = row_entries;
-    const int rows_a_block = SPMM_GROUPS / groups_of(min(row_entries, (int)SPMM_BLOCK_ENTRIES));
-    counts[at] = row_entries > SPMM_BLOCK_ENTRIES ? (row_entries + SPMM_BLOCK_ENTRIES - 1) / SPMM_BLOCK_ENTRIES
-                                                  : (at - class_begin[sorted[at]]) % rows_a_block == 0;
+    const int rows_a_block = SPMM_GROUPS / sizes.groups_of(min(row_entries, sizes.block));
+    counts[at] = row_entries > sizes.block ? (row_entries + sizes.block - 1) / sizes.block
+                                           : (at - class_begin[sorted[at]]) % rows_a_block == 0;
 }
 
 /* Algorithm 2, a thread a place. */
 static __global__ void __launch_bounds__(THREADS)
-    fill_blocks(int64_t places, const uint32_t *sorted, const int64_t *class_begin, const int32_t *entries,
+    fill_blocks(block_sizes sizes, int64_t places, const uint32_t *sorted, const int64_t *class_begin, const int32_t *entries,
                 const int32_t *counts, const int64_t *first, int4 *blocks)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (at >= places || counts[at] == 0) return;
     const int row_entries = entries[at];
     int4 *block = blocks + first[at];
-    if (row_entries <= SPMM_BLOCK_ENTRIES) {
-        const int groups = groups_of(row_entries);
+    if (row_entries <= sizes.block) {
+        const int groups = sizes.groups_of(row_entries);
         const int rows = (int)min(class_begin[sorted[at] + 1] - at, (int64_t)(SPMM_GROUPS / groups));
-        *block = {row_entries, (int)at, 0, ((row_entries + groups - 1) / groups) << 16 | rows};
+        *block = {row_entries, (int)at, 0, sizes.share(row_entries, groups) << 16 | rows};
         return;
     }
-    for (int done = 0; done < row_entries; done += SPMM_BLOCK_ENTRIES)
-        *block++ = {row_entries, (int)at, done, min(row_entries - done, (int)SPMM_BLOCK_ENTRIES)};
+    for (int done = 0; done < row_entries; done += sizes.block)
+        *block++ = {row_entries, (int)at, done, min(row_entries - done, sizes.block)};
 }
 
 /* edges[2b], edges[2b + 1] = where the blocks of bin b begin, and those of them that do more than a part of a row. */
-static __global__ void find_bins(int bins, const int64_t *class_begin, const int64_t *first, int64_t *edges)
+static __global__ void find_bins(int bins, int64_t classes, const int64_t *class_begin, const int64_t *first, int64_t *edges)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < 2 * bins) edges[i] = first[class_begin[i / 2 * (int64_t)CLASSES + i % 2]];
-    if (i == 2 * bins) edges[i] = first[class_begin[(int64_t)bins * CLASSES]];
+    if (i < 2 * bins) edges[i] = first[class_begin[i / 2 * classes + i % 2]];
+    if (i == 2 * bins) edges[i] = first[class_begin[bins * classes]];
 }
 
 static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
@@ -156,7 +170,8 @@ struct part_list {
     int64_t count;
 };
 
-static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, part_list *list)
+static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int classes,
+                           part_list *list)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<int32_t> counts;
@@ -182,8 +197,8 @@ static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64
     TRY(list->entries.allocate(context, list->count));
     TRY(list->starts.allocate(context, list->count));
     list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
-        a->rows, a->row_offsets, a->col_indices, bins, bin_columns, first.data, list->keys.data, list->numbers.data,
-        list->rows.data, list->starts.data, list->entries.data);
+        a->rows, a->row_offsets, a->col_indices, bins, bin_columns, classes, first.data, list->keys.data,
+        list->numbers.data, list->rows.data, list->starts.data, list->entries.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -209,7 +224,8 @@ static sp_status sort_list(sp_context *context, part_list *list, int64_t classes
 static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks *parts)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t classes = (int64_t)bins * CLASSES;
+    const block_sizes sizes(parts->group_entries);
+    const int64_t classes = (int64_t)bins * sizes.classes;
     device_array<uint32_t> keys, numbers;
     device_array<int64_t> class_begin, first, edges;
     device_array<int32_t> entries, counts;
@@ -217,7 +233,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     void *host = NULL;
     TRY(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
-    TRY(make_list(context, a, bins, bin_columns, &list));
+    TRY(make_list(context, a, bins, bin_columns, sizes.classes, &list));
     parts->places = list.count;
     TRY(sort_list(context, &list, classes, &keys, &numbers));
     TRY(class_begin.allocate(context, classes + 1));
@@ -229,20 +245,22 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     TRY(counts.allocate(context, list.count + 1));
     TRY(first.allocate(context, list.count + 1));
     place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
-        list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data, list.entries.data,
+        sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data, list.entries.data,
         parts->rows.data, parts->starts.data, entries.data, counts.data);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
     TRY(edges.allocate(context, 2 * bins + 1));
-    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, class_begin.data, first.data, edges.data);
+    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, sizes.classes, class_begin.data, first.data,
+                                                               edges.data);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),
                              cudaMemcpyDeviceToHost, stream));
     TRY(cuda_finish(context));
     parts->count = parts->edges[2 * bins];
     TRY(parts->blocks.allocate(context, parts->count));
-    fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(list.count, keys.data, class_begin.data, entries.data,
-                                                                counts.data, first.data, parts->blocks.data);
+    fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
+                                                                entries.data, counts.data, first.data,
+                                                                parts->blocks.data);
     CUDA_TRY(cudaGetLastError());
     return cuda_finish(context);
 }
@@ -255,13 +273,15 @@ void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts)
     sp_free(context, parts);
 }
 
-sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks **parts)
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
+                        spmm_blocks **parts)
 {
     void *memory = NULL;
     *parts = NULL;
     TRY(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
     spmm_blocks *made = new (memory) spmm_blocks();
     made->bins = bins;
+    made->group_entries = group_entries;
     const sp_status status = a->rows > 0 ? cut(context, a, bins, bin_columns, made) : SP_OK;
     if (status == SP_OK) *parts = made;
     else cuda_spmm_free_blocks(context, made);
@@ -317,13 +337,13 @@ static __device__ __forceinline__ void merge_groups(int groups, Result (&results
 /* Leaves a block's part of a row, in its first group, where the row's last block to arrive finds it. True in that block,
  * whose first group then holds the whole row. */
 template <int LANES, int REPEATS, typename Result>
-static __device__ bool gather_row(const spmm_product &p, const carry_view &carry, const int4 &block,
+static __device__ bool gather_row(const spmm_product &p, const carry_view &carry, int block_entries, const int4 &block,
                                   Result (&results)[REPEATS], Result (*shared)[REPEATS][LANES])
 {
     __shared__ bool last;
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const int pieces = (block.x + SPMM_BLOCK_ENTRIES - 1) / SPMM_BLOCK_ENTRIES;
-    const int64_t first = (int64_t)blockIdx.x - block.z / SPMM_BLOCK_ENTRIES;
+    const int pieces = (block.x + block_entries - 1) / block_entries;
+    const int64_t first = (int64_t)blockIdx.x - block.z / block_entries;
     Result *left = (Result *)carry.results;
     const auto place = [&](int64_t slot, int r) {
         return ((slot * p.tiles + blockIdx.y) * REPEATS + r) * LANES + lane;
@@ -351,10 +371,11 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
     return true;
 }
 
-template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_BLOCK_THREADS / (SPMM_GROUPS * LANES))
-    work_blocks(const spmm_product p, const int4 *blocks, const int32_t *rows, const int64_t *starts,
-                const carry_view carry)
+template <bool DEEP, typename T, int V, int LANES, int REPEATS, typename Result,
+          int RESIDENT = spmm_depth<DEEP, Result::EXTREME, REPEATS>::THREADS / (SPMM_GROUPS * LANES)>
+static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, RESIDENT < 32 ? RESIDENT : 32)
+    work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
+                const int64_t *starts, const carry_view carry)
 {
     __shared__ Result shared[SPMM_GROUPS * LANES / 32][REPEATS][LANES];
     const int group = threadIdx.x / LANES;
@@ -362,25 +383,22 @@ static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_BLOCK_THREADS 
     const bool partial = (int)blockIdx.x < carry.blocks;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
     const int entries = partial ? block.w : block.x;
-    const int groups = partial ? SPMM_GROUPS : groups_of(block.x);
-    const int share = partial ? (entries + SPMM_GROUPS - 1) / SPMM_GROUPS : block.w >> 16;
+    const int groups = partial ? SPMM_GROUPS : sizes.groups_of(block.x);
+    const int share = partial ? sizes.share(entries, SPMM_GROUPS) : block.w >> 16;
     const int rows_here = partial ? 1 : block.w & 0xffff;
     const int mine = group / groups, part = group % groups;
     const bool active = mine < rows_here;
+    const int32_t row = active ? __ldg(rows + block.y + mine) : 0;
+    const int64_t start = active ? __ldg(starts + block.y + mine) : 0;
+    const int begin = min(part * share, entries), count = active ? min(entries - begin, share) : 0;
     Result results[REPEATS];
+    if (active && part == 0) expect_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    int32_t row = 0;
-    if (active) {
-        row = __ldg(rows + block.y + mine);
-        const int begin = part * share, count = min(entries - begin, share);
-        if (count > 0)
-            add_entries<UNROLL>(p, __ldg(starts + block.y + mine) + block.z + begin, count, block.z + begin, columns,
-                                results);
-    }
-    __syncwarp();
+    add_entries<spmm_depth<DEEP, Result::EXTREME, REPEATS>::UNROLL>(p, start + block.z + begin, count, block.z + begin,
+                                                             columns, results);
     if (groups > 1) merge_groups<LANES>(groups, results, shared);
-    if (partial && !gather_row<LANES>(p, carry, block, results, shared)) return;
+    if (partial && !gather_row<LANES>(p, carry, sizes.block, block, results, shared)) return;
     if (active && part == 0) write_row(p, row, columns, results);
 }
 
@@ -409,20 +427,19 @@ template <bool IS_EXTREME> struct block_launch {
     spmm_blocks *parts;
     int bin;
 
-    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <bool DEEP, typename T, int V, int LANES, int REPEATS> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
-        constexpr int UNROLL = REPEATS == 1 && !EXTREME ? 8 : 4;
         const int64_t begin = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - begin,
                       count = parts->edges[2 * bin + 2] - begin;
         const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
         if (count == 0) return SP_OK;
         TRY(make_carry(context, parts, partial, product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
-        work_blocks<UNROLL, T, V, LANES, REPEATS, Result>
+        work_blocks<DEEP, T, V, LANES, REPEATS, Result>
             <<<dim3((unsigned)count, (unsigned)product.tiles), SPMM_GROUPS * LANES, 0,
-               cuda_state_of(context)->stream>>>(product, parts->blocks.data + begin, parts->rows.data,
-                                                 parts->starts.data, carry);
+               cuda_state_of(context)->stream>>>(product, block_sizes(parts->group_entries), parts->blocks.data + begin,
+                                                 parts->rows.data, parts->starts.data, carry);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }

@@ -7,18 +7,20 @@
  */
 #include "spmm.cuh"
 
-template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_BLOCK_THREADS / SPMM_ROW_THREADS) split_rows(const spmm_product p)
+template <bool DEEP, typename T, int V, int LANES, int REPEATS, typename Result>
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS, spmm_depth<DEEP, Result::EXTREME, REPEATS>::THREADS / SPMM_ROW_THREADS)
+    split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
-    if (row >= p.rows) return;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
-    const int64_t begin = __ldg(p.offsets + row), end = __ldg(p.offsets + row + 1);
+    const bool there = row < p.rows;
+    const int64_t begin = there ? __ldg(p.offsets + row) : 0;
+    const int count = there ? (int)(__ldg(p.offsets + row + 1) - begin) : 0;
     Result results[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    add_entries<UNROLL>(p, begin, (int)(end - begin), 0, columns, results);
-    write_row(p, row, columns, results);
+    add_entries<spmm_depth<DEEP, Result::EXTREME, REPEATS>::UNROLL>(p, begin, count, 0, columns, results);
+    if (there) write_row(p, row, columns, results);
 }
 
 template <bool IS_EXTREME> struct row_launch {
@@ -26,12 +28,12 @@ template <bool IS_EXTREME> struct row_launch {
     sp_context *context;
     const spmm_product &product;
 
-    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <bool DEEP, typename T, int V, int LANES, int REPEATS> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
-        constexpr int UNROLL = REPEATS == 1 && !EXTREME ? 8 : 4, ROWS = SPMM_ROW_THREADS / LANES;
+        constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        split_rows<UNROLL, T, V, LANES, REPEATS, Result>
+        split_rows<DEEP, T, V, LANES, REPEATS, Result>
             <<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
