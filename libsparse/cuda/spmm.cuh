@@ -3,10 +3,12 @@
  *
  * A group of LANES threads takes a row (or a part of one) and a tile of columns: lane l holds columns l·V of REPEATS
  * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. The group loads LANES
- * entries of A at a time, ahead of their use, and shuffles hand them round. What a kernel gathers at a time is a matter
- * of latency: 10 TB/s at 0.7 µs are 53 KB in flight a multiprocessor. Rows of many entries are walked deep, 8 loads of X
- * in flight a lane; for rows of few, where a chain of four loads and a store is most of the work, there are shallow
- * kernels of fewer registers, so of more warps, with more rows a warp.
+ * entries of A at a time, ahead of their use, and shuffles hand them round.
+ *
+ * Latency decides: a row is a chain of four loads and a store, some 3 µs under load, and 10 TB/s at 0.7 µs are 53 KB in
+ * flight a multiprocessor. So groups are narrow, 4 or 8 lanes with up to 4 packets each, for many rows in flight, and
+ * kernels keep to 40 or 64 registers. Groups of up to 32 lanes with 8 entries in flight each, in 80 registers, took
+ * 1.3 to 1.7 times as long on rows of 2 to 16 entries and were not faster on rows of 200.
  */
 #ifndef SPARSE_CUDA_SPMM_CUH
 #define SPARSE_CUDA_SPMM_CUH
@@ -26,10 +28,12 @@
 struct spmm_blocks {
     int bins;                       /* ranges of columns; 1: all of A */
     int group_entries;              /* most entries of a group */
+    bool coarse;                    /* classes of entries are powers of two, so that neighbouring rows stay together */
     int64_t count, places;          /* of blocks and of rows or parts of them */
     device_array<int4> blocks;
     device_array<int32_t> rows;     /* by place: the row of A and Y */
-    device_array<int64_t> starts;   /* by place: its first entry */
+    device_array<int64_t> starts;   /* by place: its first entry, */
+    device_array<int32_t> entries;  /* and how many it has */
     int64_t *edges;                 /* host: [2b] where the blocks of bin b begin, [2b + 1] those that do more than a
                                        part of a row */
     device_array<char> carry;       /* partial results of rows of several blocks */
@@ -63,18 +67,16 @@ struct spmm_product {
 /* How the columns of X are dealt to lanes. */
 struct spmm_shape {
     int vector, lanes, repeats;
-    bool deep; /* many gathers in flight a lane rather than many lanes */
     int columns() const { return vector * lanes * repeats; }
 };
 
 /* 8 groups a block: 32 threads with 4 lanes a group, 256 with 32. */
 enum { SPMM_GROUPS = 8, SPMM_ROW_THREADS = 256 };
 
-/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for: where
- * there are too few registers the compiler waits for one gather before it issues the next. */
-template <bool DEEP, bool EXTREME, int REPEATS> struct spmm_depth {
-    static constexpr int UNROLL = DEEP && REPEATS == 1 && !EXTREME ? 8 : DEEP || REPEATS == 1 ? 4 : 2;
-    static constexpr int THREADS = DEEP ? 768 : REPEATS == 1 ? 1536 : 1024;
+/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for. */
+template <typename T, int REPEATS, bool EXTREME> struct spmm_depth {
+    static constexpr int UNROLL = REPEATS == 1 ? 4 : 2;
+    static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && sizeof(T) == 4 ? 1536 : 1024;
 };
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
@@ -83,7 +85,7 @@ sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme
                            const spmm_product &product, spmm_blocks *parts, int bin);
 /* Cuts A's rows by ranges of bin_columns columns and into blocks. */
 sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
-                        spmm_blocks **parts);
+                        bool coarse, spmm_blocks **parts);
 void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
 sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts);
@@ -442,32 +444,25 @@ static __device__ __forceinline__ void write_row(const spmm_product &p, int64_t 
 
 /* ---- host: from shapes to kernels ------------------------------------------------------------------------ */
 
-/* Calls launch.run<DEEP, T, V, LANES, REPEATS>() for one of the shapes that spmm.cu chooses from. */
+/* Calls launch.run<T, V, LANES, REPEATS>() for one of the shapes that spmm.cu chooses from. */
 template <typename T, int V, typename Launch>
 static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
 {
     constexpr bool whole = sizeof(T) * V == 16, single = sizeof(T) == 4;
     if constexpr (whole && single && !Launch::EXTREME) {
-        if (!shape.deep && shape.repeats == 3) return launch.template run<false, T, V, 8, 3>();
-        if (!shape.deep && shape.repeats == 4) return launch.template run<false, T, V, 8, 4>();
-        if (shape.lanes == 8 && shape.repeats == 3) return launch.template run<true, T, V, 8, 3>();
-        if (shape.lanes == 32 && shape.repeats == 3) return launch.template run<true, T, V, 32, 3>();
+        if (shape.repeats == 4) return launch.template run<T, V, 8, 4>();
+        if (shape.repeats == 3) return launch.template run<T, V, 8, 3>();
     }
     if constexpr (whole && !Launch::EXTREME) {
-        if (!shape.deep && shape.lanes == 2) return launch.template run<false, T, V, 2, 2>();
-        if (!shape.deep && shape.lanes == 4 && shape.repeats == 2) return launch.template run<false, T, V, 4, 2>();
-        if (!shape.deep && shape.lanes == 4) return launch.template run<false, T, V, 4, 1>();
-        if (!shape.deep && shape.repeats == 2) return launch.template run<false, T, V, 8, 2>();
-        if (!shape.deep) return launch.template run<false, T, V, 8, 1>();
+        if (shape.lanes == 4 && shape.repeats == 2) return launch.template run<T, V, 4, 2>();
+        if (shape.lanes == 8 && shape.repeats == 2) return launch.template run<T, V, 8, 2>();
     }
-    if constexpr (whole) {
-        if (shape.lanes == 4) return launch.template run<true, T, V, 4, 1>();
-        if (shape.lanes == 16) return launch.template run<true, T, V, 16, 1>();
-    }
-    if constexpr (!Launch::EXTREME)
-        if (shape.lanes == 32 && shape.repeats == 2) return launch.template run<true, T, V, 32, 2>();
-    if (shape.lanes == 32) return launch.template run<true, T, V, 32, 1>();
-    return launch.template run<true, T, V, 8, 1>();
+    if constexpr (whole)
+        if (shape.lanes == 4) return launch.template run<T, V, 4, 1>();
+    if constexpr (!whole && !Launch::EXTREME)
+        if (shape.repeats == 2) return launch.template run<T, V, 32, 2>();
+    if (shape.lanes == 32) return launch.template run<T, V, 32, 1>();
+    return launch.template run<T, V, 8, 1>();
 }
 
 template <typename Launch>

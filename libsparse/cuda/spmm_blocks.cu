@@ -25,9 +25,19 @@ struct block_sizes {
     int group, block; /* entries, at most */
     int classes;      /* of rows by entries: exact numbers up to what one block takes, then all others */
 
-    block_sizes(int group_entries)
-        : group(group_entries), block(group_entries * SPMM_GROUPS), classes(group_entries * SPMM_GROUPS + 2)
+    bool coarse;
+
+    explicit block_sizes(const spmm_blocks *parts)
+        : group(parts->group_entries), block(group * SPMM_GROUPS), classes(block + 2), coarse(parts->coarse)
     {
+    }
+    /* The most entries of rows of a class. */
+    __host__ __device__ __forceinline__ int class_of(int entries) const
+    {
+        if (entries > block) return block + 1;
+        int top = 8;
+        while (top < entries) top *= 2;
+        return coarse && entries > 0 ? top : entries;
     }
     /* Groups that share a row. */
     __host__ __device__ __forceinline__ int groups_of(int entries) const
@@ -83,8 +93,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
-    list_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns, int classes,
-               const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
+    list_parts(block_sizes sizes, int64_t rows, const int64_t *offsets, const int32_t *cols, int bins,
+               int64_t bin_columns, const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
                int32_t *part_entries)
 {
     const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -92,7 +102,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at = first ? first[row] : row;
     for_parts(offsets, cols, row, bins, bin_columns, [&](int bin, int64_t begin, int64_t end) {
         const int entries = (int)(end - begin);
-        keys[at] = (uint32_t)(bin * classes + classes - 1 - min(entries, classes - 1));
+        keys[at] = (uint32_t)(bin * sizes.classes + sizes.classes - 1 - sizes.class_of(entries));
         numbers[at] = (uint32_t)at;
         part_rows[at] = (int32_t)row;
         part_starts[at] = begin;
@@ -128,7 +138,7 @@ static __global__ void __launch_bounds__(THREADS)
     rows[at] = part_rows[number];
     starts[at] = part_starts[number];
     entries[at] = row_entries;
-    const int rows_a_block = SPMM_GROUPS / sizes.groups_of(min(row_entries, sizes.block));
+    const int rows_a_block = SPMM_GROUPS / sizes.groups_of(min(sizes.class_of(row_entries), sizes.block));
     counts[at] = row_entries > sizes.block ? (row_entries + sizes.block - 1) / sizes.block
                                            : (at - class_begin[sorted[at]]) % rows_a_block == 0;
 }
@@ -143,9 +153,9 @@ static __global__ void __launch_bounds__(THREADS)
     const int row_entries = entries[at];
     int4 *block = blocks + first[at];
     if (row_entries <= sizes.block) {
-        const int groups = sizes.groups_of(row_entries);
+        const int most = sizes.class_of(row_entries), groups = sizes.groups_of(most);
         const int rows = (int)min(class_begin[sorted[at] + 1] - at, (int64_t)(SPMM_GROUPS / groups));
-        *block = {row_entries, (int)at, 0, sizes.share(row_entries, groups) << 16 | rows};
+        *block = {most, (int)at, 0, sizes.share(most, groups) << 16 | rows};
         return;
     }
     for (int done = 0; done < row_entries; done += sizes.block)
@@ -170,8 +180,8 @@ struct part_list {
     int64_t count;
 };
 
-static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int classes,
-                           part_list *list)
+static sp_status make_list(sp_context *context, const sp_csr *a, const block_sizes &sizes, int bins,
+                           int64_t bin_columns, part_list *list)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<int32_t> counts;
@@ -197,7 +207,7 @@ static sp_status make_list(sp_context *context, const sp_csr *a, int bins, int64
     TRY(list->entries.allocate(context, list->count));
     TRY(list->starts.allocate(context, list->count));
     list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
-        a->rows, a->row_offsets, a->col_indices, bins, bin_columns, classes, first.data, list->keys.data,
+        sizes, a->rows, a->row_offsets, a->col_indices, bins, bin_columns, first.data, list->keys.data,
         list->numbers.data, list->rows.data, list->starts.data, list->entries.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -224,16 +234,16 @@ static sp_status sort_list(sp_context *context, part_list *list, int64_t classes
 static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks *parts)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const block_sizes sizes(parts->group_entries);
+    const block_sizes sizes(parts);
     const int64_t classes = (int64_t)bins * sizes.classes;
     device_array<uint32_t> keys, numbers;
     device_array<int64_t> class_begin, first, edges;
-    device_array<int32_t> entries, counts;
+    device_array<int32_t> counts;
     part_list list;
     void *host = NULL;
     TRY(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
-    TRY(make_list(context, a, bins, bin_columns, sizes.classes, &list));
+    TRY(make_list(context, a, sizes, bins, bin_columns, &list));
     parts->places = list.count;
     TRY(sort_list(context, &list, classes, &keys, &numbers));
     TRY(class_begin.allocate(context, classes + 1));
@@ -241,12 +251,12 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     CUDA_TRY(cudaGetLastError());
     TRY(parts->rows.allocate(context, list.count));
     TRY(parts->starts.allocate(context, list.count));
-    TRY(entries.allocate(context, list.count));
+    TRY(parts->entries.allocate(context, list.count));
     TRY(counts.allocate(context, list.count + 1));
     TRY(first.allocate(context, list.count + 1));
     place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
         sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data, list.entries.data,
-        parts->rows.data, parts->starts.data, entries.data, counts.data);
+        parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
     TRY(edges.allocate(context, 2 * bins + 1));
@@ -259,7 +269,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     parts->count = parts->edges[2 * bins];
     TRY(parts->blocks.allocate(context, parts->count));
     fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
-                                                                entries.data, counts.data, first.data,
+                                                                parts->entries.data, counts.data, first.data,
                                                                 parts->blocks.data);
     CUDA_TRY(cudaGetLastError());
     return cuda_finish(context);
@@ -274,7 +284,7 @@ void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts)
 }
 
 sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
-                        spmm_blocks **parts)
+                        bool coarse, spmm_blocks **parts)
 {
     void *memory = NULL;
     *parts = NULL;
@@ -282,6 +292,7 @@ sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t 
     spmm_blocks *made = new (memory) spmm_blocks();
     made->bins = bins;
     made->group_entries = group_entries;
+    made->coarse = coarse;
     const sp_status status = a->rows > 0 ? cut(context, a, bins, bin_columns, made) : SP_OK;
     if (status == SP_OK) *parts = made;
     else cuda_spmm_free_blocks(context, made);
@@ -371,31 +382,31 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
     return true;
 }
 
-template <bool DEEP, typename T, int V, int LANES, int REPEATS, typename Result,
-          int RESIDENT = spmm_depth<DEEP, Result::EXTREME, REPEATS>::THREADS / (SPMM_GROUPS * LANES)>
+template <typename T, int V, int LANES, int REPEATS, typename Result,
+          int RESIDENT = spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / (SPMM_GROUPS * LANES)>
 static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, RESIDENT < 32 ? RESIDENT : 32)
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
-                const int64_t *starts, const carry_view carry)
+                const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
     __shared__ Result shared[SPMM_GROUPS * LANES / 32][REPEATS][LANES];
     const int group = threadIdx.x / LANES;
     const int4 block = __ldg(blocks + blockIdx.x);
     const bool partial = (int)blockIdx.x < carry.blocks;
     const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
-    const int entries = partial ? block.w : block.x;
     const int groups = partial ? SPMM_GROUPS : sizes.groups_of(block.x);
-    const int share = partial ? sizes.share(entries, SPMM_GROUPS) : block.w >> 16;
+    const int share = partial ? sizes.share(block.w, SPMM_GROUPS) : block.w >> 16;
     const int rows_here = partial ? 1 : block.w & 0xffff;
     const int mine = group / groups, part = group % groups;
     const bool active = mine < rows_here;
     const int32_t row = active ? __ldg(rows + block.y + mine) : 0;
     const int64_t start = active ? __ldg(starts + block.y + mine) : 0;
+    const int entries = partial ? block.w : active ? __ldg(row_entries + block.y + mine) : 0;
     const int begin = min(part * share, entries), count = active ? min(entries - begin, share) : 0;
     Result results[REPEATS];
     if (active && part == 0) expect_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    add_entries<spmm_depth<DEEP, Result::EXTREME, REPEATS>::UNROLL>(p, start + block.z + begin, count, block.z + begin,
+    add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, count, block.z + begin,
                                                              columns, results);
     if (groups > 1) merge_groups<LANES>(groups, results, shared);
     if (partial && !gather_row<LANES>(p, carry, sizes.block, block, results, shared)) return;
@@ -427,7 +438,7 @@ template <bool IS_EXTREME> struct block_launch {
     spmm_blocks *parts;
     int bin;
 
-    template <bool DEEP, typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         const int64_t begin = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - begin,
@@ -436,10 +447,10 @@ template <bool IS_EXTREME> struct block_launch {
         if (count == 0) return SP_OK;
         TRY(make_carry(context, parts, partial, product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
-        work_blocks<DEEP, T, V, LANES, REPEATS, Result>
+        work_blocks<T, V, LANES, REPEATS, Result>
             <<<dim3((unsigned)count, (unsigned)product.tiles), SPMM_GROUPS * LANES, 0,
-               cuda_state_of(context)->stream>>>(product, block_sizes(parts->group_entries), parts->blocks.data + begin,
-                                                 parts->rows.data, parts->starts.data, carry);
+               cuda_state_of(context)->stream>>>(product, block_sizes(parts), parts->blocks.data + begin,
+                                                 parts->rows.data, parts->starts.data, parts->entries.data, carry);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }

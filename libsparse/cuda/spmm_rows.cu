@@ -7,8 +7,8 @@
  */
 #include "spmm.cuh"
 
-template <bool DEEP, typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS, spmm_depth<DEEP, Result::EXTREME, REPEATS>::THREADS / SPMM_ROW_THREADS)
+template <typename T, int V, int LANES, int REPEATS, typename Result>
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS, spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / SPMM_ROW_THREADS)
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
@@ -19,7 +19,7 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, spmm_depth<DEEP, Resu
     Result results[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    add_entries<spmm_depth<DEEP, Result::EXTREME, REPEATS>::UNROLL>(p, begin, count, 0, columns, results);
+    add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
 
@@ -28,12 +28,12 @@ template <bool IS_EXTREME> struct row_launch {
     sp_context *context;
     const spmm_product &product;
 
-    template <bool DEEP, typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        split_rows<DEEP, T, V, LANES, REPEATS, Result>
+        split_rows<T, V, LANES, REPEATS, Result>
             <<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
