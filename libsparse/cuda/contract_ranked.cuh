@@ -365,28 +365,36 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     {
         const int warp = threadIdx.x / 32;
         volatile uint32_t *halves = (volatile uint32_t *)states;
-        int cell[DEPTH];
-#pragma unroll
-        for (int u = 0; u < DEPTH; u++) {
+        const auto own_cell = [&](int u) {
             uint32_t at;
-            cell[u] = col[u] != EMPTY && in_window(col[u], low, &at) ? cell_of(at, done) : EMPTY;
-            if (cell[u] != EMPTY) halves[2 * cell[u]] = u * THREADS + threadIdx.x;
-        }
+            return col[u] != EMPTY && in_window(col[u], low, &at) ? cell_of(at, done) : EMPTY;
+        };
+        each<false>([&](int64_t i, int32_t column, V) {
+            uint32_t at;
+            if (in_window(column, low, &at)) halves[2 * cell_of(at, done)] = (uint32_t)i;
+        });
         __syncthreads();
-#pragma unroll
-        for (int u = 0; u < DEPTH; u++)
-            if (cell[u] != EMPTY && halves[2 * cell[u]] != u * THREADS + threadIdx.x) halves[2 * cell[u] + 1] = 1;
+        each<false>([&](int64_t i, int32_t column, V) {
+            uint32_t at;
+            if (!in_window(column, low, &at)) return;
+            const int cell = cell_of(at, done);
+            if (halves[2 * cell] != (uint32_t)i) halves[2 * cell + 1] = 1;
+        });
+        __syncthreads();
+        each<true>([&](int64_t, int32_t column, V number) {
+            uint32_t at;
+            if (!in_window(column, low, &at)) return;
+            const int cell = cell_of(at, done);
+            const bool alone = halves[2 * cell + 1] == 0;
+            states[cell] = alone ? (unsigned long long)__double_as_longlong((double)number) : NO_STATE;
+            cell_cols[cell] = column;
+            if (operation() == SP_COMBINE_MEAN) counts[cell] = alone;
+        });
         __syncthreads();
 #pragma unroll
         for (int u = 0; u < DEPTH; u++) {
-            if (cell[u] != EMPTY) {
-                const bool alone = halves[2 * cell[u] + 1] == 0;
-                states[cell[u]] = alone ? (unsigned long long)__double_as_longlong((double)value[u]) : NO_STATE;
-                cell_cols[cell[u]] = col[u];
-                if (operation() == SP_COMBINE_MEAN) counts[cell[u]] = alone;
-                if (alone) cell[u] = EMPTY;
-            }
-            const unsigned all = __ballot_sync(FULL_WARP, cell[u] != EMPTY);
+            const int cell = own_cell(u);
+            const unsigned all = __ballot_sync(FULL_WARP, cell != EMPTY && states[cell] == NO_STATE);
             if ((threadIdx.x & 31) == 0) shared.listed[u * WARPS + warp] = (uint32_t)__popc(all);
         }
         __syncthreads();
@@ -407,10 +415,12 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         __syncthreads();
 #pragma unroll
         for (int u = 0; u < DEPTH; u++) {
-            const unsigned all = __ballot_sync(FULL_WARP, cell[u] != EMPTY);
-            if (cell[u] == EMPTY) continue;
+            const int cell = own_cell(u);
+            const bool joins = cell != EMPTY && states[cell] == NO_STATE;
+            const unsigned all = __ballot_sync(FULL_WARP, joins);
+            if (!joins) continue;
             const int64_t to = begin + shared.listed[u * WARPS + warp] + __popc(all & lanes_below());
-            job.cols[to] = cell[u];
+            job.cols[to] = cell;
             job.values[to] = value[u];
         }
         __syncthreads();
