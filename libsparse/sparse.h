@@ -385,7 +385,9 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
 /* Y = alpha · reduce(A · X) + beta · Y. X has A.cols rows (transposed: A.rows), Y A.rows rows (A.cols), both the same
  * number of columns, and lie where the context computes or are moved for the call. Types: A f32 with X f32, f16 or
  * bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
- * beta = 0 Y is not read. X and Y must not overlap. O(nnz · width). */
+ * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product is
+ * queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
+ * O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
  * the lowest of equals; -1 for a row without entries) that gave each value: argument is Y.rows * Y.cols, in Y's space. */

@@ -87,8 +87,8 @@ sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_c
 sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                                void **state, sp_spmm_info *info);
 sp_status sp_cuda_spmm_refresh(sp_context *context, const sp_csr *a, void *state);
-sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
-                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                       double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
 void sp_cuda_spmm_forget(sp_context *context, void *state);
 sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, void *values);

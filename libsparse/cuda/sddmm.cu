@@ -1,12 +1,12 @@
 /* values[e] = Σ_k X(i, k) · Y(j, k) for the entries e = (i, j) of A, and the softmax over the entries of a row.
  *
- * The products: entries are dealt evenly, 32 to a group of lanes, whatever the rows; a block finds the rows of its first
- * and last entry by bisection of A's offsets, and its groups theirs between them. Lanes share the columns, 16 bytes
- * each, and the row of X stays in the first-level cache; four entries of a row are gathered at a time. 4 · (width + 2)
- * bytes an entry. No sum crosses groups, so that results have the same bits in every run.
+ * The products: entries are dealt evenly, 32 to a group of lanes, whatever the rows; a block finds the rows of its
+ * first and last entry by bisection of A's offsets, and its groups theirs between them. Lanes share the columns, 16
+ * bytes each, and the row of X stays in the first-level cache; four entries of a row are gathered at a time. 4 ·
+ * (width + 2) bytes an entry. No sum crosses groups, so that results have the same bits in every run.
  *
- * The softmax: a warp takes a row, and the block together those of more than 2,048 entries; three passes over the row,
- * which stays in the caches: the largest, the sum of exponentials, the quotients. Sums are f64.
+ * The softmax: a warp takes a row, and the block together those of more than 2,048 entries; three passes over the
+ * row, which stays in the caches: the largest, the sum of exponentials, the quotients. Sums are f64.
  */
 #include "spmm.cuh"
 
@@ -140,7 +140,8 @@ static __device__ __forceinline__ double exponential(double x) { return exp(x); 
 template <typename T> struct softmax_rows {
     T *values;
 
-    template <typename Reduce> __device__ void work(int64_t begin, int64_t end, int thread, int threads, Reduce reduce)
+    template <typename Reduce>
+    __device__ void work(int64_t begin, int64_t end, int thread, int threads, Reduce reduce)
     {
         T most = -INFINITY;
         double sum = 0;
@@ -159,7 +160,8 @@ template <typename T> struct softmax_gradients {
     const T *softmax;
     T *gradient;
 
-    template <typename Reduce> __device__ void work(int64_t begin, int64_t end, int thread, int threads, Reduce reduce)
+    template <typename Reduce>
+    __device__ void work(int64_t begin, int64_t end, int thread, int threads, Reduce reduce)
     {
         double sum = 0;
         for (int64_t at = begin + thread; at < end; at += threads) sum += (double)softmax[at] * (double)gradient[at];
@@ -185,7 +187,8 @@ static __global__ void __launch_bounds__(THREADS) work_rows(int64_t rows, const 
     }
     if (!__syncthreads_or(is_long)) return;
     for (int64_t i = first; i < min(first + THREADS / 32, rows); i++)
-        if (offsets[i + 1] - offsets[i] > LONG_ROW) work.work(offsets[i], offsets[i + 1], threadIdx.x, THREADS, in_block);
+        if (offsets[i + 1] - offsets[i] > LONG_ROW)
+            work.work(offsets[i], offsets[i + 1], threadIdx.x, THREADS, in_block);
 }
 
 template <typename Rows> static sp_status launch_rows(sp_context *context, const sp_csr *a, Rows work)

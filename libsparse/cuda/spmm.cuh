@@ -5,10 +5,10 @@
  * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. The group loads LANES
  * entries of A at a time, ahead of their use, and shuffles hand them round.
  *
- * Latency decides: a row is a chain of four loads and a store, some 3 µs under load, and 10 TB/s at 0.7 µs are 53 KB in
- * flight a multiprocessor. So groups are narrow, 4 or 8 lanes with up to 4 packets each, for many rows in flight, and
- * kernels keep to 40 or 64 registers. Groups of up to 32 lanes with 8 entries in flight each, in 80 registers, took
- * 1.3 to 1.7 times as long on rows of 2 to 16 entries and were not faster on rows of 200.
+ * Latency decides: a row is a chain of four loads and a store, some 3 µs under load, and 10 TB/s at 0.7 µs are 53 KB
+ * in flight a multiprocessor. So groups are narrow, 4 or 8 lanes with up to 4 packets each, for many rows in flight,
+ * and kernels keep to 40 or 64 registers. Groups of up to 32 lanes with 8 entries in flight each, in 80 registers,
+ * took 1.3 to 1.7 times as long on rows of 2 to 16 entries and were not faster on rows of 200.
  */
 #ifndef SPARSE_CUDA_SPMM_CUH
 #define SPARSE_CUDA_SPMM_CUH
@@ -28,7 +28,7 @@
 struct spmm_blocks {
     int bins;                       /* ranges of columns; 1: all of A */
     int group_entries;              /* most entries of a group */
-    bool coarse;                    /* classes of entries are powers of two, so that neighbouring rows stay together */
+    bool coarse;                    /* classes are powers of two, so that neighbouring rows stay together */
     int64_t count, places;          /* of blocks and of rows or parts of them */
     device_array<int4> blocks;
     device_array<int32_t> rows;     /* by place: the row of A and Y */
@@ -124,8 +124,8 @@ template <> struct spmm_word<16> {
     using type = uint4;
 };
 
-/* Loads that a predicate turns into zeros. In assembly, and volatile: the compiler makes branches of them or moves each
- * to its use, and then waits for one before it issues the next. */
+/* Loads that a predicate turns into zeros. In assembly, and volatile: the compiler makes branches of them or moves
+ * each to its use, and then waits for one before it issues the next. */
 static __device__ __forceinline__ uint4 load_word_if(bool wanted, const uint4 *from)
 {
     uint4 word;
@@ -230,11 +230,11 @@ template <typename T, int V> struct spmm_sums {
         for (int v = 0; v < V; v++) other.sum[v] = __shfl_xor_sync(FULL_WARP, sum[v], step);
         return other;
     }
-    __device__ __forceinline__ S result(const spmm_product &, int v) const { return sum[v]; }
+    __device__ __forceinline__ S result(int v) const { return sum[v]; }
 };
 
-/* The largest product of V columns and the entry that gave it, counted from the row's first; the lowest of equals. The
- * smallest is the largest of the negated. */
+/* The largest product of V columns and the entry that gave it, counted from the row's first; the lowest of equals.
+ * The smallest is the largest of the negated. */
 template <typename T, int V> struct spmm_extremes {
     using S = typename spmm_sum<T>::type;
     static constexpr bool EXTREME = true;
@@ -285,7 +285,7 @@ template <typename T, int V> struct spmm_extremes {
         other.sign = sign;
         return other;
     }
-    __device__ __forceinline__ S result(const spmm_product &, int v) const { return entry[v] < 0 ? S(0) : sign * best[v]; }
+    __device__ __forceinline__ S result(int v) const { return entry[v] < 0 ? S(0) : sign * best[v]; }
 };
 
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
@@ -315,9 +315,9 @@ static __device__ __forceinline__ const char *row_of_x(const char *x, int32_t co
     return x + (uint64_t)(uint32_t)col * bytes;
 }
 
-/* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results. All lanes of the
- * warp take part, `count` being the group's own: the warp's groups walk together, since those that went apart would be
- * served one after another. */
+/* Adds entries begin .. begin + count of A, which are the row's from `number` on, to the group's results. All lanes
+ * of the warp take part, `count` being the group's own: the warp's groups walk together, since those that went apart
+ * would be served one after another. */
 template <int UNROLL, typename T, int V, int LANES, int REPEATS, typename Result>
 static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_t begin, int count, int number,
                                                    const spmm_columns<T, V, LANES, REPEATS> &columns,
@@ -394,7 +394,8 @@ static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V],
     packet<Y, V> old, made;
     if (beta != 0) old.load_changed(y);
 #pragma unroll
-    for (int v = 0; v < V; v++) narrow(beta != 0 ? fused(beta, wide(old.part[v]), result[v]) : result[v], made.part + v);
+    for (int v = 0; v < V; v++)
+        narrow(beta != 0 ? fused(beta, wide(old.part[v]), result[v]) : result[v], made.part + v);
     made.store(y);
 }
 
@@ -430,7 +431,7 @@ static __device__ __forceinline__ void write_row(const spmm_product &p, int64_t 
         const int64_t at = row * p.y_stride + columns.at[r];
         S result[V];
 #pragma unroll
-        for (int v = 0; v < V; v++) result[v] = scale * results[r].result(p, v);
+        for (int v = 0; v < V; v++) result[v] = scale * results[r].result(v);
         if (sizeof(T) < sizeof(S) && p.y_narrow) write_columns<T, V>((T *)p.y + at, result, beta);
         else write_columns<S, V>((S *)p.y + at, result, beta);
         if constexpr (Result::EXTREME)

@@ -1,11 +1,11 @@
 /* Y = alpha · reduce(A · X) + beta · Y by ranges and tiles of columns (Kim et al., "BiKD", 2026, Algorithms 3 and 4).
  *
- * A launch multiplies the part of A within one range of columns, so of X's rows, with one tile of X's columns: what it
- * gathers stays in the second-level cache. The first range writes Y, the others add to it: 8 bytes a number of Y and
- * range, against 4 to 5 TB/s more for the gathers. A's entries stay where they are: what a row has within a range is
- * contiguous, and is found once, when the plan is made; the partition into blocks of equal work is that of the other
- * algorithm (spmm_blocks.cu), where the paper has a block of threads a row. Y is read when its sum is written; the
- * paper reads it ahead, which pays where a block has one row and nothing else to wait for.
+ * A launch multiplies the part of A within one range of columns, so of X's rows, with one tile of X's columns: what
+ * it gathers stays in the second-level cache. The first range writes Y, the others add to it: 8 bytes a number of Y
+ * and range, against 4 to 5 TB/s more for the gathers. A's entries stay where they are: what a row has within a range
+ * is contiguous, and is found once, when the plan is made; the partition into blocks of equal work is that of the
+ * other algorithm (spmm_blocks.cu), where the paper has a block of threads a row. Y is read when its sum is written;
+ * the paper reads it ahead, which pays where a block has one row and nothing else to wait for.
  */
 #include "spmm.cuh"
 

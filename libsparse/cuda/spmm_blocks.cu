@@ -1,17 +1,18 @@
 /* Y = alpha · reduce(A · X) + beta · Y by blocks of equal work (Xie et al., "Accel-GCN", 2023, Algorithms 1 and 2).
  *
- * Rows are sorted by their number of entries, those of most first. A block has 16 groups of lanes; rows of up to 32
- * entries take a group each, rows of up to 64 two, and so on to 512, which take all 16 (Algorithm 1, with 16 for the
- * warps of a block and 32 for the entries of a warp); longer rows take several blocks (Algorithm 2). 16 bytes tell a
- * block all that it does. A group spans the columns of X as the paper's combined warps do: lanes with 16 bytes each.
+ * Rows are sorted by their number of entries, those of most first. A block has 8 groups of lanes; rows of up to n
+ * entries take a group each, rows of up to 2n two, and so on to 8n, which take all 8 (Algorithm 1, with 8 for the warps
+ * of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16 bytes
+ * tell a block all that it does. A group spans the columns of X as the paper's combined warps do, 16 bytes a lane.
  *
- * Where this differs: partial sums are in registers and meet by shuffles, then in 4 to 24 KB of shared memory, once a
+ * Where this differs: partial sums are in registers and meet by shuffles, then in 1 to 8 KB of shared memory, once a
  * row, where the paper adds to shared memory for every entry of A; rows of several blocks are summed in a fixed order
  * by the last of their blocks to arrive, where the paper adds to Y atomically, so that results have the same bits in
- * every run; and entries stay where they are in A: a place in the sorted order has a row and its first entry, 12 bytes.
+ * every run; and entries stay where they are in A: a place in the sorted order has a row, its first entry and their
+ * number, 16 bytes.
  *
- * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row of
- * its own then.
+ * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row
+ * of its own then.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <new>
@@ -24,8 +25,7 @@ enum { THREADS = 256 };
 struct block_sizes {
     int group, block; /* entries, at most */
     int classes;      /* of rows by entries: exact numbers up to what one block takes, then all others */
-
-    bool coarse;
+    bool coarse;      /* powers of two instead */
 
     explicit block_sizes(const spmm_blocks *parts)
         : group(parts->group_entries), block(group * SPMM_GROUPS), classes(block + 2), coarse(parts->coarse)
@@ -65,8 +65,8 @@ static __device__ __forceinline__ int64_t column_at(const int32_t *cols, int64_t
     return low;
 }
 
-/* Calls take(bin, begin, end) for the parts of a row: those with entries, and the first in any case, since every row of
- * Y is written by it. */
+/* Calls take(bin, begin, end) for the parts of a row: those with entries, and the first in any case, since every row
+ * of Y is written by it. */
 template <typename Take>
 static __device__ __forceinline__ void for_parts(const int64_t *offsets, const int32_t *cols, int64_t row, int bins,
                                                  int64_t bin_columns, Take take)
@@ -94,8 +94,8 @@ static __global__ void __launch_bounds__(THREADS)
 /* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
     list_parts(block_sizes sizes, int64_t rows, const int64_t *offsets, const int32_t *cols, int bins,
-               int64_t bin_columns, const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
-               int32_t *part_entries)
+               int64_t bin_columns, const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows,
+               int64_t *part_starts, int32_t *part_entries)
 {
     const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (row >= rows) return;
@@ -127,9 +127,9 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Puts rows in their places, and counts the blocks that begin at each. */
 static __global__ void __launch_bounds__(THREADS)
-    place_rows(block_sizes sizes, int64_t places, const uint32_t *sorted, const uint32_t *numbers, const int64_t *class_begin,
-               const int32_t *part_rows, const int64_t *part_starts, const int32_t *part_entries, int32_t *rows,
-               int64_t *starts, int32_t *entries, int32_t *counts)
+    place_rows(block_sizes sizes, int64_t places, const uint32_t *sorted, const uint32_t *numbers,
+               const int64_t *class_begin, const int32_t *part_rows, const int64_t *part_starts,
+               const int32_t *part_entries, int32_t *rows, int64_t *starts, int32_t *entries, int32_t *counts)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (at >= places) return;
@@ -145,8 +145,8 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* Algorithm 2, a thread a place. */
 static __global__ void __launch_bounds__(THREADS)
-    fill_blocks(block_sizes sizes, int64_t places, const uint32_t *sorted, const int64_t *class_begin, const int32_t *entries,
-                const int32_t *counts, const int64_t *first, int4 *blocks)
+    fill_blocks(block_sizes sizes, int64_t places, const uint32_t *sorted, const int64_t *class_begin,
+                const int32_t *entries, const int32_t *counts, const int64_t *first, int4 *blocks)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (at >= places || counts[at] == 0) return;
@@ -163,7 +163,8 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* edges[2b], edges[2b + 1] = where the blocks of bin b begin, and those of them that do more than a part of a row. */
-static __global__ void find_bins(int bins, int64_t classes, const int64_t *class_begin, const int64_t *first, int64_t *edges)
+static __global__ void find_bins(int bins, int64_t classes, const int64_t *class_begin, const int64_t *first,
+                                 int64_t *edges)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (i < 2 * bins) edges[i] = first[class_begin[i / 2 * classes + i % 2]];
@@ -255,7 +256,8 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     TRY(counts.allocate(context, list.count + 1));
     TRY(first.allocate(context, list.count + 1));
     place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
-        sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data, list.entries.data,
+        sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data,
+        list.entries.data,
         parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
@@ -345,11 +347,11 @@ static __device__ __forceinline__ void merge_groups(int groups, Result (&results
             for (int r = 0; r < REPEATS; r++) results[r].merge(shared[warp + w][r][lane]);
 }
 
-/* Leaves a block's part of a row, in its first group, where the row's last block to arrive finds it. True in that block,
- * whose first group then holds the whole row. */
+/* Leaves a block's part of a row, in its first group, where the row's last block to arrive finds it. True in that
+ * block, whose first group then holds the whole row. */
 template <int LANES, int REPEATS, typename Result>
-static __device__ bool gather_row(const spmm_product &p, const carry_view &carry, int block_entries, const int4 &block,
-                                  Result (&results)[REPEATS], Result (*shared)[REPEATS][LANES])
+static __device__ bool gather_row(const spmm_product &p, const carry_view &carry, int block_entries,
+                                  const int4 &block, Result (&results)[REPEATS], Result (*shared)[REPEATS][LANES])
 {
     __shared__ bool last;
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;

@@ -1,14 +1,15 @@
 /* Y = alpha · reduce(A · X) + beta · Y, a group of lanes a row, rows as they come.
  *
- * A row of n entries reads 16 bytes of offsets, 8n of A and n·width numbers of X, and writes width numbers of Y. Nothing
- * is prepared and neighbouring rows run on the same multiprocessor, so that what they share comes from its own cache;
- * but a row of many entries keeps its group long after the others have gone: for even degrees, and for matrices whose
- * neighbouring rows are alike.
+ * A row of n entries reads 16 bytes of offsets, 8n of A and n·width numbers of X, and writes width numbers of Y.
+ * Nothing is prepared and neighbouring rows run on the same multiprocessor, so that what they share comes from its
+ * own cache; but a row of many entries keeps its group long after the others have gone: for even degrees, and for
+ * matrices whose neighbouring rows are alike.
  */
 #include "spmm.cuh"
 
 template <typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS, spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / SPMM_ROW_THREADS)
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS,
+                                         spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / SPMM_ROW_THREADS)
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
