@@ -384,9 +384,16 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
     return true;
 }
 
+/* Blocks that a multiprocessor takes at most. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ < 900
+#define SPMM_MOST_RESIDENT 16
+#else
+#define SPMM_MOST_RESIDENT 32
+#endif
+
 template <typename T, int V, int LANES, int REPEATS, typename Result,
           int RESIDENT = spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / (SPMM_GROUPS * LANES)>
-static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, RESIDENT < 32 ? RESIDENT : 32)
+static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, RESIDENT < SPMM_MOST_RESIDENT ? RESIDENT : SPMM_MOST_RESIDENT)
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
