@@ -1,8 +1,8 @@
 /* Y = alpha · reduce(A · X) + beta · Y by blocks of equal work (Xie et al., "Accel-GCN", 2023, Algorithms 1 and 2).
  *
  * Rows are sorted by their number of entries, those of most first. A block has 8 groups of lanes; rows of up to n
- * entries take a group each, rows of up to 2n two, and so on to 8n, which take all 8 (Algorithm 1, with 8 for the warps
- * of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16 bytes
+ * entries take a group each, rows of up to 2n two, and so on to 8n, which take all 8 (Algorithm 1, with 8 for the
+ * warps of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16 bytes
  * tell a block all that it does. A group spans the columns of X as the paper's combined warps do, 16 bytes a lane.
  *
  * Where this differs: partial sums are in registers and meet by shuffles, then in 1 to 8 KB of shared memory, once a
@@ -384,16 +384,8 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
     return true;
 }
 
-/* Blocks that a multiprocessor takes at most. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ < 900
-#define SPMM_MOST_RESIDENT 16
-#else
-#define SPMM_MOST_RESIDENT 32
-#endif
-
-template <typename T, int V, int LANES, int REPEATS, typename Result,
-          int RESIDENT = spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / (SPMM_GROUPS * LANES)>
-static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, RESIDENT < SPMM_MOST_RESIDENT ? RESIDENT : SPMM_MOST_RESIDENT)
+template <typename T, int V, int LANES, int REPEATS, typename Result>
+static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, REPEATS, Result, SPMM_GROUPS *LANES))
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {

@@ -8,8 +8,7 @@
 #include "spmm.cuh"
 
 template <typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void __launch_bounds__(SPMM_ROW_THREADS,
-                                         spmm_depth<T, REPEATS, Result::EXTREME>::THREADS / SPMM_ROW_THREADS)
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, SPMM_ROW_THREADS))
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
