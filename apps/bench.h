@@ -1,6 +1,6 @@
 /* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands
  * (bench_input), time our product (bench_own), time the peers' (bench_peers), compare (bench_check), report
- * (bench_report). Those of spmm stand in bench_spmm.h. */
+ * (bench_report). Those of spmm stand in bench_spmm.h, those of contract in bench_contract.h. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -17,12 +17,23 @@ typedef struct source {
     const char *name, *spec; /* spec NULL: name is a file */
 } source;
 
-enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_DEFAULT = 4 };
+typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT } bench_kind;
 
-enum { MAX_WIDTHS = 24 };
+enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_CUB = 4, PEER_DEFAULT = 8 };
+
+enum { MAX_WIDTHS = 24, MAX_GROUPINGS = 12 };
+
+/* So many groups, or so many percent of the nodes. */
+typedef struct grouping {
+    double amount;
+    bool percent;
+} grouping;
+
+/* Who is in which group: drawn at random, or runs of nodes. */
+enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2 };
 
 typedef struct bench_options {
-    bool spmm; /* sparse-bench spmm, else spgemm */
+    bench_kind kind;
     source sources[MAX_SOURCES];
     int source_count;
     source times; /* the right operand; name NULL: the matrix itself */
@@ -42,12 +53,16 @@ typedef struct bench_options {
     int width_count;
     sp_reduce reduce;
     sp_dense_type features;
+    grouping groupings[MAX_GROUPINGS]; /* contract */
+    int grouping_count;
+    unsigned labels;
 } bench_options;
 
 typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;
 
 bench_request bench_parse(int argc, char **argv, bench_options *options);
 void bench_usage(FILE *stream);
+const char *kind_name(bench_kind kind);
 const char *semiring_name(sp_semiring semiring);
 const char *algorithm_name(sp_spgemm_algorithm algorithm);
 const char *reduce_name(sp_reduce reduce);
@@ -73,11 +88,11 @@ sp_status device_copy(sp_context *context, void *to, const void *from, size_t by
 /* A file (Matrix Market, edge lists and the other formats of io, by content) or a generated matrix, on the host. */
 sp_status input_load(sp_context *context, const source *from, const bench_options *options, sp_csr *matrix);
 
-/* The presets of spgemm or spmm: a specification by its short name, NULL if there is none; `index` counts them. */
-const source *preset_named(bool spmm, const char *name);
-const source *preset_at(bool spmm, int index);
+/* The presets of a command: a specification by its short name, NULL if there is none; `index` counts them. */
+const source *preset_named(bench_kind kind, const char *name);
+const source *preset_at(bench_kind kind, int index);
 /* The sets "paper" and "small": the specification number `index`, NULL after the last. */
-const source *preset_of_set(bool spmm, const char *set, int index);
+const source *preset_of_set(bench_kind kind, const char *set, int index);
 
 /* ---- times --------------------------------------------------------------------------------------------- */
 
@@ -192,7 +207,7 @@ typedef struct bench_case {
 /* Times the product, and what else is asked for, in a context of its own, which ends before the peers begin. */
 sp_status own_measure(bench_case *c);
 
-/* ---- peers (bench_peers.c; bench_cusparse.c, bench_graphblas.c) ---------------------------------------- */
+/* ---- peers (bench_peers.c; bench_cusparse.c, bench_graphblas.c, bench_cub.c) --------------------------- */
 
 /* A library that is loaded at run time. Every call returns a status with a sentence in sp_last_error(context). */
 typedef struct peer {
@@ -201,6 +216,8 @@ typedef struct peer {
     /* SP_ERROR_NO_DEVICE when the library is not there. */
     sp_status (*open)(sp_context *context, const bench_options *options, void **state);
     sp_status (*load)(void *state, const sp_csr *a, const sp_csr *b);
+    /* After load: what `run` makes is (A·B)·last from now on; until unload. */
+    sp_status (*follow)(void *state, const sp_csr *last);
     /* One whole product, finished; it stays until the next call, or until drop. */
     sp_status (*run)(void *state, int algorithm);
     void (*drop)(void *state);
@@ -213,14 +230,14 @@ typedef struct peer {
     void (*close)(void *state);
 } peer;
 
-extern const peer peer_cusparse, peer_graphblas;
+extern const peer peer_cusparse, peer_graphblas, peer_cub;
 
 /* The shared libraries, wherever they lie; NULL: not on this machine. */
 void *cusparse_library(void);
 void *graphblas_library(void);
 
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */
-enum { PEER_LIBRARIES = 2 };
+enum { PEER_LIBRARIES = 3 };
 typedef struct peer_set {
     int count;
     struct opened_peer {
@@ -234,6 +251,8 @@ typedef struct peer_set {
 /* Those that were asked for, by default those that compute where we do. */
 void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set);
 void peers_close(peer_set *set);
+/* A failure in a word. */
+const char *failure_word(sp_status status);
 /* Times and compares them; if none could be compared with, the reference is. */
 sp_status peers_measure(bench_case *c, const peer_set *set);
 

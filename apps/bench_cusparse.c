@@ -42,9 +42,10 @@ typedef struct library {
     cusparseHandle_t handle;
     cudaStream_t stream;
     cudaMemPool_t pool;
-    operand a, b_own, c;
-    const operand *b;
+    operand a, b_own, last, c; /* last: what A·B is multiplied with, if anything */
+    const operand *b, *left, *right; /* left and right: of the product at hand */
     int64_t rows, cols, nnz; /* of C */
+    int64_t inner, last_cols;
     cusparseSpGEMMDescr_t product;
     void *buffers[BUFFERS];
     uint64_t operand_bytes;
@@ -258,6 +259,7 @@ static void cusparse_unload(void *state)
     cusparse_drop(l);
     drop_operand(l, &l->a);
     drop_operand(l, &l->b_own);
+    drop_operand(l, &l->last);
     cudaStreamSynchronize(l->stream);
     cudaMemPoolTrimTo(l->pool, 0);
     cudaGetLastError();
@@ -271,7 +273,7 @@ static sp_status cusparse_load(void *state, const sp_csr *a, const sp_csr *b)
     if (l->options->semiring != SP_PLUS_TIMES)
         return sp_fail(l->context, SP_ERROR_UNSUPPORTED, "cuSPARSE has the semiring plus-times alone");
     l->rows = a->rows;
-    l->cols = b->cols;
+    l->inner = l->cols = b->cols;
     TRY(load_operand(l, a, &l->a));
     l->b = &l->a;
     if (b != a) {
@@ -285,17 +287,27 @@ done:
     return status;
 }
 
+static sp_status cusparse_follow(void *state, const sp_csr *last)
+{
+    library *l = state;
+    l->last_cols = last->cols;
+    return load_operand(l, last, &l->last);
+}
+
 /* ---- the product --------------------------------------------------------------------------------------- */
 
 #define SEQUENCE l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
-#define SCALED SEQUENCE, one(l), l->a.matrix, l->b->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
-#define PATTERN SEQUENCE, l->a.matrix, l->b->matrix, l->c.matrix, CUSPARSE_SPGEMM_DEFAULT, l->product
+#define SCALED SEQUENCE, one(l), l->left->matrix, l->right->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
+#define PATTERN SEQUENCE, l->left->matrix, l->right->matrix, l->c.matrix, CUSPARSE_SPGEMM_DEFAULT, l->product
 
 /* C with offsets alone, which every sequence begins with. */
-static sp_status begin_product(library *l)
+static sp_status begin_product(library *l, const operand *left, const operand *right, int64_t cols)
 {
     sp_status status;
     cusparse_drop(l);
+    l->left = left;
+    l->right = right;
+    l->cols = cols;
     TRY(take(l, ((size_t)l->rows + 1) * 4, (void **)&l->c.offsets));
     TRY(describe(l, &l->c, l->rows, l->cols, 0));
     CUSPARSE(SpGEMM_createDescr(&l->product));
@@ -319,16 +331,13 @@ done:
 /* ALG3 forms the products in chunks of this share; the value of NVIDIA's own sample. */
 static const float CHUNK = 0.2f;
 
-static sp_status cusparse_run(void *state, int number)
+static sp_status multiply(library *l, const operand *left, const operand *right, int64_t cols,
+                          cusparseSpGEMMAlg_t algorithm)
 {
-    static const cusparseSpGEMMAlg_t algs[] = {CUSPARSE_SPGEMM_DEFAULT, CUSPARSE_SPGEMM_ALG1, CUSPARSE_SPGEMM_ALG2,
-                                               CUSPARSE_SPGEMM_ALG3};
-    library *l = state;
-    const cusparseSpGEMMAlg_t algorithm = algs[number];
     const bool estimates = algorithm == CUSPARSE_SPGEMM_ALG2 || algorithm == CUSPARSE_SPGEMM_ALG3;
     size_t bytes = 0, compute_bytes = 0;
     sp_status status;
-    TRY(begin_product(l));
+    TRY(begin_product(l, left, right, cols));
     CUSPARSE(SpGEMM_workEstimation(SCALED, &bytes, NULL));
     TRY(take(l, bytes, &l->buffers[0]));
     CUSPARSE(SpGEMM_workEstimation(SCALED, &bytes, l->buffers[0]));
@@ -347,6 +356,21 @@ static sp_status cusparse_run(void *state, int number)
     for (int i = 0; i < BUFFERS; i++) give_back(l, &l->buffers[i]);
     CUDA(cudaStreamSynchronize(l->stream));
 done:
+    return status;
+}
+
+static sp_status cusparse_run(void *state, int number)
+{
+    static const cusparseSpGEMMAlg_t algorithms_of[] = {CUSPARSE_SPGEMM_DEFAULT, CUSPARSE_SPGEMM_ALG1,
+                                                        CUSPARSE_SPGEMM_ALG2, CUSPARSE_SPGEMM_ALG3};
+    library *l = state;
+    operand first;
+    sp_status status = multiply(l, &l->a, l->b, l->inner, algorithms_of[number]);
+    if (status != SP_OK || !l->last.matrix) return status;
+    first = l->c;
+    memset(&l->c, 0, sizeof l->c);
+    status = multiply(l, &first, &l->last, l->last_cols, algorithms_of[number]);
+    drop_operand(l, &first);
     return status;
 }
 
@@ -376,7 +400,7 @@ static sp_status cusparse_plan(void *state)
     library *l = state;
     size_t bytes[BUFFERS] = {0};
     sp_status status;
-    TRY(begin_product(l));
+    TRY(begin_product(l, &l->a, l->b, l->inner));
     CUSPARSE(SpGEMMreuse_workEstimation(PATTERN, &bytes[1], NULL));
     TRY(take(l, bytes[1], &l->buffers[1]));
     CUSPARSE(SpGEMMreuse_workEstimation(PATTERN, &bytes[1], l->buffers[1]));
@@ -408,9 +432,9 @@ done:
     return status;
 }
 
-const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load, cusparse_run, cusparse_drop,
-                            cusparse_view, cusparse_peak, cusparse_plan, cusparse_replay, cusparse_unload,
-                            cusparse_close};
+const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load, cusparse_follow, cusparse_run,
+                            cusparse_drop, cusparse_view, cusparse_peak, cusparse_plan, cusparse_replay,
+                            cusparse_unload, cusparse_close};
 
 #else
 

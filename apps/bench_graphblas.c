@@ -29,8 +29,8 @@ typedef struct graphblas {
     grb_unpack *unpack;
     int (*matrix_free)(grb_matrix *), (*wait)(grb_matrix, int), (*finalize)(void);
     void *type, *semiring;
-    grb_matrix a, b, c; /* b may be a */
-    int64_t rows, cols;
+    grb_matrix a, b, last, c; /* b may be a; last NULL: c is their product */
+    int64_t rows, inner, cols; /* inner: of a·b, cols: of c */
     uint64_t *offsets, *indices; /* of C, while it is looked at */
     void *values;
 } graphblas;
@@ -139,14 +139,15 @@ static void graphblas_unload(void *state)
     graphblas *g = state;
     if (g->b != g->a) g->matrix_free(&g->b);
     g->matrix_free(&g->a);
-    g->a = g->b = NULL;
+    g->matrix_free(&g->last);
+    g->a = g->b = g->last = NULL;
 }
 
 static sp_status graphblas_load(void *state, const sp_csr *a, const sp_csr *b)
 {
     graphblas *g = state;
     g->rows = a->rows;
-    g->cols = b->cols;
+    g->inner = g->cols = b->cols;
     sp_status status = convert(g, a, &g->a);
     g->b = g->a;
     if (status == SP_OK && b != a) {
@@ -155,6 +156,13 @@ static sp_status graphblas_load(void *state, const sp_csr *a, const sp_csr *b)
     }
     if (status != SP_OK) graphblas_unload(g);
     return status;
+}
+
+static sp_status graphblas_follow(void *state, const sp_csr *last)
+{
+    graphblas *g = state;
+    g->cols = last->cols;
+    return convert(g, last, &g->last);
 }
 
 /* ---- products ------------------------------------------------------------------------------------------ */
@@ -177,8 +185,15 @@ static sp_status graphblas_run(void *state, int algorithm)
 {
     graphblas *g = state;
     graphblas_drop(g);
+    grb_matrix first = NULL;
     int code = g->matrix_new(&g->c, g->type, (uint64_t)g->rows, (uint64_t)g->cols);
-    if (code == GRB_SUCCESS) code = g->mxm(g->c, NULL, NULL, g->semiring, g->a, g->b, NULL);
+    if (code == GRB_SUCCESS && g->last) {
+        code = g->matrix_new(&first, g->type, (uint64_t)g->rows, (uint64_t)g->inner);
+        if (code == GRB_SUCCESS) code = g->mxm(first, NULL, NULL, g->semiring, g->a, g->b, NULL);
+    }
+    if (code == GRB_SUCCESS)
+        code = g->mxm(g->c, NULL, NULL, g->semiring, g->last ? first : g->a, g->last ? g->last : g->b, NULL);
+    g->matrix_free(&first);
     if (code == GRB_SUCCESS && algorithm == SORTED) code = g->wait(g->c, GRB_MATERIALIZE);
     return code == GRB_SUCCESS ? SP_OK : failure(g, code, "GrB_mxm");
 }
@@ -202,5 +217,6 @@ static int64_t graphblas_peak(void *state)
     return 0;
 }
 
-const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_run, graphblas_drop,
-                             graphblas_view, graphblas_peak, NULL, NULL, graphblas_unload, graphblas_close};
+const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_follow,
+                             graphblas_run, graphblas_drop, graphblas_view, graphblas_peak, NULL, NULL,
+                             graphblas_unload, graphblas_close};

@@ -67,24 +67,50 @@ static const source small_graphs[] = {
 };
 enum { SMALL_GRAPHS = sizeof small_graphs / sizeof *small_graphs };
 
-const source *preset_at(bool spmm, int index)
+/* Graphs of the sizes of those on which contraction by sorting has been measured; nodes and edges within 3 %. */
+static const source contracted[] = {
+    {"rmat20", "rmat:20,19"},
+    {"uniform20", "uniform:1048576,18"},
+    {"rmat22", "rmat:22,22"},
+};
+enum { CONTRACTED = sizeof contracted / sizeof *contracted };
+
+/* Small ones; groups of the last can be its communities. */
+static const source small_contracted[] = {
+    {"small-rmat", "rmat:11,16"},
+    {"small-uniform", "uniform:2000,18"},
+    {"small-community", "community:2000,20,300,50,100,80,0"},
+};
+enum { SMALL_CONTRACTED = sizeof small_contracted / sizeof *small_contracted };
+
+/* Of each command all presets, how many of them are "paper", and what is "small". */
+static const struct {
+    const source *all;
+    int count, paper;
+    const source *small;
+    int small_count;
+} kinds[] = {
+    [BENCH_SPGEMM] = {presets, PRESETS, PAPER, small, SMALL},
+    [BENCH_SPMM] = {graphs, GRAPHS, GRAPHS, small_graphs, SMALL_GRAPHS},
+    [BENCH_CONTRACT] = {contracted, CONTRACTED, CONTRACTED, small_contracted, SMALL_CONTRACTED},
+};
+
+const source *preset_at(bench_kind kind, int index)
 {
-    if (spmm) return index < GRAPHS ? &graphs[index] : NULL;
-    return index < PRESETS ? &presets[index] : NULL;
+    return index < kinds[kind].count ? &kinds[kind].all[index] : NULL;
 }
 
-const source *preset_named(bool spmm, const char *name)
+const source *preset_named(bench_kind kind, const char *name)
 {
-    for (int i = 0; preset_at(spmm, i); i++)
-        if (strcmp(preset_at(spmm, i)->name, name) == 0) return preset_at(spmm, i);
+    for (int i = 0; preset_at(kind, i); i++)
+        if (strcmp(preset_at(kind, i)->name, name) == 0) return preset_at(kind, i);
     return NULL;
 }
 
-const source *preset_of_set(bool spmm, const char *set, int index)
+const source *preset_of_set(bench_kind kind, const char *set, int index)
 {
-    const int of_paper = spmm ? GRAPHS : PAPER, of_small = spmm ? SMALL_GRAPHS : SMALL;
-    if (strcmp(set, "paper") == 0) return index < of_paper ? preset_at(spmm, index) : NULL;
-    if (strcmp(set, "small") == 0) return index < of_small ? (spmm ? &small_graphs[index] : &small[index]) : NULL;
+    if (strcmp(set, "paper") == 0) return index < kinds[kind].paper ? preset_at(kind, index) : NULL;
+    if (strcmp(set, "small") == 0) return index < kinds[kind].small_count ? &kinds[kind].small[index] : NULL;
     return NULL;
 }
 

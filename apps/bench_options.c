@@ -4,21 +4,23 @@
 
 #include "bench.h"
 
+static const char *const kinds[] = {"spgemm", "spmm", "contract"};
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
 static const char *const algorithms[] = {"auto", "hash", "dense", "warp"};
 static const char *const reductions[] = {"sum", "mean", "max", "min"};
 static const char *const features[] = {"f32", "f64", "f16", "bf16"}; /* as sp_dense_type counts */
 
+const char *kind_name(bench_kind kind) { return kinds[kind]; }
 const char *semiring_name(sp_semiring semiring) { return semirings[semiring]; }
 const char *algorithm_name(sp_spgemm_algorithm algorithm) { return algorithms[algorithm]; }
 const char *reduce_name(sp_reduce reduce) { return reductions[reduce]; }
 const char *features_name(sp_dense_type type) { return features[type]; }
 
-static void print_presets(FILE *stream, bool spmm)
+static void print_presets(FILE *stream, bench_kind kind)
 {
-    int column = fprintf(stream, "                   presets of %s:", spmm ? "spmm" : "spgemm");
-    for (int i = 0; preset_at(spmm, i); i++) {
-        const char *name = preset_at(spmm, i)->name;
+    int column = fprintf(stream, "                   presets of %s:", kinds[kind]);
+    for (int i = 0; preset_at(kind, i); i++) {
+        const char *name = preset_at(kind, i)->name;
         if (column + (int)strlen(name) > 100) column = fprintf(stream, "\n                     ");
         column += fprintf(stream, " %s", name);
     }
@@ -29,12 +31,14 @@ void bench_usage(FILE *stream)
 {
     fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
           "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
-          "       sparse-bench spgemm | spmm --generate KIND:ARGS ...\n"
+          "       sparse-bench contract FILE... [options]  times quotient graphs\n"
+          "       sparse-bench spgemm | spmm | contract --generate KIND:ARGS ...\n"
           "\n"
           "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
           "  sparse-bench spgemm --generate rmat:16,8 --fp32   of a matrix made up\n"
           "  sparse-bench spgemm --generate paper --json x.json\n"
           "  sparse-bench spmm --generate rmat17 --width 32,128\n"
+          "  sparse-bench contract --generate rmat20 --groups 1%,10%,50%\n"
           "\n"
           "  FILE             Matrix Market, or edges FROM TO [WEIGHT] a line; .gz .zst\n"
           "  --generate X     KIND:ARGS, a preset, or a set of presets; may be repeated\n"
@@ -43,11 +47,10 @@ void bench_usage(FILE *stream)
           "                     web:ROWS,DEGREE,COMMON%,LOCAL%,LONGEST arrow:ROWS,DENSE,FILLED% cluster:ROWS,DEGREE\n"
           "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING% molecules:ROWS,ATOMS\n"
           "                     community:ROWS,DEGREE,LONGEST,EXPONENT%,SIZE,INSIDE%,SHUFFLED\n", stream);
-    print_presets(stream, false);
-    print_presets(stream, true);
-    fputs("                   sets: paper (ten large ones; nine of spmm), small (one of each kind)\n"
+    for (int kind = BENCH_SPGEMM; kind <= BENCH_CONTRACT; kind++) print_presets(stream, (bench_kind)kind);
+    fputs("                   sets: paper (ten large ones; nine of spmm, three of contract), small (one of each kind)\n"
           "  --seed N         of generated matrices [4]\n"
-          "  --fp64 --fp32    values [spgemm: fp64, spmm: fp32]\n"
+          "  --fp64 --fp32    values [spgemm: fp64, others: fp32]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
           "  --threads N      [all]\n"
           "  --memory SIZE    working memory, e.g. 8G [what is free]\n"
@@ -65,9 +68,13 @@ void bench_usage(FILE *stream)
           "  --reduce NAME    sum, mean, max, min [sum]\n"
           "  --features TYPE  of the dense matrix: f32, f16, bf16 [f32; f64 with --fp64]\n"
           "\n"
+          "contract:\n"
+          "  --groups N,...   groups, or percent of the nodes [1%,10%,50%]\n"
+          "  --labels LIST    random, blocks (runs of nodes) [random,blocks]\n"
+          "\n"
           "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"
           "  --limit SECONDS  for each candidate; then fewer samples do [60]\n"
-          "  --peers LIST     cusparse, graphblas, none [those that fit the device]\n"
+          "  --peers LIST     cusparse, graphblas, cub (of contract), none [those that fit the device]\n"
           "  --no-check       do not compare results\n"
           "  --json FILE      everything that was measured\n"
           "  --version -h --help\n"
@@ -106,29 +113,33 @@ static bool add_source(bench_options *o, source added)
 /* A preset by its name, or a specification as it stands; the library reads it. */
 static source generated(const bench_options *o, const char *text)
 {
-    const source *preset = preset_named(o->spmm, text);
+    const source *preset = preset_named(o->kind, text);
     return preset ? *preset : (source){text, text};
 }
 
 static bench_request parse_generate(bench_options *o, const char *value)
 {
-    if (!preset_of_set(o->spmm, value, 0))
+    if (!preset_of_set(o->kind, value, 0))
         return add_source(o, generated(o, value)) ? REQUEST_BENCH : mistake("more than %d matrices", MAX_SOURCES);
-    for (int i = 0; preset_of_set(o->spmm, value, i); i++)
-        if (!add_source(o, *preset_of_set(o->spmm, value, i))) return mistake("more than %d matrices", MAX_SOURCES);
+    for (int i = 0; preset_of_set(o->kind, value, i); i++)
+        if (!add_source(o, *preset_of_set(o->kind, value, i))) return mistake("more than %d matrices", MAX_SOURCES);
     return REQUEST_BENCH;
 }
 
 static bench_request parse_peers(bench_options *o, const char *value)
 {
-    static const char *const names[] = {"none", "cusparse", "graphblas"};
+    static const char *const names[] = {"none", "cusparse", "graphblas", "cub"};
+    static const unsigned bits[] = {0, PEER_CUSPARSE, PEER_GRAPHBLAS, PEER_CUB};
+    const bool contract = o->kind == BENCH_CONTRACT;
     char list[64];
     if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0'; /* then it is no name either */
     o->peers = 0;
     for (char *rest = list, *word; (word = strsep(&rest, ","));) {
-        const int chosen = read_word(word, names, 3);
-        if (chosen < 0) return mistake("--peers takes cusparse, graphblas or none (got \"%.40s\")", value);
-        o->peers |= (unsigned)chosen; /* PEER_CUSPARSE is 1, PEER_GRAPHBLAS 2 */
+        const int chosen = read_word(word, names, contract ? 4 : 3);
+        if (chosen < 0)
+            return mistake("--peers takes cusparse, graphblas%s or none (got \"%.40s\")", contract ? ", cub" : "",
+                           value);
+        o->peers |= bits[chosen];
     }
     return REQUEST_BENCH;
 }
@@ -158,6 +169,43 @@ static bench_request parse_widths(bench_options *o, const char *value)
     return REQUEST_BENCH;
 }
 
+static bench_request parse_groups(bench_options *o, const char *value)
+{
+    char list[200];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
+    o->grouping_count = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        char *sign = strchr(word, '%');
+        const bool percent = sign && sign[1] == '\0';
+        grouping g = {.percent = percent};
+        int64_t whole;
+        if (percent) *sign = '\0';
+        bool good = percent ? read_number(word, &g.amount) && g.amount > 0 && g.amount <= 100
+                            : read_integer(word, &whole) && whole > 0 && whole <= INT32_MAX;
+        if (good && !percent) g.amount = (double)whole;
+        if (!good || o->grouping_count == MAX_GROUPINGS)
+            return mistake("--groups takes up to %d whole numbers from 1, or percents up to 100%% (got \"%.40s\")",
+                           MAX_GROUPINGS, value);
+        o->groupings[o->grouping_count++] = g;
+    }
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_labels(bench_options *o, const char *value)
+{
+    static const char *const names[] = {"random", "blocks"};
+    static const unsigned bits[] = {LABELS_RANDOM, LABELS_BLOCKS};
+    char list[64];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
+    o->labels = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        const int chosen = read_word(word, names, 2);
+        if (chosen < 0) return mistake("--labels takes random, blocks or both (got \"%.40s\")", value);
+        o->labels |= bits[chosen];
+    }
+    return REQUEST_BENCH;
+}
+
 static bench_request parse_valued(bench_options *o, const char *option, const char *value)
 {
     int chosen;
@@ -165,6 +213,8 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     if (strcmp(option, "--generate") == 0) return parse_generate(o, value);
     if (strcmp(option, "--peers") == 0) return parse_peers(o, value);
     if (strcmp(option, "--width") == 0) return parse_widths(o, value);
+    if (strcmp(option, "--groups") == 0) return parse_groups(o, value);
+    if (strcmp(option, "--labels") == 0) return parse_labels(o, value);
     if (strcmp(option, "--threads") == 0) return parse_count(option, value, 1, 4096, &o->threads);
     if (strcmp(option, "--repeat") == 0) return parse_count(option, value, 1, MAX_SAMPLES, &o->repeat);
     if (strcmp(option, "--times") == 0) o->times = (source){value, NULL};
@@ -209,7 +259,7 @@ static bool parse_flag(bench_options *o, const char *option)
     const struct { const char *name; bool *flag; } flags[] = {
         {"--aat", &o->transposed}, {"--aia", &o->aia}, {"--plan", &o->plan},
     };
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && !o->spmm; i++)
+    for (size_t i = 0; i < sizeof flags / sizeof *flags && o->kind == BENCH_SPGEMM; i++)
         if (strcmp(option, flags[i].name) == 0) return *flags[i].flag = true;
     if (strcmp(option, "--fp64") == 0) o->type = SP_F64;
     else if (strcmp(option, "--fp32") == 0) o->type = SP_F32;
@@ -232,19 +282,21 @@ static bench_request check_device(const bench_options *o)
 /* The options that take a value, the common ones first. */
 static bool takes_value(const bench_options *o, const char *option)
 {
-    static const char *const both[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
+    static const char *const all[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
                                        "--limit", "--peers", "--json"};
-    static const char *const spgemm[] = {"--times", "--times-generated", "--semiring", "--algorithm"};
-    static const char *const spmm[] = {"--width", "--reduce", "--features"};
-    return read_word(option, both, sizeof both / sizeof *both) >= 0 ||
-           (o->spmm ? read_word(option, spmm, 3) : read_word(option, spgemm, 4)) >= 0;
+    static const char *const own[][4] = {
+        [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features", ""},
+        [BENCH_CONTRACT] = {"--groups", "--labels", "", ""},
+    };
+    return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], 4) >= 0;
 }
 
 static bench_request check_options(bench_options *o)
 {
     if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
     if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
-    if (o->spmm && o->type == SP_F64) {
+    if (o->kind == BENCH_SPMM && o->type == SP_F64) {
         if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
         o->features = SP_DENSE_F64;
     }
@@ -254,9 +306,14 @@ static bench_request check_options(bench_options *o)
 bench_request bench_parse(int argc, char **argv, bench_options *o)
 {
     *o = (bench_options){.type = SP_F64, .device = "auto", .repeat = 10, .limit = 60, .check = true, .seed = 4,
-                         .peers = PEER_DEFAULT, .widths = {16, 32, 64, 96, 128, 256, 384}, .width_count = 7};
-    o->spmm = strcmp(argv[1], "spmm") == 0;
-    if (o->spmm) o->type = SP_F32;
+                         .peers = PEER_DEFAULT, .widths = {16, 32, 64, 96, 128, 256, 384}, .width_count = 7,
+                         .groupings = {{1, true}, {10, true}, {50, true}}, .grouping_count = 3,
+                         .labels = LABELS_RANDOM | LABELS_BLOCKS};
+    const int kind = read_word(argv[1], kinds, 3);
+    if (kind < 0)
+        return mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm and contract are", argv[1]);
+    o->kind = (bench_kind)kind;
+    if (o->kind != BENCH_SPGEMM) o->type = SP_F32;
     bool files = false;
     for (int i = 2; i < argc; i++) {
         const char *option = argv[i];

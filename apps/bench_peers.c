@@ -23,7 +23,7 @@ static sp_status replay_step(void *user)
     return run->peer->replay(run->state);
 }
 
-static const char *word_of(sp_status status)
+const char *failure_word(sp_status status)
 {
     switch (status) {
     case SP_ERROR_NO_DEVICE: return "absent";
@@ -44,7 +44,7 @@ static peer_result *add_result(bench_case *c, const char *name)
 
 static void failed(bench_case *c, peer_result *result, sp_status status)
 {
-    snprintf(result->word, sizeof result->word, "%s", word_of(status));
+    snprintf(result->word, sizeof result->word, "%s", failure_word(status));
     snprintf(result->why, sizeof result->why, "%s", sp_last_error(c->host));
 }
 
@@ -140,10 +140,13 @@ static void open_peer(sp_context *context, const bench_options *options, const p
 
 void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set)
 {
-    const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers : cuda ? PEER_CUSPARSE : PEER_GRAPHBLAS;
+    const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers
+                            : cuda                         ? PEER_CUSPARSE | PEER_CUB
+                                                           : PEER_GRAPHBLAS;
     set->count = 0;
     if (wanted & PEER_CUSPARSE) open_peer(context, options, &peer_cusparse, set);
     if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &peer_graphblas, set);
+    if (options->kind == BENCH_CONTRACT && wanted & PEER_CUB) open_peer(context, options, &peer_cub, set);
 }
 
 void peers_close(peer_set *set)

@@ -289,7 +289,7 @@ sp_status report_open(sp_context *context, const machine *m, const bench_options
     sp_status status = io_output_open(context, o->json, out);
     if (status != SP_OK) return status;
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    io_output_format(*out, "{\"bench\": \"%s\", \"version\": \"" SP_VERSION "\", ", o->spmm ? "spmm" : "spgemm");
+    io_output_format(*out, "{\"bench\": \"%s\", \"version\": \"" SP_VERSION "\", ", kind_name(o->kind));
     put_text(*out, "date", date);
     put_text(*out, "commit", getenv("BENCH_COMMIT"));
     io_output_string(*out, "\n");

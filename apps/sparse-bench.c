@@ -1,12 +1,14 @@
 /* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
  *
- * For sparse times dense see bench_spmm.c. For sparse times sparse, for each matrix: make the operands -> our product
- * -> the peers' -> compare -> one line, and the JSON so far. What its parts do stands in bench.h. */
+ * For sparse-dense products see bench_spmm.c, for quotient graphs bench_contract.c. For sparse ones, for each matrix:
+ * make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What its parts do stands
+ * in bench.h. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench_contract.h"
 #include "bench_spmm.h"
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
@@ -153,7 +155,10 @@ static int run(const bench_options *o)
     sp_context *host;
     int code = EXIT_DONE;
     sp_status status = sp_context_create(&options, &host);
-    if (status == SP_OK) status = o->spmm ? spmm_run(host, o, &interrupt_signal, &code) : run_all(host, o, &code);
+    if (status == SP_OK)
+        status = o->kind == BENCH_SPMM       ? spmm_run(host, o, &interrupt_signal, &code)
+                 : o->kind == BENCH_CONTRACT ? contract_run(host, o, &interrupt_signal, &code)
+                                             : run_all(host, o, &code);
     if (interrupt_signal) {
         fprintf(stderr, "sparse-bench: stopped by signal %d\n", interrupt_signal);
         code = EXIT_SIGNAL + interrupt_signal;
@@ -185,13 +190,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], "--version") == 0) puts("sparse-bench " SP_VERSION);
         else bench_usage(stdout);
         return answer();
-    }
-    if (strcmp(argv[1], "spgemm") != 0 && strcmp(argv[1], "spmm") != 0) {
-        fprintf(
-            stderr,
-            "sparse-bench: \"%.40s\" is nothing that can be measured, spgemm and spmm are; see sparse-bench --help\n",
-            argv[1]);
-        return EXIT_USAGE;
     }
     switch (bench_parse(argc, argv, &o)) {
     case REQUEST_MISTAKE: return EXIT_USAGE;

@@ -1,0 +1,300 @@
+/* sparse-bench contract: the cases, and C = S·G·Sᵀ by our engines and by the peers.
+ *
+ * G, the labels and S lie where C is computed before the clock starts: what is timed is the whole operation from there,
+ * the making of C included. The fused engine and the sort start from labels, products from S (and the peers' from Sᵀ
+ * as well), so that no candidate makes an operand of another kind. */
+#include <math.h>
+#include <string.h>
+
+#include "bench_contract.h"
+#include "contraction.h"
+
+/* ---- figures ------------------------------------------------------------------------------------------- */
+
+/* A failure becomes a word and a sentence, unless the run was interrupted. */
+static sp_status describe_failure(sp_context *context, sp_status status, contract_figures *figures)
+{
+    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
+    snprintf(figures->word, sizeof figures->word, "%s", failure_word(status));
+    snprintf(figures->why, sizeof figures->why, "%s", sp_last_error(context));
+    return SP_OK;
+}
+
+/* Another pattern is no result. Sums in fp32 that are off by more than the tolerance are said, and count. */
+static void judge(const contract_case *c, contract_figures *figures)
+{
+    if (figures->error <= contract_tolerance(c->options)) return;
+    if (isinf(figures->error)) snprintf(figures->word, sizeof figures->word, "differs");
+    if (isinf(figures->error)) snprintf(figures->why, sizeof figures->why, "its pattern is another");
+    else snprintf(figures->why, sizeof figures->why, "its relative error is %.2g", figures->error);
+}
+
+/* ---- labels -------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t groups_of(const sp_csr *g, grouping asked)
+{
+    const double groups = asked.percent ? ceil((double)g->rows * asked.amount / 100) : asked.amount;
+    return (int64_t)fmin(fmax(groups, 1), fmax((double)g->rows, 1));
+}
+
+/* Sᵀ and S of a labelling, with ones of G's type. */
+static sp_status make_labels(contract_case *c, unsigned kind, int64_t groups)
+{
+    const bench_options *o = c->options;
+    const int64_t nodes = c->g.rows;
+    sp_csr *t = &c->s_transposed;
+    sp_status status = sp_csr_create(c->host, nodes, groups, nodes, o->type, SP_HOST, t);
+    if (status != SP_OK) return status;
+    t->row_offsets[nodes] = nodes;
+    for (int64_t i = 0; i < nodes; i++) {
+        const uint64_t drawn = mix(o->seed ^ mix((uint64_t)i)) % (uint64_t)groups;
+        t->row_offsets[i] = i;
+        t->col_indices[i] = (int32_t)(kind == LABELS_RANDOM ? (int64_t)drawn : i * groups / nodes);
+        if (o->type == SP_F32) ((float *)t->values)[i] = 1;
+        else ((double *)t->values)[i] = 1;
+    }
+    return sp_csr_transpose(c->host, t, &c->s);
+}
+
+static void drop_labels(contract_case *c)
+{
+    sp_csr_free(c->host, &c->s);
+    sp_csr_free(c->host, &c->s_transposed);
+}
+
+/* ---- ours ---------------------------------------------------------------------------------------------- */
+
+typedef struct own_run {
+    sp_context *context;
+    sp_csr g, s, s_transposed, c; /* where the context computes */
+    int64_t peak_bytes;
+} own_run;
+
+static sp_status fused_step(void *user)
+{
+    own_run *run = user;
+    sp_contract_info info;
+    sp_csr_free(run->context, &run->c);
+    const sp_status status = sp_contract(run->context, &run->g, run->s_transposed.col_indices,
+                                         run->s_transposed.space, run->s.rows, NULL, &run->c, &info);
+    if (status == SP_OK) run->peak_bytes = info.peak_bytes;
+    return status;
+}
+
+static sp_status products_step(void *user)
+{
+    own_run *run = user;
+    const contraction_options options = {.engine = CONTRACTION_PRODUCT};
+    contraction_info info;
+    sp_csr_free(run->context, &run->c);
+    const sp_status status = contraction_product(run->context, &run->s, &run->g, &options, &run->c, &info);
+    if (status == SP_OK) run->peak_bytes = info.peak_bytes;
+    return status;
+}
+
+static sp_status measure_engine(contract_case *c, own_run *run, int engine)
+{
+    contract_result *r = c->result;
+    contract_figures *figures = &r->own[engine];
+    snprintf(figures->name, sizeof figures->name, engine == CONTRACT_FUSED ? "fused" : "two products");
+    figures->error = -1;
+    figures->sorted = true;
+    sp_status status = time_steps(c->options, engine == CONTRACT_FUSED ? fused_step : products_step, NULL, run,
+                                  &figures->time);
+    figures->peak_bytes = run->peak_bytes;
+    if (status == SP_OK && engine == CONTRACT_FUSED) r->nnz = run->c.nnz;
+    if (status == SP_OK && c->options->check) {
+        const raw_matrix raw = raw_of(&run->c);
+        status = contract_compare(c, &raw, figures);
+        if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
+        else judge(c, figures);
+    }
+    sp_csr_free(run->context, &run->c);
+    return describe_failure(run->context, status, figures);
+}
+
+static sp_status measure_ours(contract_case *c)
+{
+    const bench_options *o = c->options;
+    const sp_context_options options = {.device = o->device, .threads = o->threads,
+                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    own_run run = {0};
+    sp_status status = sp_context_create(&options, &run.context);
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_status_string(status));
+    const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
+    TRY(sp_csr_copy(run.context, &c->g, space, &run.g));
+    TRY(sp_csr_copy(run.context, &c->s, space, &run.s));
+    TRY(sp_csr_copy(run.context, &c->s_transposed, space, &run.s_transposed));
+    for (int engine = 0; engine < CONTRACT_OWN; engine++) TRY(measure_engine(c, &run, engine));
+done:
+    if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
+    sp_csr_free(run.context, &run.g);
+    sp_csr_free(run.context, &run.s);
+    sp_csr_free(run.context, &run.s_transposed);
+    sp_context_destroy(run.context);
+    return status;
+}
+
+/* ---- peers --------------------------------------------------------------------------------------------- */
+
+/* Of each peer: cuSPARSE's ALG2 and ALG3, the third and fourth, trade time for memory. */
+enum { PEER_ALGORITHMS = 2 };
+
+typedef struct peer_run {
+    const peer *peer;
+    void *state;
+    int algorithm;
+} peer_run;
+
+static sp_status peer_step(void *user)
+{
+    const peer_run *run = user;
+    return run->peer->run(run->state, run->algorithm);
+}
+
+static sp_status compare_peer(contract_case *c, const peer_run *run, contract_figures *figures)
+{
+    raw_matrix raw;
+    sp_status status = run->peer->view(run->state, &raw);
+    if (status == SP_OK) status = contract_compare(c, &raw, figures);
+    if (status == SP_OK) judge(c, figures);
+    return status;
+}
+
+static sp_status measure_algorithm(contract_case *c, peer_run *run, sp_status opened, const char *why)
+{
+    contract_figures *figures = &c->result->peers[c->result->peer_count++];
+    sp_status status = opened == SP_OK ? SP_OK : sp_fail(c->host, opened, "%s", why);
+    snprintf(figures->name, sizeof figures->name, "%s", run->peer->algorithms[run->algorithm]);
+    figures->error = -1;
+    figures->sorted = true;
+    if (status == SP_OK) {
+        status = time_steps(c->options, peer_step, NULL, run, &figures->time);
+        if (status == SP_OK) figures->peak_bytes = run->peer->peak(run->state);
+        if (status == SP_OK && c->options->check) status = compare_peer(c, run, figures);
+        run->peer->drop(run->state);
+    }
+    return describe_failure(c->host, status, figures);
+}
+
+static sp_status measure_peer(contract_case *c, const struct opened_peer *opened)
+{
+    const peer *p = opened->peer;
+    peer_run run = {.peer = p, .state = opened->state};
+    char why[200];
+    sp_status ready = opened->status, status = SP_OK;
+    snprintf(why, sizeof why, "%s", opened->why);
+    if (ready == SP_OK) {
+        ready = p->load(run.state, &c->s, &c->g);
+        if (ready == SP_OK) ready = p->follow(run.state, &c->s_transposed);
+        if (ready != SP_OK) snprintf(why, sizeof why, "%s", sp_last_error(c->host));
+    }
+    for (; run.algorithm < PEER_ALGORITHMS && p->algorithms[run.algorithm] && status == SP_OK && !*c->interrupt;
+         run.algorithm++)
+        status = measure_algorithm(c, &run, ready, why);
+    if (opened->status == SP_OK) p->unload(run.state);
+    return status;
+}
+
+/* ---- the cases ----------------------------------------------------------------------------------------- */
+
+static int64_t entry_bytes(const bench_options *o, const sp_csr *g)
+{
+    return 4 + (!g->values ? 0 : o->type == SP_F32 ? 4 : 8);
+}
+
+static sp_status run_case(contract_case *c, const source *from, unsigned labels, grouping asked, const peer_set *peers)
+{
+    const sp_csr *g = &c->g;
+    const int64_t groups = groups_of(g, asked), value = c->options->type == SP_F32 ? 4 : 8;
+    const char *slash = from->spec ? NULL : strrchr(from->name, '/');
+    contract_result *r = c->result;
+    sp_status status;
+    *r = (contract_result){.name = slash ? slash + 1 : from->name, .spec = from->spec,
+                           .file = from->spec ? NULL : from->name, .nodes = g->rows, .edges = g->nnz,
+                           .groups = groups, .labels = labels == LABELS_RANDOM ? "random" : "blocks"};
+    TRY(make_labels(c, labels, groups));
+    TRY(measure_ours(c));
+    r->bytes = 8 * (g->rows + 1) + g->nnz * entry_bytes(c->options, g) + 4 * g->rows + 8 * (groups + 1) +
+               r->nnz * (4 + value);
+    for (int i = 0; i < peers->count; i++) TRY(measure_peer(c, &peers->peers[i]));
+    if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
+done:
+    drop_labels(c);
+    return status;
+}
+
+static bool good(const bench_options *o, const contract_result *r)
+{
+    for (int i = 0; i < CONTRACT_OWN; i++)
+        if (*r->own[i].word || !r->own[i].sorted || (o->check && !(r->own[i].error <= contract_tolerance(o))))
+            return false;
+    return true;
+}
+
+/* The machine and the peers, once the first graph is there. */
+static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+{
+    const sp_context_options options = {.device = o->device, .threads = o->threads};
+    sp_context *context;
+    sp_status status = sp_context_create(&options, &context);
+    if (status != SP_OK)
+        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
+                       sp_status_string(status));
+    status = machine_describe(context, m);
+    if (status == SP_OK) peers_open(host, o, sp_context_is_cuda(context), peers);
+    else sp_fail(host, status, "%s", sp_last_error(context));
+    sp_context_destroy(context);
+    if (status == SP_OK) contract_report_header(m, o);
+    return status;
+}
+
+static sp_status load_graph(contract_case *c, const source *from)
+{
+    sp_csr_free(c->host, &c->g);
+    const sp_status status = input_load(c->host, from, c->options, &c->g);
+    if (status == SP_OK && c->g.rows != c->g.cols)
+        return sp_fail(c->host, SP_ERROR_ARGUMENT, "%s is %lld x %lld, and a graph square", from->name,
+                       (long long)c->g.rows, (long long)c->g.cols);
+    return status;
+}
+
+sp_status contract_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+{
+    contract_case c = {.options = o, .interrupt = interrupt, .host = host};
+    contract_result *results = NULL;
+    peer_set peers = {0};
+    machine m;
+    int done_cases = 0;
+    sp_status status;
+    TRY(sp_calloc(host, (int64_t)o->source_count * 2 * o->grouping_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    for (int i = 0; i < o->source_count; i++) {
+        status = load_graph(&c, &o->sources[i]);
+        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        if (i == 0) TRY(look_around(host, o, &m, &peers));
+        for (int n = 0; n < 2 * o->grouping_count; n++) {
+            const unsigned labels = n < o->grouping_count ? LABELS_RANDOM : LABELS_BLOCKS;
+            if (!(o->labels & labels)) continue;
+            c.result = &results[done_cases];
+            TRY(run_case(&c, &o->sources[i], labels, o->groupings[n % o->grouping_count], &peers));
+            done_cases++;
+            contract_report_result(&m, o, c.result);
+            if (!good(o, c.result)) *code = EXIT_FAILED;
+            if (o->json) TRY(contract_report_json(host, &m, o, results, done_cases));
+        }
+    }
+done:
+    sp_csr_free(host, &c.g);
+    peers_close(&peers);
+    sp_free(host, results);
+    return status;
+}
