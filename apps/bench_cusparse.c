@@ -290,8 +290,12 @@ done:
 static sp_status cusparse_follow(void *state, const sp_csr *last)
 {
     library *l = state;
+    sp_status status;
     l->last_cols = last->cols;
-    return load_operand(l, last, &l->last);
+    TRY(load_operand(l, last, &l->last));
+    CUDA(cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemCurrent, &l->operand_bytes));
+done:
+    return status;
 }
 
 /* ---- the product --------------------------------------------------------------------------------------- */

@@ -2,8 +2,9 @@
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, or
-<!-- bench:spmm -->, and <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and
-the exit status says whether the tables are up to date; --show FILE... prints the tables of these results.
+<!-- bench:spmm -->, <!-- bench:contract -->, and <!-- /bench -->; everything else of the files is left alone. With
+--check nothing is written and the exit status says whether the tables are up to date; --show FILE... prints the tables
+of these results.
 """
 import glob
 import json
@@ -117,7 +118,8 @@ def products_heading(result):
     commit = f", commit {result['commit']}" if result["commit"] else ""
     options = result["options"]
     threads = f", {options['threads'] or machine['cores']} threads" if not machine["gpu"] else ""
-    return (f"{gpu}{machine['cpu']}{threads}, {options['values']}, {options['semiring']}, copies at "
+    semiring = f", {options['semiring']}" if "semiring" in options else ""
+    return (f"{gpu}{machine['cpu']}{threads}, {options['values']}{semiring}, copies at "
             f"{machine['copy_bandwidth'] / 1e9:.0f} GB/s, {result['date']}{commit}")
 
 
@@ -230,6 +232,44 @@ def spgemm_stage_rows(result):
                       "| stage 2× as fast, ms | 4× as fast, ms |", "|" + "---|" * 8] + lines
 
 
+# ---- quotient graphs
+
+
+def contract_rows(result):
+    """Fused beside the best peer of all, products beside the best that multiplies as well."""
+    names, ratios = [], {}
+    for matrix in result["matrices"]:
+        for peer in matrix["peers"]:
+            if peer["name"] not in names:
+                names.append(peer["name"])
+    titles = ["graph", "nodes", "edges", "labels", "groups", "nnz(C)", "fused, ms", "two products, ms"] + \
+        [name + ", ms" for name in names] + ["fused faster than the best by", "products faster than products by",
+                                             "floor, ms", "fused above it", "checked"]
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for matrix in result["matrices"]:
+        fused, products = matrix["ours"]["fused"], matrix["ours"]["products"]
+        peers = {p["name"]: p for p in matrix["peers"]}
+        ran = [p for p in matrix["peers"] if works(p) and p["sorted"]]
+        cells = [matrix["matrix"], count(matrix["nodes"]), count(matrix["edges"]), matrix["labels"],
+                 count(matrix["groups"]), count(matrix["nnz_quotient"])]
+        cells += [f"**{milliseconds(t['median_seconds'])}**" if works(t) else t["failed"] for t in (fused, products)]
+        cells += [milliseconds(peers[n]["median_seconds"]) if works(peers.get(n)) else
+                  peers[n]["failed"] if n in peers else "" for n in names]
+        for ours, rivals in ((fused, ran), (products, [p for p in ran if not p["name"].startswith("CUB")])):
+            ratio = min(p["median_seconds"] for p in rivals) / ours["median_seconds"] \
+                if works(ours) and rivals else None
+            ratios.setdefault(ours is fused, []).extend([ratio] if ratio else [])
+            cells.append(f"{ratio:.2f}×" if ratio else "")
+        verdict = matrix["checked"]
+        cells += [milliseconds(matrix["floor_seconds"]),
+                  f"{fused['median_seconds'] / matrix['floor_seconds']:.1f}×" if works(fused) else "",
+                  "no" if verdict is None else "f64 sums" if verdict["good"] else "**wrong**"]
+        lines.append("| " + " | ".join(cells) + " |")
+    means = [f"{geometric_mean(ratios[key]):.2f}×" if ratios.get(key) else "" for key in (True, False)]
+    lines.append("| geometric mean |" + " |" * (len(titles) - 6) + " " + " | ".join(means) + " | | | |")
+    return lines
+
+
 def tables(results, rows, heading_of=products_heading):
     lines = []
     for result in results:
@@ -241,6 +281,7 @@ def tables(results, rows, heading_of=products_heading):
 
 SPGEMM_TABLES = (("spgemm", spgemm_rows), ("spgemm-phases", spgemm_phase_rows), ("spgemm-plan", spgemm_plan_rows),
                  ("spgemm-stage", spgemm_stage_rows))
+CONTRACT_TABLES = (("contract", contract_rows),)
 
 
 # ---- sparse times dense
@@ -316,6 +357,7 @@ def filled(text, folder):
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
     made += [(marker, tables(results("spgemm-*.json"), rows)) for marker, rows in SPGEMM_TABLES]
     made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
+    made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
                       lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),
@@ -328,7 +370,8 @@ def main():
         for result in load(sys.argv[2:]):
             if result["bench"] == "spmm":
                 print(tables([result], spmm_rows, spmm_heading))
-            for _, rows in SPGEMM_TABLES if result["bench"] == "spgemm" else ():
+            known = {"spgemm": SPGEMM_TABLES, "contract": CONTRACT_TABLES}
+            for _, rows in known.get(result["bench"], ()):
                 if rows is not spgemm_phase_rows:
                     print(tables([result], rows), end="\n\n" if rows(result) else "")
         return 0

@@ -80,6 +80,34 @@ ok "presets stand in the help" bash -c '"$0" --help | grep -q arrowhead' "$tool"
 ok "the commit and the machine are named" bash -c 'BENCH_COMMIT=abc123 "$0" spgemm $1 --generate rmat:6,4 \
     --json c.json && grep -q "\"commit\": \"abc123\"" c.json && grep -q "\"cores\": [1-9]" c.json' "$tool" "$quick"
 
+# ---- quotient graphs -----------------------------------------------------------------------------------------------
+
+right='m["checked"]["good"] and m["ours"]["fused"]["sorted"] and m["ours"]["products"]["median_seconds"] > 0'
+quotient() { # quotient EXPRESSION ARGUMENTS...
+    local expression=$1
+    shift
+    rm -f out.json
+    status 0 contract $quick --json out.json "$@" && json out.json "$right and ($expression)"
+}
+ok "quotients of graphs of every kind" quotient 'len(d["matrices"]) == 18 and 0 < m["nnz_quotient"] <= m["edges"]' \
+    --generate small
+ok "a line a quotient" [ "$(grep -c '^small-' run.out)" -eq 18 ]
+ok "quotients in double precision" quotient 'd["options"]["values"] == "fp64" and m["checked"]["largest_error"] < 1e-12' \
+    --generate rmat:8,8 --fp64
+ok "groups by number and share" quotient '[g["groups"] for g in d["matrices"]] == [7, 64]' --generate rmat:8,8 \
+    --groups 7,25% --labels random
+ok "one group" quotient 'm["groups"] == m["nnz_quotient"] == 1' --generate rmat:8,8 --groups 1
+ok "every node its own group" quotient 'm["nnz_quotient"] == m["edges"]' --generate rmat:8,8 --groups 100% --labels blocks
+ok "more groups than nodes" quotient 'm["groups"] == m["nodes"]' --generate rmat:6,4 --groups 1000
+ok "quotients without edges" quotient 'm["nnz_quotient"] == 0' --generate grid:5,5,0
+ok "bytes that must move" quotient 'm["bytes"] == 8 * 257 + 8 * m["edges"] + 4 * 256 + 8 * 65 + 8 * m["nnz_quotient"]' \
+    --generate rmat:8,8 --groups 25%
+ok "labels by seed" bash -c '"$0" contract $1 --json a.json --generate grid:9,9,100 --labels random --seed 1 &&
+    "$0" contract $1 --json b.json --generate grid:9,9,100 --labels random --seed 2 &&
+    ! cmp <(grep nnz_quotient a.json) <(grep nnz_quotient b.json)' "$tool" "$quick"
+ok "no comparison of quotients" bash -c '"$0" contract $1 --generate rmat:6,4 --no-check --json n.json &&
+    grep -q "\"checked\": null" n.json' "$tool" "$quick"
+
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n1 2 -1\n2 1 0.5\n3 3 1e1\n' >a.mtx
@@ -92,6 +120,7 @@ ok "symmetric patterns" square 'm["nnz"] == 4 and m["products"] == 6 and m["nnz_
 ok "edge lists are directed" square 'm["rows"] == 3 and m["nnz"] == 4' edges.txt
 ok "several files" square 'len(d["matrices"]) == 2' a.mtx edges.txt
 ok "times a file" square 'm["operation"] == "s.mtx" and m["nnz_right"] == 4' a.mtx --times s.mtx
+ok "quotients of files with negative values" quotient 'm["edges"] == 4 and m["nodes"] == 3' a.mtx --groups 2,100%
 ok "nothing is left behind" no_leftovers
 
 # ---- sparse times dense --------------------------------------------------------------------------------------------
@@ -142,7 +171,15 @@ if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
     for semiring in plus-pair min-plus max-times or-and; do
         ok "equal to GraphBLAS, $semiring" square "$compared" --generate rmat:8,8 --semiring $semiring
     done
+    same='all(p["median_seconds"] > 0 and p["error"] < 1e-5 for p in m["peers"]) and len(m["peers"]) == 2'
+    ok "quotients equal to GraphBLAS" quotient "$same" --generate small
+    ok "quotients equal to GraphBLAS, fp64" quotient "$same" --generate small --fp64
+    ok "quotients of files equal to GraphBLAS" quotient "$same" a.mtx edges.txt --groups 2
 else skip "GraphBLAS is not installed"; fi
+ok "absent peers of quotients are words" bash -c '"$0" contract --generate rmat:6,4 --device cpu --repeat 1 \
+    --peers cusparse,cub --json p.json && python3 -c "import json; m = json.load(open(\"p.json\"))[\"matrices\"][0]
+assert m[\"checked\"][\"good\"] and len(m[\"peers\"]) == 4
+assert all(p.get(\"failed\") or p[\"error\"] < 1e-5 for p in m[\"peers\"])"' "$tool"
 ok "an absent peer is a word" bash -c '"$0" spgemm --generate rmat:6,4 --device cpu --repeat 1 --peers cusparse \
     --json p.json && python3 -c "import json; m = json.load(open(\"p.json\"))[\"matrices\"][0]
 assert m[\"checked\"][\"good\"] and all(p.get(\"failed\") or p[\"median_seconds\"] for p in m[\"peers\"])"' "$tool"
@@ -166,6 +203,13 @@ ok "bad algorithms" fails 2 '--algorithm is' spgemm --algorithm best a.mtx
 ok "bad devices" fails 2 '--device is' spgemm --device tpu a.mtx
 ok "bad sizes of memory" fails 2 '--memory takes' spgemm --memory much a.mtx
 ok "two right operands" fails 2 'exclude each other' spgemm --aat --times a.mtx a.mtx
+for bad in 0 -1 1.5 0% 101% many 1,,2; do
+    ok "bad groups $bad" fails 2 '--groups takes' contract --groups $bad a.mtx
+done
+ok "bad labels" fails 2 '--labels takes' contract --labels some a.mtx
+ok "options of another command" fails 2 'unknown option "--aat"' contract --aat a.mtx
+ok "a sort is no product" fails 2 '--peers takes' spgemm --peers cub a.mtx
+ok "graphs that are not square" fails 2 'a graph square' contract $quick --generate uniform:40,3,70
 ok "sizes that do not fit" fails 2 '70 columns' spgemm $quick --generate uniform:40,3,70
 ok "missing file" fails 1 'missing.mtx' spgemm $quick missing.mtx
 echo '%%MatrixMarket matrix' >b.mtx
