@@ -1,8 +1,8 @@
 /* sparse-bench contract: the cases, and C = S·G·Sᵀ by our engines and by the peers.
  *
- * G, the labels and S lie where C is computed before the clock starts: what is timed is the whole operation from there,
- * the making of C included. The fused engine and the sort start from labels, products from S (and the peers' from Sᵀ
- * as well), so that no candidate makes an operand of another kind. */
+ * G, the labels and S lie where C is computed before the clock starts: what is timed is the whole operation from
+ * there, the making of C included. The fused engine and the sort start from labels, products from S (and the peers'
+ * from Sᵀ as well, which ours make themselves), so that no peer has to make an operand. */
 #include <math.h>
 #include <string.h>
 
@@ -210,7 +210,8 @@ static int64_t entry_bytes(const bench_options *o, const sp_csr *g)
     return 4 + (!g->values ? 0 : o->type == SP_F32 ? 4 : 8);
 }
 
-static sp_status run_case(contract_case *c, const source *from, unsigned labels, grouping asked, const peer_set *peers)
+static sp_status run_case(contract_case *c, const source *from, unsigned labels, grouping asked,
+                          const peer_set *peers)
 {
     const sp_csr *g = &c->g;
     const int64_t groups = groups_of(g, asked), value = c->options->type == SP_F32 ? 4 : 8;

@@ -12,7 +12,7 @@ typedef struct contract_figures {
     timing time;
     int64_t peak_bytes; /* working memory beyond the operands and C; 0: not measured */
     bool sorted;        /* columns ascend */
-    double error;       /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: none */
+    double error; /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not compared */
 } contract_figures;
 
 enum { CONTRACT_FUSED, CONTRACT_PRODUCTS, CONTRACT_OWN };

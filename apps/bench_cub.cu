@@ -1,5 +1,5 @@
-/* C = S·G·Sᵀ by sorting, as one writes it with CUB: every edge i → j gets the key labels[i] * groups + labels[j], keys
- * and weights are sorted by radix, equal keys summed (reduce by key), and the keys taken apart into rows and columns.
+/* C = S·G·Sᵀ by sorting, as one writes it with CUB: every edge i → j gets the key labels[i] * groups + labels[j],
+ * keys and weights are sorted by radix, equal keys summed (reduce by key), and keys taken apart into rows and columns.
  *
  * Bytes an edge, f32: 12 for its key, 24 or more a pass of 8 bits, 20 to sum. */
 #include <cstddef>

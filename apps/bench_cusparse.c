@@ -301,7 +301,8 @@ done:
 /* ---- the product --------------------------------------------------------------------------------------- */
 
 #define SEQUENCE l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
-#define SCALED SEQUENCE, one(l), l->left->matrix, l->right->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
+#define SCALED \
+    SEQUENCE, one(l), l->left->matrix, l->right->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
 #define PATTERN SEQUENCE, l->left->matrix, l->right->matrix, l->c.matrix, CUSPARSE_SPGEMM_DEFAULT, l->product
 
 /* C with offsets alone, which every sequence begins with. */

@@ -48,7 +48,7 @@ void bench_usage(FILE *stream)
           "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING% molecules:ROWS,ATOMS\n"
           "                     community:ROWS,DEGREE,LONGEST,EXPONENT%,SIZE,INSIDE%,SHUFFLED\n", stream);
     for (int kind = BENCH_SPGEMM; kind <= BENCH_CONTRACT; kind++) print_presets(stream, (bench_kind)kind);
-    fputs("                   sets: paper (ten large ones; nine of spmm, three of contract), small (one of each kind)\n"
+    fputs("                   sets: paper (ten large ones, nine of spmm, three of contract), small (of each kind)\n"
           "  --seed N         of generated matrices [4]\n"
           "  --fp64 --fp32    values [spgemm: fp64, others: fp32]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"

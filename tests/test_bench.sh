@@ -92,16 +92,17 @@ quotient() { # quotient EXPRESSION ARGUMENTS...
 ok "quotients of graphs of every kind" quotient 'len(d["matrices"]) == 18 and 0 < m["nnz_quotient"] <= m["edges"]' \
     --generate small
 ok "a line a quotient" [ "$(grep -c '^small-' run.out)" -eq 18 ]
-ok "quotients in double precision" quotient 'd["options"]["values"] == "fp64" and m["checked"]["largest_error"] < 1e-12' \
-    --generate rmat:8,8 --fp64
+ok "quotients in double precision" quotient 'd["options"]["values"] == "fp64" and
+    m["checked"]["largest_error"] < 1e-12' --generate rmat:8,8 --fp64
 ok "groups by number and share" quotient '[g["groups"] for g in d["matrices"]] == [7, 64]' --generate rmat:8,8 \
     --groups 7,25% --labels random
 ok "one group" quotient 'm["groups"] == m["nnz_quotient"] == 1' --generate rmat:8,8 --groups 1
-ok "every node its own group" quotient 'm["nnz_quotient"] == m["edges"]' --generate rmat:8,8 --groups 100% --labels blocks
+ok "every node its own group" quotient 'm["nnz_quotient"] == m["edges"]' --generate rmat:8,8 --groups 100% \
+    --labels blocks
 ok "more groups than nodes" quotient 'm["groups"] == m["nodes"]' --generate rmat:6,4 --groups 1000
 ok "quotients without edges" quotient 'm["nnz_quotient"] == 0' --generate grid:5,5,0
-ok "bytes that must move" quotient 'm["bytes"] == 8 * 257 + 8 * m["edges"] + 4 * 256 + 8 * 65 + 8 * m["nnz_quotient"]' \
-    --generate rmat:8,8 --groups 25%
+ok "bytes that must move" quotient \
+    'm["bytes"] == 8 * 257 + 8 * m["edges"] + 4 * 256 + 8 * 65 + 8 * m["nnz_quotient"]' --generate rmat:8,8 --groups 25%
 ok "labels by seed" bash -c '"$0" contract $1 --json a.json --generate grid:9,9,100 --labels random --seed 1 &&
     "$0" contract $1 --json b.json --generate grid:9,9,100 --labels random --seed 2 &&
     ! cmp <(grep nnz_quotient a.json) <(grep nnz_quotient b.json)' "$tool" "$quick"
