@@ -1,9 +1,9 @@
 """Writes the tables of README.md and docs/performance.md from bench/results/*.json.
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
-<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, or
-<!-- bench:spmm -->, <!-- bench:contract -->, and <!-- /bench -->; everything else of the files is left alone. With
---check nothing is written and the exit status says whether the tables are up to date; --show FILE... prints the tables
+<!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
+<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->, and <!-- /bench -->; everything else of the
+files is left alone. With --check nothing is written and the exit status says whether the tables are up to date; --show FILE... prints the tables
 of these results.
 """
 import glob
@@ -279,9 +279,10 @@ def tables(results, rows, heading_of=products_heading):
     return "\n".join(lines[1:])
 
 
-SPGEMM_TABLES = (("spgemm", spgemm_rows), ("spgemm-phases", spgemm_phase_rows), ("spgemm-plan", spgemm_plan_rows),
-                 ("spgemm-stage", spgemm_stage_rows))
-CONTRACT_TABLES = (("contract", contract_rows),)
+FP64 = "spgemm-*-fp64.json"
+SPGEMM_TABLES = (("spgemm", "spgemm-*.json", spgemm_rows), ("spgemm-fp64", FP64, spgemm_rows),
+                 ("spgemm-phases", FP64, spgemm_phase_rows), ("spgemm-plan", FP64, spgemm_plan_rows),
+                 ("spgemm-stage", "spgemm-*.json", spgemm_stage_rows))
 
 
 # ---- sparse times dense
@@ -355,9 +356,9 @@ def filled(text, folder):
         return load(sorted(glob.glob(os.path.join(folder, pattern))))
 
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
-    made += [(marker, tables(results("spgemm-*.json"), rows)) for marker, rows in SPGEMM_TABLES]
+    made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
     made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
-    made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
+    made += [("contract", tables(results("contract-*.json"), contract_rows))]
     for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
                       lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),
@@ -370,10 +371,10 @@ def main():
         for result in load(sys.argv[2:]):
             if result["bench"] == "spmm":
                 print(tables([result], spmm_rows, spmm_heading))
-            known = {"spgemm": SPGEMM_TABLES, "contract": CONTRACT_TABLES}
-            for _, rows in known.get(result["bench"], ()):
-                if rows is not spgemm_phase_rows:
-                    print(tables([result], rows), end="\n\n" if rows(result) else "")
+            known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows), "contract": (contract_rows,)}
+            for rows in known.get(result["bench"], ()):
+                if rows(result):
+                    print(tables([result], rows), end="\n\n")
         return 0
     stale = False
     for name in ("README.md", "docs/performance.md"):
