@@ -77,7 +77,8 @@ typedef struct machine {
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
 } machine;
 
-sp_status machine_describe(sp_context *context, machine *m);
+/* The machine, and whether the device that is asked for is a GPU. */
+sp_status machine_look_around(sp_context *host, const bench_options *options, machine *m, bool *cuda);
 /* Waits until the device has done all that it was given. */
 void device_finish(void);
 /* Copies between host and device memory, whichever each is. */

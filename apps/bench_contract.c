@@ -243,18 +243,12 @@ static bool good(const bench_options *o, const contract_result *r)
 /* The machine and the peers, once the first graph is there. */
 static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
 {
-    const sp_context_options options = {.device = o->device, .threads = o->threads};
-    sp_context *context;
-    sp_status status = sp_context_create(&options, &context);
-    if (status != SP_OK)
-        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
-                       sp_status_string(status));
-    status = machine_describe(context, m);
-    if (status == SP_OK) peers_open(host, o, sp_context_is_cuda(context), peers);
-    else sp_fail(host, status, "%s", sp_last_error(context));
-    sp_context_destroy(context);
-    if (status == SP_OK) contract_report_header(m, o);
-    return status;
+    bool cuda;
+    const sp_status status = machine_look_around(host, o, m, &cuda);
+    if (status != SP_OK) return status;
+    peers_open(host, o, cuda, peers);
+    contract_report_header(m, o);
+    return SP_OK;
 }
 
 static sp_status load_graph(contract_case *c, const source *from)

@@ -133,7 +133,7 @@ static void describe_cpu(char *name, size_t size)
     if (file) fclose(file);
 }
 
-sp_status machine_describe(sp_context *context, machine *m)
+static sp_status describe(sp_context *context, machine *m)
 {
     struct utsname system;
     memset(m, 0, sizeof *m);
@@ -143,4 +143,19 @@ sp_status machine_describe(sp_context *context, machine *m)
     m->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     m->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGE_SIZE);
     return sp_context_is_cuda(context) ? describe_device(context, m) : host_bandwidth(context, &m->copy_bandwidth);
+}
+
+sp_status machine_look_around(sp_context *host, const bench_options *o, machine *m, bool *cuda)
+{
+    const sp_context_options options = {.device = o->device, .threads = o->threads};
+    sp_context *context;
+    sp_status status = sp_context_create(&options, &context);
+    if (status != SP_OK)
+        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
+                       sp_status_string(status));
+    *cuda = sp_context_is_cuda(context);
+    status = describe(context, m);
+    if (status != SP_OK) sp_fail(host, status, "%s", sp_last_error(context));
+    sp_context_destroy(context);
+    return status;
 }

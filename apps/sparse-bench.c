@@ -103,18 +103,12 @@ static void close_case(bench_case *c)
 /* The machine and the peers, and what "auto" means here; once the first matrix is there. */
 static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
 {
-    const sp_context_options options = {.device = o->device, .threads = o->threads};
-    sp_context *context;
-    sp_status status = sp_context_create(&options, &context);
-    if (status != SP_OK)
-        return sp_fail(host, status, "--device %s: %s; use --device cpu or auto", o->device,
-                       sp_status_string(status));
-    status = machine_describe(context, m);
-    if (status == SP_OK) peers_open(host, o, sp_context_is_cuda(context), peers);
-    else sp_fail(host, status, "%s", sp_last_error(context));
-    sp_context_destroy(context);
-    if (status == SP_OK) report_header(m, o);
-    return status;
+    bool cuda;
+    const sp_status status = machine_look_around(host, o, m, &cuda);
+    if (status != SP_OK) return status;
+    peers_open(host, o, cuda, peers);
+    report_header(m, o);
+    return SP_OK;
 }
 
 /* A product that failed or was wrong fails the run, but only after the other matrices. */
