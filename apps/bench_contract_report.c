@@ -1,6 +1,7 @@
 /* What sparse-bench contract says: a line a graph, labelling and number of groups with the peers below it, and
  * everything as JSON. */
 #include <math.h>
+#include <string.h>
 
 #include "bench_contract.h"
 
@@ -36,7 +37,8 @@ void contract_report_header(const machine *m, const bench_options *o)
 static void print_figures(const contract_figures *f, bool first)
 {
     printf("%s%s ", first ? "" : ", ", f->name);
-    if (*f->word) printf("%s (%s)", f->word, f->why);
+    if (strcmp(f->word, "absent") == 0) printf("absent"); /* what is missing stands in the JSON */
+    else if (*f->word) printf("%s (%s)", f->word, f->why);
     else printf("%.3f ms", milliseconds(f->time.median));
     if (f->peak_bytes) printf(" %.0f MB", 1e-6 * (double)f->peak_bytes);
     if (!f->sorted) printf(" (columns unsorted)");
