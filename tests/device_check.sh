@@ -63,6 +63,8 @@ if command -v compute-sanitizer >/dev/null; then
     done
     for tool in $tools; do
         sanitize "$tool" test_csr
+        sanitize "$tool" test_contraction engines
+        sanitize "$tool" test_spmm products
         sanitize "$tool" test_spgemm_markov
     done
     case " $tools " in *" memcheck "*) sanitize memcheck test_spgemm contract ;; esac
