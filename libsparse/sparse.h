@@ -234,7 +234,8 @@ typedef struct sp_spgemm_plan sp_spgemm_plan;
 
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
  * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the products
- * are listed entry by entry of C, which takes two to three times as long as a product (info->plan_bytes). The plan ends before its context. On failure *plan is NULL. O(products). */
+ * are listed entry by entry of C (info->plan_bytes), which takes four to seven times as long as a product: plans are for
+ * values that change often. The plan ends before its context. On failure *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
@@ -349,7 +350,7 @@ typedef enum sp_reduce { SP_REDUCE_SUM, SP_REDUCE_MEAN, SP_REDUCE_MAX, SP_REDUCE
 typedef enum sp_spmm_algorithm {
     SP_SPMM_AUTO,           /* by degrees, width and the size of the second-level cache */
     SP_SPMM_ROW_SPLIT,      /* rows as they come, a warp (or part of one) a row */
-    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree and cut into blocks of equal work, combined warps over the columns
+    SP_SPMM_BLOCK_PARTITION,/* rows sorted by degree and cut into blocks of equal work, combined warps over columns
                                (Accel-GCN, Algorithms 1 and 2) */
     SP_SPMM_BIDIRECTIONAL   /* A binned by ranges of columns, X cut by columns, so that what a launch gathers stays in
                                the second-level cache (BiKD) */
@@ -390,7 +391,7 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
  * O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
- * the lowest of equals; -1 for a row without entries) that gave each value: argument is Y.rows * Y.cols, in Y's space. */
+ * the lowest of equals; -1 for a row without entries) that gave each value: Y.rows * Y.cols of them, in Y's space. */
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 

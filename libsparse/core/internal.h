@@ -30,8 +30,8 @@ typedef struct sp_backend {
     sp_status (*contract)(sp_context *, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
     /* What the plan keeps beside A in *state. A lies in the back end's space until spmm_forget. */
-    sp_status (*spmm_prepare)(sp_context *, const sp_csr *a, int64_t width, const sp_spmm_options *options, void **state,
-                              sp_spmm_info *info);
+    sp_status (*spmm_prepare)(sp_context *, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              void **state, sp_spmm_info *info);
     /* A's values have changed. */
     sp_status (*spmm_refresh)(sp_context *, const sp_csr *a, void *state);
     /* Y = alpha · reduce(A · X) + beta · Y in the back end's space, shapes and types checked; `argument` may be NULL. */
