@@ -27,17 +27,6 @@ static void on_signal(int number)
     interrupt_signal = number;
 }
 
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, inherited;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) /* nohup stays */
-            sigaction(numbers[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error, with a message */
-}
-
 /* ---- what is said --------------------------------------------------------------------------------------- */
 
 void contract_quiet(contract_job *job)
@@ -148,6 +137,6 @@ int main(int argc, char **argv)
     /* Large arrays come from the kernel and go back to it: what grows is moved without a second copy. */
     mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
     if (options.threads != 1) wait_asleep(argv);
-    catch_signals();
+    catch_signals(on_signal);
     return run(&options);
 }

@@ -1,38 +1,16 @@
 /* Where contract computes, and what: the quotient graph of a labelling, or a hierarchy of them. */
 #include <math.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "contract_job.h"
 #include "mcl.h"
 
-/* ---- threads and devices -------------------------------------------------------------------------------- */
-
-/* The size of a plain file; -1 for pipes, standard input and what is not there. */
-static int64_t file_bytes(const char *path)
-{
-    struct stat file;
-    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
-}
-
-/* A thread for each part of this size takes some 10 ms or more to work on it; starting and joining it costs more on
- * smaller inputs. */
-static const int64_t THREAD_BYTES = 256 << 10;
-
-static int thread_count(const contract_options *o)
-{
-    cpu_set_t usable;
-    int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-    int64_t bytes = file_bytes(o->graph), wanted = o->threads;
-    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
-    return (int)(wanted < most ? wanted : most);
-}
+/* ---- devices ------------------------------------------------------------------------------------------- */
 
 static sp_status open_context(const contract_job *job, const char *device, sp_context **context)
 {
     const sp_context_options options = {.device = device,
-                                        .threads = thread_count(job->options),
+                                        .threads = thread_count(job->options->graph, job->options->threads),
                                         .memory_budget = (size_t)job->options->memory,
                                         .interrupt = job->interrupt};
     return sp_context_create(&options, context);

@@ -1,40 +1,17 @@
-/* Where mcl-gpu computes: how many threads, and whether on a CUDA device. */
-#include <sched.h>
+/* Where mcl-gpu computes: on the CPU or on a CUDA device. */
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "mcl_job.h"
 
-/* ---- threads ------------------------------------------------------------------------------------------- */
-
-/* The size of a plain file; -1 for pipes, standard input and what is not there. */
-static int64_t file_bytes(const char *path)
-{
-    struct stat file;
-    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
-}
-
-/* Starting and joining threads costs more than it brings on small inputs, which pipelines cluster by the thousand,
- * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
-static const int64_t THREAD_BYTES = 256 << 10;
-
-/* -te, or as many as the input is worth; never more than the processors that this process may use. */
-static int thread_count(const settings *s)
-{
-    cpu_set_t usable;
-    int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-    int64_t bytes = file_bytes(s->input), wanted = s->threads;
-    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
-    return (int)(wanted < most ? wanted : most);
-}
+/* ---- contexts ------------------------------------------------------------------------------------------ */
 
 static sp_context_options context_options(const job *j, const char *device)
 {
     const settings *s = j->settings;
     return (sp_context_options){
         .device = device,
-        .threads = thread_count(s),
+        .threads = thread_count(s->input, s->threads),
         .memory_budget = (size_t)s->memory,
         .interrupt = j->interrupt,
     };
@@ -77,7 +54,7 @@ static bool cuda_allowed(const settings *s)
 void job_begin_opening(const job *j, opening *o)
 {
     const settings *s = j->settings;
-    bool large = file_bytes(s->input) >= CUDA_BYTES * thread_count(s);
+    bool large = file_bytes(s->input) >= CUDA_BYTES * thread_count(s->input, s->threads);
     *o = (opening){.job = j, .status = SP_ERROR_NO_DEVICE};
     if (!cuda_required(s) && !(cuda_allowed(s) && large)) return;
     sigset_t all, before;

@@ -4,7 +4,6 @@
  * matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What its parts do
  * stands in bench.h. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,17 +22,6 @@ static void on_signal(int number)
         _exit(EXIT_SIGNAL + number);
     }
     interrupt_signal = number;
-}
-
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, inherited;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) /* nohup stays */
-            sigaction(numbers[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is a write error */
 }
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
@@ -191,6 +179,6 @@ int main(int argc, char **argv)
     case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return answer();
     case REQUEST_BENCH: break;
     }
-    catch_signals();
+    catch_signals(on_signal);
     return run(&o);
 }

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +27,40 @@ void wait_asleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+}
+
+void catch_signal(int number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, inherited;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
+}
+
+void catch_signals(void (*handler)(int))
+{
+    catch_signal(SIGINT, handler);
+    catch_signal(SIGTERM, handler);
+    catch_signal(SIGHUP, handler);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int64_t file_bytes(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
+}
+
+/* Starting and joining threads costs more than it brings on small inputs, which pipelines work on by the thousand,
+ * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
+static const int64_t THREAD_BYTES = 256 << 10;
+
+int thread_count(const char *path, int64_t wanted)
+{
+    cpu_set_t usable;
+    const int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+    const int64_t bytes = file_bytes(path);
+    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
+    return (int)(wanted < most ? wanted : most);
 }
 
 double wall_seconds(void)

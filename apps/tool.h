@@ -23,6 +23,17 @@ void hold_standard_streams(void);
  * this. Starts the process again with that said, unless the environment says something. */
 void wait_asleep(char **argv);
 
+/* SIGINT, SIGTERM and SIGHUP go to the handler, which a process that was told to ignore one of them (nohup) goes on
+ * ignoring; SIGPIPE is ignored, so that a reader that went away is a write error. catch_signal does it for one more. */
+void catch_signals(void (*handler)(int));
+void catch_signal(int number, void (*handler)(int));
+
+/* The size of a plain file; -1 for pipes, standard input and what is not there. */
+int64_t file_bytes(const char *path);
+/* `wanted`, or with 0 as many threads as reading the file at `path` is worth; never more than the processors that this
+ * process may use. */
+int thread_count(const char *path, int64_t wanted);
+
 double wall_seconds(void);
 
 /* A decimal number, or a whole one, and nothing after it. The tools never call setlocale, so a point is a point. */
