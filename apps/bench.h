@@ -261,8 +261,12 @@ sp_status peers_measure(bench_case *c, const peer_set *set);
 
 void report_header(const machine *m, const bench_options *options);
 void report_result(const machine *m, const bench_options *options, const bench_result *r);
-/* Pieces of JSON: "key": value, with the comma behind it. report_open begins the file with what every one has. */
+/* A JSON file: report_open begins it with what every one has, up to the first of the options; the caller puts those of
+ * its kind, then report_list the others and the beginning of the list of matrices; report_close ends both. */
 sp_status report_open(sp_context *context, const machine *m, const bench_options *options, io_output **out);
+void report_list(io_output *out, const bench_options *options);
+sp_status report_close(io_output *out);
+/* Pieces of it: "key": value, with the comma behind it. */
 void put_text(io_output *out, const char *key, const char *text);
 void put_count(io_output *out, const char *key, int64_t count);
 void put_timing(io_output *out, const timing *time);

@@ -138,17 +138,10 @@ sp_status contract_report_json(sp_context *context, const machine *m, const benc
     io_output *out;
     sp_status status = report_open(context, m, o, &out);
     if (status != SP_OK) return status;
-    io_output_string(out, " \"options\": {");
-    put_text(out, "device", o->device);
-    put_count(out, "threads", o->threads);
-    put_text(out, "values", o->type == SP_F32 ? "fp32" : "fp64");
-    put_count(out, "repeat", o->repeat);
-    put_count(out, "memory", o->memory);
-    io_output_format(out, "\"seed\": %llu},\n \"matrices\": [", (unsigned long long)o->seed);
+    report_list(out, o);
     for (int i = 0; i < count; i++) {
         io_output_string(out, i ? ",\n" : "\n");
         put_result(out, m, o, &results[i]);
     }
-    io_output_string(out, "]}\n");
-    return io_output_commit(out);
+    return report_close(out);
 }

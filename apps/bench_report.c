@@ -294,7 +294,24 @@ sp_status report_open(sp_context *context, const machine *m, const bench_options
     put_text(*out, "commit", getenv("BENCH_COMMIT"));
     io_output_string(*out, "\n");
     put_machine(*out, m);
+    io_output_string(*out, " \"options\": {");
+    put_text(*out, "device", o->device);
+    put_count(*out, "threads", o->threads);
+    put_text(*out, "values", o->type == SP_F32 ? "fp32" : "fp64");
     return SP_OK;
+}
+
+void report_list(io_output *out, const bench_options *o)
+{
+    put_count(out, "repeat", o->repeat);
+    put_count(out, "memory", o->memory);
+    io_output_format(out, "\"seed\": %llu},\n \"matrices\": [", (unsigned long long)o->seed);
+}
+
+sp_status report_close(io_output *out)
+{
+    io_output_string(out, "]}\n");
+    return io_output_commit(out);
 }
 
 sp_status report_json(sp_context *context, const machine *m, const bench_options *o,
@@ -303,19 +320,12 @@ sp_status report_json(sp_context *context, const machine *m, const bench_options
     io_output *out;
     sp_status status = report_open(context, m, o, &out);
     if (status != SP_OK) return status;
-    io_output_string(out, " \"options\": {");
-    put_text(out, "device", o->device);
-    put_count(out, "threads", o->threads);
-    put_text(out, "values", o->type == SP_F32 ? "fp32" : "fp64");
     put_text(out, "semiring", semiring_name(o->semiring));
     put_text(out, "algorithm", algorithm_name(o->algorithm));
-    put_count(out, "repeat", o->repeat);
-    put_count(out, "memory", o->memory);
-    io_output_format(out, "\"seed\": %llu},\n \"matrices\": [", (unsigned long long)o->seed);
+    report_list(out, o);
     for (int i = 0; i < count; i++) {
         io_output_string(out, i ? ",\n" : "\n");
         put_result(out, m, o, &results[i]);
     }
-    io_output_string(out, "]}\n");
-    return io_output_commit(out);
+    return report_close(out);
 }
