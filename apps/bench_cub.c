@@ -9,6 +9,7 @@ static const char *const algorithms[] = {"CUB sort, key bits", "CUB sort, all bi
 
 #ifdef SPARSE_CUDA
 #include "bench_cub.h"
+#include "bench_cuda.h"
 
 typedef struct sorter {
     sp_context *context;
@@ -20,15 +21,7 @@ typedef struct sorter {
     uint64_t operand_bytes;
 } sorter;
 
-static sp_status cuda_result(sorter *s, cudaError_t error, const char *call)
-{
-    if (error == cudaSuccess) return SP_OK;
-    cudaGetLastError();
-    return sp_fail(s->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%.60s: %s", call, cudaGetErrorString(error));
-}
-
-#define CUDA(call) TRY(cuda_result(s, call, #call))
+#define CUDA(call) TRY(cuda_result(s->context, call, #call))
 
 static void cub_close(void *state)
 {
@@ -167,7 +160,7 @@ static sp_status cub_run(void *state, int algorithm)
 {
     sorter *s = state;
     cub_drop(s);
-    return cuda_result(s, cub_contract(&s->graph, algorithm == 1, s->pool, s->stream, &s->c), "sorting");
+    return cuda_result(s->context, cub_contract(&s->graph, algorithm == 1, s->pool, s->stream, &s->c), "sorting");
 }
 
 static sp_status cub_view(void *state, raw_matrix *c)

@@ -10,10 +10,10 @@
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 
 #if defined SPARSE_CUDA && __has_include(<cusparse.h>)
-#include <cuda_runtime_api.h>
-#include <cusparse.h>
 #include <dlfcn.h>
 #include <stdlib.h>
+
+#include "bench_cuda.h"
 
 #define FUNCTIONS(X)                                                                                                \
     X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CsrSetPointers)              \
@@ -57,28 +57,21 @@ typedef struct library {
 
 /* ---- checked calls ------------------------------------------------------------------------------------- */
 
-static sp_status cuda_result(library *l, cudaError_t error, const char *call)
-{
-    if (error == cudaSuccess) return SP_OK;
-    cudaGetLastError();
-    return sp_fail(l->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%.60s: %s", call, cudaGetErrorString(error));
-}
-
-static sp_status cusparse_result(library *l, cusparseStatus_t code, const char *call)
+sp_status cusparse_result(sp_context *context, cusparseStatus_t code, const char *(*why)(cusparseStatus_t),
+                          const char *call)
 {
     if (code == CUSPARSE_STATUS_SUCCESS) return SP_OK;
     const bool memory = code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
     cudaGetLastError();
-    return sp_fail(l->context,
+    return sp_fail(context,
                    memory                                   ? SP_ERROR_DEVICE_MEMORY
                    : code == CUSPARSE_STATUS_NOT_SUPPORTED ? SP_ERROR_UNSUPPORTED
                                                            : SP_ERROR_DEVICE,
-                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, l->f.GetErrorString(code));
+                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, why(code));
 }
 
-#define CUDA(call) TRY(cuda_result(l, call, #call))
-#define CUSPARSE(call) TRY(cusparse_result(l, l->f.call, #call))
+#define CUDA(call) TRY(cuda_result(l->context, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(l->context, l->f.call, l->f.GetErrorString, #call))
 
 /* A buffer of no bytes must still be one: a null pointer asks cuSPARSE for sizes. As ours, a pool that cannot grow is
  * trimmed and asked once more. */
@@ -93,7 +86,7 @@ static sp_status take(library *l, size_t bytes, void **pointer)
         cudaMemPoolTrimTo(l->pool, 0);
         error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->stream);
     }
-    return cuda_result(l, error, "allocation");
+    return cuda_result(l->context, error, "allocation");
 }
 
 static void give_back(library *l, void **pointer)
@@ -197,10 +190,10 @@ static void drop_operand(library *l, operand *o)
 
 static sp_status describe(library *l, operand *o, int64_t rows, int64_t cols, int64_t nnz)
 {
-    return cusparse_result(l,
+    return cusparse_result(l->context,
                            l->f.CreateCsr(&o->matrix, rows, cols, nnz, o->offsets, o->cols, o->values,
                                           CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, l->type),
-                           "CreateCsr");
+                           l->f.GetErrorString, "CreateCsr");
 }
 
 static sp_status load_values(library *l, const sp_csr *from, void *to)

@@ -6,7 +6,7 @@
 #include "bench.h"
 
 #ifdef SPARSE_CUDA
-#include <cuda_runtime_api.h>
+#include "bench_cuda.h"
 
 /* Without a device all memory is the host's, and nothing runs elsewhere. */
 static bool device_exists(void)
@@ -24,11 +24,12 @@ void device_finish(void)
     if (device_exists()) cudaDeviceSynchronize();
 }
 
-static sp_status cuda_failure(sp_context *context, cudaError_t error, const char *what)
+sp_status cuda_result(sp_context *context, cudaError_t error, const char *call)
 {
+    if (error == cudaSuccess) return SP_OK;
     cudaGetLastError();
     return sp_fail(context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%s: %s", what, cudaGetErrorString(error));
+                   "%.60s: %s", call, cudaGetErrorString(error));
 }
 
 sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes)
@@ -37,8 +38,7 @@ sp_status device_copy(sp_context *context, void *to, const void *from, size_t by
         memcpy(to, from, bytes);
         return SP_OK;
     }
-    const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
-    return error == cudaSuccess ? SP_OK : cuda_failure(context, error, "copying a result");
+    return cuda_result(context, cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying a result");
 }
 
 /* The best of some copies of 1 GiB within the device, far more than its caches hold. */
@@ -55,7 +55,7 @@ static sp_status device_bandwidth(sp_context *context, double *bandwidth)
         if (rate > *bandwidth) *bandwidth = rate;
     }
     cudaFree(block);
-    return error == cudaSuccess ? SP_OK : cuda_failure(context, error, "measuring copies");
+    return cuda_result(context, error, "measuring copies");
 }
 
 static sp_status describe_device(sp_context *context, machine *m)

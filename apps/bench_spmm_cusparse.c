@@ -7,9 +7,9 @@
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 
 #if defined SPARSE_CUDA && __has_include(<cusparse.h>)
-#include <cuda_runtime_api.h>
-#include <cusparse.h>
 #include <dlfcn.h>
+
+#include "bench_cuda.h"
 
 #define FUNCTIONS(X)                                                                                    \
     X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CreateDnMat)      \
@@ -39,28 +39,8 @@ typedef struct library {
 
 /* ---- checked calls ------------------------------------------------------------------------------------- */
 
-static sp_status cuda_result(library *l, cudaError_t error, const char *call)
-{
-    if (error == cudaSuccess) return SP_OK;
-    cudaGetLastError();
-    return sp_fail(l->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%.60s: %s", call, cudaGetErrorString(error));
-}
-
-static sp_status cusparse_result(library *l, cusparseStatus_t code, const char *call)
-{
-    if (code == CUSPARSE_STATUS_SUCCESS) return SP_OK;
-    const bool memory = code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
-    cudaGetLastError();
-    return sp_fail(l->context,
-                   memory                                   ? SP_ERROR_DEVICE_MEMORY
-                   : code == CUSPARSE_STATUS_NOT_SUPPORTED ? SP_ERROR_UNSUPPORTED
-                                                           : SP_ERROR_DEVICE,
-                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, l->f.GetErrorString(code));
-}
-
-#define CUDA(call) TRY(cuda_result(l, call, #call))
-#define CUSPARSE(call) TRY(cusparse_result(l, l->f.call, #call))
+#define CUDA(call) TRY(cuda_result(l->context, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(l->context, l->f.call, l->f.GetErrorString, #call))
 
 /* ---- loading ------------------------------------------------------------------------------------------- */
 
@@ -220,7 +200,7 @@ static sp_status cusparse_view(void *state, const void **y)
 {
     library *l = state;
     *y = l->y;
-    return cuda_result(l, cudaStreamSynchronize(l->stream), "cudaStreamSynchronize");
+    return cuda_result(l->context, cudaStreamSynchronize(l->stream), "cudaStreamSynchronize");
 }
 
 const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, cusparse_prepare, cusparse_run,
