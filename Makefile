@@ -3,6 +3,7 @@
 #   CUDA=auto|0|1     build the CUDA back end: if nvcc is there (default), never, or stop without it
 #   CUDA_HOME=DIR     where CUDA is; otherwise /usr/local/cuda, then nvcc on the PATH
 #   CUDA_ARCHS="90"   compute capabilities to make machine code for, instead of what nvcc offers of ALL_ARCHS
+#   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
 #   V=1               show whole command lines
 #   CC, CPPFLAGS, CFLAGS, LDFLAGS are respected; the flags come after the project's own.
@@ -53,11 +54,12 @@ WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
 C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
              $(HARDENING) $(WARNINGS)
 CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
-INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction
+INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 LIBS       = $(CUDA_LIBS) -lm
 IO_LIBS   := -lzstd -lz
+BLAS_LIBS ?= -lblas
 CHECK_LIBS = $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck -lsubunit -lrt -lpthread) -lm
 
 # ---- what there is -------------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ LIB := $(BUILD)/lib
 CUDA_SOURCES := $(if $(NVCC),$(wildcard libsparse/cuda/*.cu))
 LIB_SOURCES  := $(wildcard libsparse/core/*.c libsparse/cpu/*.c)
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
-TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/contract.c apps/sparse-bench.c))
+TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/contract.c apps/gnn.c apps/sparse-bench.c))
 APP_SOURCES  := $(filter-out $(TOOLS:%=apps/%.c),$(wildcard apps/*.c)) $(if $(NVCC),$(wildcard apps/*.cu))
 SUITES       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -80,11 +82,13 @@ LIB_OBJECTS := $(call objects,$(LIB_SOURCES) $(CUDA_SOURCES))
 IO_OBJECTS  := $(call objects,$(wildcard io/*.c))
 MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
 CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
+GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
 TEST_OBJECTS := $(call objects,$(filter-out tests/test_%,$(wildcard tests/*.c)))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
-MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
+MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) \
+           $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install setup help clean
@@ -108,7 +112,7 @@ endif
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || printf '%s\n' '$(FLAGS_NOW)' > $@
 $(BUILD)/obj/linked: FORCE
@@ -139,6 +143,8 @@ $(OBJ)/libmcl.a: $(MCL_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)
 $(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)
+$(OBJ)/libgnn.a: $(GNN_OBJECTS) $(BUILD)/obj/linked
+	$(ARCHIVE)
 $(OBJ)/libapps.a: $(APP_OBJECTS) $(BUILD)/obj/linked
 	$(ARCHIVE)
 $(OBJ)/libtests.a: $(TEST_OBJECTS) $(BUILD)/obj/linked
@@ -148,6 +154,9 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) $(filter %.o,$^) $(LIBS)
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
+
+# Of the tools and suites only those of gnn need BLAS.
+$(BIN)/gnn $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 $(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)

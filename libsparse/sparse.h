@@ -87,10 +87,23 @@ sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **poin
 sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
 void sp_free(sp_context *context, void *pointer);
 
+typedef enum sp_space { SP_HOST, SP_DEVICE } sp_space;
+
+/* Arrays in either space, `count` entries of `size` bytes, not initialised; a count of 0 yields a valid pointer. Device
+ * arrays come from the context's pool and need a CUDA context. */
+sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_space space, void **array);
+void sp_array_free(sp_context *context, sp_space space, void *array);
+sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space, const void *from,
+                        sp_space from_space);
+
+/* The cudaStream_t in whose order the context works on the device, for kernels of one's own between its calls; NULL on
+ * the CPU. While the stream is being captured into a CUDA graph, sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK
+ * calls and copies within the device are captured with it, if all their operands lie on the device. */
+void *sp_context_stream(const sp_context *context);
+
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 
 typedef enum sp_value_type { SP_F32, SP_F64 } sp_value_type;
-typedef enum sp_space { SP_HOST, SP_DEVICE } sp_space;
 
 /* Compressed sparse rows. Column indices ascend strictly within a row. */
 typedef struct sp_csr {
@@ -402,6 +415,38 @@ sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, cons
  * gradient: given the softmax s and the gradient g of it, g becomes s · (g - Σ_row s·g). O(nnz). */
 sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values);
 sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+
+/* ---- MaxK --------------------------------------------------------------------------------------------- */
+
+/* A dense matrix of which each row keeps k entries: the compressed balanced sparse rows of MaxK-GNN (Peng et al. 2024).
+ * Entry e of row i is values[i * k + e] in column columns[i * k + e], ascending within the row. */
+typedef struct sp_cbsr {
+    int64_t rows, cols, k; /* 1 <= k <= cols <= 65536 */
+    void *values;          /* rows * k of `type` */
+    void *columns;         /* rows * k, uint8_t if cols <= 256, else uint16_t */
+    sp_dense_type type;    /* f32 or f64 */
+    sp_space space;
+} sp_cbsr;
+
+/* Allocates, not initialised, where the context computes. */
+sp_status sp_cbsr_create(sp_context *context, int64_t rows, int64_t cols, int64_t k, sp_dense_type type,
+                         sp_cbsr *matrix);
+void sp_cbsr_free(sp_context *context, sp_cbsr *matrix);
+
+/* All operands of the calls below lie where the context computes; on CUDA they return when the work is queued. */
+
+/* The k largest values of each row of X, of equals those of the lowest columns; `kept` has X's rows, cols and type.
+ * O(rows · cols). */
+sp_status sp_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept);
+/* X(i, columns) = values, all else 0: the gradient of sp_maxk's input from that of its values. O(rows · cols). */
+sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
+/* Y = alpha · reduce(A · kept) + beta · Y with the matrix of a plan for sums or means: the row-wise product of A with
+ * sparse rows, each of the same length. Y has kept.cols columns and kept's type. O(nnz · k + rows · cols). */
+sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
+/* values(j, e) = (reduce(A · G))(j, kept.columns(j, e)) for every kept entry, with the matrix of a plan for sums or
+ * means: the gradient of the values that sp_maxk_spmm gathered, if the plan is for the transpose. Nothing but `values`
+ * of `kept` is written. O(nnz · k). */
+sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Includes between modules point one way: apps use mcl, contraction, io and libsparse; mcl, contraction and io use
-# sparse.h alone; libsparse uses nothing of the others. Nobody includes another module's private header.
+# Includes between modules point one way: apps use mcl, contraction, gnn, io and libsparse; mcl, contraction, gnn and
+# io use sparse.h alone; libsparse uses nothing of the others. Nobody includes another module's private header.
 cd "$(dirname "$0")/.." || exit 1
 failed=0 passed=0
 
@@ -25,10 +25,11 @@ only libsparse 'sparse\.h'
 only io 'sparse\.h'
 only mcl 'sparse\.h'
 only contraction 'sparse\.h'
-only apps 'sparse\.h|io\.h|mcl\.h|contraction\.h'
+only gnn 'sparse\.h'
+only apps 'sparse\.h|io\.h|mcl\.h|contraction\.h|gnn\.h'
 
 # The library never prints, exits or aborts.
-if grep -rnE '\b(printf|fprintf|puts|fputs|perror|exit|abort)[[:space:]]*\(' libsparse mcl contraction --include='*.c' \
+if grep -rnE '\b(printf|fprintf|puts|fputs|perror|exit|abort)[[:space:]]*\(' libsparse mcl contraction gnn --include='*.c' \
     --include='*.h' --include='*.cu' --include='*.cuh' | grep -v '__attribute__'; then
     echo "libsparse and mcl return a status; they do not print or end the program"
     failed=$((failed + 1))

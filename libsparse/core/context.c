@@ -120,6 +120,35 @@ void sp_free(sp_context *context, void *pointer)
     if (pointer) context->allocator.release(context->allocator.user, pointer);
 }
 
+sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_space space, void **array)
+{
+    size_t bytes;
+    *array = NULL;
+    if (space == SP_HOST) return sp_alloc(context, count, size, array);
+    if (context->backend->space != SP_DEVICE)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a device array needs a CUDA context");
+    if (count < 0 || !sp_mul_size((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
+                       size);
+    return context->backend->allocate(context, bytes ? bytes : 1, array);
+}
+
+void sp_array_free(sp_context *context, sp_space space, void *array)
+{
+    if (array && space == SP_HOST) sp_free(context, array);
+    else if (array) context->backend->release(context, array);
+}
+
+sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space, const void *from,
+                        sp_space from_space)
+{
+    size_t bytes;
+    if (count < 0 || !sp_mul_size((size_t)count, size, &bytes))
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
+                       size);
+    return bytes ? context->backend->copy(context, to, to_space, from, from_space, bytes) : SP_OK;
+}
+
 /* ---- failures ------------------------------------------------------------------------------------------ */
 
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
@@ -201,3 +230,8 @@ const char *sp_context_device(const sp_context *context) { return context->devic
 bool sp_context_is_cuda(const sp_context *context) { return context->backend->space == SP_DEVICE; }
 
 int sp_context_threads(const sp_context *context) { return context->threads; }
+
+void *sp_context_stream(const sp_context *context)
+{
+    return context->backend->stream ? context->backend->stream(context) : NULL;
+}

@@ -41,6 +41,13 @@ typedef struct sp_backend {
     sp_status (*sddmm)(sp_context *, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
     sp_status (*edge_softmax)(sp_context *, const sp_csr *a, void *values);
     sp_status (*edge_softmax_backward)(sp_context *, const sp_csr *a, const void *softmax, void *gradient);
+    /* MaxK; shapes and types are checked. The products get the plan's options (sums or means) and its A. */
+    sp_status (*maxk)(sp_context *, const sp_dense *x, sp_cbsr *kept);
+    sp_status (*maxk_expand)(sp_context *, const sp_cbsr *kept, sp_dense *x);
+    sp_status (*maxk_spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
+                           const sp_cbsr *kept, double beta, sp_dense *y);
+    sp_status (*maxk_spmm_backward)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
+                                    const sp_dense *gradient, sp_cbsr *kept);
     sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL where the space is the host's */
     /* In the back end's space: to[k] = k; and to[k] = from[index[k]], entries of `size` bytes (4 or 8), -1 where the
      * index is -1 (only with 8 bytes). `to` may be `index`. */
@@ -52,6 +59,7 @@ typedef struct sp_backend {
     /* Rows of `bytes` bytes that begin `to_pitch` and `from_pitch` bytes apart; NULL: row by row with `copy`. */
     sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
+    void *(*stream)(const sp_context *); /* NULL where there is none */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
 } sp_backend;
 

@@ -118,18 +118,18 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
     }
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state->stream));
-    CUDA_TRY(cudaStreamSynchronize(state->stream));
+    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_TRY(cudaStreamSynchronize(state->stream));
     return SP_OK;
 }
 
-static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_space, const void *from,
-                           size_t from_pitch, sp_space, size_t bytes, int64_t rows)
+static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_space to_space, const void *from,
+                           size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows)
 {
     cuda_state *state = cuda_state_of(context);
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, (size_t)rows, cudaMemcpyDefault,
                                state->stream));
-    CUDA_TRY(cudaStreamSynchronize(state->stream));
+    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_TRY(cudaStreamSynchronize(state->stream));
     return SP_OK;
 }
 
@@ -142,9 +142,13 @@ static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
+/* A stream that is being captured has nothing to wait for. */
 sp_status cuda_finish(sp_context *context)
 {
-    CUDA_TRY(cudaStreamSynchronize(cuda_state_of(context)->stream));
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    CUDA_TRY(cudaStreamIsCapturing(stream, &capture));
+    if (capture == cudaStreamCaptureStatusNone) CUDA_TRY(cudaStreamSynchronize(stream));
     return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 
@@ -182,6 +186,8 @@ static void close_device(cuda_state *state)
     cudaGetLastError();
 }
 
+static void *stream(const sp_context *context) { return ((const cuda_state *)context->device_state)->stream; }
+
 static void destroy(sp_context *context)
 {
     close_device(cuda_state_of(context));
@@ -211,6 +217,7 @@ static const sp_backend cuda_backend = {
     .release = cuda_release,
     .copy = copy,
     .copy_rows = copy_rows,
+    .stream = stream,
     .destroy = destroy,
 };
 

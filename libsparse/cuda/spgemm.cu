@@ -241,12 +241,45 @@ static sp_status multiply_to_host(sp_context *context, const sp_csr *a, const sp
     return status;
 }
 
+/* ---- patterns as operands -------------------------------------------------------------------------------- */
+
+template <typename V> static __global__ void fill_ones(int64_t count, V *to)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) to[i] = 1;
+}
+
+/* The ones of a pattern, written out: the kernels for plain products read values, and are far ahead of those that
+ * ask at each product whether there are any. Where there is no room for them, the others serve. */
+static sp_status write_ones(sp_context *context, sp_csr *matrix, device_array<char> *ones)
+{
+    const int64_t count = matrix->nnz;
+    if (matrix->values || count == 0) return SP_OK;
+    if (ones->allocate(context, count * (int64_t)sp_value_size(matrix->value_type)) != SP_OK) return SP_OK;
+    const unsigned blocks = (unsigned)((count + 255) / 256);
+    if (matrix->value_type == SP_F32)
+        fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (float *)ones->data);
+    else
+        fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (double *)ones->data);
+    CUDA_TRY(cudaGetLastError());
+    matrix->values = ones->data;
+    return SP_OK;
+}
+
 sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                          sp_csr *c, sp_spgemm_info *info)
 {
+    sp_csr a_valued = *a, b_valued = *b;
+    device_array<char> a_ones, b_ones;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
     if (options->algorithm == SP_SPGEMM_DENSE)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
+    if (options->semiring == SP_PLUS_TIMES && !options->mask) {
+        TRY(write_ones(context, &a_valued, &a_ones));
+        TRY(write_ones(context, &b_valued, &b_ones));
+        a = &a_valued;
+        b = &b_valued;
+    }
     if (!options->to_host) {
         const sp_status status = multiply(context, a, b, options, c, info);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
@@ -262,7 +295,6 @@ struct plan_state {
     product_terms terms;
 };
 
-/* The hash algorithm has no patterns; its values are dropped. */
 /* Lists the products where there is room. On failure frees pattern and state. */
 static sp_status list_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *pattern,
                                plan_state **state, sp_spgemm_info *info)
@@ -279,6 +311,7 @@ static sp_status list_products(sp_context *context, const sp_csr *a, const sp_cs
     return status;
 }
 
+/* The hash algorithm has no patterns; its values are dropped. */
 sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                   const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                   sp_spgemm_info *info)

@@ -1,0 +1,182 @@
+/* What the files of this module share: the engine, its back-end table, random numbers. */
+#ifndef GNN_INTERNAL_H
+#define GNN_INTERNAL_H
+
+#include "gnn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- random numbers ----------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+#define GNN_BOTH static inline __host__ __device__
+#else
+#define GNN_BOTH static inline
+#endif
+
+/* Mixes 64 bits (the finaliser of SplitMix64, Steele et al. 2014). */
+GNN_BOTH uint64_t gnn_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* 64 random bits, a function of its arguments alone. `site` says what they are for. */
+GNN_BOTH uint64_t gnn_random(uint64_t seed, int64_t step, uint64_t site, int64_t index)
+{
+    const uint64_t key = gnn_mix(seed + 0x9e3779b97f4a7c15u * (uint64_t)(step + 1)) + 0xd1b54a32d192ed03u * (site + 1);
+    return gnn_mix(gnn_mix(key) + 0x9e3779b97f4a7c15u * (uint64_t)(index + 1));
+}
+
+/* In [0, 1), 24 bits: the same number in float and double. */
+GNN_BOTH float gnn_unit(uint64_t bits) { return (float)(bits >> 40) * 0x1p-24f; }
+
+/* ---- the back-end table ------------------------------------------------------------------------------- */
+
+typedef enum gnn_activation { GNN_LINEAR, GNN_RELU, GNN_ELU } gnn_activation;
+
+/* What happens to each number between layers: activation, then dropout: kept with probability 1 - rate and divided by
+ * it. Number (i, j) of m is dropped when gnn_unit(gnn_random(seed, step, site, i * cols + j)) < rate. */
+typedef struct gnn_pointwise {
+    gnn_activation activation;
+    double rate; /* 0: no dropout */
+    uint64_t site;
+} gnn_pointwise;
+
+/* Of one split: nodes, Σ loss, nodes (with targets: entries, true positives, predicted, actual) that are right. */
+typedef struct gnn_score {
+    double loss;
+    int64_t nodes, right, predicted, actual;
+} gnn_score;
+
+typedef struct gnn_range {
+    int64_t begin, end; /* of the parameters */
+} gnn_range;
+
+/* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space, are of
+ * one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or allocates, but
+ * open, capture_end and what says so, so that an epoch can be captured as one CUDA graph. */
+typedef struct gnn_backend {
+    /* engine.c, engine.cu */
+    sp_status (*open)(gnn_engine *engine);
+    void (*close)(gnn_engine *engine);
+    /* The engine's step is set, or goes up by one: on CUDA in device memory too, in the order of the stream. */
+    sp_status (*set_step)(gnn_engine *engine, int64_t step);
+    sp_status (*advance)(gnn_engine *engine);
+    /* Work between begin and end is recorded, not done; replay does it. NULL where there is nothing to gain. */
+    sp_status (*capture_begin)(gnn_engine *engine);
+    sp_status (*capture_end)(gnn_engine *engine, void **graph); /* also after a failure: then *graph is NULL */
+    sp_status (*replay)(gnn_engine *engine, void *graph);
+    void (*forget)(gnn_engine *engine, void *graph);
+    sp_status (*wait)(gnn_engine *engine); /* until all queued work is done */
+
+    /* multiply: C = alpha · op(A) · op(B) + beta · C (BLAS) */
+    sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                          const sp_dense *b, double beta, sp_dense *c);
+
+    /* pointwise: Y = dropout(activation(X + bias)); bias (cols) may be NULL, Y may be X. */
+    sp_status (*forward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
+                         sp_dense *y);
+    /* dX = dY ∘ the derivative, given Y = forward(X); dX may be dY. ReLU's is 0 where Y is 0. */
+    sp_status (*backward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y, const sp_dense *y_gradient,
+                          sp_dense *x_gradient);
+    /* y[k] = dropout(x[k]) for arrays, number k of `site`; the same again is the gradient. y may be x. */
+    sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x, sp_dense_type type,
+                      void *y);
+    sp_status (*copy)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* strides may differ */
+    sp_status (*fill)(gnn_engine *engine, double value, sp_dense *to);
+    sp_status (*add)(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to); /* to += alpha · from */
+    /* sums[j] = Σ_i X(i, j), the same bits in every run. */
+    sp_status (*column_sums)(gnn_engine *engine, const sp_dense *x, void *sums);
+    /* Y(i, ·) = X(rows[i], ·) */
+    sp_status (*gather_rows)(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
+
+    /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i], whose
+     * label and split count. Writes score[GNN_SPLITS] (in the engine's space). `gradient` (or NULL): of the mean loss
+     * over the `count` nodes of split `of`, 0 elsewhere. */
+    sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
+                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
+    sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const uint8_t *targets,
+                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
+    /* Y = softmax of each row of X, or the logistic function of each number; Y may be X. */
+    sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
+
+    /* optimize: one step (gnn_optimizer_options) over `count` parameters; m and v are the moments (NULL where the method
+     * has none), `state` in the engine's space is {double rate; int64_t steps}: steps goes up by one. Parameters of
+     * `decay` decay. */
+    sp_status (*optimize)(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
+                          sp_dense_type type, void *weights, const void *gradients, void *m, void *v, void *state);
+
+    /* attention (GAT): H is nodes x (heads · width), vector is heads · width numbers.
+     * scores(i, h) = Σ_k H(i, h·width + k) · vector[h·width + k] */
+    sp_status (*head_scores)(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores);
+    /* dH(i, h·width + k) += dscores(i, h) · vector[..]; dvector = Σ_i dscores(i, h) · H(i, ..) (overwritten). */
+    sp_status (*head_scores_backward)(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
+                                      const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
+    /* values[e] = leakyrelu(left(i, head) + right(j, head)) for e = (i, j) of A's pattern */
+    sp_status (*edge_scores)(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right, int head,
+                             double slope, void *values);
+    /* From dvalues: dleft(i, head) = Σ over row i, dright(j, head) = Σ over column j, of dvalues ∘ leakyrelu'. The
+     * transpose has the columns of A as rows; entry t of it is entry places[t] of A. `values` is the work space of nnz
+     * numbers: dvalues on entry. */
+    sp_status (*edge_scores_backward)(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
+                                      const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
+                                      double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient);
+    /* to[t] = from[places[t]] */
+    sp_status (*gather)(gnn_engine *engine, const int64_t *places, int64_t count, const void *from, sp_dense_type type,
+                        void *to);
+    /* maximum: dX(j, k) = Σ over entries t = (j, i) of the transpose with argument[i · cols + k] == places[t] of
+     * dY(i, k): the gradient of sp_spmm_execute_argument, the same bits in every run. */
+    sp_status (*maximum_backward)(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
+                                  const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
+
+    /* sample: see sampler.c. */
+    const struct gnn_sample_backend *sample;
+} gnn_backend;
+
+extern const gnn_backend gnn_backend_cpu;
+#ifdef GNN_CUDA
+extern const gnn_backend gnn_backend_cuda;
+#endif
+
+struct gnn_engine {
+    sp_context *context;
+    const gnn_backend *backend;
+    sp_space space;
+    uint64_t seed;
+    int64_t step;       /* the host's copy */
+    int64_t *step_there; /* CUDA: the one that kernels read */
+    void *state;        /* the back end's */
+};
+
+/* ---- blocks ------------------------------------------------------------------------------------------- */
+
+struct gnn_block {
+    gnn_engine *engine;
+    gnn_layer layer;
+    bool symmetric;
+    int64_t width;
+    sp_csr a;              /* in the engine's space; the caller's arrays, or those of */
+    sp_csr own;            /* the copy */
+    sp_csr transpose;      /* pattern and places, made when first needed: GAT and SAGE_MAX */
+    int64_t *places;
+    sp_spmm_plan *forward;  /* sums, or means or maxima by the layer */
+    sp_spmm_plan *backward; /* of the transpose; made when first needed */
+};
+
+/* On failure keeps the status and jumps to `done`, where the function frees what it took. */
+#define GNN_TRY(call)                   \
+    do {                                \
+        status = (call);                \
+        if (status != SP_OK) goto done; \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
