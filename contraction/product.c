@@ -1,4 +1,6 @@
-/* S·G·Sᵀ as two products, S·G and (S·G)·Sᵀ, for any S. Each combine operation is a semiring, or made of some:
+/* S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any S. In this order the rows of the first are as short as those of
+ * G, and those of the second span no more columns than there are groups; (S·G)·Sᵀ has long rows over all nodes first,
+ * and then single entries of Sᵀ to fetch for each of them. Each combine operation is a semiring, or made of some:
  *
  *   sum     plus-times
  *   max     max-times with S a pattern of ones
@@ -46,26 +48,26 @@ static sp_status diagonal(sp_context *context, int64_t size, sp_csr *unit)
     return SP_OK;
 }
 
-/* C = (S first G) second Sᵀ. */
+/* C = S second (G first Sᵀ). */
 static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semiring first, sp_semiring second,
                           sp_csr *c)
 {
-    const sp_spgemm_options once = {.semiring = first};
-    const sp_spgemm_options twice = {.semiring = second, .transpose_b = true, .to_host = r->to_host,
+    const sp_spgemm_options once = {.semiring = first, .transpose_b = true};
+    const sp_spgemm_options twice = {.semiring = second, .to_host = r->to_host,
                                      .mask = r->loops == SP_LOOPS_KEEP ? NULL : &r->mask,
                                      .complement = r->loops == SP_LOOPS_DROP};
-    sp_csr sg = {0};
+    sp_csr gs = {0};
     sp_spgemm_info info[2];
     sp_status status;
-    CONTRACTION_TRY(sp_spgemm(r->context, s, g, &once, &sg, &info[0]));
-    CONTRACTION_TRY(sp_spgemm(r->context, &sg, s, &twice, c, &info[1]));
+    CONTRACTION_TRY(sp_spgemm(r->context, g, s, &once, &gs, &info[0]));
+    CONTRACTION_TRY(sp_spgemm(r->context, s, &gs, &twice, c, &info[1]));
     if (info[0].peak_bytes && info[1].peak_bytes) {
         const int64_t more = info[0].peak_bytes > info[1].peak_bytes ? info[0].peak_bytes : info[1].peak_bytes;
-        const int64_t bytes = 2 * bytes_of(s) + bytes_of(&sg) + more;
+        const int64_t bytes = 2 * bytes_of(s) + bytes_of(&gs) + more;
         if (bytes > r->peak_bytes) r->peak_bytes = bytes;
     }
 done:
-    sp_csr_free(r->context, &sg);
+    sp_csr_free(r->context, &gs);
     return status;
 }
 
