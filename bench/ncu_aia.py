@@ -52,7 +52,7 @@ def summarise(path):
         counters = sums.setdefault(where[0], {}).setdefault(where[1], {"launches": 0})
         counters["launches"] += 1
         for key, value in row.items():
-            if "__" in key and value not in ("", "n/a"):
+            if "__" in key and key.endswith(".sum") and value not in ("", "n/a"):
                 counters[key] = counters.get(key, 0) + float(value.replace(",", ""))
     for phases in sums.values():
         for c in phases.values():

@@ -45,6 +45,7 @@ struct spmm_blocks {
 struct spmm_state {
     sp_spmm_algorithm algorithm;
     spmm_blocks *parts; /* NULL for the row split */
+    bool short_rows;    /* all of a few entries */
     int64_t cache;      /* bytes of the second-level cache */
 };
 
@@ -96,6 +97,8 @@ template <int THREADS, int BLOCK, int MOST_THREADS, int MOST_BLOCKS> struct spmm
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);
+/* Sums of rows of a few entries; rows of X and Y are aligned to 16 bytes. */
+sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, const spmm_product &product);
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts, int bin);
 /* Cuts A's rows by ranges of bin_columns columns and into blocks. */

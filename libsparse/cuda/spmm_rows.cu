@@ -1,5 +1,8 @@
 /* Y = alpha · reduce(A · X) + beta · Y, a group of lanes a row, rows as they come.
  *
+ * Rows of a few entries are a chain of loads, offsets, columns, X, with little at its end: a warp takes 32 of them,
+ * loads the offsets and the columns of all at once, and then has the X of several rows in flight at a time.
+ *
  * A row of n entries reads 16 bytes of offsets, 8n of A and n·width numbers of X, and writes width numbers of Y.
  * Nothing is prepared and neighbouring rows run on the same multiprocessor, so that what they share comes from its
  * own cache; but a row of many entries keeps its group long after the others have gone: for even degrees, and for
@@ -39,6 +42,101 @@ template <bool IS_EXTREME> struct row_launch {
         return SP_OK;
     }
 };
+
+/* ---- rows of a few entries ------------------------------------------------------------------------------- */
+
+/* Entries of a row that are loaded ahead, and rows of a group whose X is in flight. */
+enum { FEW = 4, ROWS_AHEAD = 4, SHORT_BLOCKS = 2 };
+
+template <typename T, int V, int LANES>
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SHORT_BLOCKS)
+    short_rows(const spmm_product p)
+{
+    using S = typename spmm_sum<T>::type;
+    constexpr int GROUPS = 32 / LANES, AHEAD = ROWS_AHEAD * GROUPS < 32 ? ROWS_AHEAD : 32 / GROUPS;
+    const int lane = threadIdx.x % 32;
+    const int64_t first = ((int64_t)blockIdx.x * SPMM_ROW_THREADS + threadIdx.x) / 32 * 32, own = first + lane;
+    if (first >= p.rows) return;
+    const spmm_columns<T, V, LANES, 1> columns(p, (int)blockIdx.y);
+    const int64_t begin = own < p.rows ? __ldg(p.offsets + own) : 0;
+    const int count = own < p.rows ? (int)(__ldg(p.offsets + own + 1) - begin) : 0;
+    int32_t col[FEW];
+    S weight[FEW];
+#pragma unroll
+    for (int k = 0; k < FEW; k++) {
+        col[k] = k < count ? __ldg(p.cols + begin + k) : 0;
+        weight[k] = k < count ? p.values ? __ldg((const S *)p.values + begin + k) : S(1) : S(0);
+    }
+#pragma unroll 1
+    for (int done = 0; done < 32; done += AHEAD * GROUPS) {
+        packet<T, V> gathered[AHEAD][FEW];
+        int source[AHEAD], entries[AHEAD];
+#pragma unroll
+        for (int a = 0; a < AHEAD; a++) {
+            source[a] = done + a * GROUPS + lane / LANES;
+            entries[a] = __shfl_sync(FULL_WARP, count, source[a]);
+            if (first + source[a] < p.rows) expect_row(p, first + source[a], columns);
+#pragma unroll
+            for (int k = 0; k < FEW; k++) {
+                const int32_t c = __shfl_sync(FULL_WARP, col[k], source[a]);
+                gathered[a][k].load_if(k < entries[a], (const T *)row_of_x(columns.x, c, p.x_bytes));
+            }
+        }
+#pragma unroll
+        for (int a = 0; a < AHEAD; a++) {
+            spmm_sums<T, V> results[1];
+            results[0].clear(p);
+#pragma unroll
+            for (int k = 0; k < FEW; k++)
+                results[0].add(gathered[a][k], __shfl_sync(FULL_WARP, weight[k], source[a]), k, k < entries[a]);
+            const int64_t start = __shfl_sync(FULL_WARP, (long long)begin, source[a]);
+            for (int k = FEW; k < entries[a]; k++) {
+                packet<T, V> x;
+                x.load((const T *)row_of_x(columns.x, __ldg(p.cols + start + k), p.x_bytes));
+                results[0].add(x, p.values ? __ldg((const S *)p.values + start + k) : S(1), k, true);
+            }
+            if (first + source[a] < p.rows) write_row(p, first + source[a], columns, results);
+        }
+    }
+}
+
+struct short_launch {
+    sp_context *context;
+    const spmm_product &product;
+
+    template <typename T, int V, int LANES> sp_status run() const
+    {
+        const dim3 grid((unsigned)((product.rows + SPMM_ROW_THREADS - 1) / SPMM_ROW_THREADS),
+                        (unsigned)((product.width + V * LANES - 1) / (V * LANES)));
+        short_rows<T, V, LANES><<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
+        CUDA_TRY(cudaGetLastError());
+        return SP_OK;
+    }
+    /* As many lanes as a row has packets: those that are too many cost nothing, memory decides. */
+    template <typename T> sp_status run_wide() const
+    {
+        constexpr int V = 16 / sizeof(T);
+        const int packets = product.width / V;
+        if (packets <= 4) return run<T, V, 4>();
+        if (packets <= 8) return run<T, V, 8>();
+        if (packets <= 16) return run<T, V, 16>();
+        return run<T, V, 32>();
+    }
+};
+
+sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, const spmm_product &product)
+{
+    const short_launch launch = {context, product};
+    switch (type) {
+    case SP_DENSE_F32: return launch.run_wide<float>();
+    case SP_DENSE_F64: return launch.run_wide<double>();
+    case SP_DENSE_F16: return launch.run_wide<__half>();
+    case SP_DENSE_BF16: return launch.run_wide<__nv_bfloat16>();
+    }
+    return SP_ERROR_UNSUPPORTED;
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------- */
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product)
