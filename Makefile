@@ -130,6 +130,7 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 	$(Q)$(NVCC) $(CPPFLAGS) $(INCLUDES) $(CU_FLAGS) $(GENCODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
+$(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests
