@@ -36,6 +36,13 @@ GNN_BOTH uint64_t gnn_random(uint64_t seed, int64_t step, uint64_t site, int64_t
 /* In [0, 1), 24 bits: the same number in float and double. */
 GNN_BOTH float gnn_unit(uint64_t bits) { return (float)(bits >> 40) * 0x1p-24f; }
 
+/* gnn_unit(bits) < rate exactly when bits >> 40 < gnn_drop_bound(rate): integers are quicker to compare. */
+GNN_BOTH uint64_t gnn_drop_bound(double rate)
+{
+    const uint64_t whole = (uint64_t)(rate * 0x1p24);
+    return whole + ((double)whole < rate * 0x1p24);
+}
+
 /* ---- the back-end table ------------------------------------------------------------------------------- */
 
 typedef enum gnn_activation { GNN_LINEAR, GNN_RELU, GNN_ELU } gnn_activation;
@@ -57,6 +64,12 @@ typedef struct gnn_score {
 typedef struct gnn_range {
     int64_t begin, end; /* of the parameters */
 } gnn_range;
+
+/* An optimizer's learning rate and how many steps it took, in the engine's space. */
+typedef struct gnn_pace {
+    double rate;
+    int64_t steps;
+} gnn_pace;
 
 /* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space, are of
  * one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or allocates, but
@@ -97,8 +110,9 @@ typedef struct gnn_backend {
     sp_status (*gather_rows)(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
 
     /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i], whose
-     * label and split count. Writes score[GNN_SPLITS] (in the engine's space). `gradient` (or NULL): of the mean loss
-     * over the `count` nodes of split `of`, 0 elsewhere. */
+     * label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A node's sigmoid
+     * loss is the mean over its classes; a class is predicted where its logit is positive. `gradient` (or NULL): of the
+     * mean loss over the `count` nodes of split `of`, 0 elsewhere. */
     sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                               const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
     sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const uint8_t *targets,
@@ -107,10 +121,9 @@ typedef struct gnn_backend {
     sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
     /* optimize: one step (gnn_optimizer_options) over `count` parameters; m and v are the moments (NULL where the method
-     * has none), `state` in the engine's space is {double rate; int64_t steps}: steps goes up by one. Parameters of
-     * `decay` decay. */
+     * has none), `pace` lies in the engine's space: steps goes up by one. Parameters of `decay` decay. */
     sp_status (*optimize)(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
-                          sp_dense_type type, void *weights, const void *gradients, void *m, void *v, void *state);
+                          sp_dense_type type, void *weights, const void *gradients, void *m, void *v, gnn_pace *pace);
 
     /* attention (GAT): H is nodes x (heads · width), vector is heads · width numbers.
      * scores(i, h) = Σ_k H(i, h·width + k) · vector[h·width + k] */

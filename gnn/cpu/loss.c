@@ -1,0 +1,156 @@
+/* Losses over the nodes of each split, with their gradients, and probabilities, on the CPU.
+ *
+ * Softmax: the row's largest logit is taken off before exponentials are formed, so that none overflows; the loss is
+ * log Σ exp(x_k - most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is
+ * max(x, 0) - x·t + log(1 + exp(-|x|)), its gradient sigmoid(x) - t. Chunks of rows side by side, their scores added in
+ * order. */
+#include <math.h>
+#include <string.h>
+
+#include "backend.h"
+
+enum { CHUNK_ROWS = 256 };
+
+typedef struct loss_job {
+    const sp_dense *logits;
+    const int32_t *nodes, *labels; /* labels, or */
+    const uint8_t *targets, *split;
+    gnn_split of;
+    double weight; /* of a node in the mean: 1 / count */
+    sp_dense *gradient;
+} loss_job;
+
+/* One node's score; `gradient` (or NULL) is that of its loss times `weight`. */
+#define LOSSES(type, exponential)                                                                                 \
+    static gnn_score softmax_node_##type(const type *x, int64_t cols, int32_t label, double weight,               \
+                                         type *gradient)                                                          \
+    {                                                                                                             \
+        int64_t best = 0;                                                                                         \
+        type sum = 0;                                                                                             \
+        for (int64_t j = 1; j < cols; j++)                                                                        \
+            if (x[j] > x[best]) best = j;                                                                         \
+        for (int64_t j = 0; j < cols; j++) {                                                                      \
+            const type power = exponential(x[j] - x[best]);                                                       \
+            sum += power;                                                                                         \
+            if (gradient) gradient[j] = power;                                                                    \
+        }                                                                                                         \
+        for (int64_t j = 0; gradient && j < cols; j++)                                                            \
+            gradient[j] = (gradient[j] / sum - (type)(j == label)) * (type)weight;                                \
+        return (gnn_score){log((double)sum) - (double)(x[label] - x[best]), 1, best == label, 0, 0};              \
+    }                                                                                                             \
+    static gnn_score sigmoid_node_##type(const type *x, int64_t cols, const uint8_t *target, double weight,       \
+                                         type *gradient)                                                          \
+    {                                                                                                             \
+        gnn_score score = {.nodes = 1};                                                                           \
+        const type by = (type)(weight / (double)cols);                                                            \
+        for (int64_t j = 0; j < cols; j++) {                                                                      \
+            const type power = exponential(-(x[j] < 0 ? -x[j] : x[j]));                                           \
+            const type positive = 1 / (1 + power), chance = x[j] < 0 ? power * positive : positive;               \
+            const bool wanted = target[j] != 0, given = x[j] > 0;                                                 \
+            const type least = wanted ? (x[j] < 0 ? -x[j] : 0) : (x[j] < 0 ? 0 : x[j]);                           \
+            score.loss += (double)least + log1p((double)power);                                                   \
+            score.right += wanted && given;                                                                       \
+            score.predicted += given;                                                                             \
+            score.actual += wanted;                                                                               \
+            if (gradient) gradient[j] = (chance - (type)wanted) * by;                                             \
+        }                                                                                                         \
+        score.loss /= (double)cols;                                                                               \
+        return score;                                                                                             \
+    }                                                                                                             \
+    static void softmax_row_##type(const type *x, type *y, int64_t cols)                                          \
+    {                                                                                                             \
+        type most = -(type)INFINITY, sum = 0;                                                                     \
+        for (int64_t j = 0; j < cols; j++) most = x[j] > most ? x[j] : most;                                      \
+        for (int64_t j = 0; j < cols; j++) sum += y[j] = exponential(x[j] - most);                                \
+        for (int64_t j = 0; j < cols; j++) y[j] /= sum;                                                           \
+    }                                                                                                             \
+    static void sigmoid_row_##type(const type *x, type *y, int64_t cols)                                          \
+    {                                                                                                             \
+        for (int64_t j = 0; j < cols; j++) {                                                                      \
+            const type power = exponential(-(x[j] < 0 ? -x[j] : x[j])), positive = 1 / (1 + power);               \
+            y[j] = x[j] < 0 ? power * positive : positive;                                                        \
+        }                                                                                                         \
+    }
+
+LOSSES(float, expf)
+LOSSES(double, exp)
+
+/* Row i into the scores; a node without a split or a label counts nowhere. */
+static void score_row(const loss_job *job, int64_t i, gnn_score *score)
+{
+    const int64_t node = job->nodes ? job->nodes[i] : i, cols = job->logits->cols;
+    const int split = job->split[node];
+    const bool single = job->logits->type == SP_DENSE_F32, counts = split != GNN_UNUSED && split < GNN_SPLITS;
+    const int32_t label = job->labels && counts ? job->labels[node] : 0;
+    void *gradient = job->gradient ? cpu_row(job->gradient, i) : NULL;
+    const void *x = cpu_row(job->logits, i);
+    gnn_score one = {0};
+    if (gradient && (!counts || split != (int)job->of || label < 0 || label >= cols)) {
+        memset(gradient, 0, (size_t)cols * cpu_size(job->gradient->type));
+        gradient = NULL;
+    }
+    if (!counts || label < 0 || label >= cols) return;
+    if (job->labels)
+        one = single ? softmax_node_float(x, cols, label, job->weight, gradient)
+                     : softmax_node_double(x, cols, label, job->weight, gradient);
+    else
+        one = single ? sigmoid_node_float(x, cols, job->targets + node * cols, job->weight, gradient)
+                     : sigmoid_node_double(x, cols, job->targets + node * cols, job->weight, gradient);
+    score[split].loss += one.loss;
+    score[split].nodes += one.nodes;
+    score[split].right += one.right;
+    score[split].predicted += one.predicted;
+    score[split].actual += one.actual;
+}
+
+static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *score)
+{
+    const int64_t rows = job->logits->rows, chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    gnn_score *partial;
+    const sp_status status = gnn_cpu_scratch(engine, chunks * GNN_SPLITS, sizeof *partial, (void **)&partial);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(cpu_threads(engine, 5 * rows * job->logits->cols))
+    for (int64_t c = 0; c < chunks; c++) {
+        const int64_t end = (c + 1) * CHUNK_ROWS < rows ? (c + 1) * CHUNK_ROWS : rows;
+        memset(partial + c * GNN_SPLITS, 0, GNN_SPLITS * sizeof *partial);
+        for (int64_t i = c * CHUNK_ROWS; i < end; i++) score_row(job, i, partial + c * GNN_SPLITS);
+    }
+    memset(score, 0, GNN_SPLITS * sizeof *score);
+    for (int64_t k = 0; k < chunks * GNN_SPLITS; k++) {
+        gnn_score *to = score + k % GNN_SPLITS;
+        to->loss += partial[k].loss;
+        to->nodes += partial[k].nodes;
+        to->right += partial[k].right;
+        to->predicted += partial[k].predicted;
+        to->actual += partial[k].actual;
+    }
+    return SP_OK;
+}
+
+sp_status gnn_cpu_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                               const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                               gnn_score *score, sp_dense *gradient)
+{
+    const loss_job job = {logits, nodes, labels, NULL, split, of, 1 / (double)count, gradient};
+    return score_rows(engine, &job, score);
+}
+
+sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                               const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
+                               gnn_score *score, sp_dense *gradient)
+{
+    const loss_job job = {logits, nodes, NULL, targets, split, of, 1 / (double)count, gradient};
+    return score_rows(engine, &job, score);
+}
+
+sp_status gnn_cpu_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, 5 * x->rows * x->cols))
+    for (int64_t i = 0; i < x->rows; i++) {
+        const void *from = cpu_row(x, i);
+        void *to = cpu_row(y, i);
+        if (x->type == SP_DENSE_F32) (softmax ? softmax_row_float : sigmoid_row_float)(from, to, x->cols);
+        else (softmax ? softmax_row_double : sigmoid_row_double)(from, to, x->cols);
+    }
+    return SP_OK;
+}

@@ -1,0 +1,110 @@
+/* C = alpha · op(A) · op(B) + beta · C on the CPU: CBLAS, one call a tile of C, tiles side by side on OpenMP threads.
+ *
+ * BLAS stays on one thread a call. Its own threads would wait in a loop beside those of the operations before and
+ * after, on the same cores, and split nothing where C is small: for Xᵀ·G, whose inner dimension is the nodes, that
+ * dimension is cut as well, and the parts are added in their order. Tiles depend on the shape alone, so that C has the
+ * same bits whatever the threads. */
+#include <cblas.h>
+
+#include "backend.h"
+
+/* Tiles of so many rows and columns at least: smaller ones spend more on packing A and B than they save. Parts of the
+ * inner dimension cost a pass over C each. */
+enum { TILE = 128, PART = 4096, MOST_TASKS = 64 };
+
+typedef struct product {
+    bool transpose_a, transpose_b;
+    double alpha, beta;
+    const sp_dense *a, *b;
+    sp_dense *c;
+    int64_t inner, row_tiles, col_tiles, parts;
+    void *partial; /* parts - 1 matrices of C's shape, side by side */
+} product;
+
+static int64_t clamp(int64_t value, int64_t most) { return value < 1 ? 1 : value < most ? value : most; }
+
+static const void *at(const sp_dense *matrix, bool transpose, int64_t row, int64_t col)
+{
+    const int64_t place = transpose ? col * matrix->stride + row : row * matrix->stride + col;
+    return (const char *)matrix->values + (size_t)place * cpu_size(matrix->type);
+}
+
+static void multiply_tile(const product *p, int64_t task)
+{
+    const int64_t part = task % p->parts, tile = task / p->parts;
+    const int64_t row = tile / p->col_tiles, col = tile % p->col_tiles;
+    const int64_t i = p->c->rows * row / p->row_tiles, j = p->c->cols * col / p->col_tiles;
+    const int64_t k = p->inner * part / p->parts;
+    const int m = (int)(p->c->rows * (row + 1) / p->row_tiles - i);
+    const int n = (int)(p->c->cols * (col + 1) / p->col_tiles - j);
+    const int inner = (int)(p->inner * (part + 1) / p->parts - k);
+    const CBLAS_TRANSPOSE op_a = p->transpose_a ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE op_b = p->transpose_b ? CblasTrans : CblasNoTrans;
+    const void *a = at(p->a, p->transpose_a, i, k), *b = at(p->b, p->transpose_b, k, j);
+    sp_dense c = *p->c;
+    double beta = p->beta;
+    if (part > 0) {
+        c.stride = c.cols;
+        c.values = (char *)p->partial + (size_t)((part - 1) * c.rows * c.cols) * cpu_size(c.type);
+        beta = 0;
+    }
+    void *to = (void *)at(&c, false, i, j);
+    const int a_stride = (int)p->a->stride, b_stride = (int)p->b->stride, c_stride = (int)c.stride;
+    if (c.type == SP_DENSE_F32)
+        cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, inner, (float)p->alpha, a, a_stride, b, b_stride, (float)beta,
+                    to, c_stride);
+    else
+        cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, inner, p->alpha, a, a_stride, b, b_stride, beta, to, c_stride);
+}
+
+#define ADD_PARTS(type)                                                                                   \
+    static void add_parts_##type(const product *p, int64_t i)                                             \
+    {                                                                                                     \
+        const int64_t rows = p->c->rows, cols = p->c->cols;                                               \
+        type *to = cpu_row(p->c, i);                                                                      \
+        for (int64_t part = 0; part < p->parts - 1; part++) {                                             \
+            const type *from = (const type *)p->partial + (part * rows + i) * cols;                       \
+            for (int64_t j = 0; j < cols; j++) to[j] += from[j];                                          \
+        }                                                                                                 \
+    }
+
+ADD_PARTS(float)
+ADD_PARTS(double)
+
+static bool fits_blas(const sp_dense *matrix)
+{
+    return matrix->rows <= INT32_MAX && matrix->cols <= INT32_MAX && matrix->stride <= INT32_MAX;
+}
+
+sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                           const sp_dense *b, double beta, sp_dense *c)
+{
+    const cpu_state *state = engine->state;
+    const int64_t inner = transpose_a ? a->rows : a->cols;
+    product p = {transpose_a, transpose_b, alpha, beta, a, b, c, inner, 1, 1, 1, NULL};
+    if (!fits_blas(a) || !fits_blas(b) || !fits_blas(c))
+        return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "a product of %lld x %lld x %lld: BLAS counts to 2^31",
+                       (long long)c->rows, (long long)inner, (long long)c->cols);
+    if (c->rows == 0 || c->cols == 0) return SP_OK;
+    p.row_tiles = clamp(c->rows / TILE, MOST_TASKS);
+    p.col_tiles = clamp(c->cols / TILE, MOST_TASKS / p.row_tiles);
+    p.parts = clamp(inner / PART, MOST_TASKS / (p.row_tiles * p.col_tiles));
+    if (p.parts > 1) {
+        const sp_status status =
+            gnn_cpu_scratch(engine, (p.parts - 1) * c->rows * c->cols, cpu_size(c->type), &p.partial);
+        if (status != SP_OK) return status;
+    }
+    const int64_t tasks = p.row_tiles * p.col_tiles * p.parts;
+    const int threads = cpu_threads(engine, (int64_t)((double)c->rows * (double)c->cols * (double)inner / 16));
+    const int blas_threads = state->blas_threads ? state->blas_threads() : 1;
+    if (blas_threads > 1) state->set_blas_threads(1);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t task = 0; task < tasks; task++) multiply_tile(&p, task);
+    if (blas_threads > 1) state->set_blas_threads(blas_threads);
+    if (p.parts == 1) return SP_OK;
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, p.parts * c->rows * c->cols))
+    for (int64_t i = 0; i < c->rows; i++)
+        if (c->type == SP_DENSE_F32) add_parts_float(&p, i);
+        else add_parts_double(&p, i);
+    return SP_OK;
+}

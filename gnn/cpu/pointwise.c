@@ -1,0 +1,160 @@
+/* What happens to matrices number by number on the CPU: Y = dropout(activation(X + bias)) and its gradient, copies,
+ * sums, sums of columns, rows gathered. A loop a row, compiled for f32 and f64; rows are dealt to the threads.
+ *
+ * Dropout masks are functions of the place and are not kept. Y tells what the gradient needs to know of X: for ReLU it
+ * is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale + 1. */
+#include <math.h>
+#include <string.h>
+
+#include "backend.h"
+
+/* Numbers of an array that a thread takes at once. */
+enum { PIECE = 4096 };
+
+typedef struct mask {
+    uint64_t seed, site, bound; /* bound 0: nothing is dropped */
+    int64_t step;
+    double scale;
+    gnn_activation activation;
+} mask;
+
+static mask make_mask(const gnn_engine *engine, gnn_activation activation, double rate, uint64_t site)
+{
+    return (mask){engine->seed, site, gnn_drop_bound(rate), engine->step, rate < 1 ? 1 / (1 - rate) : 0, activation};
+}
+
+static inline bool dropped(const mask *how, int64_t index)
+{
+    return how->bound && gnn_random(how->seed, how->step, how->site, index) >> 40 < how->bound;
+}
+
+/* NaN stays NaN: a diverged model must not look like one that has nothing to say. `first` numbers the row's first. */
+#define ROWS(type, exp_minus_1)                                                                                    \
+    static void forward_##type(const mask *how, int64_t first, const type *x, const type *bias, type *y,           \
+                               int64_t cols)                                                                       \
+    {                                                                                                              \
+        const mask own = *how;                                                                                     \
+        const type scale = (type)own.scale;                                                                        \
+        for (int64_t j = 0; j < cols; j++) {                                                                       \
+            type value = bias ? x[j] + bias[j] : x[j];                                                             \
+            if (own.activation == GNN_RELU) value = value <= 0 ? 0 : value;                                        \
+            else if (own.activation == GNN_ELU && value <= 0) value = exp_minus_1(value);                          \
+            y[j] = value;                                                                                          \
+        }                                                                                                          \
+        if (own.bound)                                                                                             \
+            for (int64_t j = 0; j < cols; j++) y[j] = dropped(&own, first + j) ? 0 : y[j] * scale;                 \
+    }                                                                                                              \
+    static void backward_##type(const mask *how, int64_t first, const type *y, const type *dy, type *dx,           \
+                                int64_t cols)                                                                      \
+    {                                                                                                              \
+        const mask own = *how;                                                                                     \
+        const type scale = (type)own.scale;                                                                        \
+        if (own.activation == GNN_RELU)                                                                            \
+            for (int64_t j = 0; j < cols; j++) dx[j] = y[j] == 0 ? 0 : dy[j] * scale;                              \
+        else                                                                                                       \
+            for (int64_t j = 0; j < cols; j++) {                                                                   \
+                const bool linear = own.activation == GNN_LINEAR || y[j] > 0;                                      \
+                dx[j] = dropped(&own, first + j) ? 0 : dy[j] * (linear ? scale : y[j] + scale);                    \
+            }                                                                                                      \
+    }                                                                                                              \
+    static void add_##type(double alpha, const type *from, type *to, int64_t cols)                                 \
+    {                                                                                                              \
+        const type by = (type)alpha;                                                                               \
+        for (int64_t j = 0; j < cols; j++) to[j] += by * from[j];                                                  \
+    }                                                                                                              \
+    static void fill_##type(double value, type *to, int64_t cols)                                                  \
+    {                                                                                                              \
+        for (int64_t j = 0; j < cols; j++) to[j] = (type)value;                                                    \
+    }                                                                                                              \
+    static void sum_##type(const type *x, double *sums, int64_t cols)                                              \
+    {                                                                                                              \
+        for (int64_t j = 0; j < cols; j++) sums[j] += (double)x[j];                                                \
+    }
+
+ROWS(float, expm1f)
+ROWS(double, expm1)
+
+sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
+                          sp_dense *y)
+{
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, x->rows * x->cols))
+    for (int64_t i = 0; i < x->rows; i++)
+        if (x->type == SP_DENSE_F32) forward_float(&own, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
+        else forward_double(&own, i * x->cols, cpu_row(x, i), bias, cpu_row(y, i), x->cols);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
+                           const sp_dense *y_gradient, sp_dense *x_gradient)
+{
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+    const int64_t cols = y->cols;
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * cols))
+    for (int64_t i = 0; i < y->rows; i++)
+        if (y->type == SP_DENSE_F32)
+            backward_float(&own, i * cols, cpu_row(y, i), cpu_row(y_gradient, i), cpu_row(x_gradient, i), cols);
+        else backward_double(&own, i * cols, cpu_row(y, i), cpu_row(y_gradient, i), cpu_row(x_gradient, i), cols);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
+                       sp_dense_type type, void *y)
+{
+    const mask own = make_mask(engine, GNN_LINEAR, rate, site);
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, count))
+    for (int64_t from = 0; from < count; from += PIECE) {
+        const int64_t some = count - from < PIECE ? count - from : PIECE;
+        if (type == SP_DENSE_F32)
+            forward_float(&own, from, (const float *)x + from, NULL, (float *)y + from, some);
+        else forward_double(&own, from, (const double *)x + from, NULL, (double *)y + from, some);
+    }
+    return SP_OK;
+}
+
+sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
+{
+    const size_t bytes = (size_t)from->cols * cpu_size(from->type);
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, from->rows * from->cols / 2))
+    for (int64_t i = 0; i < from->rows; i++) memcpy(cpu_row(to, i), cpu_row(from, i), bytes);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_fill(gnn_engine *engine, double value, sp_dense *to)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, to->rows * to->cols / 4))
+    for (int64_t i = 0; i < to->rows; i++)
+        if (to->type == SP_DENSE_F32) fill_float(value, cpu_row(to, i), to->cols);
+        else fill_double(value, cpu_row(to, i), to->cols);
+    return SP_OK;
+}
+
+sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, to->rows * to->cols / 2))
+    for (int64_t i = 0; i < to->rows; i++)
+        if (to->type == SP_DENSE_F32) add_float(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
+        else add_double(alpha, cpu_row(from, i), cpu_row(to, i), to->cols);
+    return SP_OK;
+}
+
+static void add_rows(const void *job, int64_t begin, int64_t end, double *sums)
+{
+    const sp_dense *x = job;
+    for (int64_t i = begin; i < end; i++)
+        if (x->type == SP_DENSE_F32) sum_float(cpu_row(x, i), sums, x->cols);
+        else sum_double(cpu_row(x, i), sums, x->cols);
+}
+
+sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
+{
+    return gnn_cpu_sum_rows(engine, add_rows, x, x->rows, x->cols, x->type, sums);
+}
+
+sp_status gnn_cpu_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y)
+{
+    const size_t bytes = (size_t)x->cols * cpu_size(x->type);
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * (y->cols / 2 + 8)))
+    for (int64_t i = 0; i < y->rows; i++) memcpy(cpu_row(y, i), cpu_row(x, rows[i]), bytes);
+    return SP_OK;
+}
