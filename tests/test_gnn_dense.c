@@ -1,0 +1,1150 @@
+/* The dense operations of gnn on every device: each against an obvious loop in f64, over shapes with and without rows,
+ * over strides, types and alignments; random numbers, captured work, engines. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../gnn/internal.h"
+#include "support.h"
+
+/* ---- subjects ------------------------------------------------------------------------------------------ */
+
+/* What an operation runs on: a device, a type, and how matrices lie in memory. */
+typedef struct subject {
+    sp_context *context;
+    gnn_engine *engine;
+    const gnn_backend *back;
+    sp_dense_type type;
+    int64_t padding, offset; /* numbers between rows, and before the first */
+    double tolerance;        /* of a sum of a few dozen numbers about 1 */
+    test_random random;
+    char name[96];
+} subject;
+
+enum { LAYOUTS = 4, SEED = 20 };
+
+static subject make_subject(int device, sp_dense_type type, int layout, int threads)
+{
+    static const int64_t padding[LAYOUTS] = {0, 3, 4, 0}, offset[LAYOUTS] = {0, 0, 0, 1};
+    subject s = {.context = test_context(device, threads), .type = type};
+    ck_ok(s.context, gnn_engine_create(s.context, 17, &s.engine));
+    s.back = s.engine->backend;
+    s.padding = padding[layout];
+    s.offset = offset[layout];
+    s.tolerance = type == SP_DENSE_F32 ? 2e-5 : 1e-12;
+    s.random = test_seed(SEED + (uint64_t)layout);
+    snprintf(s.name, sizeof s.name, "%s, %s, layout %d, seed %d", sp_context_device(s.context),
+             type == SP_DENSE_F32 ? "f32" : "f64", layout, SEED + layout);
+    return s;
+}
+
+static void free_subject(subject *s)
+{
+    gnn_engine_free(s->engine);
+    sp_context_destroy(s->context);
+}
+
+/* Runs `body` with every type and layout. */
+static void on_subjects(int device, void (*body)(subject *))
+{
+    for (int layout = 0; layout < LAYOUTS; layout++)
+        for (int type = 0; type < 2; type++) {
+            subject s = make_subject(device, type ? SP_DENSE_F64 : SP_DENSE_F32, layout, 0);
+            body(&s);
+            free_subject(&s);
+        }
+}
+
+static size_t size_of(const subject *s) { return s->type == SP_DENSE_F32 ? 4 : 8; }
+
+static double *numbers(int64_t count)
+{
+    double *made = calloc((size_t)count + 1, sizeof *made);
+    ck_assert_ptr_nonnull(made);
+    return made;
+}
+
+/* In (-1, 1), rounded to the type. */
+static double *random_numbers(subject *s, int64_t count)
+{
+    double *made = numbers(count);
+    for (int64_t k = 0; k < count; k++) {
+        made[k] = 2 * test_unit(&s->random) - 1;
+        if (s->type == SP_DENSE_F32) made[k] = (double)(float)made[k];
+    }
+    return made;
+}
+
+/* ---- arrays and matrices in the engine's space ----------------------------------------------------------- */
+
+static void *put(const subject *s, int64_t count, size_t size, const void *from)
+{
+    void *array;
+    ck_ok(s->context, sp_array_create(s->context, count, size, s->engine->space, &array));
+    ck_ok(s->context, sp_array_copy(s->context, count, size, array, s->engine->space, from, SP_HOST));
+    return array;
+}
+
+static void take(const subject *s, int64_t count, size_t size, const void *array, void *to)
+{
+    ck_ok(s->context, s->back->wait(s->engine));
+    ck_ok(s->context, sp_array_copy(s->context, count, size, to, SP_HOST, array, s->engine->space));
+}
+
+static void drop_array(const subject *s, void *array) { sp_array_free(s->context, s->engine->space, array); }
+
+/* Numbers as an array of the subject's type. */
+static void *put_numbers(const subject *s, int64_t count, const double *from)
+{
+    char *host = malloc((size_t)count * 8 + 8);
+    ck_assert_ptr_nonnull(host);
+    for (int64_t k = 0; k < count; k++)
+        if (s->type == SP_DENSE_F32) ((float *)(void *)host)[k] = (float)from[k];
+        else ((double *)(void *)host)[k] = from[k];
+    void *array = put(s, count, size_of(s), host);
+    free(host);
+    return array;
+}
+
+static double *take_numbers(const subject *s, int64_t count, const void *array)
+{
+    double *made = numbers(count);
+    take(s, count, size_of(s), array, made);
+    if (s->type == SP_DENSE_F32)
+        for (int64_t k = count - 1; k >= 0; k--) {
+            float one;
+            memcpy(&one, (const char *)made + 4 * k, sizeof one);
+            made[k] = (double)one;
+        }
+    return made;
+}
+
+static const double UNTOUCHED = 12345;
+
+/* A matrix in the subject's layout; what lies between its rows is UNTOUCHED. */
+static sp_dense put_matrix(const subject *s, int64_t rows, int64_t cols, const double *from)
+{
+    const int64_t stride = cols + s->padding, count = s->offset + rows * stride;
+    double *all = numbers(count);
+    for (int64_t k = 0; k < count; k++) all[k] = UNTOUCHED;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) all[s->offset + i * stride + j] = from[i * cols + j];
+    char *array = put_numbers(s, count, all);
+    free(all);
+    return (sp_dense){rows, cols, stride, array + (size_t)s->offset * size_of(s), s->type, s->engine->space};
+}
+
+/* One whose numbers are not read before they are written. */
+static sp_dense new_matrix(const subject *s, int64_t rows, int64_t cols)
+{
+    double *none = numbers(rows * cols);
+    for (int64_t k = 0; k < rows * cols; k++) none[k] = NAN;
+    const sp_dense made = put_matrix(s, rows, cols, none);
+    free(none);
+    return made;
+}
+
+/* Ends the matrix; what lies between its rows must be as it was. */
+static double *take_matrix(const subject *s, sp_dense *matrix)
+{
+    const int64_t count = s->offset + matrix->rows * matrix->stride;
+    char *array = (char *)matrix->values - (size_t)s->offset * size_of(s);
+    double *all = take_numbers(s, count, array), *made = numbers(matrix->rows * matrix->cols);
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t place = k - s->offset, i = place / matrix->stride, j = place % matrix->stride;
+        if (place >= 0 && j < matrix->cols) made[i * matrix->cols + j] = all[k];
+        else test_expect(all[k] == UNTOUCHED, "%s: number %lld outside the matrix is %g", s->name, (long long)k, all[k]);
+    }
+    free(all);
+    drop_array(s, array);
+    return made;
+}
+
+static void end_matrix(const subject *s, sp_dense *matrix) { free(take_matrix(s, matrix)); }
+
+static void expect_close(const subject *s, int64_t count, const double *is, const double *wanted, double tolerance,
+                         const char *what)
+{
+    for (int64_t k = 0; k < count; k++)
+        test_expect(fabs(is[k] - wanted[k]) <= tolerance * (1 + fabs(wanted[k])) || (isnan(is[k]) && isnan(wanted[k])),
+                    "%s: %s: number %lld is %.17g, not %.17g", s->name, what, (long long)k, is[k], wanted[k]);
+}
+
+static const int64_t shapes[][2] = {{0, 5},   {5, 0},    {1, 1},  {7, 3},     {33, 16},    {130, 41},
+                                    {65, 256}, {1000, 7}, {3, 1500}, {2100, 20}, {300, 96}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* ---- multiply ------------------------------------------------------------------------------------------ */
+
+static void check_product(subject *s, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, double alpha,
+                          double beta)
+{
+    double *a = random_numbers(s, m * k), *b = random_numbers(s, k * n), *c = random_numbers(s, m * n);
+    double *wanted = numbers(m * n);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t j = 0; j < n; j++)
+                wanted[i * n + j] += a[transpose_a ? p * m + i : i * k + p] * b[transpose_b ? j * k + p : p * n + j];
+    for (int64_t e = 0; e < m * n; e++) wanted[e] = alpha * wanted[e] + (beta == 0 ? 0 : beta * c[e]);
+    sp_dense x = put_matrix(s, transpose_a ? k : m, transpose_a ? m : k, a);
+    sp_dense y = put_matrix(s, transpose_b ? n : k, transpose_b ? k : n, b);
+    sp_dense z = beta == 0 ? new_matrix(s, m, n) : put_matrix(s, m, n, c);
+    ck_ok(s->context, s->back->multiply(s->engine, transpose_a, transpose_b, alpha, &x, &y, beta, &z));
+    double *is = take_matrix(s, &z);
+    char what[96];
+    snprintf(what, sizeof what, "product %lld x %lld x %lld, %d%d, beta %g", (long long)m, (long long)k, (long long)n,
+             transpose_a, transpose_b, beta);
+    expect_close(s, m * n, is, wanted, s->tolerance * (1 + sqrt((double)k)), what);
+    end_matrix(s, &x);
+    end_matrix(s, &y);
+    free(a);
+    free(b);
+    free(c);
+    free(wanted);
+    free(is);
+}
+
+static void products(subject *s)
+{
+    static const int64_t size[][3] = {{0, 3, 4},   {3, 0, 4},    {3, 4, 0},    {1, 1, 1},      {5, 7, 3},     {64, 16, 33},
+                                      {16, 7, 9000}, {300, 41, 20}, {20, 300, 40}, {260, 270, 50}, {40, 16, 300}, {1, 40, 70}};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (int t = 0; t < 4; t++) {
+            static const double alpha[] = {1, 1, -0.5, 2}, beta[] = {0, 1, 0.5, 0};
+            check_product(s, t & 1, t & 2, size[i][0], size[i][1], size[i][2], alpha[t], beta[t]);
+        }
+}
+
+START_TEST(multiplies_as_defined) { on_subjects(_i, products); }
+END_TEST
+
+START_TEST(refuses_products_that_blas_cannot_count)
+{
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    float none = 0;
+    const sp_dense a = {1, (int64_t)1 << 31, (int64_t)1 << 31, &none, SP_DENSE_F32, s.engine->space};
+    const sp_dense b = {(int64_t)1 << 31, 1, 1, &none, SP_DENSE_F32, s.engine->space};
+    sp_dense c = new_matrix(&s, 1, 1);
+    ck_assert_int_eq(s.back->multiply(s.engine, false, false, 1, &a, &b, 0, &c), SP_ERROR_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(s.context), "2147483648"));
+    end_matrix(&s, &c);
+    free_subject(&s);
+}
+END_TEST
+
+/* ---- activation and dropout ---------------------------------------------------------------------------- */
+
+static double activated(gnn_activation how, double x)
+{
+    if (how == GNN_RELU) return x > 0 ? x : 0;
+    return how == GNN_ELU && x < 0 ? exp(x) - 1 : x;
+}
+
+static double slope_at(gnn_activation how, double x)
+{
+    if (how == GNN_RELU) return x > 0;
+    return how == GNN_ELU && x < 0 ? exp(x) : 1;
+}
+
+/* What dropout multiplies number `index` with. */
+static double kept(const subject *s, double rate, uint64_t site, int64_t index)
+{
+    return (double)gnn_unit(gnn_random(s->engine->seed, s->engine->step, site, index)) < rate ? 0 : 1 / (1 - rate);
+}
+
+static void check_pointwise(subject *s, int64_t rows, int64_t cols, gnn_activation activation, double rate, bool biased)
+{
+    const gnn_pointwise how = {activation, rate, 5};
+    const int64_t count = rows * cols;
+    double *x = random_numbers(s, count), *dy = random_numbers(s, count), *bias = random_numbers(s, cols);
+    double *y_wanted = numbers(count), *dx_wanted = numbers(count);
+    for (int64_t k = 0; k < count; k++) {
+        if (k % 11 == 0) x[k] = 0;
+        const double in = biased ? x[k] + bias[k % cols] : x[k], keep = kept(s, rate, how.site, k);
+        y_wanted[k] = activated(activation, in) * keep;
+        dx_wanted[k] = dy[k] * slope_at(activation, in) * keep;
+    }
+    sp_dense from = put_matrix(s, rows, cols, x), same = put_matrix(s, rows, cols, x), y = new_matrix(s, rows, cols);
+    sp_dense gradient = put_matrix(s, rows, cols, dy), dx = new_matrix(s, rows, cols);
+    void *biases = put_numbers(s, cols, bias);
+    ck_ok(s->context, s->back->forward(s->engine, &how, &from, biased ? biases : NULL, &y));
+    ck_ok(s->context, s->back->forward(s->engine, &how, &same, biased ? biases : NULL, &same));
+    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &dx));
+    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &gradient));
+    double *results[] = {take_matrix(s, &y), take_matrix(s, &same), take_matrix(s, &dx), take_matrix(s, &gradient)};
+    expect_close(s, count, results[0], y_wanted, s->tolerance, "forward");
+    expect_close(s, count, results[1], y_wanted, s->tolerance, "forward in place");
+    expect_close(s, count, results[2], dx_wanted, s->tolerance, "backward");
+    expect_close(s, count, results[3], dx_wanted, s->tolerance, "backward in place");
+    end_matrix(s, &from);
+    drop_array(s, biases);
+    for (int k = 0; k < 4; k++) free(results[k]);
+    free(x);
+    free(dy);
+    free(bias);
+    free(y_wanted);
+    free(dx_wanted);
+}
+
+static void pointwise(subject *s)
+{
+    static const gnn_activation activations[] = {GNN_LINEAR, GNN_RELU, GNN_ELU};
+    ck_ok(s->context, s->back->set_step(s->engine, 3));
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int a = 0; a < 3; a++)
+            for (int dropout = 0; dropout < 3; dropout++)
+                check_pointwise(s, shapes[shape][0], shapes[shape][1], activations[a], dropout * 0.4,
+                                (shape + a) % 2 == 0);
+}
+
+START_TEST(activations_and_dropout_go_forward_and_back) { on_subjects(_i, pointwise); }
+END_TEST
+
+START_TEST(relu_lets_nan_through)
+{
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    const double bad[] = {NAN, -1, INFINITY, 2};
+    sp_dense x = put_matrix(&s, 1, 4, bad);
+    ck_ok(s.context, s.back->forward(s.engine, &(gnn_pointwise){GNN_RELU, 0, 1}, &x, NULL, &x));
+    double *y = take_matrix(&s, &x);
+    ck_assert(isnan(y[0]) && y[1] == 0 && isinf(y[2]) && y[3] == 2);
+    free(y);
+    free_subject(&s);
+}
+END_TEST
+
+static double *dropped_ones(subject *s, double rate, uint64_t site, int64_t count)
+{
+    double *ones = numbers(count);
+    for (int64_t k = 0; k < count; k++) ones[k] = 1;
+    void *array = put_numbers(s, count, ones);
+    free(ones);
+    ck_ok(s->context, s->back->drop(s->engine, rate, site, count, array, s->type, array));
+    double *made = take_numbers(s, count, array);
+    drop_array(s, array);
+    return made;
+}
+
+static int64_t differences(const double *a, const double *b, int64_t count)
+{
+    int64_t found = 0;
+    for (int64_t k = 0; k < count; k++) found += a[k] != b[k];
+    return found;
+}
+
+/* A share p of n numbers is within 5 √(p (1 - p) n) of p·n but once in 10^6 seeds; the seed is fixed. */
+START_TEST(dropout_draws_by_seed_step_site_and_place)
+{
+    enum { COUNT = 100003 };
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    ck_ok(s.context, s.back->set_step(s.engine, 7));
+    double *first = dropped_ones(&s, 0.3, 2, COUNT), *again = dropped_ones(&s, 0.3, 2, COUNT);
+    double *site = dropped_ones(&s, 0.3, 3, COUNT), *all = dropped_ones(&s, 1, 2, COUNT);
+    ck_ok(s.context, s.back->advance(s.engine));
+    ck_assert_int_eq(s.engine->step, 8);
+    double *step = dropped_ones(&s, 0.3, 2, COUNT);
+    int64_t zeros = 0;
+    for (int64_t k = 0; k < COUNT; k++) {
+        zeros += first[k] == 0;
+        test_expect(first[k] == 0 || fabs(first[k] - 1 / 0.7) < 1e-6, "%g is neither dropped nor scaled", first[k]);
+        test_expect(all[k] == 0, "rate 1 keeps number %lld", (long long)k);
+    }
+    ck_assert_msg(fabs((double)zeros - 0.3 * COUNT) < 5 * sqrt(0.21 * COUNT), "%lld dropped", (long long)zeros);
+    ck_assert_int_eq(differences(first, again, COUNT), 0);
+    const double others = 0.42 * COUNT, within = 5 * sqrt(0.42 * 0.58 * COUNT);
+    ck_assert(fabs((double)differences(first, site, COUNT) - others) < within);
+    ck_assert(fabs((double)differences(first, step, COUNT) - others) < within);
+    free(first);
+    free(again);
+    free(site);
+    free(all);
+    free(step);
+    free_subject(&s);
+}
+END_TEST
+
+/* ---- copies and sums ----------------------------------------------------------------------------------- */
+
+static void check_movement(subject *s, int64_t rows, int64_t cols)
+{
+    const int64_t count = rows * cols;
+    double *x = random_numbers(s, count), *y = random_numbers(s, count), *sums = numbers(cols);
+    double *added = numbers(count), *filled = numbers(count);
+    for (int64_t k = 0; k < count; k++) {
+        added[k] = y[k] + 0.25 * x[k];
+        filled[k] = -1.5;
+        sums[k % cols] += x[k];
+    }
+    sp_dense from = put_matrix(s, rows, cols, x), to = new_matrix(s, rows, cols), plus = put_matrix(s, rows, cols, y);
+    sp_dense full = new_matrix(s, rows, cols);
+    double *none = numbers(cols);
+    void *totals = put_numbers(s, cols, none);
+    ck_ok(s->context, s->back->copy(s->engine, &from, &to));
+    ck_ok(s->context, s->back->add(s->engine, 0.25, &from, &plus));
+    ck_ok(s->context, s->back->fill(s->engine, -1.5, &full));
+    ck_ok(s->context, s->back->column_sums(s->engine, &from, totals));
+    double *copied = take_matrix(s, &to), *plused = take_matrix(s, &plus), *fulls = take_matrix(s, &full);
+    double *summed = take_numbers(s, cols, totals);
+    expect_close(s, count, copied, x, 0, "copy");
+    expect_close(s, count, plused, added, s->tolerance, "add");
+    expect_close(s, count, fulls, filled, 0, "fill");
+    expect_close(s, cols, summed, sums, s->tolerance, "column sums");
+    end_matrix(s, &from);
+    drop_array(s, totals);
+    void *all[] = {x, y, sums, added, filled, none, copied, plused, fulls, summed};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+}
+
+static void check_gathered_rows(subject *s, int64_t rows, int64_t cols)
+{
+    const int64_t wanted_rows = rows ? 2 * rows + 1 : 0;
+    double *x = random_numbers(s, rows * cols), *wanted = numbers(wanted_rows * cols);
+    int32_t *place = calloc((size_t)wanted_rows + 1, sizeof *place);
+    ck_assert_ptr_nonnull(place);
+    for (int64_t i = 0; i < wanted_rows; i++) {
+        place[i] = (int32_t)test_below(&s->random, rows);
+        memcpy(wanted + i * cols, x + place[i] * cols, (size_t)cols * sizeof *x);
+    }
+    sp_dense from = put_matrix(s, rows, cols, x), to = new_matrix(s, wanted_rows, cols);
+    void *places = put(s, wanted_rows, sizeof *place, place);
+    ck_ok(s->context, s->back->gather_rows(s->engine, &from, places, &to));
+    double *is = take_matrix(s, &to);
+    expect_close(s, wanted_rows * cols, is, wanted, 0, "gathered rows");
+    end_matrix(s, &from);
+    drop_array(s, places);
+    free(x);
+    free(wanted);
+    free(place);
+    free(is);
+}
+
+static void movement(subject *s)
+{
+    for (int shape = 0; shape < SHAPES; shape++) {
+        check_movement(s, shapes[shape][0], shapes[shape][1]);
+        check_gathered_rows(s, shapes[shape][0], shapes[shape][1]);
+    }
+}
+
+START_TEST(copies_adds_fills_sums_and_gathers) { on_subjects(_i, movement); }
+END_TEST
+
+/* f32 sums of 300,000 equal numbers: one chain of additions would be wrong in the third digit. */
+START_TEST(sums_of_many_rows_keep_their_digits)
+{
+    enum { ROWS = 300000 };
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    double *x = numbers(2 * ROWS), none[2] = {0};
+    for (int64_t k = 0; k < 2 * ROWS; k++) x[k] = (double)(k % 2 ? 0.1f : 1e3f);
+    sp_dense from = put_matrix(&s, ROWS, 2, x);
+    void *totals = put_numbers(&s, 2, none);
+    ck_ok(s.context, s.back->column_sums(s.engine, &from, totals));
+    double *is = take_numbers(&s, 2, totals);
+    ck_assert_double_eq_tol(is[0], 3e8, 3e8 * 1e-7);
+    ck_assert_double_eq_tol(is[1], ROWS * (double)0.1f, 3e4 * 1e-7);
+    end_matrix(&s, &from);
+    drop_array(&s, totals);
+    free(x);
+    free(is);
+    free_subject(&s);
+}
+END_TEST
+
+/* ---- losses -------------------------------------------------------------------------------------------- */
+
+typedef struct loss_case {
+    int64_t nodes, rows, cols; /* of the graph; of the logits */
+    double *logits;
+    int32_t *node, *label; /* node: NULL where rows are nodes */
+    uint8_t *target, *split;
+    double scale; /* of the logits */
+} loss_case;
+
+static loss_case make_loss_case(subject *s, int64_t rows, int64_t cols, bool picked, double scale)
+{
+    loss_case c = {picked ? 2 * rows + 3 : rows, rows, cols, random_numbers(s, rows * cols), NULL, NULL, NULL, NULL, scale};
+    for (int64_t k = 0; k < rows * cols; k++) c.logits[k] *= scale;
+    c.node = picked ? calloc((size_t)rows + 1, sizeof *c.node) : NULL;
+    c.label = calloc((size_t)c.nodes + 1, sizeof *c.label);
+    c.target = calloc((size_t)(c.nodes * cols) + 1, 1);
+    c.split = calloc((size_t)c.nodes + 1, 1);
+    ck_assert(c.label && c.target && c.split && (!picked || c.node));
+    for (int64_t i = 0; i < c.nodes; i++) {
+        c.split[i] = (uint8_t)test_below(&s->random, GNN_SPLITS);
+        c.label[i] = c.split[i] == GNN_UNUSED ? -1 : (int32_t)test_below(&s->random, cols);
+        for (int64_t j = 0; j < cols; j++) c.target[i * cols + j] = (uint8_t)test_below(&s->random, 2);
+    }
+    for (int64_t i = 0; picked && i < rows; i++) c.node[i] = (int32_t)test_below(&s->random, c.nodes);
+    return c;
+}
+
+static void free_loss_case(loss_case *c)
+{
+    free(c->logits);
+    free(c->node);
+    free(c->label);
+    free(c->target);
+    free(c->split);
+}
+
+static double log_sum(const double *x, int64_t cols)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < cols; j++) most = fmax(most, x[j]);
+    for (int64_t j = 0; j < cols; j++) sum += exp(x[j] - most);
+    return most + log(sum);
+}
+
+/* One row's score by the definitions, and the gradient of its loss. */
+static gnn_score row_score(const loss_case *c, bool softmax, int64_t i, double *gradient)
+{
+    const int64_t node = c->node ? c->node[i] : i;
+    const double *x = c->logits + i * c->cols, whole = log_sum(x, c->cols);
+    gnn_score one = {.nodes = 1};
+    int64_t best = 0;
+    for (int64_t j = 0; j < c->cols; j++) {
+        const double t = softmax ? (double)(j == c->label[node]) : (double)c->target[node * c->cols + j];
+        const double p = softmax ? exp(x[j] - whole) : 1 / (1 + exp(-x[j]));
+        gradient[j] = (p - t) / (softmax ? 1 : (double)c->cols);
+        if (x[j] > x[best]) best = j;
+        if (softmax) continue;
+        /* log(1 + e^-z) of the logit that should be large; log1p(exp(z)) overflows where z is. */
+        const double z = t != 0 ? x[j] : -x[j];
+        one.loss += (z < -500 ? -z : log1p(exp(-z))) / (double)c->cols;
+        one.right += t != 0 && x[j] > 0;
+        one.predicted += x[j] > 0;
+        one.actual += t != 0;
+    }
+    if (softmax) {
+        one.loss = whole - x[c->label[node]];
+        one.right = best == c->label[node];
+    }
+    return one;
+}
+
+static void add_score(gnn_score *to, gnn_score one)
+{
+    to->loss += one.loss;
+    to->nodes += one.nodes;
+    to->right += one.right;
+    to->predicted += one.predicted;
+    to->actual += one.actual;
+}
+
+static void expect_scores(const subject *s, const loss_case *c, const gnn_score *is, const gnn_score *wanted)
+{
+    for (int k = 0; k < GNN_SPLITS; k++) {
+        test_expect(is[k].nodes == wanted[k].nodes && is[k].right == wanted[k].right &&
+                        is[k].predicted == wanted[k].predicted && is[k].actual == wanted[k].actual,
+                    "%s: split %d: %lld nodes, %lld right, %lld predicted, %lld actual, not %lld, %lld, %lld, %lld",
+                    s->name, k, (long long)is[k].nodes, (long long)is[k].right, (long long)is[k].predicted,
+                    (long long)is[k].actual, (long long)wanted[k].nodes, (long long)wanted[k].right,
+                    (long long)wanted[k].predicted, (long long)wanted[k].actual);
+        expect_close(s, 1, &is[k].loss, &wanted[k].loss, s->tolerance * (1 + c->scale), "loss");
+    }
+}
+
+static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool softmax, double scale)
+{
+    loss_case c = make_loss_case(s, rows, cols, picked, scale);
+    gnn_score wanted[GNN_SPLITS] = {{0}}, is[GNN_SPLITS], alone[GNN_SPLITS];
+    double *gradient = numbers(rows * cols);
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows; i++) count += c.split[c.node ? c.node[i] : i] == GNN_TRAIN;
+    for (int64_t i = 0; i < rows; i++) {
+        const int split = c.split[c.node ? c.node[i] : i];
+        if (split == GNN_UNUSED) continue;
+        add_score(&wanted[split], row_score(&c, softmax, i, gradient + i * cols));
+        for (int64_t j = 0; j < cols; j++)
+            gradient[i * cols + j] = split == GNN_TRAIN ? gradient[i * cols + j] / (double)count : 0;
+    }
+    sp_dense logits = put_matrix(s, rows, cols, c.logits), dx = new_matrix(s, rows, cols);
+    void *node = picked ? put(s, rows, sizeof *c.node, c.node) : NULL, *split = put(s, c.nodes, 1, c.split);
+    void *label = put(s, c.nodes, sizeof *c.label, c.label), *target = put(s, c.nodes * cols, 1, c.target);
+    gnn_score *scores = put(s, 2 * GNN_SPLITS, sizeof *scores, (gnn_score[2 * GNN_SPLITS]){{0}});
+    for (int k = 0; k < 2; k++)
+        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, node, label, split, GNN_TRAIN, count,
+                                                          scores + k * GNN_SPLITS, k ? NULL : &dx)
+                                  : s->back->sigmoid_loss(s->engine, &logits, node, target, split, GNN_TRAIN, count,
+                                                          scores + k * GNN_SPLITS, k ? NULL : &dx));
+    take(s, GNN_SPLITS, sizeof *scores, scores, is);
+    take(s, GNN_SPLITS, sizeof *scores, scores + GNN_SPLITS, alone);
+    double *gradient_is = take_matrix(s, &dx);
+    expect_scores(s, &c, is, wanted);
+    ck_assert(memcmp(is, alone, sizeof is) == 0);
+    expect_close(s, rows * cols, gradient_is, gradient, s->tolerance * (scale > 10 ? scale : 1), "gradient of the loss");
+    end_matrix(s, &logits);
+    void *arrays[] = {node, split, label, target, scores};
+    for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) drop_array(s, arrays[k]);
+    free(gradient);
+    free(gradient_is);
+    free_loss_case(&c);
+}
+
+static void losses(subject *s)
+{
+    static const double scales[] = {1, 20, 2000};
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int k = 0; k < 3; k++)
+            if (shapes[shape][1] > 0)
+                for (int softmax = 0; softmax < 2; softmax++)
+                    check_loss(s, shapes[shape][0], shapes[shape][1], (shape + k) % 2, softmax, scales[k]);
+}
+
+START_TEST(losses_scores_and_gradients_are_those_of_the_formulas) { on_subjects(_i, losses); }
+END_TEST
+
+START_TEST(loss_of_nan_is_nan)
+{
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    const double x[] = {1, NAN, 2, 0};
+    const int32_t label[] = {1, 0};
+    const uint8_t split[] = {GNN_TRAIN, GNN_TEST}, target[] = {1, 0, 0, 1};
+    gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
+    sp_dense logits = put_matrix(&s, 2, 2, x);
+    void *labels = put(&s, 2, sizeof *label, label), *splits = put(&s, 2, 1, split), *targets = put(&s, 4, 1, target);
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL));
+    take(&s, GNN_SPLITS, sizeof *scores, scores, is);
+    ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
+    ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL));
+    take(&s, GNN_SPLITS, sizeof *scores, scores, is);
+    ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
+    end_matrix(&s, &logits);
+    drop_array(&s, labels);
+    drop_array(&s, splits);
+    drop_array(&s, targets);
+    drop_array(&s, scores);
+    free_subject(&s);
+}
+END_TEST
+
+static void check_probabilities(subject *s, int64_t rows, int64_t cols, bool softmax, double scale)
+{
+    double *x = random_numbers(s, rows * cols), *wanted = numbers(rows * cols);
+    for (int64_t k = 0; k < rows * cols; k++) x[k] *= scale;
+    for (int64_t i = 0; i < rows; i++) {
+        const double whole = log_sum(x + i * cols, cols);
+        for (int64_t k = i * cols; k < (i + 1) * cols; k++) wanted[k] = softmax ? exp(x[k] - whole) : 1 / (1 + exp(-x[k]));
+    }
+    sp_dense from = put_matrix(s, rows, cols, x), to = new_matrix(s, rows, cols);
+    ck_ok(s->context, s->back->probabilities(s->engine, &from, softmax, &to));
+    ck_ok(s->context, s->back->probabilities(s->engine, &from, softmax, &from));
+    double *is = take_matrix(s, &to), *in_place = take_matrix(s, &from);
+    expect_close(s, rows * cols, is, wanted, s->tolerance * (1 + scale), "probabilities");
+    expect_close(s, rows * cols, in_place, is, 0, "probabilities in place");
+    free(x);
+    free(wanted);
+    free(is);
+    free(in_place);
+}
+
+static void probabilities(subject *s)
+{
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int softmax = 0; softmax < 2; softmax++) {
+            check_probabilities(s, shapes[shape][0], shapes[shape][1], softmax, 3);
+            check_probabilities(s, shapes[shape][0], shapes[shape][1], softmax, 300);
+        }
+}
+
+START_TEST(probabilities_are_those_of_the_formulas) { on_subjects(_i, probabilities); }
+END_TEST
+
+/* ---- optimizers ---------------------------------------------------------------------------------------- */
+
+/* One step of the papers' recurrences: Kingma and Ba's Algorithm 1, Loshchilov and Hutter's Algorithm 2, momentum. */
+static void textbook_step(const gnn_optimizer_options *how, gnn_range decay, int64_t count, double rate, int64_t t,
+                          double *w, const double *gradient, double *m, double *v)
+{
+    for (int64_t k = 0; k < count; k++) {
+        const double lambda = k >= decay.begin && k < decay.end ? how->decay : 0, before = w[k];
+        const double g = gradient[k] + (how->method == GNN_ADAMW ? 0 : lambda * before);
+        if (how->method == GNN_SGD) {
+            m[k] = how->beta1 * m[k] + g;
+            w[k] = before - rate * m[k];
+            continue;
+        }
+        m[k] = how->beta1 * m[k] + (1 - how->beta1) * g;
+        v[k] = how->beta2 * v[k] + (1 - how->beta2) * g * g;
+        const double m_hat = m[k] / (1 - pow(how->beta1, (double)t)), v_hat = v[k] / (1 - pow(how->beta2, (double)t));
+        w[k] = before - rate * m_hat / (sqrt(v_hat) + how->epsilon);
+        if (how->method == GNN_ADAMW) w[k] -= rate * lambda * before;
+    }
+}
+
+static void check_optimizer(subject *s, const gnn_optimizer_options *how, gnn_range decay, int64_t count)
+{
+    double *w = random_numbers(s, count), *m = numbers(count), *v = numbers(count);
+    void *weights = put_numbers(s, count, w), *first = put_numbers(s, count, m), *second = put_numbers(s, count, v);
+    const bool no_moments = how->method == GNN_SGD && how->beta1 == 0;
+    gnn_pace now = {how->rate, 0}, *pace = put(s, 1, sizeof now, &now);
+    for (int64_t t = 1; t <= 4; t++) {
+        double *g = random_numbers(s, count);
+        void *gradients = put_numbers(s, count, g);
+        if (t == 3) { /* the rate may change on the way */
+            take(s, 1, sizeof now, pace, &now);
+            now.rate *= 0.5;
+            drop_array(s, pace);
+            pace = put(s, 1, sizeof now, &now);
+        }
+        textbook_step(how, decay, count, now.rate, t, w, g, m, v);
+        ck_ok(s->context, s->back->optimize(s->engine, how, decay, count, s->type, weights, gradients,
+                                            no_moments ? NULL : first, how->method == GNN_SGD ? NULL : second, pace));
+        double *is = take_numbers(s, count, weights);
+        expect_close(s, count, is, w, s->tolerance, "weights");
+        take(s, 1, sizeof now, pace, &now);
+        ck_assert_int_eq(now.steps, t);
+        drop_array(s, gradients);
+        free(g);
+        free(is);
+    }
+    drop_array(s, weights);
+    drop_array(s, first);
+    drop_array(s, second);
+    drop_array(s, pace);
+    free(w);
+    free(m);
+    free(v);
+}
+
+static void optimizers(subject *s)
+{
+    static const gnn_optimizer_options methods[] = {
+        {.method = GNN_ADAM, .rate = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+        {.method = GNN_ADAM, .rate = 0.02, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-8, .decay = 5e-2},
+        {.method = GNN_ADAMW, .rate = 0.02, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .decay = 0.1},
+        {.method = GNN_SGD, .rate = 0.1},
+        {.method = GNN_SGD, .rate = 0.1, .beta1 = 0.9, .decay = 1e-2}};
+    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+        check_optimizer(s, &methods[k], (gnn_range){0, 10007}, 10007);
+        check_optimizer(s, &methods[k], (gnn_range){3, 70}, 131);
+        check_optimizer(s, &methods[k], (gnn_range){0, 0}, 5);
+        check_optimizer(s, &methods[k], (gnn_range){0, 0}, 0);
+    }
+}
+
+START_TEST(optimizers_follow_the_recurrences) { on_subjects(_i, optimizers); }
+END_TEST
+
+/* ---- attention ----------------------------------------------------------------------------------------- */
+
+static void check_heads(subject *s, int64_t nodes, int heads, int64_t width)
+{
+    const int64_t cols = heads * width;
+    double *h = random_numbers(s, nodes * cols), *vector = random_numbers(s, cols);
+    double *ds = random_numbers(s, nodes * heads), *dh = random_numbers(s, nodes * cols);
+    double *scores = numbers(nodes * heads), *dh_wanted = numbers(nodes * cols), *dv_wanted = numbers(cols);
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            scores[i * heads + j / width] += h[i * cols + j] * vector[j];
+            dh_wanted[i * cols + j] = dh[i * cols + j] + ds[i * heads + j / width] * vector[j];
+            dv_wanted[j] += ds[i * heads + j / width] * h[i * cols + j];
+        }
+    sp_dense x = put_matrix(s, nodes, cols, h), out = new_matrix(s, nodes, heads);
+    sp_dense gradient = put_matrix(s, nodes, heads, ds), dx = put_matrix(s, nodes, cols, dh);
+    void *v = put_numbers(s, cols, vector), *dv = put_numbers(s, cols, vector);
+    ck_ok(s->context, s->back->head_scores(s->engine, &x, heads, v, &out));
+    ck_ok(s->context, s->back->head_scores_backward(s->engine, &x, heads, v, &gradient, &dx, dv));
+    double *out_is = take_matrix(s, &out), *dh_is = take_matrix(s, &dx), *dv_is = take_numbers(s, cols, dv);
+    expect_close(s, nodes * heads, out_is, scores, s->tolerance * 4, "head scores");
+    expect_close(s, nodes * cols, dh_is, dh_wanted, s->tolerance, "their gradient by H");
+    expect_close(s, cols, dv_is, dv_wanted, s->tolerance * 4, "their gradient by the vector");
+    end_matrix(s, &x);
+    end_matrix(s, &gradient);
+    drop_array(s, v);
+    drop_array(s, dv);
+    void *all[] = {h, vector, ds, dh, scores, dh_wanted, dv_wanted, out_is, dh_is, dv_is};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+}
+
+static void heads(subject *s)
+{
+    check_heads(s, 0, 2, 3);
+    check_heads(s, 1, 1, 1);
+    check_heads(s, 70, 8, 8);
+    check_heads(s, 3000, 3, 5);
+    check_heads(s, 257, 4, 64);
+    check_heads(s, 40, 1, 300);
+}
+
+START_TEST(head_scores_go_forward_and_back) { on_subjects(_i, heads); }
+END_TEST
+
+/* A pattern with its transpose and where the transpose's entries stand in it, in the engine's space as well. */
+typedef struct edges {
+    sp_csr a, transpose, a_there, transpose_there;
+    int64_t *places, *places_there;
+} edges;
+
+static edges make_edges(subject *s, int64_t rows, int64_t cols, double density, bool hub)
+{
+    edges e;
+    double *dense = numbers(rows * cols);
+    for (int64_t k = 0; k < rows * cols; k++)
+        dense[k] = test_unit(&s->random) < density || (hub && (k / cols == rows / 2 || k % cols == cols / 3));
+    sp_value_type type = s->type == SP_DENSE_F32 ? SP_F32 : SP_F64;
+    e.a = test_from_dense(s->context, rows, cols, dense, type);
+    ck_ok(s->context, sp_csr_create(s->context, cols, rows, e.a.nnz, type, SP_HOST, &e.transpose));
+    e.places = calloc((size_t)e.a.nnz + 1, sizeof *e.places);
+    ck_assert_ptr_nonnull(e.places);
+    int64_t t = 0;
+    for (int64_t j = 0; j < cols; j++) {
+        e.transpose.row_offsets[j] = t;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t k = e.a.row_offsets[i]; dense[i * cols + j] != 0 && k < e.a.row_offsets[i + 1]; k++)
+                if (e.a.col_indices[k] == j) {
+                    e.transpose.col_indices[t] = (int32_t)i;
+                    e.places[t++] = k;
+                }
+    }
+    e.transpose.row_offsets[cols] = t;
+    for (int64_t k = 0; k < t; k++) {
+        if (type == SP_F32) ((float *)e.transpose.values)[k] = 1;
+        else ((double *)e.transpose.values)[k] = 1;
+    }
+    free(dense);
+    ck_ok(s->context, sp_csr_copy(s->context, &e.a, s->engine->space, &e.a_there));
+    ck_ok(s->context, sp_csr_copy(s->context, &e.transpose, s->engine->space, &e.transpose_there));
+    e.places_there = put(s, e.a.nnz, sizeof *e.places, e.places);
+    return e;
+}
+
+static void free_edges(subject *s, edges *e)
+{
+    sp_csr_free(s->context, &e->a);
+    sp_csr_free(s->context, &e->transpose);
+    sp_csr_free(s->context, &e->a_there);
+    sp_csr_free(s->context, &e->transpose_there);
+    drop_array(s, e->places_there);
+    free(e->places);
+}
+
+enum { HEADS = 3, HEAD = 1 };
+
+static const double SLOPE = 0.2;
+
+/* Scores of the edges, and Σ weight · score, whose gradient is `weight` taken back through them. */
+static double edge_sum(const edges *e, const double *left, const double *right, const double *weight, double *scores)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < e->a.rows; i++)
+        for (int64_t k = e->a.row_offsets[i]; k < e->a.row_offsets[i + 1]; k++) {
+            const double x = left[i * HEADS + HEAD] + right[e->a.col_indices[k] * HEADS + HEAD];
+            scores[k] = x > 0 ? x : SLOPE * x;
+            sum += weight[k] * scores[k];
+        }
+    return sum;
+}
+
+/* Central differences of edge_sum by `moved`, which is `left` or `right`; the sum is linear but for its kinks. */
+static double *edge_slopes(const edges *e, double *left, double *right, const double *weight, double *moved, int64_t nodes)
+{
+    const double step = 1e-6;
+    double *slopes = numbers(nodes), *scores = numbers(e->a.nnz);
+    for (int64_t i = 0; i < nodes; i++) {
+        double *x = moved + i * HEADS + HEAD;
+        const double at = *x;
+        *x = at + step;
+        const double above = edge_sum(e, left, right, weight, scores);
+        *x = at - step;
+        slopes[i] = (above - edge_sum(e, left, right, weight, scores)) / (2 * step);
+        *x = at;
+    }
+    free(scores);
+    return slopes;
+}
+
+static void expect_head(const subject *s, int64_t nodes, const double *is, const double *wanted, double tolerance,
+                        const char *what)
+{
+    for (int64_t i = 0; i < nodes; i++) {
+        expect_close(s, 1, is + i * HEADS + HEAD, wanted + i, tolerance, what);
+        for (int h = 0; h < HEADS; h++)
+            test_expect(h == HEAD || isnan(is[i * HEADS + h]), "%s: %s touches head %d", s->name, what, h);
+    }
+}
+
+static void check_edges(subject *s, int64_t rows, int64_t cols, double density, bool hub)
+{
+    edges e = make_edges(s, rows, cols, density, hub);
+    double *left = random_numbers(s, rows * HEADS), *right = random_numbers(s, cols * HEADS);
+    double *weight = random_numbers(s, e.a.nnz), *wanted = numbers(e.a.nnz);
+    sp_dense l = put_matrix(s, rows, HEADS, left), r = put_matrix(s, cols, HEADS, right);
+    sp_dense dl = new_matrix(s, rows, HEADS), dr = new_matrix(s, cols, HEADS);
+    void *values = put_numbers(s, e.a.nnz, weight), *work = put_numbers(s, e.a.nnz, weight);
+    edge_sum(&e, left, right, weight, wanted);
+    ck_ok(s->context, s->back->edge_scores(s->engine, &e.a_there, &l, &r, HEAD, SLOPE, values));
+    ck_ok(s->context, s->back->edge_scores_backward(s->engine, &e.a_there, &e.transpose_there, e.places_there, &l, &r,
+                                                    HEAD, SLOPE, work, &dl, &dr));
+    double *scores = take_numbers(s, e.a.nnz, values), *dl_is = take_matrix(s, &dl), *dr_is = take_matrix(s, &dr);
+    double *dl_wanted = edge_slopes(&e, left, right, weight, left, rows);
+    double *dr_wanted = edge_slopes(&e, left, right, weight, right, cols);
+    expect_close(s, e.a.nnz, scores, wanted, s->tolerance, "edge scores");
+    const double tolerance = s->type == SP_DENSE_F32 ? 1e-4 : 1e-7;
+    expect_head(s, rows, dl_is, dl_wanted, tolerance, "gradient by left");
+    expect_head(s, cols, dr_is, dr_wanted, tolerance, "gradient by right");
+    end_matrix(s, &l);
+    end_matrix(s, &r);
+    drop_array(s, values);
+    drop_array(s, work);
+    free_edges(s, &e);
+    void *all[] = {left, right, weight, wanted, scores, dl_is, dr_is, dl_wanted, dr_wanted};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+}
+
+static void edge_cases(subject *s)
+{
+    check_edges(s, 0, 4, 0.5, false);
+    check_edges(s, 4, 6, 0, false);
+    check_edges(s, 30, 45, 0.1, false);
+    check_edges(s, 70, 60, 0.6, false);
+    check_edges(s, 40, 700, 0.02, true);
+}
+
+START_TEST(edge_scores_go_forward_and_back) { on_subjects(_i, edge_cases); }
+END_TEST
+
+/* A row and a column of 6,000 entries: beyond what a few lanes take alone. */
+START_TEST(edge_gradients_of_hubs_are_complete)
+{
+    enum { NODES = 6000 };
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    double *ones = numbers(HEADS * NODES), *weight = numbers(2 * NODES);
+    int64_t *offsets = calloc(NODES + 1, sizeof *offsets), *places = calloc(2 * NODES, sizeof *places);
+    int32_t *cols = calloc(2 * NODES, sizeof *cols);
+    ck_assert(offsets && places && cols);
+    int64_t nnz = 0;
+    for (int64_t i = 0; i < NODES; i++) { /* row 0 is full, all other rows hold column 0 alone: A = Aᵀ */
+        offsets[i] = nnz;
+        for (int64_t j = 0; j < (i ? 1 : NODES); j++) cols[nnz++] = (int32_t)j;
+    }
+    offsets[NODES] = nnz;
+    for (int64_t k = 0; k < nnz; k++) places[k] = k < NODES ? (k ? NODES - 1 + k : 0) : k - NODES + 1;
+    for (int64_t k = 0; k < HEADS * NODES; k++) ones[k] = 1;
+    for (int64_t k = 0; k < nnz; k++) weight[k] = 0.5;
+    sp_csr a = {NODES, NODES, nnz, put(&s, NODES + 1, 8, offsets), put(&s, nnz, 4, cols), NULL, SP_F32, s.engine->space};
+    int64_t *places_there = put(&s, nnz, 8, places);
+    sp_dense l = put_matrix(&s, NODES, HEADS, ones), dl = new_matrix(&s, NODES, HEADS), dr = new_matrix(&s, NODES, HEADS);
+    void *work = put_numbers(&s, nnz, weight);
+    ck_ok(s.context, s.back->edge_scores_backward(s.engine, &a, &a, places_there, &l, &l, HEAD, SLOPE, work, &dl, &dr));
+    double *left = take_matrix(&s, &dl), *right = take_matrix(&s, &dr);
+    for (int64_t i = 0; i < NODES; i++) {
+        const double wanted = i ? 0.5 : 0.5 * NODES;
+        test_expect(left[i * HEADS + HEAD] == wanted, "row %lld sums to %g", (long long)i, left[i * HEADS + HEAD]);
+        test_expect(right[i * HEADS + HEAD] == wanted, "column %lld sums to %g", (long long)i, right[i * HEADS + HEAD]);
+    }
+    end_matrix(&s, &l);
+    drop_array(&s, work);
+    drop_array(&s, places_there);
+    sp_csr_free(s.context, &a);
+    void *all[] = {ones, weight, offsets, places, cols, left, right};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    free_subject(&s);
+}
+END_TEST
+
+static void gathers(subject *s)
+{
+    static const int64_t counts[] = {0, 1, 5000};
+    for (int c = 0; c < 3; c++) {
+        const int64_t count = counts[c];
+        double *from = random_numbers(s, 300), *wanted = numbers(count);
+        int64_t *place = calloc((size_t)count + 1, sizeof *place);
+        ck_assert_ptr_nonnull(place);
+        for (int64_t t = 0; t < count; t++) wanted[t] = from[place[t] = test_below(&s->random, 300)];
+        void *source = put_numbers(s, 300, from), *places = put(s, count, sizeof *place, place);
+        void *to = put_numbers(s, count, wanted);
+        ck_ok(s->context, s->back->gather(s->engine, places, count, source, s->type, to));
+        double *is = take_numbers(s, count, to);
+        expect_close(s, count, is, wanted, 0, "gathered");
+        drop_array(s, source);
+        drop_array(s, places);
+        drop_array(s, to);
+        free(from);
+        free(wanted);
+        free(place);
+        free(is);
+    }
+}
+
+START_TEST(gathers_numbers) { on_subjects(_i, gathers); }
+END_TEST
+
+/* ---- maximum ------------------------------------------------------------------------------------------- */
+
+static void check_maximum(subject *s, int64_t rows, int64_t nodes, int64_t cols, double density, bool hub)
+{
+    edges e = make_edges(s, rows, nodes, density, hub);
+    double *dy = random_numbers(s, rows * cols), *wanted = numbers(nodes * cols);
+    int64_t *argument = calloc((size_t)(rows * cols) + 1, sizeof *argument);
+    ck_assert_ptr_nonnull(argument);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < cols; k++) {
+            const int64_t begin = e.a.row_offsets[i], count = e.a.row_offsets[i + 1] - begin;
+            argument[i * cols + k] = count ? begin + test_below(&s->random, count) : -1;
+            if (count) wanted[e.a.col_indices[argument[i * cols + k]] * cols + k] += dy[i * cols + k];
+        }
+    sp_dense gradient = put_matrix(s, rows, cols, dy), dx = new_matrix(s, nodes, cols);
+    void *arguments = put(s, rows * cols, sizeof *argument, argument);
+    ck_ok(s->context, s->back->maximum_backward(s->engine, &e.transpose_there, e.places_there, arguments, &gradient, &dx));
+    double *is = take_matrix(s, &dx);
+    expect_close(s, nodes * cols, is, wanted, s->tolerance, "gradient of the maximum");
+    end_matrix(s, &gradient);
+    drop_array(s, arguments);
+    free_edges(s, &e);
+    free(dy);
+    free(wanted);
+    free(argument);
+    free(is);
+}
+
+static void maxima(subject *s)
+{
+    check_maximum(s, 0, 3, 4, 0.5, false);
+    check_maximum(s, 5, 3, 0, 0.5, false);
+    check_maximum(s, 50, 60, 7, 0.1, false);
+    check_maximum(s, 60, 50, 64, 0.3, false);
+    check_maximum(s, 900, 20, 33, 0.02, true);
+}
+
+START_TEST(maxima_give_gradients_to_where_they_came_from) { on_subjects(_i, maxima); }
+END_TEST
+
+/* ---- repeatability, capture, life ------------------------------------------------------------------------ */
+
+/* The bits of a product with a long inner dimension, of column sums and of losses, with so many threads. */
+static void repeatable_bits(int device, int threads, double *to)
+{
+    enum { ROWS = 9001, COLS = 16 };
+    subject s = make_subject(device, SP_DENSE_F32, 0, threads);
+    loss_case c = make_loss_case(&s, ROWS, COLS, false, 5);
+    double none[COLS] = {0};
+    sp_dense x = put_matrix(&s, ROWS, COLS, c.logits), product = new_matrix(&s, COLS, COLS);
+    void *sums = put_numbers(&s, COLS, none), *label = put(&s, ROWS, 4, c.label), *split = put(&s, ROWS, 1, c.split);
+    gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
+    ck_ok(s.context, s.back->multiply(s.engine, true, false, 1, &x, &x, 0, &product));
+    ck_ok(s.context, s.back->column_sums(s.engine, &x, sums));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, label, split, GNN_TRAIN, 1, scores, NULL));
+    take(&s, GNN_SPLITS, sizeof *scores, scores, is);
+    double *first = take_matrix(&s, &product), *second = take_numbers(&s, COLS, sums);
+    memcpy(to, first, COLS * COLS * sizeof *to);
+    memcpy(to + COLS * COLS, second, COLS * sizeof *to);
+    for (int k = 0; k < GNN_SPLITS; k++) to[COLS * COLS + COLS + k] = is[k].loss;
+    free(first);
+    free(second);
+    end_matrix(&s, &x);
+    drop_array(&s, sums);
+    drop_array(&s, label);
+    drop_array(&s, split);
+    drop_array(&s, scores);
+    free_loss_case(&c);
+    free_subject(&s);
+}
+
+START_TEST(sums_have_the_same_bits_whatever_the_threads)
+{
+    enum { COUNT = 16 * 16 + 16 + GNN_SPLITS };
+    double first[COUNT], again[COUNT];
+    repeatable_bits(_i, 1, first);
+    for (int threads = 1; threads <= 3; threads++) {
+        repeatable_bits(_i, threads, again);
+        ck_assert_msg(memcmp(first, again, sizeof first) == 0, "%d threads give other bits", threads);
+    }
+}
+END_TEST
+
+/* Dropout of ones, a product and a step, recorded once: each replay draws the masks of its own step. */
+START_TEST(captured_work_runs_at_each_replay_with_its_own_step)
+{
+    enum { COUNT = 1000 };
+    subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
+    double *ones = numbers(COUNT);
+    for (int64_t k = 0; k < COUNT; k++) ones[k] = 1;
+    sp_dense x = put_matrix(&s, 40, 25, ones), y = new_matrix(&s, 40, 25), product = new_matrix(&s, 25, 25);
+    const gnn_pointwise how = {GNN_LINEAR, 0.5, 9};
+    void *graph = NULL;
+    ck_ok(s.context, s.back->set_step(s.engine, 10));
+    ck_assert((s.back->capture_begin != NULL) == (_i == 1));
+    if (s.back->capture_begin) {
+        ck_ok(s.context, s.back->capture_begin(s.engine));
+        ck_ok(s.context, s.back->forward(s.engine, &how, &x, NULL, &y));
+        ck_ok(s.context, s.back->multiply(s.engine, true, false, 1, &y, &y, 0, &product));
+        ck_ok(s.context, s.back->advance(s.engine));
+        ck_ok(s.context, s.back->capture_end(s.engine, &graph));
+        ck_assert_int_eq(s.engine->step, 10);
+        for (int64_t step = 10; step < 13; step++) {
+            ck_ok(s.context, s.back->replay(s.engine, graph));
+            ck_ok(s.context, s.back->wait(s.engine));
+            ck_assert_int_eq(s.engine->step, step + 1);
+            double *is = take_numbers(&s, COUNT, y.values), *squares = take_numbers(&s, 625, product.values);
+            double first = 0;
+            s.engine->step = step; /* for kept() */
+            for (int64_t k = 0; k < COUNT; k++)
+                test_expect(is[k] == kept(&s, 0.5, 9, k), "step %lld, number %lld", (long long)step, (long long)k);
+            s.engine->step = step + 1;
+            for (int64_t i = 0; i < 40; i++) first += is[i * 25] * is[i * 25];
+            ck_assert_double_eq_tol(squares[0], first, 1e-3);
+            free(is);
+            free(squares);
+        }
+        s.back->forget(s.engine, graph);
+    }
+    end_matrix(&s, &x);
+    end_matrix(&s, &y);
+    end_matrix(&s, &product);
+    free(ones);
+    free_subject(&s);
+}
+END_TEST
+
+START_TEST(engines_free_what_they_took_when_memory_runs_out)
+{
+    bool made = false;
+    for (int64_t fail_at = 0; !made; fail_at++) {
+        test_heap heap = {.fail_at = -1};
+        const sp_allocator allocator = test_allocator(&heap);
+        sp_context *context;
+        gnn_engine *engine;
+        ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = _i ? "cuda" : "cpu", .allocator = &allocator},
+                                           &context), SP_OK);
+        const int64_t before = heap.live_blocks;
+        heap.fail_at = heap.allocations + fail_at;
+        const sp_status status = gnn_engine_create(context, 1, &engine);
+        made = status == SP_OK;
+        ck_assert(made ? engine != NULL && gnn_engine_context(engine) == context
+                       : status == SP_ERROR_HOST_MEMORY && engine == NULL);
+        gnn_engine_free(engine);
+        ck_assert_int_eq(heap.live_blocks, before);
+        sp_context_destroy(context);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gnn dense");
+    TCase *tcase = tcase_create("dense");
+    tcase_set_timeout(tcase, 300);
+    test_on_devices(tcase, multiplies_as_defined);
+    test_on_devices(tcase, refuses_products_that_blas_cannot_count);
+    test_on_devices(tcase, activations_and_dropout_go_forward_and_back);
+    test_on_devices(tcase, relu_lets_nan_through);
+    test_on_devices(tcase, dropout_draws_by_seed_step_site_and_place);
+    test_on_devices(tcase, copies_adds_fills_sums_and_gathers);
+    test_on_devices(tcase, sums_of_many_rows_keep_their_digits);
+    test_on_devices(tcase, losses_scores_and_gradients_are_those_of_the_formulas);
+    test_on_devices(tcase, loss_of_nan_is_nan);
+    test_on_devices(tcase, probabilities_are_those_of_the_formulas);
+    test_on_devices(tcase, optimizers_follow_the_recurrences);
+    test_on_devices(tcase, head_scores_go_forward_and_back);
+    test_on_devices(tcase, edge_scores_go_forward_and_back);
+    test_on_devices(tcase, edge_gradients_of_hubs_are_complete);
+    test_on_devices(tcase, gathers_numbers);
+    test_on_devices(tcase, maxima_give_gradients_to_where_they_came_from);
+    test_on_devices(tcase, sums_have_the_same_bits_whatever_the_threads);
+    test_on_devices(tcase, captured_work_runs_at_each_replay_with_its_own_step);
+    test_on_devices(tcase, engines_free_what_they_took_when_memory_runs_out);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
