@@ -5,18 +5,7 @@
  * the arguments of a maximum come back through them. */
 #include <string.h>
 
-#include "internal.h"
-
-struct sp_spmm_plan {
-    sp_context *context;
-    sp_spmm_options options; /* the caller's, without the transpose */
-    sp_spmm_info info;
-    sp_csr a;        /* what the back end multiplies with; its arrays are the caller's or those below */
-    sp_csr own;      /* A copied to the back end's space, or transposed; NULL arrays: the caller's serve */
-    void *values;    /* of sp_spmm_plan_set_values; NULL: none were set */
-    int64_t *places; /* transposed: where each entry stands in A */
-    void *state;     /* the back end's */
-};
+#include "spmm_plan.h"
 
 /* ---- memory in the back end's space -------------------------------------------------------------------- */
 

@@ -26,5 +26,11 @@ void sp_cpu_spmm_forget(sp_context *context, void *state);
 sp_status sp_cpu_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 sp_status sp_cpu_edge_softmax(sp_context *context, const sp_csr *a, void *values);
 sp_status sp_cpu_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+sp_status sp_cpu_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept);
+sp_status sp_cpu_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
+sp_status sp_cpu_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                           double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
+sp_status sp_cpu_maxk_spmm_backward(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                                    const sp_dense *gradient, sp_cbsr *kept);
 
 #endif

@@ -1,0 +1,800 @@
+/* sp_maxk*, sp_cbsr*: selections against sorted rows; products and gradients against dense references in f64, for all
+ * algorithms of plans; rows of many thousand entries; the gradient by its definition; mistakes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+static const int64_t widths[] = {1, 3, 31, 32, 64, 100, 256, 257, 602, 1000, 1500};
+enum { WIDTHS = sizeof widths / sizeof *widths, ALGORITHMS = 4 };
+
+/* ---- operands -------------------------------------------------------------------------------------------- */
+
+static sp_space space_of(sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
+
+/* Numbers in f64 that a value of `type` can be. */
+static double *random_numbers(test_random *random, int64_t count, sp_dense_type type)
+{
+    double *numbers = malloc((size_t)count * sizeof *numbers + 1);
+    ck_assert_ptr_nonnull(numbers);
+    for (int64_t i = 0; i < count; i++) {
+        numbers[i] = 2 * test_unit(random) - 1;
+        if (type == SP_DENSE_F32) numbers[i] = (double)(float)numbers[i];
+    }
+    return numbers;
+}
+
+/* A matrix where the context computes, its rows `stride` numbers apart and -77 between them. */
+static sp_dense place(sp_context *context, const double *numbers, int64_t rows, int64_t cols, int64_t stride,
+                      sp_dense_type type)
+{
+    sp_dense wide, made;
+    ck_ok(context, sp_dense_create(context, rows, stride, type, SP_HOST, &wide));
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < stride; j++) {
+            const double value = j < cols ? numbers[i * cols + j] : -77;
+            if (type == SP_DENSE_F32) ((float *)wide.values)[i * stride + j] = (float)value;
+            else ((double *)wide.values)[i * stride + j] = value;
+        }
+    ck_ok(context, sp_dense_copy(context, &wide, space_of(context), &made));
+    sp_dense_free(context, &wide);
+    made.cols = cols;
+    return made;
+}
+
+/* A matrix's numbers, after a look at what lies between its rows; the matrix is freed. */
+static double *take_back(sp_context *context, sp_dense *matrix)
+{
+    const int64_t cols = matrix->cols, stride = matrix->stride;
+    double *numbers = malloc((size_t)(matrix->rows * cols) * sizeof *numbers + 1);
+    sp_dense host;
+    ck_assert_ptr_nonnull(numbers);
+    matrix->cols = stride;
+    ck_ok(context, sp_dense_copy(context, matrix, SP_HOST, &host));
+    for (int64_t i = 0; i < host.rows; i++)
+        for (int64_t j = 0; j < stride; j++) {
+            const double value = host.type == SP_DENSE_F32 ? (double)((float *)host.values)[i * stride + j]
+                                                           : ((double *)host.values)[i * stride + j];
+            if (j < cols) numbers[i * cols + j] = value;
+            else test_expect(value == -77, "row %lld was written past its end", (long long)i);
+        }
+    sp_dense_free(context, &host);
+    sp_dense_free(context, matrix);
+    return numbers;
+}
+
+/* Compressed rows on the host, in f64. */
+typedef struct kept_rows {
+    int64_t rows, cols, k;
+    double *values;
+    int32_t *columns;
+} kept_rows;
+
+static kept_rows make_kept(int64_t rows, int64_t cols, int64_t k)
+{
+    kept_rows kept = {rows, cols, k, malloc((size_t)(rows * k) * sizeof(double) + 1),
+                      malloc((size_t)(rows * k) * sizeof(int32_t) + 1)};
+    ck_assert(kept.values && kept.columns);
+    return kept;
+}
+
+static void free_kept(kept_rows *kept)
+{
+    free(kept->values);
+    free(kept->columns);
+}
+
+static kept_rows read_kept(sp_context *context, const sp_cbsr *matrix)
+{
+    const int64_t count = matrix->rows * matrix->k;
+    const size_t size = matrix->type == SP_DENSE_F32 ? 4 : 8, column = matrix->cols <= 256 ? 1 : 2;
+    kept_rows kept = make_kept(matrix->rows, matrix->cols, matrix->k);
+    void *values, *columns;
+    ck_ok(context, sp_array_create(context, count, size, SP_HOST, &values));
+    ck_ok(context, sp_array_create(context, count, column, SP_HOST, &columns));
+    ck_ok(context, sp_array_copy(context, count, size, values, SP_HOST, matrix->values, matrix->space));
+    ck_ok(context, sp_array_copy(context, count, column, columns, SP_HOST, matrix->columns, matrix->space));
+    for (int64_t e = 0; e < count; e++) {
+        kept.values[e] = size == 4 ? (double)((float *)values)[e] : ((double *)values)[e];
+        kept.columns[e] = column == 1 ? ((uint8_t *)columns)[e] : ((uint16_t *)columns)[e];
+    }
+    sp_array_free(context, SP_HOST, values);
+    sp_array_free(context, SP_HOST, columns);
+    return kept;
+}
+
+static sp_cbsr place_kept(sp_context *context, const kept_rows *kept, sp_dense_type type)
+{
+    const int64_t count = kept->rows * kept->k;
+    const size_t size = type == SP_DENSE_F32 ? 4 : 8, column = kept->cols <= 256 ? 1 : 2;
+    sp_cbsr made;
+    void *values, *columns;
+    ck_ok(context, sp_cbsr_create(context, kept->rows, kept->cols, kept->k, type, &made));
+    ck_ok(context, sp_array_create(context, count, size, SP_HOST, &values));
+    ck_ok(context, sp_array_create(context, count, column, SP_HOST, &columns));
+    for (int64_t e = 0; e < count; e++) {
+        if (size == 4) ((float *)values)[e] = (float)kept->values[e];
+        else ((double *)values)[e] = kept->values[e];
+        if (column == 1) ((uint8_t *)columns)[e] = (uint8_t)kept->columns[e];
+        else ((uint16_t *)columns)[e] = (uint16_t)kept->columns[e];
+    }
+    ck_ok(context, sp_array_copy(context, count, size, made.values, made.space, values, SP_HOST));
+    ck_ok(context, sp_array_copy(context, count, column, made.columns, made.space, columns, SP_HOST));
+    sp_array_free(context, SP_HOST, values);
+    sp_array_free(context, SP_HOST, columns);
+    return made;
+}
+
+/* k distinct columns a row, ascending, and any values. */
+static kept_rows random_kept(test_random *random, int64_t rows, int64_t cols, int64_t k, sp_dense_type type)
+{
+    kept_rows kept = make_kept(rows, cols, k);
+    double *values = random_numbers(random, rows * k, type);
+    memcpy(kept.values, values, (size_t)(rows * k) * sizeof *values);
+    free(values);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0, e = 0; e < k; j++)
+            if (test_below(random, cols - j) < k - e) kept.columns[i * k + e++] = (int32_t)j;
+    return kept;
+}
+
+static double *expanded(const kept_rows *kept)
+{
+    double *dense = calloc((size_t)(kept->rows * kept->cols) + 1, sizeof *dense);
+    ck_assert_ptr_nonnull(dense);
+    for (int64_t i = 0; i < kept->rows; i++)
+        for (int64_t e = i * kept->k; e < (i + 1) * kept->k; e++)
+            dense[i * kept->cols + kept->columns[e]] = kept->values[e];
+    return dense;
+}
+
+/* Between 1 and all of them, often one of the two, a power of two or its neighbour. */
+static int64_t random_k(test_random *random, int64_t cols)
+{
+    int64_t k = 1 + test_below(random, cols);
+    if (test_below(random, 4) == 0) k = test_below(random, 2) ? cols : 1;
+    else if (test_below(random, 2)) k = ((int64_t)1 << test_below(random, 7)) + test_below(random, 2);
+    return k < cols ? k : cols;
+}
+
+/* ---- selection ------------------------------------------------------------------------------------------- */
+
+/* One row of every kind: reals, few different numbers, all the same, negative ones, infinities, zeros of both signs,
+ * NaNs. */
+static void fill_row(test_random *random, double *row, int64_t cols)
+{
+    const int64_t kind = test_below(random, 7);
+    for (int64_t j = 0; j < cols; j++) {
+        const double real = (double)(float)(2 * test_unit(random) - 1);
+        const int64_t draw = test_below(random, 4);
+        switch (kind) {
+        case 0: row[j] = real; break;
+        case 1: row[j] = (double)(draw - 2); break;
+        case 2: row[j] = 3; break;
+        case 3: row[j] = -fabs(real) * 0x1p-100; break;
+        case 4: row[j] = draw == 0 ? -INFINITY : draw == 1 ? INFINITY : real; break;
+        case 5: row[j] = draw < 3 ? copysign(0, real) : real; break;
+        default: row[j] = draw == 0 ? copysign(NAN, real) : real;
+        }
+    }
+}
+
+typedef struct candidate {
+    double value;
+    int32_t column;
+} candidate;
+
+static int by_value(const void *left, const void *right)
+{
+    const candidate *a = left, *b = right;
+    const double x = isnan(a->value) ? INFINITY : a->value, y = isnan(b->value) ? INFINITY : b->value;
+    if (!isnan(a->value) != !isnan(b->value)) return isnan(a->value) ? -1 : 1;
+    return x > y ? -1 : x < y ? 1 : a->column < b->column ? -1 : 1;
+}
+
+static int by_column(const void *left, const void *right)
+{
+    return ((const candidate *)left)->column < ((const candidate *)right)->column ? -1 : 1;
+}
+
+static void check_selection(const double *x, const kept_rows *kept, uint64_t seed)
+{
+    candidate *row = malloc((size_t)kept->cols * sizeof *row);
+    ck_assert_ptr_nonnull(row);
+    for (int64_t i = 0; i < kept->rows; i++) {
+        for (int64_t j = 0; j < kept->cols; j++) row[j] = (candidate){x[i * kept->cols + j], (int32_t)j};
+        qsort(row, (size_t)kept->cols, sizeof *row, by_value);
+        qsort(row, (size_t)kept->k, sizeof *row, by_column);
+        for (int64_t e = 0; e < kept->k; e++) {
+            const double got = kept->values[i * kept->k + e], value = row[e].value;
+            const bool same = isnan(value) ? isnan(got) : got == value && !signbit(got) == !signbit(value);
+            test_expect(kept->columns[i * kept->k + e] == row[e].column && same,
+                        "seed %llu: entry %lld of row %lld is %g in column %d, not %g in column %d",
+                        (unsigned long long)seed, (long long)e, (long long)i, got,
+                        (int)kept->columns[i * kept->k + e], value, (int)row[e].column);
+        }
+    }
+    free(row);
+}
+
+START_TEST(the_largest_are_those_of_the_sorted_row)
+{
+    sp_context *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= (uint64_t)test_cases(150); seed++) {
+        test_random random = test_seed(seed);
+        const int64_t cols = widths[seed % WIDTHS], k = random_k(&random, cols), rows = test_below(&random, 40);
+        const sp_dense_type type = seed % 2 ? SP_DENSE_F32 : SP_DENSE_F64;
+        double *numbers = random_numbers(&random, rows * cols, type);
+        for (int64_t i = 0; i < rows; i++) fill_row(&random, numbers + i * cols, cols);
+        sp_dense x = place(context, numbers, rows, cols, cols + test_below(&random, 3), type);
+        sp_cbsr kept;
+        ck_ok(context, sp_cbsr_create(context, rows, cols, k, type, &kept));
+        ck_ok(context, sp_maxk(context, &x, &kept));
+        kept_rows got = read_kept(context, &kept);
+        check_selection(numbers, &got, seed);
+        free_kept(&got);
+        sp_cbsr_free(context, &kept);
+        sp_dense_free(context, &x);
+        free(numbers);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(rows_as_wide_as_allowed_are_selected)
+{
+    enum { ROWS = 3, COLS = 65536 };
+    sp_context *context = test_context(_i, 1);
+    test_random random = test_seed(5);
+    double *numbers = random_numbers(&random, ROWS * COLS, SP_DENSE_F32);
+    sp_dense x = place(context, numbers, ROWS, COLS, COLS, SP_DENSE_F32);
+    for (int64_t k = 1; k <= COLS; k *= 256) {
+        sp_cbsr kept;
+        ck_ok(context, sp_cbsr_create(context, ROWS, COLS, k, SP_DENSE_F32, &kept));
+        ck_ok(context, sp_maxk(context, &x, &kept));
+        kept_rows got = read_kept(context, &kept);
+        check_selection(numbers, &got, 5);
+        free_kept(&got);
+        sp_cbsr_free(context, &kept);
+    }
+    sp_dense_free(context, &x);
+    free(numbers);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(expansion_puts_values_back_and_zeros_elsewhere)
+{
+    sp_context *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t cols = widths[seed % WIDTHS], rows = test_below(&random, 30), k = random_k(&random, cols);
+        const sp_dense_type type = seed % 2 ? SP_DENSE_F32 : SP_DENSE_F64;
+        kept_rows rows_kept = random_kept(&random, rows, cols, k, type);
+        double *expected = expanded(&rows_kept), *before = random_numbers(&random, rows * cols, type);
+        sp_cbsr kept = place_kept(context, &rows_kept, type);
+        sp_dense x = place(context, before, rows, cols, cols + test_below(&random, 3), type);
+        ck_ok(context, sp_maxk_expand(context, &kept, &x));
+        double *got = take_back(context, &x);
+        for (int64_t i = 0; i < rows * cols; i++)
+            test_expect(got[i] == expected[i], "seed %llu: number %lld is %g, not %g", (unsigned long long)seed,
+                        (long long)i, got[i], expected[i]);
+        free(got);
+        free(expected);
+        free(before);
+        free_kept(&rows_kept);
+        sp_cbsr_free(context, &kept);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- products -------------------------------------------------------------------------------------------- */
+
+/* made = reduce(A · X) or reduce(Aᵀ · X) and, beside each number, the sum of the magnitudes of its terms. */
+static void multiply(const sp_csr *a, bool transpose, bool mean, const double *x, int64_t cols, double *made,
+                     double *sizes)
+{
+    const int64_t rows = transpose ? a->cols : a->rows;
+    int64_t *entries = calloc((size_t)rows + 1, sizeof *entries);
+    ck_assert_ptr_nonnull(entries);
+    memset(made, 0, (size_t)(rows * cols) * sizeof *made);
+    memset(sizes, 0, (size_t)(rows * cols) * sizeof *sizes);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t e = a->row_offsets[i]; e < a->row_offsets[i + 1]; e++) {
+            const int64_t to = transpose ? a->col_indices[e] : i, from = transpose ? i : a->col_indices[e];
+            const double weight = a->values ? test_value(a, e) : 1;
+            entries[to]++;
+            for (int64_t j = 0; j < cols; j++) {
+                made[to * cols + j] += weight * x[from * cols + j];
+                sizes[to * cols + j] += fabs(weight * x[from * cols + j]);
+            }
+        }
+    for (int64_t at = 0; mean && at < rows * cols; at++)
+        if (entries[at / cols] > 0) made[at] /= (double)entries[at / cols];
+    free(entries);
+}
+
+typedef struct product_case {
+    sp_csr a;
+    sp_spmm_options options;
+    sp_dense_type type;
+    int64_t cols, k;
+    int64_t from, to; /* rows that are gathered, rows that are made */
+} product_case;
+
+static product_case random_case(sp_context *host, test_random *random, uint64_t seed)
+{
+    product_case c = {.type = seed % 2 ? SP_DENSE_F32 : SP_DENSE_F64, .cols = widths[seed % WIDTHS]};
+    const sp_value_type type = c.type == SP_DENSE_F32 ? SP_F32 : SP_F64;
+    const double density = test_unit(random);
+    c.k = random_k(random, c.cols);
+    c.a = test_matrix(host, random, test_below(random, 120), test_below(random, 120), density * density, type,
+                      test_below(random, 3) ? TEST_SIGNED : TEST_PATTERN);
+    c.options = (sp_spmm_options){.algorithm = (sp_spmm_algorithm)(seed % ALGORITHMS),
+                                  .reduce = test_below(random, 3) ? SP_REDUCE_SUM : SP_REDUCE_MEAN,
+                                  .transpose = test_below(random, 2),
+                                  .partition_bytes = seed % 3 ? 0 : 2000};
+    c.from = c.options.transpose ? c.a.rows : c.a.cols;
+    c.to = c.options.transpose ? c.a.cols : c.a.rows;
+    return c;
+}
+
+static double tolerance(sp_dense_type type) { return type == SP_DENSE_F32 ? 3e-6 : 1e-14; }
+
+START_TEST(products_agree_with_the_dense_ones)
+{
+    static const double alphas[] = {1, -0.5, 0}, betas[] = {0, 1, -2.5};
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= (uint64_t)test_cases(200); seed++) {
+        test_random random = test_seed(seed);
+        product_case c = random_case(host, &random, seed);
+        const double alpha = alphas[test_below(&random, 3)], beta = betas[test_below(&random, 3)];
+        const int64_t count = c.to * c.cols;
+        kept_rows rows_kept = random_kept(&random, c.from, c.cols, c.k, c.type);
+        double *x = expanded(&rows_kept), *before = random_numbers(&random, count, c.type);
+        double *expected = malloc((size_t)count * sizeof *expected + 1), *sizes = malloc((size_t)count * 8 + 1);
+        for (int64_t i = 0; beta == 0 && i < count; i++) before[i] = NAN;
+        multiply(&c.a, c.options.transpose, c.options.reduce == SP_REDUCE_MEAN, x, c.cols, expected, sizes);
+        sp_cbsr kept = place_kept(context, &rows_kept, c.type);
+        sp_dense y = place(context, before, c.to, c.cols, c.cols + test_below(&random, 3), c.type);
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &c.a, c.cols, &c.options, &plan));
+        ck_ok(context, sp_maxk_spmm(plan, alpha, &kept, beta, &y));
+        double *got = take_back(context, &y);
+        for (int64_t i = 0; i < count; i++) {
+            const double kept_before = beta == 0 ? 0 : beta * before[i], wanted = alpha * expected[i] + kept_before;
+            test_expect(fabs(got[i] - wanted) <= tolerance(c.type) * (sizes[i] + fabs(kept_before)),
+                        "seed %llu: number %lld of a product of rows with %lld of %lld is %g, not %g",
+                        (unsigned long long)seed, (long long)i, (long long)c.k, (long long)c.cols, got[i], wanted);
+        }
+        sp_spmm_plan_free(plan);
+        sp_cbsr_free(context, &kept);
+        free_kept(&rows_kept);
+        free(got);
+        free(x);
+        free(before);
+        free(expected);
+        free(sizes);
+        sp_csr_free(host, &c.a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(gradients_are_the_kept_entries_of_dense_products)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= (uint64_t)test_cases(200); seed++) {
+        test_random random = test_seed(seed);
+        product_case c = random_case(host, &random, seed);
+        const int64_t count = c.to * c.cols;
+        kept_rows rows_kept = random_kept(&random, c.to, c.cols, c.k, c.type);
+        double *gradient = random_numbers(&random, c.from * c.cols, c.type);
+        double *expected = malloc((size_t)count * sizeof *expected + 1), *sizes = malloc((size_t)count * 8 + 1);
+        multiply(&c.a, c.options.transpose, c.options.reduce == SP_REDUCE_MEAN, gradient, c.cols, expected, sizes);
+        sp_cbsr kept = place_kept(context, &rows_kept, c.type);
+        sp_dense g = place(context, gradient, c.from, c.cols, c.cols + test_below(&random, 3), c.type);
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &c.a, c.cols, &c.options, &plan));
+        ck_ok(context, sp_maxk_spmm_backward(plan, &g, &kept));
+        kept_rows got = read_kept(context, &kept);
+        for (int64_t e = 0; e < c.to * c.k; e++) {
+            const int64_t at = e / c.k * c.cols + rows_kept.columns[e];
+            test_expect(got.columns[e] == rows_kept.columns[e], "seed %llu: column %lld changed",
+                        (unsigned long long)seed, (long long)e);
+            test_expect(fabs(got.values[e] - expected[at]) <= tolerance(c.type) * sizes[at],
+                        "seed %llu: entry %lld of a gradient of rows with %lld of %lld is %g, not %g",
+                        (unsigned long long)seed, (long long)e, (long long)c.k, (long long)c.cols, got.values[e],
+                        expected[at]);
+        }
+        sp_spmm_plan_free(plan);
+        sp_cbsr_free(context, &kept);
+        sp_dense_free(context, &g);
+        free_kept(&rows_kept);
+        free_kept(&got);
+        free(gradient);
+        free(expected);
+        free(sizes);
+        sp_csr_free(host, &c.a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* <G, A·kept(V)> = <backward(G), V> for every G and V. */
+START_TEST(the_gradient_is_the_adjoint_of_the_product)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t rows = 1 + test_below(&random, 200), nodes = 1 + test_below(&random, 200), cols = 48;
+        sp_csr a = test_matrix(host, &random, rows, nodes, 0.1, SP_F64, TEST_SIGNED);
+        kept_rows v = random_kept(&random, nodes, cols, 1 + test_below(&random, cols), SP_DENSE_F64);
+        double *gradient = random_numbers(&random, rows * cols, SP_DENSE_F64);
+        sp_cbsr kept = place_kept(context, &v, SP_DENSE_F64);
+        sp_dense g = place(context, gradient, rows, cols, cols, SP_DENSE_F64), y;
+        sp_spmm_plan *forward, *backward;
+        ck_ok(context, sp_dense_create(context, rows, cols, SP_DENSE_F64, space_of(context), &y));
+        ck_ok(context, sp_spmm_plan_create(context, &a, cols, NULL, &forward));
+        ck_ok(context, sp_spmm_plan_create(context, &a, cols, &(sp_spmm_options){.transpose = true}, &backward));
+        ck_ok(context, sp_maxk_spmm(forward, 1, &kept, 0, &y));
+        ck_ok(context, sp_maxk_spmm_backward(backward, &g, &kept));
+        kept_rows slopes = read_kept(context, &kept);
+        double *product = take_back(context, &y), left = 0, right = 0, size = 0;
+        for (int64_t i = 0; i < rows * cols; i++) {
+            left += gradient[i] * product[i];
+            size += fabs(gradient[i] * product[i]);
+        }
+        for (int64_t e = 0; e < nodes * v.k; e++) right += slopes.values[e] * v.values[e];
+        ck_assert_msg(fabs(left - right) <= 1e-12 * size, "seed %llu: %.17g and %.17g", (unsigned long long)seed,
+                      left, right);
+        sp_spmm_plan_free(forward);
+        sp_spmm_plan_free(backward);
+        sp_cbsr_free(context, &kept);
+        sp_dense_free(context, &g);
+        free_kept(&v);
+        free_kept(&slopes);
+        free(gradient);
+        free(product);
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Two rows with 60,000 and 35,000 entries, some with thousands, most with few: `wide` of them gather from `nodes`. */
+static sp_csr hubs(sp_context *host, test_random *random, int64_t rows, int64_t nodes)
+{
+    static const int64_t lengths[] = {60000, 35000, 9000, 8192, 4097, 2000, 1025, 300, 129, 64, 33};
+    const int64_t count = sizeof lengths / sizeof *lengths;
+    int64_t nnz = 0;
+    sp_csr a;
+    for (int64_t i = 0; i < rows; i++) nnz += i % 7 == 0 && i / 7 < count ? lengths[i / 7] : i % 5;
+    ck_ok(host, sp_csr_create(host, rows, nodes, nnz, SP_F32, SP_HOST, &a));
+    nnz = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t length = i % 7 == 0 && i / 7 < count ? lengths[i / 7] : i % 5;
+        a.row_offsets[i] = nnz;
+        for (int64_t j = 0, e = 0; e < length; j++) {
+            if (test_below(random, nodes - j) >= length - e) continue;
+            a.col_indices[nnz] = (int32_t)j;
+            ((float *)a.values)[nnz++] = (float)test_unit(random);
+            e++;
+        }
+    }
+    a.row_offsets[rows] = nnz;
+    return a;
+}
+
+static double *single_column(const double *numbers, int64_t rows, int64_t cols, int64_t column)
+{
+    double *made = malloc((size_t)rows * sizeof *made);
+    ck_assert_ptr_nonnull(made);
+    for (int64_t i = 0; i < rows; i++) made[i] = numbers[i * cols + column];
+    return made;
+}
+
+START_TEST(rows_of_many_thousand_entries_sum_to_five_digits)
+{
+    enum { ROWS = 200, NODES = 70000, COLS = 96, K = 12 };
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    test_random random = test_seed(11);
+    sp_csr a = hubs(host, &random, ROWS, NODES);
+    kept_rows gathered = random_kept(&random, NODES, COLS, K, SP_DENSE_F32),
+              wanted = random_kept(&random, ROWS, COLS, K, SP_DENSE_F32);
+    double *x = expanded(&gathered), *gradient = random_numbers(&random, NODES * COLS, SP_DENSE_F32);
+    double *zeros = calloc(ROWS * COLS, sizeof *zeros);
+    ck_assert_ptr_nonnull(zeros);
+    for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
+        const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm, .partition_bytes = 1 << 21};
+        sp_cbsr kept = place_kept(context, &gathered, SP_DENSE_F32),
+                slopes = place_kept(context, &wanted, SP_DENSE_F32);
+        sp_dense y = place(context, zeros, ROWS, COLS, COLS, SP_DENSE_F32),
+                 g = place(context, gradient, NODES, COLS, COLS, SP_DENSE_F32);
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &a, COLS, &options, &plan));
+        for (int run = 0; run < 2; run++) { /* the second finds what the first left */
+            ck_ok(context, sp_maxk_spmm(plan, 1, &kept, 0, &y));
+            ck_ok(context, sp_maxk_spmm_backward(plan, &g, &slopes));
+        }
+        kept_rows got = read_kept(context, &slopes);
+        double *product = take_back(context, &y);
+        for (int64_t column = 0; column < COLS; column += 19) {
+            double expected[ROWS], sizes[ROWS];
+            double *one = single_column(x, NODES, COLS, column);
+            double *other = single_column(gradient, NODES, COLS, column);
+            multiply(&a, false, false, one, 1, expected, sizes);
+            for (int64_t i = 0; i < ROWS; i++)
+                test_expect(fabs(product[i * COLS + column] - expected[i]) <= 1e-5 * sizes[i],
+                            "algorithm %d: row %lld is %g, not %g", algorithm, (long long)i,
+                            product[i * COLS + column], expected[i]);
+            multiply(&a, false, false, other, 1, expected, sizes);
+            for (int64_t e = 0; e < ROWS * K; e++)
+                test_expect(wanted.columns[e] != column ||
+                                fabs(got.values[e] - expected[e / K]) <= 1e-5 * sizes[e / K],
+                            "algorithm %d: gradient %lld is %g, not %g", algorithm, (long long)e, got.values[e],
+                            expected[e / K]);
+            free(one);
+            free(other);
+        }
+        sp_spmm_plan_free(plan);
+        sp_cbsr_free(context, &kept);
+        sp_cbsr_free(context, &slopes);
+        sp_dense_free(context, &g);
+        free_kept(&got);
+        free(product);
+    }
+    free(x);
+    free(zeros);
+    free(gradient);
+    free_kept(&gathered);
+    free_kept(&wanted);
+    sp_csr_free(host, &a);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(runs_and_threads_do_not_change_a_bit)
+{
+    enum { ROWS = 200, NODES = 70000, COLS = 64, K = 9 };
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(13);
+    sp_csr a = hubs(host, &random, ROWS, NODES);
+    kept_rows gathered = random_kept(&random, NODES, COLS, K, SP_DENSE_F32),
+              wanted = random_kept(&random, ROWS, COLS, K, SP_DENSE_F32);
+    double *gradient = random_numbers(&random, NODES * COLS, SP_DENSE_F32), *first = NULL, *zeros;
+    kept_rows first_slopes = {0};
+    zeros = calloc(ROWS * COLS, sizeof *zeros);
+    ck_assert_ptr_nonnull(zeros);
+    for (int run = 0; run < 6; run++) {
+        sp_context *context = test_context(_i, 1 + run % 3);
+        sp_cbsr kept = place_kept(context, &gathered, SP_DENSE_F32),
+                slopes = place_kept(context, &wanted, SP_DENSE_F32);
+        sp_dense y = place(context, zeros, ROWS, COLS, COLS, SP_DENSE_F32),
+                 g = place(context, gradient, NODES, COLS, COLS, SP_DENSE_F32);
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &a, COLS, NULL, &plan));
+        ck_ok(context, sp_maxk_spmm(plan, 1, &kept, 0, &y));
+        ck_ok(context, sp_maxk_spmm_backward(plan, &g, &slopes));
+        kept_rows got = read_kept(context, &slopes);
+        double *product = take_back(context, &y);
+        if (run == 0) {
+            first = product;
+            first_slopes = got;
+        } else {
+            ck_assert_mem_eq(product, first, ROWS * COLS * sizeof *product);
+            ck_assert_mem_eq(got.values, first_slopes.values, ROWS * K * sizeof *got.values);
+            free(product);
+            free_kept(&got);
+        }
+        sp_spmm_plan_free(plan);
+        sp_cbsr_free(context, &kept);
+        sp_cbsr_free(context, &slopes);
+        sp_dense_free(context, &g);
+        sp_context_destroy(context);
+    }
+    free(first);
+    free(zeros);
+    free(gradient);
+    free_kept(&first_slopes);
+    free_kept(&gathered);
+    free_kept(&wanted);
+    sp_csr_free(host, &a);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- promises -------------------------------------------------------------------------------------------- */
+
+START_TEST(graphs_without_edges_or_rows_are_graphs_too)
+{
+    static const int64_t shapes[][2] = {{0, 0}, {0, 4}, {5, 0}, {5, 4}};
+    sp_context *context = test_context(_i, 1);
+    for (int s = 0; s < 4; s++)
+        for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
+            const int64_t rows = shapes[s][0], nodes = shapes[s][1];
+            const double ones[50] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+            int64_t offsets[6] = {0};
+            sp_csr a = {rows, nodes, 0, offsets, NULL, NULL, SP_F32, SP_HOST};
+            sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm};
+            sp_dense x = place(context, ones, nodes, 10, 10, SP_DENSE_F32),
+                     y = place(context, ones, rows, 10, 10, SP_DENSE_F32);
+            sp_cbsr kept, slopes;
+            sp_spmm_plan *plan;
+            ck_ok(context, sp_cbsr_create(context, nodes, 10, 3, SP_DENSE_F32, &kept));
+            ck_ok(context, sp_cbsr_create(context, rows, 10, 3, SP_DENSE_F32, &slopes));
+            ck_ok(context, sp_maxk(context, &x, &kept));
+            ck_ok(context, sp_maxk(context, &y, &slopes));
+            ck_ok(context, sp_spmm_plan_create(context, &a, 10, &options, &plan));
+            ck_ok(context, sp_maxk_spmm(plan, 1, &kept, 0.5, &y));
+            ck_ok(context, sp_maxk_spmm_backward(plan, &x, &slopes));
+            kept_rows got = read_kept(context, &slopes);
+            double *product = take_back(context, &y);
+            for (int64_t i = 0; i < rows * 10; i++) ck_assert(product[i] == 0.5 * ones[i]);
+            for (int64_t e = 0; e < rows * 3; e++) ck_assert(got.values[e] == 0);
+            sp_spmm_plan_free(plan);
+            sp_dense_free(context, &x);
+            sp_cbsr_free(context, &kept);
+            sp_cbsr_free(context, &slopes);
+            free_kept(&got);
+            free(product);
+        }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused)
+{
+    sp_context *context = test_context(_i, 1);
+    int64_t offsets[] = {0, 2, 3};
+    int32_t cols[] = {0, 2, 1};
+    float values[] = {1, 2, 3};
+    sp_csr a = {2, 3, 3, offsets, cols, values, SP_F32, SP_HOST};
+    const sp_spmm_options extreme = {.reduce = SP_REDUCE_MAX};
+    const sp_space space = space_of(context);
+    sp_cbsr none, kept, doubles, slopes;
+    sp_dense x, y, narrow;
+    sp_spmm_plan *plan, *maximum;
+    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 0, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 9, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_cbsr_create(context, -1, 8, 2, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_cbsr_create(context, 3, 65537, 2, SP_DENSE_F32, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F16, &none), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_cbsr_create(context, INT64_MAX, 8, 2, SP_DENSE_F32, &none), SP_ERROR_OVERFLOW);
+    ck_assert(!none.values && !none.columns);
+    ck_ok(context, sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F32, &kept));
+    ck_ok(context, sp_cbsr_create(context, 2, 8, 2, SP_DENSE_F32, &slopes));
+    ck_ok(context, sp_cbsr_create(context, 3, 8, 2, SP_DENSE_F64, &doubles));
+    ck_ok(context, sp_dense_create(context, 3, 8, SP_DENSE_F32, space, &x));
+    ck_ok(context, sp_dense_create(context, 2, 8, SP_DENSE_F32, space, &y));
+    ck_ok(context, sp_dense_create(context, 3, 7, SP_DENSE_F32, space, &narrow));
+    ck_ok(context, sp_spmm_plan_create(context, &a, 8, NULL, &plan));
+    ck_ok(context, sp_spmm_plan_create(context, &a, 8, &extreme, &maximum));
+    ck_assert_int_eq(sp_maxk(context, &narrow, &kept), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk(context, &y, &kept), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk(context, &x, &doubles), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_expand(context, &kept, &y), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &slopes, 0, &y), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &kept, 0, &x), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm(plan, 1, &doubles, 0, &y), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm(maximum, 1, &kept, 0, &y), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm_backward(plan, &y, &slopes), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm_backward(plan, &x, &kept), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_maxk_spmm_backward(maximum, &x, &slopes), SP_ERROR_ARGUMENT);
+    sp_dense elsewhere = x;
+    elsewhere.space = space == SP_HOST ? SP_DEVICE : SP_HOST;
+    ck_assert_int_eq(sp_maxk(context, &elsewhere, &kept), SP_ERROR_ARGUMENT);
+    ck_assert(strstr(sp_last_error(context), "where the context computes") != NULL);
+    sp_spmm_plan_free(plan);
+    sp_spmm_plan_free(maximum);
+    sp_cbsr_free(context, &kept);
+    sp_cbsr_free(context, &slopes);
+    sp_cbsr_free(context, &doubles);
+    sp_dense_free(context, &x);
+    sp_dense_free(context, &y);
+    sp_dense_free(context, &narrow);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Selection, expansion, product and gradient of ten nodes in a ring. */
+static sp_status use_everything(sp_context *context)
+{
+    enum { NODES = 10, COLS = 6, K = 2 };
+    static float x_values[NODES * COLS], y_values[NODES * COLS];
+    int64_t offsets[NODES + 1];
+    int32_t cols[NODES];
+    for (int i = 0; i < NODES; i++) {
+        offsets[i] = i;
+        cols[i] = (i + 1) % NODES;
+    }
+    offsets[NODES] = NODES;
+    sp_csr a = {NODES, NODES, NODES, offsets, cols, NULL, SP_F32, SP_HOST};
+    sp_dense x = {NODES, COLS, COLS, x_values, SP_DENSE_F32, SP_HOST},
+             y = {NODES, COLS, COLS, y_values, SP_DENSE_F32, SP_HOST};
+    sp_cbsr kept = {0};
+    sp_spmm_plan *plan = NULL;
+    sp_status status = sp_spmm_plan_create(context, &a, COLS, NULL, &plan);
+    if (status == SP_OK) status = sp_cbsr_create(context, NODES, COLS, K, SP_DENSE_F32, &kept);
+    if (status == SP_OK) status = sp_maxk(context, &x, &kept);
+    if (status == SP_OK) status = sp_maxk_expand(context, &kept, &x);
+    if (status == SP_OK) status = sp_maxk_spmm(plan, 1, &kept, 0, &y);
+    if (status == SP_OK) status = sp_maxk_spmm_backward(plan, &y, &kept);
+    sp_spmm_plan_free(plan);
+    sp_cbsr_free(context, &kept);
+    return status;
+}
+
+START_TEST(failed_allocations_leave_nothing)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    const int64_t before = heap.live_blocks;
+    for (int64_t n = 0;; n++) {
+        heap.allocations = 0;
+        heap.fail_at = n;
+        const sp_status status = use_everything(context);
+        ck_assert_msg(heap.live_blocks == before, "allocation %lld leaks", (long long)n);
+        if (status == SP_OK) break;
+        ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        ck_assert_int_lt(n, 100);
+    }
+    ck_assert_int_gt(heap.allocations, 5);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(interrupts_end_the_calls)
+{
+    volatile int flag = 1;
+    const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
+    sp_context *context;
+    sp_dense x;
+    sp_cbsr kept;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    ck_ok(context, sp_dense_create(context, 10, 10, SP_DENSE_F32, SP_HOST, &x));
+    ck_ok(context, sp_cbsr_create(context, 10, 10, 2, SP_DENSE_F32, &kept));
+    memset(x.values, 0, 100 * sizeof(float));
+    ck_assert_int_eq(sp_maxk(context, &x, &kept), SP_ERROR_INTERRUPTED);
+    flag = 0;
+    ck_ok(context, sp_maxk(context, &x, &kept));
+    sp_cbsr_free(context, &kept);
+    sp_dense_free(context, &x);
+    sp_context_destroy(context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("maxk");
+    TCase *selection = tcase_create("selection"), *products = tcase_create("products");
+    TCase *single = tcase_create("promises");
+    tcase_set_timeout(selection, 120);
+    tcase_set_timeout(products, 600);
+    tcase_set_timeout(single, 120);
+    suite_add_tcase(suite, selection);
+    suite_add_tcase(suite, products);
+    suite_add_tcase(suite, single);
+    test_on_devices(selection, the_largest_are_those_of_the_sorted_row);
+    test_on_devices(selection, rows_as_wide_as_allowed_are_selected);
+    test_on_devices(selection, expansion_puts_values_back_and_zeros_elsewhere);
+    test_on_devices(products, products_agree_with_the_dense_ones);
+    test_on_devices(products, gradients_are_the_kept_entries_of_dense_products);
+    test_on_devices(products, the_gradient_is_the_adjoint_of_the_product);
+    test_on_devices(products, rows_of_many_thousand_entries_sum_to_five_digits);
+    test_on_devices(products, runs_and_threads_do_not_change_a_bit);
+    test_on_devices(single, graphs_without_edges_or_rows_are_graphs_too);
+    test_on_devices(single, bad_arguments_are_refused);
+    tcase_add_test(single, failed_allocations_leave_nothing);
+    tcase_add_test(single, interrupts_end_the_calls);
+    return test_run(suite);
+}
