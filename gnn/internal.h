@@ -165,22 +165,27 @@ struct gnn_engine {
     int64_t step;       /* the host's copy */
     int64_t *step_there; /* CUDA: the one that kernels read */
     void *state;        /* the back end's */
+    int64_t blocks;     /* that were made with it */
 };
 
 /* ---- blocks ------------------------------------------------------------------------------------------- */
 
 struct gnn_block {
     gnn_engine *engine;
+    int64_t number; /* no other of the engine's has had it: memory is used again, numbers are not */
     gnn_layer layer;
     bool symmetric;
     int64_t width;
-    sp_csr a;              /* in the engine's space; the caller's arrays, or those of */
-    sp_csr own;            /* the copy */
-    sp_csr transpose;      /* pattern and places, made when first needed: GAT and SAGE_MAX */
-    int64_t *places;
+    sp_csr a;               /* in the engine's space; the caller's arrays, or those of */
+    sp_csr own;             /* the copy */
     sp_spmm_plan *forward;  /* sums, or means or maxima by the layer */
-    sp_spmm_plan *backward; /* of the transpose; made when first needed */
+    sp_spmm_plan *backward; /* of the transpose, or the forward one; not for maxima */
+    sp_csr transpose;       /* GAT and maxima: its pattern, and where each entry stands in A */
+    int64_t *places;
 };
+
+/* Makes what a backward pass with the block needs, where it is not there yet. */
+sp_status gnn_block_prepare_backward(gnn_block *block);
 
 /* On failure keeps the status and jumps to `done`, where the function frees what it took. */
 #define GNN_TRY(call)                   \

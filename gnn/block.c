@@ -1,0 +1,122 @@
+/* Blocks: a layer's neighbourhoods with the plans for products with them.
+ *
+ * The gradient of Y = A·X is dX = Aᵀ·dY: a plan of the transpose, or the same plan where A = Aᵀ. That of the mean
+ * Y = D^-1·A·X is Aᵀ·(D^-1·dY), which no mean over the rows of Aᵀ gives. Here it is (D^-1·A)ᵀ·dY, a sum with 1/d_i at
+ * the entries of the transpose: 4 bytes more an entry and product. Scaling the rows of dY first reads and writes it,
+ * 8 · width bytes a row, and so costs less only where degrees exceed twice the width. */
+#include "internal.h"
+
+sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
+                           gnn_block **block)
+{
+    sp_context *context = engine->context;
+    const sp_spmm_options how = {.deterministic = true,
+                                 .reduce = layer == GNN_SAGE       ? SP_REDUCE_MEAN
+                                           : layer == GNN_SAGE_MAX ? SP_REDUCE_MAX
+                                                                   : SP_REDUCE_SUM};
+    sp_csr a = *matrix;
+    gnn_block *made = NULL;
+    sp_status status;
+    *block = NULL;
+    if ((unsigned)layer > GNN_GAT) return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)layer);
+    if (a.rows > a.cols || (symmetric && a.rows != a.cols))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a block of %lld rows and %lld columns%s: the rows' own nodes are"
+                       " the first columns", (long long)a.rows, (long long)a.cols, symmetric ? " is not symmetric" : "");
+    if (layer != GNN_GCN && layer != GNN_GIN) a.values = NULL; /* means and maxima are of neighbours, not weights */
+    GNN_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    made->engine = engine;
+    made->number = ++engine->blocks;
+    made->layer = layer;
+    made->symmetric = symmetric;
+    made->width = width;
+    if (a.space != engine->space) {
+        GNN_TRY(sp_csr_copy(context, &a, engine->space, &made->own));
+        a = made->own;
+    }
+    made->a = a;
+    GNN_TRY(sp_spmm_plan_create(context, &made->a, width, &how, &made->forward));
+    *block = made;
+    made = NULL;
+done:
+    gnn_block_free(made);
+    return status;
+}
+
+/* The transpose's pattern and places. Positions travel through the transpose as its values, eight bytes each. */
+static sp_status transpose_pattern(gnn_block *block)
+{
+    gnn_engine *engine = block->engine;
+    sp_context *context = engine->context;
+    sp_csr numbered = block->a, transpose = {0};
+    int64_t *positions = NULL;
+    sp_status status;
+    numbered.values = NULL;
+    numbered.value_type = SP_F64;
+    GNN_TRY(sp_array_create(context, block->a.nnz, sizeof *positions, engine->space, &numbered.values));
+    GNN_TRY(sp_alloc(context, block->a.nnz, sizeof *positions, (void **)&positions));
+    for (int64_t k = 0; k < block->a.nnz; k++) positions[k] = k;
+    GNN_TRY(sp_array_copy(context, block->a.nnz, sizeof *positions, numbered.values, engine->space, positions, SP_HOST));
+    GNN_TRY(sp_csr_transpose(context, &numbered, &transpose));
+    block->places = transpose.values;
+    transpose.values = NULL;
+    transpose.value_type = block->a.value_type;
+    block->transpose = transpose;
+done:
+    sp_array_free(context, engine->space, numbered.values);
+    sp_free(context, positions);
+    return status;
+}
+
+/* A plan for (D^-1·A)ᵀ. The softmax of zeros over a row is 1/d_i. */
+static sp_status plan_mean_backward(gnn_block *block, const sp_spmm_options *how)
+{
+    gnn_engine *engine = block->engine;
+    sp_context *context = engine->context;
+    const bool single = block->a.value_type == SP_F32;
+    sp_csr scaled = block->a;
+    sp_dense zeros = {.rows = 1, .cols = scaled.nnz, .stride = scaled.nnz,
+                      .type = single ? SP_DENSE_F32 : SP_DENSE_F64, .space = engine->space};
+    sp_status status;
+    GNN_TRY(sp_array_create(context, scaled.nnz, single ? 4 : 8, engine->space, &zeros.values));
+    GNN_TRY(engine->backend->fill(engine, 0, &zeros));
+    GNN_TRY(sp_edge_softmax(context, &block->a, zeros.values));
+    scaled.values = zeros.values;
+    GNN_TRY(sp_spmm_plan_create(context, &scaled, block->width, how, &block->backward));
+done:
+    sp_array_free(context, engine->space, zeros.values);
+    return status;
+}
+
+sp_status gnn_block_prepare_backward(gnn_block *block)
+{
+    sp_context *context = block->engine->context;
+    sp_spmm_options how = {.deterministic = true, .transpose = true};
+    sp_status status = SP_OK;
+    const bool pattern = block->layer == GNN_GAT || block->layer == GNN_SAGE_MAX;
+    if (pattern && !block->places) GNN_TRY(transpose_pattern(block));
+    if (block->backward || block->layer == GNN_SAGE_MAX) return SP_OK;
+    if (block->layer == GNN_GAT) {
+        how.transpose = false;
+        status = sp_spmm_plan_create(context, &block->transpose, block->width, &how, &block->backward);
+    } else if (block->layer == GNN_SAGE) {
+        status = plan_mean_backward(block, &how);
+    } else if (block->symmetric) {
+        block->backward = block->forward;
+    } else {
+        status = sp_spmm_plan_create(context, &block->a, block->width, &how, &block->backward);
+    }
+done:
+    return status;
+}
+
+void gnn_block_free(gnn_block *block)
+{
+    if (!block) return;
+    sp_context *context = block->engine->context;
+    if (block->backward != block->forward) sp_spmm_plan_free(block->backward);
+    sp_spmm_plan_free(block->forward);
+    sp_csr_free(context, &block->transpose);
+    sp_array_free(context, block->engine->space, block->places);
+    sp_csr_free(context, &block->own);
+    sp_free(context, block);
+}

@@ -1,0 +1,278 @@
+/* GCN, GraphSAGE and GIN: Y = own + A·X·W + b, where A stands for sums, means or maxima over neighbours, and
+ *
+ *   GCN    own = 0              SAGE   own = X·W_self              GIN   own = X·W, and Y is then relu(Y)·W_2 + b_2
+ *
+ * Sums and means are linear, so that there are two orders, A·(X·W) and (A·X)·W; maxima have the second alone, sparse
+ * features the first. With MaxK, neighbours hear the k largest numbers of each row (Peng et al. 2024):
+ * Y = own + A·MaxK(X·W + b), without the ReLU in GIN. Rows of X that are nodes of their own come first. */
+#include "layer.h"
+
+/* ---- memory ------------------------------------------------------------------------------------------- */
+
+sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_matrix *matrix)
+{
+    const int64_t size = type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
+    int64_t bytes;
+    if (__builtin_mul_overflow(rows, cols, &bytes) || __builtin_mul_overflow(bytes, size, &bytes))
+        return sp_fail(engine->context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld numbers cannot be addressed",
+                       (long long)rows, (long long)cols);
+    if (bytes > matrix->bytes || !matrix->now.values) {
+        gnn_matrix_free(engine, matrix);
+        const sp_status status = sp_array_create(engine->context, bytes, 1, engine->space, &matrix->now.values);
+        if (status != SP_OK) return status;
+        matrix->bytes = bytes;
+    }
+    matrix->now = (sp_dense){rows, cols, cols, matrix->now.values, type, engine->space};
+    return SP_OK;
+}
+
+void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
+{
+    sp_array_free(engine->context, engine->space, matrix->now.values);
+    *matrix = (gnn_matrix){0};
+}
+
+sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
+{
+    sp_dense first = *matrix;
+    first.rows = rows;
+    return first;
+}
+
+/* ---- products with the input -------------------------------------------------------------------------- */
+
+sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c)
+{
+    return x->plan ? sp_spmm_execute(x->plan, 1, w, beta, c)
+                   : engine->backend->multiply(engine, false, false, 1, &x->dense, w, beta, c);
+}
+
+sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient)
+{
+    return x->plan ? sp_spmm_execute(x->transposed, 1, g, 0, w_gradient)
+                   : engine->backend->multiply(engine, true, false, 1, &x->dense, g, 0, w_gradient);
+}
+
+sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y)
+{
+    if (!bias && how->activation == GNN_LINEAR && how->rate == 0) return SP_OK;
+    return engine->backend->forward(engine, how, y, bias ? bias->value.values : NULL, y);
+}
+
+/* Z = X·W_self, X's first rows. A plan of sparse features has all rows, so their products are formed. */
+static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dense *z)
+{
+    gnn_engine *engine = layer->engine;
+    gnn_input own = *x;
+    sp_status status;
+    if (!x->plan) {
+        own.dense = gnn_first_rows(&x->dense, z->rows);
+        return gnn_input_multiply(engine, &own, &layer->own.value, 0, z);
+    }
+    if (x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.value, 0, z);
+    GNN_TRY(gnn_matrix_shape(engine, x->dense.rows, z->cols, layer->type, &layer->padded));
+    GNN_TRY(gnn_input_multiply(engine, x, &layer->own.value, 0, &layer->padded.now));
+    const sp_dense first = gnn_first_rows(&layer->padded.now, z->rows);
+    GNN_TRY(engine->backend->copy(engine, &first, z));
+done:
+    return status;
+}
+
+/* dW_self = Xᵀ·G, and dX += G·W_selfᵀ. */
+static sp_status own_backward(gnn_layer_state *layer, const gnn_input *x, const sp_dense *g, sp_dense *x_gradient)
+{
+    gnn_engine *engine = layer->engine;
+    gnn_input own = *x;
+    sp_status status;
+    if (!x->plan) {
+        own.dense = gnn_first_rows(&x->dense, g->rows);
+    } else if (x->dense.rows != g->rows) {
+        GNN_TRY(gnn_matrix_shape(engine, x->dense.rows, g->cols, layer->type, &layer->padded));
+        GNN_TRY(engine->backend->fill(engine, 0, &layer->padded.now));
+        sp_dense first = gnn_first_rows(&layer->padded.now, g->rows);
+        GNN_TRY(engine->backend->copy(engine, g, &first));
+        g = &layer->padded.now;
+    }
+    GNN_TRY(gnn_input_gradient(engine, &own, g, &layer->own.gradient));
+    if (x_gradient) {
+        sp_dense first = gnn_first_rows(x_gradient, g->rows);
+        GNN_TRY(engine->backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
+    }
+done:
+    return status;
+}
+
+/* ---- aggregation -------------------------------------------------------------------------------------- */
+
+/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves 4 bytes a column and 8 for the
+ * entry itself; one with W takes a multiplication and addition for each of its terms, which are done while 0.3 bytes are
+ * gathered (H200: 8 TB/s from its caches, 50 Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The first layer's input has
+ * no gradient: then (A·X)·W needs no product with Aᵀ, and none with Wᵀ. */
+static bool aggregates_first(const gnn_layer_state *layer, const gnn_block *block, const gnn_input *x, bool keep)
+{
+    const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)block->a.nnz;
+    const double rows = (double)block->a.rows, cols = (double)block->a.cols, term = 0.3 * in * out;
+    const int products = layer->number > 0 ? 3 : 2;
+    if (layer->kind == GNN_SAGE_MAX) return true;
+    if (layer->maxk > 0 || x->plan) return false;
+    return keep || (products - 1) * nnz * (4 * in + 8) + products * rows * term <
+                       2 * nnz * (4 * out + 8) + products * cols * term;
+}
+
+/* The CBSR matrix of a product's shape, in memory that is kept. */
+static sp_status shape_kept(gnn_layer_state *layer, const sp_dense *p, sp_cbsr *kept)
+{
+    sp_status status = gnn_matrix_shape(layer->engine, p->rows, layer->maxk, p->type, &layer->kept);
+    if (status == SP_OK) /* two bytes are enough for a column */
+        status = gnn_matrix_shape(layer->engine, p->rows, layer->maxk, SP_DENSE_F16, &layer->kept_columns);
+    *kept = (sp_cbsr){p->rows, p->cols, layer->maxk, layer->kept.now.values, layer->kept_columns.now.values, p->type,
+                      layer->engine->space};
+    return status;
+}
+
+/* Q = own + A·P + beta · Q. */
+static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_dense *p, double beta, sp_dense *q)
+{
+    gnn_engine *engine = layer->engine;
+    sp_cbsr kept;
+    sp_status status;
+    if (layer->maxk > 0) {
+        GNN_TRY(shape_kept(layer, p, &kept));
+        GNN_TRY(sp_maxk(engine->context, p, &kept));
+        GNN_TRY(sp_maxk_spmm(block->forward, 1, &kept, beta, q));
+    } else if (layer->kind == GNN_SAGE_MAX && layer->number > 0) {
+        GNN_TRY(gnn_matrix_shape(engine, q->rows, q->cols, SP_DENSE_F64, &layer->argument));
+        GNN_TRY(sp_spmm_execute_argument(block->forward, p, q, layer->argument.now.values));
+    } else {
+        GNN_TRY(sp_spmm_execute(block->forward, 1, p, beta, q));
+    }
+    if (layer->kind == GNN_GIN) {
+        const sp_dense own = gnn_first_rows(p, q->rows);
+        GNN_TRY(engine->backend->add(engine, 1, &own, q));
+    }
+done:
+    return status;
+}
+
+/* dP from dQ. What MaxK kept is overwritten: of it only the columns count. */
+static sp_status aggregate_backward(gnn_layer_state *layer, gnn_block *block, const sp_dense *q_gradient,
+                                    sp_dense *p_gradient)
+{
+    gnn_engine *engine = layer->engine;
+    sp_cbsr kept;
+    sp_status status;
+    GNN_TRY(gnn_block_prepare_backward(block));
+    if (layer->maxk > 0) {
+        GNN_TRY(shape_kept(layer, p_gradient, &kept));
+        GNN_TRY(sp_maxk_spmm_backward(block->backward, q_gradient, &kept));
+        GNN_TRY(sp_maxk_expand(engine->context, &kept, p_gradient));
+    } else if (layer->kind == GNN_SAGE_MAX) {
+        GNN_TRY(engine->backend->maximum_backward(engine, &block->transpose, block->places,
+                                                  layer->argument.now.values, q_gradient, p_gradient));
+    } else {
+        GNN_TRY(sp_spmm_execute(block->backward, 1, q_gradient, 0, p_gradient));
+    }
+    if (layer->kind == GNN_GIN) {
+        sp_dense own = gnn_first_rows(p_gradient, q_gradient->rows);
+        GNN_TRY(engine->backend->add(engine, 1, q_gradient, &own));
+    }
+done:
+    return status;
+}
+
+/* layer->aggregated = A·X, unless it is there from the last time. */
+static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+{
+    sp_status status;
+    if (keep && layer->kept_block == block->number && layer->kept_features == x->dense.values) return SP_OK;
+    layer->kept_block = 0;
+    GNN_TRY(gnn_matrix_shape(layer->engine, block->a.rows, layer->inputs, layer->type, &layer->aggregated));
+    GNN_TRY(aggregate(layer, block, &x->dense, 0, &layer->aggregated.now));
+    if (keep) layer->kept_block = block->number;
+    layer->kept_features = x->dense.values;
+done:
+    return status;
+}
+
+/* ---- the layer ---------------------------------------------------------------------------------------- */
+
+/* Between the two products of GIN. */
+static const gnn_pointwise inner_relu = {.activation = GNN_RELU};
+
+sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
+{
+    gnn_engine *engine = layer->engine;
+    const bool gin = layer->kind == GNN_GIN, own = layer->kind == GNN_SAGE || layer->kind == GNN_SAGE_MAX;
+    const gnn_weight *bias = layer->maxk > 0 ? NULL : &layer->bias; /* with MaxK the product has it already */
+    sp_dense *z = gin ? &layer->inner.now : &layer->output.now;
+    sp_status status;
+    layer->aggregate_first = aggregates_first(layer, block, x, keep);
+    GNN_TRY(gnn_matrix_shape(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
+    if (gin) GNN_TRY(gnn_matrix_shape(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
+    if (own) GNN_TRY(own_forward(layer, x, z));
+    if (layer->aggregate_first) {
+        GNN_TRY(aggregate_input(layer, block, x, keep));
+        GNN_TRY(engine->backend->multiply(engine, false, false, 1, &layer->aggregated.now, &layer->weight.value, own,
+                                          z));
+    } else {
+        GNN_TRY(gnn_matrix_shape(engine, block->a.cols, z->cols, layer->type, &layer->product));
+        GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, 0, &layer->product.now));
+        if (layer->maxk > 0) GNN_TRY(gnn_finish(engine, &(gnn_pointwise){0}, &layer->bias, &layer->product.now));
+        GNN_TRY(aggregate(layer, block, &layer->product.now, own, z));
+    }
+    if (!gin) return gnn_finish(engine, &layer->after, bias, z);
+    if (bias) GNN_TRY(gnn_finish(engine, &inner_relu, bias, z));
+    GNN_TRY(engine->backend->multiply(engine, false, false, 1, z, &layer->second.value, 0, &layer->output.now));
+    GNN_TRY(gnn_finish(engine, &layer->after, &layer->second_bias, &layer->output.now));
+done:
+    return status;
+}
+
+/* The gradients of W_2 and b_2, and of what went into W_2: layer->inner_gradient. */
+static sp_status second_backward(gnn_layer_state *layer, const sp_dense *g)
+{
+    const gnn_backend *backend = layer->engine->backend;
+    const sp_dense *inner = &layer->inner.now;
+    sp_dense *inner_gradient = &layer->inner_gradient.now;
+    sp_status status;
+    GNN_TRY(gnn_matrix_shape(layer->engine, inner->rows, inner->cols, layer->type, &layer->inner_gradient));
+    GNN_TRY(backend->column_sums(layer->engine, g, layer->second_bias.gradient.values));
+    GNN_TRY(backend->multiply(layer->engine, true, false, 1, inner, g, 0, &layer->second.gradient));
+    GNN_TRY(backend->multiply(layer->engine, false, true, 1, g, &layer->second.value, 0, inner_gradient));
+    if (layer->maxk == 0)
+        GNN_TRY(backend->backward(layer->engine, &inner_relu, inner, inner_gradient, inner_gradient));
+done:
+    return status;
+}
+
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
+                                   sp_dense *x_gradient)
+{
+    gnn_engine *engine = layer->engine;
+    const gnn_backend *backend = engine->backend;
+    const sp_dense *g = gradient, *w = &layer->weight.value;
+    gnn_matrix *between = &layer->product_gradient; /* of A·X or X·W, by the order */
+    sp_status status;
+    if (layer->kind == GNN_GIN) {
+        GNN_TRY(second_backward(layer, gradient));
+        g = &layer->inner_gradient.now;
+    }
+    if (layer->maxk == 0) GNN_TRY(backend->column_sums(engine, g, layer->bias.gradient.values));
+    if (layer->aggregate_first) {
+        GNN_TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
+        if (x_gradient) {
+            GNN_TRY(gnn_matrix_shape(engine, g->rows, layer->inputs, layer->type, between));
+            GNN_TRY(backend->multiply(engine, false, true, 1, g, w, 0, &between->now));
+            GNN_TRY(aggregate_backward(layer, block, &between->now, x_gradient));
+        }
+    } else {
+        GNN_TRY(gnn_matrix_shape(engine, block->a.cols, g->cols, layer->type, between));
+        GNN_TRY(aggregate_backward(layer, block, g, &between->now));
+        if (layer->maxk > 0) GNN_TRY(backend->column_sums(engine, &between->now, layer->bias.gradient.values));
+        GNN_TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
+        if (x_gradient) GNN_TRY(backend->multiply(engine, false, true, 1, &between->now, w, 0, x_gradient));
+    }
+    if (layer->own.value.values) GNN_TRY(own_backward(layer, x, g, x_gradient));
+done:
+    return status;
+}

@@ -1,0 +1,81 @@
+/* What the layers of a model are made of; private to model.c and layer*.c. */
+#ifndef GNN_LAYER_H
+#define GNN_LAYER_H
+
+#include "internal.h"
+
+/* A matrix of the model's type in memory that grows when it must, never shrinks, and is kept from call to call. */
+typedef struct gnn_matrix {
+    sp_dense now; /* of the shape last asked for */
+    int64_t bytes;
+} gnn_matrix;
+
+/* A weight or bias (one row) among the parameters, and its gradient. */
+typedef struct gnn_weight {
+    sp_dense value, gradient;
+} gnn_weight;
+
+/* What a layer computes from: numbers, or for the first layer plans for products with sparse features. */
+typedef struct gnn_input {
+    sp_dense dense;                  /* of sparse features the shape alone */
+    sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
+} gnn_input;
+
+typedef struct gnn_layer_state {
+    /* Set by the model. */
+    gnn_engine *engine;
+    gnn_layer kind;
+    sp_dense_type type;
+    int number; /* from 0 */
+    int64_t inputs, outputs;
+    int64_t maxk; /* 0 in the last layer */
+    int heads;
+    bool average;     /* heads are averaged, not put beside each other */
+    gnn_weight weight, bias;
+    gnn_weight own;                       /* SAGE: W_self */
+    gnn_weight second, second_bias;       /* GIN: W_2, b_2 */
+    gnn_weight left, right;               /* GAT: a row a head */
+    gnn_pointwise after;                  /* between this layer and the next */
+    double attention_dropout;             /* 0 when not training */
+
+    gnn_matrix output, gradient; /* what goes to the next layer, and what comes back from it */
+
+    /* What the forward pass leaves for the backward pass, and work space. */
+    bool aggregate_first;      /* (A·X)·W rather than A·(X·W) */
+    gnn_matrix aggregated;     /* A·X */
+    int64_t kept_block;        /* the number of the block that it is kept for, and the features; 0: not kept */
+    const void *kept_features;
+    gnn_matrix product;        /* X·W; GAT: the heads' H */
+    gnn_matrix inner;          /* GIN: relu(... + b_1) */
+    gnn_matrix padded;         /* sparse features: the own nodes' rows among those of all columns */
+    gnn_matrix product_gradient, inner_gradient;
+    gnn_matrix argument;       /* maxima: where they are from, int64_t */
+    gnn_matrix kept, kept_columns; /* MaxK: what is left of the product */
+    gnn_matrix left_scores, right_scores, left_gradient, right_gradient; /* GAT: a column a head */
+    gnn_matrix attention;      /* GAT: a row a head, a column an edge: the softmax */
+    gnn_matrix edges, turned;  /* GAT: numbers of all edges, and in the order of the transpose */
+} gnn_layer_state;
+
+sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_matrix *matrix);
+void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix);
+sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows);
+
+/* C = X·W + beta · C, and dW = Xᵀ·G. */
+sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c);
+sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient);
+/* Activation, dropout and bias (may be NULL), in place; nothing where there are none. */
+sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
+
+/* Forward: layer->output from the block and what it hears; `keep` what A·X was found to be. Backward: the gradients of
+ * the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after.
+ * Convolutions are GCN, SAGE and GIN, attention is GAT. */
+sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
+                                   sp_dense *x_gradient);
+sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x);
+sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
+                                 sp_dense *x_gradient);
+
+gnn_engine *gnn_model_engine(const gnn_model *model);
+
+#endif

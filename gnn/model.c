@@ -1,0 +1,400 @@
+/* Models: layers one after another. Their parameters lie in one array and the gradients in another; what the layers
+ * compute lies in memory that grows with the shapes seen and is kept, so that a full-batch epoch allocates nothing after
+ * the first. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layer.h"
+
+enum { LAYER_PARAMETERS = 4 }; /* at most */
+
+struct gnn_model {
+    gnn_engine *engine;
+    gnn_model_options options;
+    int parameters;
+    gnn_parameter parameter[GNN_MAX_LAYERS * LAYER_PARAMETERS];
+    gnn_weight *weight[GNN_MAX_LAYERS * LAYER_PARAMETERS]; /* in the layers */
+    int64_t size;
+    void *weights, *gradients;
+    gnn_layer_state layer[GNN_MAX_LAYERS];
+    bool forwarded; /* there is a forward pass to go back from */
+
+    gnn_input input;
+    gnn_matrix dropped, ones;  /* features, or their entries' values, after dropout; values of a pattern */
+    sp_csr planned;            /* sparse features: those of input.plan (the caller's arrays), */
+    int64_t planned_block;     /* the block that came with them, */
+    const void *entries;       /* and their values in this pass */
+};
+
+static size_t number_size(const gnn_model *model) { return model->options.type == SP_DENSE_F64 ? 8 : 4; }
+
+/* ---- options ------------------------------------------------------------------------------------------ */
+
+static void fill_defaults(gnn_model_options *o)
+{
+    if (o->layers == 0) o->layers = 2;
+    if (o->heads == 0) o->heads = 8;
+    if (o->output_heads == 0) o->output_heads = 1;
+}
+
+static sp_status check_maxk(sp_context *context, const gnn_model_options *o)
+{
+    if (o->layer != GNN_GCN && o->layer != GNN_SAGE && o->layer != GNN_GIN)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK goes with GCN, GraphSAGE (mean) and GIN");
+    if (o->layers < 2) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK is for hidden layers, and there is none");
+    if (o->hidden > 65536 || o->maxk > o->hidden)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld of %lld hidden columns; there are 65536 at most,"
+                       " and all can be kept", (long long)o->maxk, (long long)o->hidden);
+    return SP_OK;
+}
+
+static sp_status check_options(sp_context *context, const gnn_model_options *o)
+{
+    const double rates[] = {o->input_dropout, o->dropout, o->attention_dropout};
+    const int64_t most_heads = o->heads > o->output_heads ? o->heads : o->output_heads;
+    const int64_t widest = o->hidden > o->outputs ? o->hidden : o->outputs;
+    if ((unsigned)o->layer > GNN_GAT) return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)o->layer);
+    if (o->layers < 1 || o->layers > GNN_MAX_LAYERS)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%d layers; there can be 1 to %d", o->layers, GNN_MAX_LAYERS);
+    if (o->inputs < 1 || o->outputs < 1 || o->inputs > INT32_MAX || widest > INT32_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld features, %lld hidden columns and %lld classes; there must be"
+                       " one at least, and at most %d", (long long)o->inputs, (long long)o->hidden,
+                       (long long)o->outputs, INT32_MAX);
+    if (o->hidden < 1 && (o->layers > 1 || o->layer == GNN_GIN))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld hidden columns; there must be one at least",
+                       (long long)o->hidden);
+    if (o->heads < 1 || o->output_heads < 1 || (o->layer == GNN_GAT && most_heads * widest > INT32_MAX))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%d heads and %d in the last layer: there must be one at least, and"
+                       " %d columns of them at most", o->heads, o->output_heads, INT32_MAX);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        if (!(rates[i] >= 0 && rates[i] < 1))
+            return sp_fail(context, SP_ERROR_ARGUMENT, "a dropout of %g; it is at least 0 and below 1", rates[i]);
+    if (o->type != SP_DENSE_F32 && o->type != SP_DENSE_F64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "models are of type f32 or f64");
+    if (o->keep_aggregated && o->input_dropout > 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "with dropout of the features A·X changes, and cannot be kept");
+    if (o->maxk < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld columns", (long long)o->maxk);
+    return o->maxk > 0 ? check_maxk(context, o) : SP_OK;
+}
+
+/* ---- parameters --------------------------------------------------------------------------------------- */
+
+static void add_parameter(gnn_model *model, int layer, const char *name, int64_t rows, int64_t cols, gnn_weight *weight)
+{
+    gnn_parameter *p = &model->parameter[model->parameters];
+    int64_t count;
+    model->weight[model->parameters++] = weight;
+    *p = (gnn_parameter){.layer = layer, .rows = rows, .cols = cols, .offset = model->size};
+    snprintf(p->name, sizeof p->name, "layer%d.%s", layer + 1, name);
+    weight->value = (sp_dense){.rows = rows, .cols = cols, .stride = cols, .type = model->options.type,
+                               .space = model->engine->space};
+    weight->gradient = weight->value;
+    if (__builtin_mul_overflow(rows, cols, &count) || __builtin_add_overflow(model->size, count, &model->size))
+        model->size = INT64_MAX; /* which cannot be allocated */
+}
+
+static void describe_layer(gnn_model *model, int number)
+{
+    const gnn_model_options *o = &model->options;
+    gnn_layer_state *l = &model->layer[number];
+    const bool last = number + 1 == o->layers, gat = o->layer == GNN_GAT;
+    const int64_t width = last ? o->outputs : o->hidden;
+    *l = (gnn_layer_state){.engine = model->engine, .kind = o->layer, .type = o->type, .number = number};
+    l->heads = !gat ? 1 : last ? o->output_heads : o->heads;
+    l->average = last;
+    l->inputs = number == 0 ? o->inputs : gat ? o->hidden * o->heads : o->hidden;
+    l->outputs = last ? o->outputs : o->hidden * l->heads;
+    l->maxk = last ? 0 : o->maxk;
+    if (!last) l->after.activation = o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU;
+    l->after.site = (uint64_t)number + 1;
+    switch (o->layer) {
+    case GNN_GCN: add_parameter(model, number, "weight", l->inputs, width, &l->weight); break;
+    case GNN_SAGE:
+    case GNN_SAGE_MAX:
+        add_parameter(model, number, "weight_self", l->inputs, width, &l->own);
+        add_parameter(model, number, "weight_neighbours", l->inputs, width, &l->weight);
+        break;
+    case GNN_GIN:
+        add_parameter(model, number, "weight_1", l->inputs, o->hidden, &l->weight);
+        add_parameter(model, number, "bias_1", 1, o->hidden, &l->bias);
+        add_parameter(model, number, "weight_2", o->hidden, width, &l->second);
+        add_parameter(model, number, "bias_2", 1, width, &l->second_bias);
+        return;
+    case GNN_GAT:
+        add_parameter(model, number, "weight", l->inputs, width * l->heads, &l->weight);
+        add_parameter(model, number, "attention_left", l->heads, width, &l->left);
+        add_parameter(model, number, "attention_right", l->heads, width, &l->right);
+        break;
+    }
+    add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
+}
+
+/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)); biases are 0. Drawn on the host, so that they are the same
+ * on all devices; step -1 is used by nothing else. */
+static void draw_parameters(const gnn_model *model, void *numbers)
+{
+    for (int i = 0; i < model->parameters; i++) {
+        const gnn_parameter *p = &model->parameter[i];
+        const gnn_layer_state *l = &model->layer[p->layer];
+        const bool bias = model->weight[i] == &l->bias || model->weight[i] == &l->second_bias;
+        const double limit = bias ? 0 : sqrt(6.0 / (double)(p->rows + p->cols));
+        for (int64_t k = 0; k < p->rows * p->cols; k++) {
+            const float unit = gnn_unit(gnn_random(model->engine->seed, -1, (uint64_t)i, k));
+            const double value = limit * (2 * (double)unit - 1);
+            if (model->options.type == SP_DENSE_F64) ((double *)numbers)[p->offset + k] = value;
+            else ((float *)numbers)[p->offset + k] = (float)value;
+        }
+    }
+}
+
+static sp_status make_parameters(gnn_model *model)
+{
+    gnn_engine *engine = model->engine;
+    const size_t size = number_size(model);
+    void *numbers = NULL;
+    sp_status status;
+    GNN_TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->weights));
+    GNN_TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->gradients));
+    GNN_TRY(sp_alloc(engine->context, model->size, size, &numbers));
+    draw_parameters(model, numbers);
+    GNN_TRY(sp_array_copy(engine->context, model->size, size, model->weights, engine->space, numbers, SP_HOST));
+    memset(numbers, 0, (size_t)model->size * size);
+    GNN_TRY(sp_array_copy(engine->context, model->size, size, model->gradients, engine->space, numbers, SP_HOST));
+    for (int i = 0; i < model->parameters; i++) {
+        const size_t offset = (size_t)model->parameter[i].offset * size;
+        model->weight[i]->value.values = (char *)model->weights + offset;
+        model->weight[i]->gradient.values = (char *)model->gradients + offset;
+    }
+done:
+    sp_free(engine->context, numbers);
+    return status;
+}
+
+/* ---- features ----------------------------------------------------------------------------------------- */
+
+static sp_status check_features(const gnn_model *model, const gnn_block *block, const gnn_features *x)
+{
+    sp_context *context = model->engine->context;
+    const bool dense = x->dense.values != NULL, wide = model->options.type == SP_DENSE_F64;
+    const int64_t rows = dense ? x->dense.rows : x->sparse.rows, cols = dense ? x->dense.cols : x->sparse.cols;
+    if (rows != block->a.cols || cols != model->options.inputs)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "features are %lld x %lld; the first block and the model need %lld x"
+                       " %lld", (long long)rows, (long long)cols, (long long)block->a.cols,
+                       (long long)model->options.inputs);
+    if (dense ? x->dense.type != model->options.type : x->sparse.value_type != (wide ? SP_F64 : SP_F32))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "features and model are not of the same type");
+    if ((dense ? x->dense.space : x->sparse.space) != model->engine->space)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "features must lie where the engine computes");
+    if (!dense && model->options.layer == GNN_SAGE_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "maxima over neighbours need dense features");
+    return SP_OK;
+}
+
+static sp_status take_dense(gnn_model *model, const sp_dense *x, double rate)
+{
+    const gnn_pointwise how = {.rate = rate};
+    sp_status status;
+    model->input.dense = *x;
+    if (rate == 0) return SP_OK;
+    GNN_TRY(gnn_matrix_shape(model->engine, x->rows, x->cols, x->type, &model->dropped));
+    GNN_TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
+    model->input.dense = model->dropped.now;
+done:
+    return status;
+}
+
+static void forget_plans(gnn_model *model)
+{
+    sp_spmm_plan_free(model->input.plan);
+    sp_spmm_plan_free(model->input.transposed);
+    model->input = (gnn_input){0};
+}
+
+static sp_status plan_features(gnn_model *model, const sp_csr *x, bool transposed, sp_spmm_plan **plan)
+{
+    const sp_spmm_options how = {.deterministic = true, .transpose = transposed};
+    return sp_spmm_plan_create(model->engine->context, x, model->layer[0].weight.value.cols, &how, plan);
+}
+
+/* Sparse features with the plan of the last time, if they are the same. Where there is dropout, values are set in each
+ * pass, so that passes can be replayed in any order. */
+static sp_status take_sparse(gnn_model *model, const gnn_block *block, const sp_csr *x, double rate)
+{
+    gnn_engine *engine = model->engine;
+    const sp_csr *p = &model->planned;
+    sp_status status;
+    if (!model->input.plan || model->planned_block != block->number || p->row_offsets != x->row_offsets ||
+        p->col_indices != x->col_indices || p->values != x->values) {
+        forget_plans(model);
+        model->planned = *x;
+        model->planned_block = block->number;
+        GNN_TRY(plan_features(model, &model->planned, false, &model->input.plan));
+    }
+    model->input.dense = (sp_dense){.rows = x->rows, .cols = x->cols};
+    if (model->options.input_dropout == 0) return SP_OK;
+    model->entries = x->values;
+    if (!x->values) {
+        GNN_TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->ones));
+        GNN_TRY(engine->backend->fill(engine, 1, &model->ones.now));
+        model->entries = model->ones.now.values;
+    }
+    if (rate > 0) {
+        GNN_TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->dropped));
+        GNN_TRY(engine->backend->drop(engine, rate, 0, x->nnz, model->entries, model->options.type,
+                                      model->dropped.now.values));
+        model->entries = model->dropped.now.values;
+    }
+    GNN_TRY(sp_spmm_plan_set_values(model->input.plan, model->entries, engine->space));
+done:
+    return status;
+}
+
+/* The transposed plan of sparse features, with the values of the forward pass. */
+static sp_status prepare_transposed(gnn_model *model)
+{
+    sp_status status = SP_OK;
+    if (!model->input.plan) return SP_OK;
+    if (!model->input.transposed) GNN_TRY(plan_features(model, &model->planned, true, &model->input.transposed));
+    if (model->options.input_dropout > 0)
+        GNN_TRY(sp_spmm_plan_set_values(model->input.transposed, model->entries, model->engine->space));
+done:
+    return status;
+}
+
+/* ---- passes ------------------------------------------------------------------------------------------- */
+
+static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
+{
+    sp_context *context = model->engine->context;
+    const sp_value_type type = model->options.type == SP_DENSE_F64 ? SP_F64 : SP_F32;
+    for (int i = 0; i < model->options.layers; i++) {
+        if (block[i]->layer != model->options.layer || block[i]->a.value_type != type ||
+            block[i]->engine != model->engine)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "block %d is of another kind of layer, type or engine than the"
+                           " model", i);
+        if (i > 0 && block[i]->a.cols != block[i - 1]->a.rows)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has %lld columns and the one before %lld rows", i,
+                           (long long)block[i]->a.cols, (long long)block[i - 1]->a.rows);
+    }
+    return SP_OK;
+}
+
+sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
+                            const sp_dense **logits)
+{
+    const gnn_model_options *o = &model->options;
+    const double rate = training ? o->input_dropout : 0;
+    sp_status status;
+    model->forwarded = false;
+    GNN_TRY(check_blocks(model, block));
+    GNN_TRY(check_features(model, block[0], x));
+    if (x->dense.values) {
+        forget_plans(model);
+        GNN_TRY(take_dense(model, &x->dense, rate));
+    } else {
+        GNN_TRY(take_sparse(model, block[0], &x->sparse, rate));
+    }
+    for (int i = 0; i < o->layers; i++) {
+        gnn_layer_state *l = &model->layer[i];
+        const gnn_input before = {.dense = i > 0 ? model->layer[i - 1].output.now : (sp_dense){0}};
+        const gnn_input *input = i > 0 ? &before : &model->input;
+        l->after.rate = training && i + 1 < o->layers ? o->dropout : 0;
+        l->attention_dropout = training ? o->attention_dropout : 0;
+        if (o->layer == GNN_GAT) GNN_TRY(gnn_attention_forward(l, block[i], input));
+        else GNN_TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
+    }
+    model->forwarded = true;
+    *logits = &model->layer[o->layers - 1].output.now;
+done:
+    return status;
+}
+
+sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gnn_features *x,
+                             const sp_dense *logits_gradient)
+{
+    gnn_engine *engine = model->engine;
+    const int layers = model->options.layers;
+    const sp_dense *logits = &model->layer[layers - 1].output.now;
+    sp_status status;
+    if (!model->forwarded || logits_gradient->rows != logits->rows || logits_gradient->cols != logits->cols ||
+        logits_gradient->type != logits->type)
+        return sp_fail(engine->context, SP_ERROR_ARGUMENT, "a backward pass needs a forward pass before it, and the"
+                       " gradient of its logits");
+    GNN_TRY(check_features(model, block[0], x));
+    GNN_TRY(prepare_transposed(model));
+    for (int i = layers - 1; i >= 0; i--) {
+        gnn_layer_state *l = &model->layer[i];
+        const gnn_input before = {.dense = i > 0 ? model->layer[i - 1].output.now : (sp_dense){0}};
+        const gnn_input *input = i > 0 ? &before : &model->input;
+        const sp_dense *gradient = i + 1 < layers ? &l->gradient.now : logits_gradient;
+        sp_dense *input_gradient = NULL;
+        if (i + 1 < layers && (l->after.activation != GNN_LINEAR || l->after.rate > 0))
+            GNN_TRY(engine->backend->backward(engine, &l->after, &l->output.now, gradient, &l->gradient.now));
+        if (i > 0) {
+            GNN_TRY(gnn_matrix_shape(engine, block[i]->a.cols, l->inputs, l->type, &model->layer[i - 1].gradient));
+            input_gradient = &model->layer[i - 1].gradient.now;
+        }
+        if (l->kind == GNN_GAT) GNN_TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));
+        else GNN_TRY(gnn_convolution_backward(l, block[i], input, gradient, input_gradient));
+    }
+done:
+    return status;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options, gnn_model **model)
+{
+    gnn_model_options o = *options;
+    gnn_model *made = NULL;
+    sp_status status;
+    *model = NULL;
+    fill_defaults(&o);
+    GNN_TRY(check_options(engine->context, &o));
+    GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
+    made->engine = engine;
+    made->options = o;
+    for (int i = 0; i < o.layers; i++) describe_layer(made, i);
+    GNN_TRY(make_parameters(made));
+    *model = made;
+    made = NULL;
+done:
+    gnn_model_free(made);
+    return status;
+}
+
+static void free_layer(gnn_layer_state *l)
+{
+    gnn_matrix *const all[] = {&l->output,          &l->gradient,      &l->aggregated,    &l->product,
+                               &l->inner,           &l->padded,        &l->argument,      &l->product_gradient,
+                               &l->inner_gradient,  &l->kept,          &l->kept_columns,  &l->left_scores,
+                               &l->right_scores,    &l->left_gradient, &l->right_gradient, &l->attention,
+                               &l->edges,           &l->turned};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(l->engine, all[i]);
+}
+
+void gnn_model_free(gnn_model *model)
+{
+    if (!model) return;
+    sp_context *context = model->engine->context;
+    for (int i = 0; i < model->options.layers; i++) free_layer(&model->layer[i]);
+    forget_plans(model);
+    gnn_matrix_free(model->engine, &model->dropped);
+    gnn_matrix_free(model->engine, &model->ones);
+    sp_array_free(context, model->engine->space, model->weights);
+    sp_array_free(context, model->engine->space, model->gradients);
+    sp_free(context, model);
+}
+
+const gnn_model_options *gnn_model_shape(const gnn_model *model) { return &model->options; }
+int64_t gnn_model_size(const gnn_model *model) { return model->size; }
+void *gnn_model_weights(gnn_model *model) { return model->weights; }
+void *gnn_model_gradients(gnn_model *model) { return model->gradients; }
+gnn_engine *gnn_model_engine(const gnn_model *model) { return model->engine; }
+
+const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count)
+{
+    *count = model->parameters;
+    return model->parameter;
+}

@@ -1,0 +1,124 @@
+/* What a layer gathers with, made from a graph A:
+ *
+ *   GCN              Â = D^-1/2 (A + I) D^-1/2, D the row sums of A + I
+ *   GAT              the pattern of A + I
+ *   SAGE, max, GIN   the pattern of A without its diagonal
+ *
+ * â_ij is formed as a_ij / (√d_i · √d_j) in f64 and rounded once: Â of a symmetric graph is symmetric to the last bit, so
+ * that it can stand for its transpose. */
+#include <math.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Loops over fewer entries are over before another thread has woken up. */
+enum { ENTRIES_FOR_THREADS = 100000 };
+
+/* The first entry of row i in a column >= i. */
+static int64_t diagonal_place(const sp_csr *a, int64_t i)
+{
+    int64_t low = a->row_offsets[i], high = a->row_offsets[i + 1];
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (a->col_indices[middle] < i) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static bool has_diagonal(const sp_csr *a, int64_t i, int64_t place)
+{
+    return place < a->row_offsets[i + 1] && a->col_indices[place] == i;
+}
+
+static double weight(const sp_csr *a, int64_t k)
+{
+    if (!a->values) return 1;
+    return a->value_type == SP_F32 ? (double)((const float *)a->values)[k] : ((const double *)a->values)[k];
+}
+
+/* √d_i of every node. */
+static sp_status row_roots(sp_context *context, const sp_csr *a, double *roots)
+{
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
+    for (int64_t i = 0; i < a->rows; i++) {
+        double sum = 1;
+        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) sum += weight(a, k);
+        roots[i] = sqrt(sum);
+    }
+    for (int64_t i = 0; i < a->rows; i++)
+        if (!(roots[i] > 0) || isinf(roots[i]))
+            return sp_fail(context, SP_ERROR_ARGUMENT, "the weights of node %lld (from 0) and its loop have no positive"
+                           " sum, and GCN divides by it", (long long)i);
+    return SP_OK;
+}
+
+/* The pattern of A with a full diagonal, or with none. Values are there but not set. */
+static sp_status make_pattern(sp_context *context, const sp_csr *a, bool diagonal, sp_value_type type, sp_csr *made)
+{
+    sp_status status = sp_csr_create(context, a->rows, a->cols, a->nnz + (diagonal ? a->rows : 0), type, SP_HOST, made);
+    int64_t *offsets = made->row_offsets;
+    if (status != SP_OK) return status;
+    offsets[0] = 0;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
+    for (int64_t i = 0; i < a->rows; i++)
+        offsets[i + 1] = a->row_offsets[i + 1] - a->row_offsets[i] + diagonal - has_diagonal(a, i, diagonal_place(a, i));
+    for (int64_t i = 0; i < a->rows; i++) offsets[i + 1] += offsets[i];
+    made->nnz = offsets[a->rows];
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t place = diagonal_place(a, i), before = place - a->row_offsets[i];
+        const int64_t rest = place + has_diagonal(a, i, place), after = a->row_offsets[i + 1] - rest;
+        int32_t *to = made->col_indices + offsets[i];
+        if (before) memcpy(to, a->col_indices + a->row_offsets[i], (size_t)before * sizeof *to);
+        if (diagonal) to[before] = (int32_t)i;
+        if (after) memcpy(to + before + diagonal, a->col_indices + rest, (size_t)after * sizeof *to);
+    }
+    return SP_OK;
+}
+
+/* Values for the pattern of A + I. */
+static void scale(sp_context *context, const sp_csr *a, const double *roots, sp_csr *made)
+{
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
+    for (int64_t i = 0; i < a->rows; i++) {
+        int64_t from = a->row_offsets[i];
+        for (int64_t k = made->row_offsets[i]; k < made->row_offsets[i + 1]; k++) {
+            const int32_t j = made->col_indices[k];
+            double value = j == i ? 1 : 0;
+            if (from < a->row_offsets[i + 1] && a->col_indices[from] == j) value += weight(a, from++);
+            value /= roots[i] * roots[j];
+            if (made->value_type == SP_F32) ((float *)made->values)[k] = (float)value;
+            else ((double *)made->values)[k] = value;
+        }
+    }
+}
+
+sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer, sp_value_type type, sp_csr *matrix)
+{
+    sp_csr made = {0};
+    double *roots = NULL;
+    sp_status status;
+    memset(matrix, 0, sizeof *matrix);
+    if (graph->rows != graph->cols || graph->space != SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld%s: it must be square and in host memory",
+                       (long long)graph->rows, (long long)graph->cols,
+                       graph->space == SP_HOST ? "" : ", on the device");
+    if ((unsigned)layer > GNN_GAT || (unsigned)type > SP_F64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d or value type %d does not exist", (int)layer, (int)type);
+    GNN_TRY(make_pattern(context, graph, layer == GNN_GCN || layer == GNN_GAT, type, &made));
+    if (layer == GNN_GCN) {
+        GNN_TRY(sp_alloc(context, graph->rows, sizeof *roots, (void **)&roots));
+        GNN_TRY(row_roots(context, graph, roots));
+        scale(context, graph, roots, &made);
+    } else {
+        sp_free(context, made.values);
+        made.values = NULL;
+    }
+    *matrix = made;
+    made = (sp_csr){0};
+done:
+    sp_free(context, roots);
+    sp_csr_free(context, &made);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* Optimizers: their options, and what they keep between steps. The step itself is the back end's, in one pass. */
+#include <math.h>
+#include <string.h>
+
+#include "layer.h"
+
+/* In the engine's space, so that a step can be replayed after the rate was changed. */
+typedef struct progress {
+    double rate;
+    int64_t steps;
+} progress;
+
+struct gnn_optimizer {
+    gnn_model *model;
+    gnn_engine *engine;
+    gnn_optimizer_options options;
+    gnn_range decay;
+    void *moments[2];
+    progress *state;
+};
+
+static void fill_defaults(gnn_optimizer_options *o)
+{
+    if (o->rate == 0) o->rate = 0.01;
+    if (o->epsilon == 0) o->epsilon = 1e-8;
+    if (o->method == GNN_SGD) return;
+    if (o->beta1 == 0) o->beta1 = 0.9;
+    if (o->beta2 == 0) o->beta2 = 0.999;
+}
+
+static sp_status check_rate(sp_context *context, double rate)
+{
+    if (rate >= 0 && isfinite(rate)) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "a learning rate of %g; it is a positive number", rate);
+}
+
+static sp_status check_options(sp_context *context, const gnn_optimizer_options *o)
+{
+    if ((unsigned)o->method > GNN_SGD) return sp_fail(context, SP_ERROR_ARGUMENT, "method %d does not exist", (int)o->method);
+    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "betas of %g and %g; they are at least 0 and below 1", o->beta1,
+                       o->beta2);
+    if (!(o->epsilon > 0 && isfinite(o->epsilon)) || !(o->decay >= 0 && isfinite(o->decay)))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "an epsilon of %g and a decay of %g; neither is negative", o->epsilon,
+                       o->decay);
+    return check_rate(context, o->rate);
+}
+
+/* All parameters, or those of the first layer. */
+static gnn_range decaying(const gnn_model *model, bool first_layer)
+{
+    int count;
+    const gnn_parameter *p = gnn_model_parameters(model, &count);
+    gnn_range range = {0, 0};
+    for (int i = 0; i < count && !(first_layer && p[i].layer > 0); i++) range.end = p[i].offset + p[i].rows * p[i].cols;
+    return range;
+}
+
+static int moments_of(const gnn_optimizer_options *o) { return o->method != GNN_SGD ? 2 : o->beta1 > 0 ? 1 : 0; }
+
+static sp_status make_state(gnn_optimizer *made)
+{
+    gnn_engine *engine = made->engine;
+    const int64_t count = gnn_model_size(made->model);
+    const progress start = {.rate = made->options.rate};
+    const sp_dense_type type = gnn_model_shape(made->model)->type;
+    sp_status status;
+    for (int i = 0; i < moments_of(&made->options); i++) {
+        sp_dense zeros = {1, count, count, NULL, type, engine->space};
+        GNN_TRY(sp_array_create(engine->context, count, type == SP_DENSE_F64 ? 8 : 4, engine->space, &zeros.values));
+        made->moments[i] = zeros.values;
+        GNN_TRY(engine->backend->fill(engine, 0, &zeros));
+    }
+    GNN_TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->state));
+    GNN_TRY(sp_array_copy(engine->context, 1, sizeof start, made->state, engine->space, &start, SP_HOST));
+done:
+    return status;
+}
+
+sp_status gnn_optimizer_create(gnn_model *model, const gnn_optimizer_options *options, gnn_optimizer **optimizer)
+{
+    gnn_engine *engine = gnn_model_engine(model);
+    gnn_optimizer_options o = *options;
+    gnn_optimizer *made = NULL;
+    sp_status status;
+    *optimizer = NULL;
+    fill_defaults(&o);
+    GNN_TRY(check_options(engine->context, &o));
+    GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
+    made->model = model;
+    made->engine = engine;
+    made->options = o;
+    made->decay = decaying(model, o.decay_first_layer);
+    GNN_TRY(make_state(made));
+    *optimizer = made;
+    made = NULL;
+done:
+    gnn_optimizer_free(made);
+    return status;
+}
+
+void gnn_optimizer_free(gnn_optimizer *optimizer)
+{
+    if (!optimizer) return;
+    sp_context *context = optimizer->engine->context;
+    const sp_space space = optimizer->engine->space;
+    for (int i = 0; i < 2; i++) sp_array_free(context, space, optimizer->moments[i]);
+    sp_array_free(context, space, optimizer->state);
+    sp_free(context, optimizer);
+}
+
+sp_status gnn_optimizer_step(gnn_optimizer *optimizer)
+{
+    gnn_model *model = optimizer->model;
+    return optimizer->engine->backend->optimize(optimizer->engine, &optimizer->options, optimizer->decay,
+                                                gnn_model_size(model), gnn_model_shape(model)->type,
+                                                gnn_model_weights(model), gnn_model_gradients(model),
+                                                optimizer->moments[0], optimizer->moments[1], optimizer->state);
+}
+
+sp_status gnn_optimizer_set_rate(gnn_optimizer *optimizer, double rate)
+{
+    gnn_engine *engine = optimizer->engine;
+    const sp_status status = check_rate(engine->context, rate);
+    if (status != SP_OK) return status;
+    return sp_array_copy(engine->context, 1, sizeof rate, &optimizer->state->rate, engine->space, &rate, SP_HOST);
+}
+
+int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **steps)
+{
+    for (int i = 0; i < 2; i++) moments[i] = optimizer->moments[i];
+    *steps = &optimizer->state->steps;
+    return moments_of(&optimizer->options);
+}
