@@ -95,6 +95,7 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once and
                                  kept, as long as the first block stays (not with maxk, which aggregates X·W) */
+    bool normalised;          /* says of the features that gnn_data_normalise was used; saved for those who predict */
 } gnn_model_options;
 
 /* One weight or bias among the parameters. */
@@ -220,7 +221,7 @@ typedef struct gnn_epoch {
 /* A model, its optimizer and data. The best parameters, by validation loss (the last, without validation nodes), are kept
  * aside. Full batch on CUDA, an epoch is one CUDA graph. */
 typedef struct gnn_trainer gnn_trainer;
-/* `data` must outlive the trainer. */
+/* `data` must outlive the trainer. Without labels, targets and split (NULL) it can only predict. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 void gnn_trainer_free(gnn_trainer *trainer);
@@ -238,7 +239,9 @@ sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *t
  * stand in for the present ones. Restoring into a trainer of another shape is refused and says what differs. */
 sp_status gnn_trainer_save(gnn_trainer *trainer, bool best, void **bytes, int64_t *size);
 sp_status gnn_trainer_restore(gnn_trainer *trainer, const void *bytes, int64_t size);
-/* The model options in saved bytes, to build a trainer from. */
-sp_status gnn_saved_model(sp_context *context, const void *bytes, int64_t size, gnn_model_options *options);
+/* The options of model and optimizer in saved bytes, to build a trainer from; and whether nodes can have several
+ * classes. Other options are left as they are. */
+sp_status gnn_saved_options(sp_context *context, const void *bytes, int64_t size, gnn_trainer_options *options,
+                            bool *several);
 
 #endif
