@@ -1,0 +1,213 @@
+/* Graphs whose nodes are to be classified: what they must fulfil, features scaled by row, splits drawn by class. */
+#include <math.h>
+
+#include "internal.h"
+
+/* ---- checks ------------------------------------------------------------------------------------------- */
+
+static const char *const split_names[GNN_SPLITS] = {"unused", "training", "validation", "test"};
+
+static sp_status check_shapes(sp_context *context, const gnn_data *data)
+{
+    const sp_csr *g = &data->graph;
+    const gnn_features *x = &data->features;
+    const int64_t rows = x->dense.values ? x->dense.rows : x->sparse.rows;
+    if (g->rows != g->cols)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the graph has %lld rows but %lld columns", (long long)g->rows,
+                       (long long)g->cols);
+    if (rows != g->rows)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld rows of features, but the graph has %lld nodes",
+                       (long long)rows, (long long)g->rows);
+    if (data->classes < 1)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld classes; there is one at least", (long long)data->classes);
+    return SP_OK;
+}
+
+static sp_status not_finite(sp_context *context, int64_t node, int64_t feature)
+{
+    return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld of node %lld (from 0) is no finite number",
+                   (long long)feature, (long long)node);
+}
+
+static sp_status check_dense(sp_context *context, const sp_dense *x)
+{
+    const int64_t none = INT64_MAX;
+    int64_t first = none;
+    if (x->type != SP_DENSE_F32) return sp_fail(context, SP_ERROR_ARGUMENT, "features are f32");
+#pragma omp parallel for schedule(static) reduction(min : first) num_threads(sp_context_threads(context))
+    for (int64_t i = 0; i < x->rows; i++) {
+        const float *row = (const float *)x->values + i * x->stride;
+        for (int64_t j = 0; j < x->cols; j++)
+            if (!isfinite(row[j]) && i < first) first = i;
+    }
+    for (int64_t j = 0; first != none && j < x->cols; j++)
+        if (!isfinite(((const float *)x->values)[first * x->stride + j])) return not_finite(context, first, j);
+    return SP_OK;
+}
+
+static sp_status check_sparse(sp_context *context, const sp_csr *x)
+{
+    const sp_status status = sp_csr_check(context, x);
+    if (x->values && x->value_type != SP_F32) return sp_fail(context, SP_ERROR_ARGUMENT, "features are f32");
+    if (status != SP_ERROR_NOT_FINITE) return status;
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t e = x->row_offsets[i]; e < x->row_offsets[i + 1]; e++)
+            if (!isfinite(((const float *)x->values)[e])) return not_finite(context, i, x->col_indices[e]);
+    return status;
+}
+
+static sp_status check_labels(sp_context *context, const gnn_data *data)
+{
+    const int64_t nodes = data->graph.rows;
+    if (!data->labels == !data->targets)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "labels or targets, one of them, must be given");
+    for (int64_t i = 0; data->labels && i < nodes; i++)
+        if (data->labels[i] < -1 || data->labels[i] >= data->classes)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) has label %d, but labels are below %lld",
+                           (long long)i, data->labels[i], (long long)data->classes);
+    for (int64_t i = 0; data->targets && i < nodes; i++)
+        for (int64_t c = 0; c < data->classes; c++)
+            if (data->targets[i * data->classes + c] > 1)
+                return sp_fail(context, SP_ERROR_ARGUMENT, "target %lld of node %lld (from 0) is %d, not 0 or 1",
+                               (long long)c, (long long)i, data->targets[i * data->classes + c]);
+    return SP_OK;
+}
+
+static sp_status check_split(sp_context *context, const gnn_data *data)
+{
+    int64_t training = 0;
+    if (!data->split) return sp_fail(context, SP_ERROR_ARGUMENT, "there is no split");
+    for (int64_t i = 0; i < data->graph.rows; i++) {
+        const int split = data->split[i];
+        if (split >= GNN_SPLITS)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is in split %d, but there are %d",
+                           (long long)i, split, GNN_SPLITS);
+        if (split != GNN_UNUSED && data->labels && data->labels[i] < 0)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label", (long long)i,
+                           split_names[split]);
+        training += split == GNN_TRAIN;
+    }
+    if (training == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no training nodes");
+    return SP_OK;
+}
+
+sp_status gnn_data_check(sp_context *context, const gnn_data *data)
+{
+    const gnn_features *x = &data->features;
+    sp_status status;
+    GNN_TRY(check_shapes(context, data));
+    GNN_TRY(sp_csr_check(context, &data->graph));
+    GNN_TRY(x->dense.values ? check_dense(context, &x->dense) : check_sparse(context, &x->sparse));
+    GNN_TRY(check_labels(context, data));
+    GNN_TRY(check_split(context, data));
+done:
+    return status;
+}
+
+void gnn_data_free(sp_context *context, gnn_data *data)
+{
+    sp_csr_free(context, &data->graph);
+    sp_dense_free(context, &data->features.dense);
+    sp_csr_free(context, &data->features.sparse);
+    sp_free(context, data->labels);
+    sp_free(context, data->targets);
+    sp_free(context, data->split);
+    *data = (gnn_data){0};
+}
+
+/* ---- features ----------------------------------------------------------------------------------------- */
+
+static void normalise_row(float *row, int64_t count)
+{
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) sum += fabs((double)row[j]);
+    for (int64_t j = 0; sum > 0 && j < count; j++) row[j] = (float)((double)row[j] / sum);
+}
+
+/* Ones for a pattern, so that there is something to divide. */
+static sp_status give_values(sp_context *context, sp_csr *x)
+{
+    if (x->values) return SP_OK;
+    sp_status status = sp_alloc(context, x->nnz, sizeof(float), &x->values);
+    if (status != SP_OK) return status;
+    x->value_type = SP_F32;
+    for (int64_t e = 0; e < x->nnz; e++) ((float *)x->values)[e] = 1;
+    return SP_OK;
+}
+
+sp_status gnn_data_normalise(sp_context *context, gnn_data *data)
+{
+    sp_dense *dense = &data->features.dense;
+    sp_csr *sparse = &data->features.sparse;
+    if (dense->values) {
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+        for (int64_t i = 0; i < dense->rows; i++)
+            normalise_row((float *)dense->values + i * dense->stride, dense->cols);
+        return SP_OK;
+    }
+    sp_status status = give_values(context, sparse);
+    for (int64_t i = 0; status == SP_OK && i < sparse->rows; i++)
+        normalise_row((float *)sparse->values + sparse->row_offsets[i],
+                      sparse->row_offsets[i + 1] - sparse->row_offsets[i]);
+    return status;
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------- */
+
+/* What the random numbers are for. */
+static const uint64_t SITE_SPLIT = 0x73706c6974;
+
+/* Fisher and Yates; the bias of the remainder is below 2^-33. */
+static void shuffle(int32_t *nodes, int64_t count, uint64_t seed, int64_t round)
+{
+    for (int64_t i = count - 1; i > 0; i--) {
+        const int64_t j = (int64_t)(gnn_random(seed, round, SITE_SPLIT, i) % (uint64_t)(i + 1));
+        const int32_t swap = nodes[i];
+        nodes[i] = nodes[j];
+        nodes[j] = swap;
+    }
+}
+
+/* A node's class; one for all where nodes can have several. */
+static int64_t class_of(const gnn_data *data, int64_t node) { return data->labels ? data->labels[node] : 0; }
+
+/* Nodes by class, ascending: those of class c end before place end[c]. Nodes without a known label are left out. */
+static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, int32_t *order)
+{
+    const int64_t nodes = data->graph.rows;
+    for (int64_t i = 0; i < nodes; i++)
+        if (class_of(data, i) >= 0) end[class_of(data, i) + 1]++;
+    for (int64_t c = 0; c < classes; c++) end[c + 1] += end[c];
+    for (int64_t i = 0; i < nodes; i++) /* end[c] goes from where c begins to where it ends */
+        if (class_of(data, i) >= 0) order[end[class_of(data, i)]++] = (int32_t)i;
+}
+
+sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed)
+{
+    const int64_t nodes = data->graph.rows, classes = data->labels ? data->classes : 1;
+    int64_t *end = NULL;
+    int32_t *order = NULL;
+    sp_status status = check_labels(context, data);
+    if (status != SP_OK) return status;
+    if (train < 1 || validation < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
+                       (long long)train, (long long)validation);
+    GNN_TRY(sp_calloc(context, classes + 1, sizeof *end, (void **)&end));
+    GNN_TRY(sp_alloc(context, nodes, sizeof *order, (void **)&order));
+    if (!data->split) GNN_TRY(sp_alloc(context, nodes, sizeof *data->split, (void **)&data->split));
+    group_by_class(data, classes, end, order);
+    for (int64_t i = 0; i < nodes; i++) data->split[i] = class_of(data, i) < 0 ? GNN_UNUSED : GNN_TEST;
+    for (int64_t c = 0, begin = 0; c < classes; begin = end[c++]) {
+        const int64_t size = end[c] - begin, half = (size + 1) / 2;
+        const bool few = size < train || size - train < validation;
+        const int64_t first = few && train > half ? half : train;
+        const int64_t second = size - first < validation ? size - first : validation;
+        shuffle(order + begin, size, seed, c);
+        for (int64_t k = 0; k < first + second; k++)
+            data->split[order[begin + k]] = k < first ? GNN_TRAIN : GNN_VALIDATION;
+    }
+done:
+    sp_free(context, end);
+    sp_free(context, order);
+    return status;
+}
