@@ -221,12 +221,14 @@ typedef struct gnn_epoch {
 /* A model, its optimizer and data. The best parameters, by validation loss (the last, without validation nodes), are kept
  * aside. Full batch on CUDA, an epoch is one CUDA graph. */
 typedef struct gnn_trainer gnn_trainer;
-/* `data` must outlive the trainer. Without labels, targets and split (NULL) it can only predict. */
+/* `data` is what gnn_data_check passes, and must outlive the trainer. Without a split (NULL) it can only predict. Sampled
+ * training makes sparse features dense. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 void gnn_trainer_free(gnn_trainer *trainer);
 gnn_model *gnn_trainer_model(gnn_trainer *trainer);
-/* The next epoch; *done is set when there is none after it. SP_ERROR_NOT_FINITE when the loss is not a number. */
+/* The next epoch; *done is set when there is none after it. Where there was none left, epoch->epoch is 0.
+ * SP_ERROR_NOT_FINITE when a loss is not a number. */
 sp_status gnn_trainer_epoch(gnn_trainer *trainer, gnn_epoch *epoch, bool *done);
 /* Takes the best parameters. */
 sp_status gnn_trainer_finish(gnn_trainer *trainer);

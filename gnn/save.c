@@ -1,0 +1,248 @@
+/* Trainers as bytes: a head of fixed width with options and progress, then the parameters, the best parameters and the
+ * optimizer's moments, as they lie in memory (little-endian). A checksum covers all of it: bytes from outside are not
+ * believed before it is right, and their sizes not before they add up. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "trainer.h"
+
+enum { VERSION = 1, MOST_PARTS = 4 };
+static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
+
+typedef struct saved_head {
+    char magic[8];
+    uint64_t version, checksum; /* of all after it */
+    int64_t bytes;              /* of the whole */
+    int64_t layer, layers, inputs, outputs, hidden, heads, output_heads, maxk, type, keep_aggregated, normalised;
+    double input_dropout, dropout, attention_dropout;
+    int64_t method, decay_first_layer;
+    double rate, beta1, beta2, epsilon, decay;
+    int64_t several, epoch, best_epoch, step, steps;
+    double best_loss;
+    uint64_t seed;
+    int64_t parameters, has_best, moments; /* numbers in each part; which parts there are */
+} saved_head;
+
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 35 * sizeof(uint64_t),
+               "no padding: the head is the same everywhere");
+
+/* 64 bits a step through a mixer that loses nothing: bytes that differ in one word never have the same sum. The last
+ * word is filled up with zeros; the length is in the head. */
+static uint64_t checksum(const void *bytes, int64_t size)
+{
+    const char *at = bytes;
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < size; i += (int64_t)sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, at + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
+        sum = gnn_mix(sum ^ word) + 0x9e3779b97f4a7c15u;
+    }
+    return sum;
+}
+
+static const size_t COVERED = offsetof(saved_head, bytes);
+
+static uint64_t whole_checksum(const void *bytes, int64_t size)
+{
+    return checksum((const char *)bytes + COVERED, size - (int64_t)COVERED);
+}
+
+/* ---- saving -------------------------------------------------------------------------------------------- */
+
+static size_t number_size(int64_t type) { return type == SP_DENSE_F64 ? sizeof(double) : sizeof(float); }
+
+static saved_head make_head(gnn_trainer *t)
+{
+    const gnn_model_options *m = &t->options.model;
+    const gnn_optimizer_options *o = &t->options.optimizer;
+    saved_head head = {
+        .version = VERSION,
+        .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
+        .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
+        .keep_aggregated = m->keep_aggregated, .normalised = m->normalised,
+        .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
+        .method = o->method, .decay_first_layer = o->decay_first_layer,
+        .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay,
+        .several = t->several, .epoch = t->epoch, .best_epoch = t->best_epoch, .step = t->engine->step,
+        .best_loss = t->best_loss, .seed = t->engine->seed,
+        .parameters = gnn_model_size(t->model), .has_best = t->best_epoch > 0};
+    memcpy(head.magic, MAGIC, sizeof MAGIC);
+    return head;
+}
+
+/* The parts that follow a head, in their order; where they lie in the engine's space. */
+static int list_parts(gnn_trainer *t, const saved_head *head, void *part[MOST_PARTS], int64_t **steps)
+{
+    void *moments[2] = {NULL};
+    int count = 0;
+    part[count++] = gnn_model_weights(t->model);
+    if (head->has_best) part[count++] = t->best;
+    gnn_optimizer_state(t->optimizer, moments, steps);
+    for (int i = 0; i < head->moments; i++) part[count++] = moments[i];
+    return count;
+}
+
+sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *size)
+{
+    const sp_space there = t->engine->space;
+    saved_head head = make_head(t);
+    void *part[MOST_PARTS], *moments[2];
+    int64_t *steps;
+    char *made;
+    *bytes = NULL;
+    head.moments = gnn_optimizer_state(t->optimizer, moments, &steps);
+    int parts = list_parts(t, &head, part, &steps);
+    if (best) {
+        if (head.has_best) part[0] = t->best;
+        head.has_best = head.moments = 0;
+        parts = 1;
+    }
+    const size_t one = (size_t)head.parameters * number_size(head.type);
+    head.bytes = (int64_t)(sizeof head + (size_t)parts * one);
+    sp_status status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
+    if (status != SP_OK) return status;
+    GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
+    for (int i = 0; i < parts; i++)
+        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), made + sizeof head + (size_t)i * one,
+                              SP_HOST, part[i], there));
+    memcpy(made, &head, sizeof head);
+    head.checksum = whole_checksum(made, head.bytes);
+    memcpy(made, &head, sizeof head);
+    *bytes = made;
+    *size = head.bytes;
+done:
+    if (status != SP_OK) sp_free(t->context, made);
+    return status;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+static sp_status damaged(sp_context *context, const char *what)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT, "this is no saved model: %s", what);
+}
+
+static bool in_range(int64_t number, int64_t low, int64_t high) { return number >= low && number <= high; }
+
+/* Options that a trainer can have; what else is wrong with them it finds itself. */
+static bool is_plausible(const saved_head *h)
+{
+    const double reals[] = {h->input_dropout, h->dropout, h->attention_dropout, h->rate, h->beta1, h->beta2, h->epsilon,
+                            h->decay};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (!isfinite(reals[i])) return false;
+    return in_range(h->layer, GNN_GCN, GNN_GAT) && in_range(h->layers, 1, GNN_MAX_LAYERS) &&
+           in_range(h->inputs, 1, INT32_MAX) && in_range(h->outputs, 1, INT32_MAX) &&
+           in_range(h->hidden, 0, INT32_MAX) && in_range(h->heads, 0, INT32_MAX) &&
+           in_range(h->output_heads, 0, INT32_MAX) && in_range(h->maxk, 0, INT32_MAX) &&
+           in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
+           in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
+           in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
+           in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX);
+}
+
+static sp_status read_head(sp_context *context, const void *bytes, int64_t size, saved_head *head)
+{
+    if (size < (int64_t)sizeof *head) return damaged(context, "it is too short");
+    memcpy(head, bytes, sizeof *head);
+    if (memcmp(head->magic, MAGIC, sizeof MAGIC) != 0) return damaged(context, "it does not begin like one");
+    if (head->version != VERSION)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the saved model has version %llu, this program reads %d",
+                       (unsigned long long)head->version, VERSION);
+    if (head->bytes != size)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the saved model is truncated or extended: %lld bytes, not %lld",
+                       (long long)size, (long long)head->bytes);
+    if (head->checksum != whole_checksum(bytes, size)) return damaged(context, "its checksum is wrong");
+    if (!is_plausible(head)) return damaged(context, "its options are out of range");
+    const int64_t one = head->parameters, parts = 1 + head->has_best + head->moments;
+    const int64_t room = (size - (int64_t)sizeof *head) / (int64_t)number_size(head->type);
+    if (one > room || one * parts * (int64_t)number_size(head->type) != size - (int64_t)sizeof *head)
+        return damaged(context, "its parts do not add up to its size");
+    return SP_OK;
+}
+
+sp_status gnn_saved_options(sp_context *context, const void *bytes, int64_t size, gnn_trainer_options *options,
+                            bool *several)
+{
+    saved_head h;
+    sp_status status = read_head(context, bytes, size, &h);
+    if (status != SP_OK) return status;
+    options->model = (gnn_model_options){
+        .layer = (gnn_layer)h.layer, .layers = (int)h.layers, .inputs = h.inputs, .outputs = h.outputs,
+        .hidden = h.hidden, .heads = (int)h.heads, .output_heads = (int)h.output_heads,
+        .input_dropout = h.input_dropout, .dropout = h.dropout, .attention_dropout = h.attention_dropout,
+        .maxk = h.maxk, .type = (sp_dense_type)h.type, .keep_aggregated = h.keep_aggregated != 0,
+        .normalised = h.normalised != 0};
+    options->optimizer = (gnn_optimizer_options){
+        .method = (gnn_method)h.method, .rate = h.rate, .beta1 = h.beta1, .beta2 = h.beta2, .epsilon = h.epsilon,
+        .decay = h.decay, .decay_first_layer = h.decay_first_layer != 0};
+    *several = h.several != 0;
+    return SP_OK;
+}
+
+/* ---- restoring ----------------------------------------------------------------------------------------- */
+
+static const char *const layer_names[] = {"GCN", "GraphSAGE", "GraphSAGE with maxima", "GIN", "GAT"};
+static const char *const method_names[] = {"Adam", "AdamW", "SGD"};
+
+/* The trainer has the shape that was saved; names the first difference. */
+static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
+{
+    const saved_head own = make_head(t);
+    const bool attention = own.layer == GNN_GAT;
+    const struct {
+        const char *what;
+        int64_t saved, own;
+    } numbers[] = {{"layers", saved->layers, own.layers},       {"features", saved->inputs, own.inputs},
+                   {"classes", saved->outputs, own.outputs},    {"hidden columns", saved->hidden, own.hidden},
+                   {"heads", attention ? saved->heads : 0, attention ? own.heads : 0},
+                   {"heads in the last layer", attention ? saved->output_heads : 0, attention ? own.output_heads : 0},
+                   {"columns kept by MaxK", saved->maxk, own.maxk},
+                   {"bytes a number", (int64_t)number_size(saved->type), (int64_t)number_size(own.type)},
+                   {"parameters", saved->parameters, own.parameters}};
+    if (saved->layer != own.layer)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model is %s, not %s", layer_names[saved->layer],
+                       layer_names[own.layer]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].saved != numbers[i].own)
+            return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model has %lld %s, not %lld",
+                           (long long)numbers[i].saved, numbers[i].what, (long long)numbers[i].own);
+    if (t->data->split && (saved->several != 0) != t->several)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model gives a node %s",
+                       saved->several ? "several classes, the data one" : "one class, the data several");
+    if (saved->moments && saved->method != own.method)
+        return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model was trained by %s, not %s",
+                       method_names[saved->method], method_names[own.method]);
+    return SP_OK;
+}
+
+sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
+{
+    const sp_space there = t->engine->space;
+    saved_head head;
+    void *part[MOST_PARTS], *moments[2];
+    int64_t *steps;
+    sp_status status;
+    GNN_TRY(read_head(t->context, bytes, size, &head));
+    GNN_TRY(match_shape(t, &head));
+    const int kept = gnn_optimizer_state(t->optimizer, moments, &steps);
+    if (head.moments && head.moments != kept) return damaged(t->context, "its moments are not those of its optimizer");
+    const int parts = list_parts(t, &head, part, &steps);
+    const size_t one = (size_t)head.parameters * number_size(head.type);
+    gnn_trainer_forget(t);
+    for (int i = 0; i < parts; i++)
+        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), part[i], there,
+                              (const char *)bytes + sizeof head + (size_t)i * one, SP_HOST));
+    if (head.moments || !kept)
+        GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, steps, there, &head.steps, SP_HOST));
+    GNN_TRY(t->engine->backend->set_step(t->engine, head.step));
+    t->engine->seed = head.seed;
+    t->epoch = head.epoch;
+    t->rate = NAN; /* the next epoch sets it */
+    t->best_loss = head.has_best ? head.best_loss : INFINITY;
+    t->best_epoch = head.has_best ? head.best_epoch : 0;
+    if (!t->data->split) t->several = head.several != 0;
+done:
+    return status;
+}

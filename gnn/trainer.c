@@ -1,0 +1,620 @@
+/* Training: epochs of gradient steps over the whole graph or over sampled minibatches, evaluation, the best parameters.
+ *
+ * Full batch, an epoch is one step: forward, loss and its gradient, backward, optimizer. Nothing in it waits for the
+ * device, so that a back end that can records it as one graph: the first epoch runs as it is, which makes all buffers,
+ * the second is recorded, and from then on an epoch is a replay and the reading of one score. Small graphs are bound by
+ * launches, and gain most. Evaluation is recorded likewise.
+ */
+#include "trainer.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static size_t number_size(const gnn_trainer *t)
+{
+    return t->options.model.type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
+}
+
+/* ---- what is trained with ------------------------------------------------------------------------------ */
+
+static sp_status check_options(sp_context *context, const gnn_data *data, const gnn_trainer_options *o)
+{
+    const int64_t rows = data->features.dense.values ? data->features.dense.rows : data->features.sparse.rows;
+    if (data->graph.rows != data->graph.cols || rows != data->graph.rows || data->classes < 1)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a graph of %lld x %lld, %lld rows of features, %lld classes",
+                       (long long)data->graph.rows, (long long)data->graph.cols, (long long)rows,
+                       (long long)data->classes);
+    if (o->epochs < 0 || o->patience < 0 || o->evaluate_every < 0 || o->rate_step < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "epochs, patience, intervals are not negative");
+    if (o->rate_step > 0 && !(o->rate_factor > 0 && isfinite(o->rate_factor)))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the learning rate is multiplied by a number above 0 (got %g)",
+                       o->rate_factor);
+    if (data->split && !data->labels && !data->targets)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a split needs labels or targets");
+    return SP_OK;
+}
+
+static void fill_options(gnn_trainer *t)
+{
+    gnn_trainer_options *o = &t->options;
+    const gnn_features *x = &t->data->features;
+    o->model.inputs = x->dense.values ? x->dense.cols : x->sparse.cols;
+    o->model.outputs = t->data->classes;
+    if (o->epochs == 0) o->epochs = 200;
+    if (o->evaluate_every == 0) o->evaluate_every = 1;
+    if (o->optimizer.rate == 0) o->optimizer.rate = 0.01;
+}
+
+/* Every entry has its mirror image of the same value. The transpose is made for that; it is freed again at once. */
+static sp_status find_symmetry(sp_context *context, const sp_csr *a, bool *symmetric)
+{
+    const size_t size = a->value_type == SP_F64 ? sizeof(double) : sizeof(float);
+    sp_csr transpose;
+    sp_status status = sp_csr_transpose(context, a, &transpose);
+    if (status != SP_OK) return status;
+    *symmetric = memcmp(a->row_offsets, transpose.row_offsets, (size_t)(a->rows + 1) * sizeof *a->row_offsets) == 0 &&
+                 memcmp(a->col_indices, transpose.col_indices, (size_t)a->nnz * sizeof *a->col_indices) == 0 &&
+                 (!a->values || memcmp(a->values, transpose.values, (size_t)a->nnz * size) == 0);
+    sp_csr_free(context, &transpose);
+    return SP_OK;
+}
+
+static sp_status make_matrix(gnn_trainer *t)
+{
+    const gnn_model_options *m = &t->options.model;
+    const sp_value_type type = m->type == SP_DENSE_F64 ? SP_F64 : SP_F32;
+    sp_csr made;
+    sp_status status = gnn_operator(t->context, &t->data->graph, m->layer, type, &made);
+    if (status != SP_OK || t->engine->space == SP_HOST) {
+        if (status == SP_OK) t->matrix = made;
+        return status;
+    }
+    status = sp_csr_copy(t->context, &made, t->engine->space, &t->matrix);
+    sp_csr_free(t->context, &made);
+    return status;
+}
+
+/* How many columns layer `l` gathers: it aggregates before or after its weights, whichever is narrower. */
+static int64_t gather_width(const gnn_model_options *m, int l)
+{
+    const int64_t in = l == 0 ? m->inputs : m->layer == GNN_GAT ? m->hidden * m->heads : m->hidden;
+    const int64_t out = l == m->layers - 1 ? m->outputs : m->hidden;
+    if (m->layer == GNN_GAT) return out;
+    if (m->layer == GNN_SAGE_MAX || (m->maxk > 0 && l > 0)) return in;
+    return in < out ? in : out;
+}
+
+/* One block for all layers of equal width. */
+static sp_status make_blocks(gnn_trainer *t, const sp_csr *const *matrix, bool symmetric, gnn_block **block)
+{
+    const gnn_model_options *m = &t->options.model;
+    for (int l = 0; l < m->layers; l++) {
+        const int64_t width = gather_width(m, l);
+        for (int k = 0; k < l && !block[l]; k++)
+            if (matrix[k] == matrix[l] && gather_width(m, k) == width) block[l] = block[k];
+        if (block[l]) continue;
+        const sp_status status = gnn_block_create(t->engine, matrix[l], m->layer, symmetric, width, &block[l]);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+static void free_blocks(gnn_block **block)
+{
+    for (int l = GNN_MAX_LAYERS; l-- > 0;) {
+        bool shared = false;
+        for (int k = 0; k < l; k++) shared = shared || block[k] == block[l];
+        if (!shared) gnn_block_free(block[l]);
+        block[l] = NULL;
+    }
+}
+
+static sp_status make_full_blocks(gnn_trainer *t)
+{
+    const sp_csr *matrix[GNN_MAX_LAYERS];
+    bool symmetric = false;
+    sp_status status = find_symmetry(t->context, &t->data->graph, &symmetric);
+    for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
+    return status == SP_OK ? make_blocks(t, matrix, symmetric, t->block) : status;
+}
+
+/* ---- features and labels in the engine's space --------------------------------------------------------- */
+
+static void put_number(void *values, sp_dense_type type, int64_t i, float number)
+{
+    if (type == SP_DENSE_F64) ((double *)values)[i] = (double)number;
+    else ((float *)values)[i] = number;
+}
+
+/* Features as dense rows of the model's type, on the host. */
+static sp_status make_dense(gnn_trainer *t, sp_dense *x)
+{
+    const gnn_features *given = &t->data->features;
+    const gnn_model_options *m = &t->options.model;
+    const sp_csr *sparse = &given->sparse;
+    const int64_t rows = t->data->graph.rows, cols = m->inputs;
+    sp_status status = sp_dense_create(t->context, rows, cols, m->type, SP_HOST, x);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(t->context))
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++)
+            put_number(x->values, m->type, i * cols + j,
+                       given->dense.values ? ((const float *)given->dense.values)[i * given->dense.stride + j] : 0);
+        if (given->dense.values) continue;
+        for (int64_t e = sparse->row_offsets[i]; e < sparse->row_offsets[i + 1]; e++)
+            put_number(x->values, m->type, i * cols + sparse->col_indices[e],
+                       sparse->values ? ((const float *)sparse->values)[e] : 1);
+    }
+    return SP_OK;
+}
+
+/* Sparse features with values of the model's type, on the host. */
+static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
+{
+    const sp_csr *given = &t->data->features.sparse;
+    const sp_dense_type type = t->options.model.type;
+    sp_status status = sp_csr_create(t->context, given->rows, given->cols, given->nnz,
+                                     type == SP_DENSE_F64 ? SP_F64 : SP_F32, SP_HOST, x);
+    if (status != SP_OK) return status;
+    memcpy(x->row_offsets, given->row_offsets, (size_t)(given->rows + 1) * sizeof *given->row_offsets);
+    memcpy(x->col_indices, given->col_indices, (size_t)given->nnz * sizeof *given->col_indices);
+    for (int64_t e = 0; e < given->nnz; e++)
+        put_number(x->values, type, e, given->values ? ((const float *)given->values)[e] : 1);
+    return SP_OK;
+}
+
+/* Minibatches gather rows, which only dense features have. On the host those of the right type are not copied. */
+static sp_status place_features(gnn_trainer *t)
+{
+    const gnn_features *given = &t->data->features;
+    const bool same_type = t->options.model.type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
+    gnn_features made = {0};
+    sp_status status;
+    if (given->dense.values || t->options.sampled) {
+        t->borrowed_dense = host && same_type && given->dense.values;
+        if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
+        if (same_type && given->dense.values) return sp_dense_copy(t->context, &given->dense, SP_DEVICE, &t->x.dense);
+        GNN_TRY(make_dense(t, &made.dense));
+        GNN_TRY(sp_dense_copy(t->context, &made.dense, t->engine->space, &t->x.dense));
+    } else {
+        t->borrowed_sparse = host && same_type && given->sparse.values;
+        if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
+        GNN_TRY(make_sparse(t, &made.sparse));
+        GNN_TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
+    }
+done:
+    sp_dense_free(t->context, &made.dense);
+    sp_csr_free(t->context, &made.sparse);
+    return status;
+}
+
+static sp_status place(gnn_trainer *t, int64_t count, size_t size, const void *from, void **to)
+{
+    if (!from) return SP_OK;
+    sp_status status = sp_array_create(t->context, count, size, t->engine->space, to);
+    return status == SP_OK ? sp_array_copy(t->context, count, size, *to, t->engine->space, from, SP_HOST) : status;
+}
+
+static sp_status place_labels(gnn_trainer *t)
+{
+    const gnn_data *data = t->data;
+    const int64_t nodes = data->graph.rows;
+    sp_status status;
+    if (!data->split) return SP_OK;
+    for (int64_t i = 0; i < nodes; i++) t->nodes[data->split[i]]++;
+    GNN_TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
+    GNN_TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
+    GNN_TRY(place(t, nodes, sizeof *t->split, data->split, (void **)&t->split));
+done:
+    return status;
+}
+
+/* ---- making and freeing -------------------------------------------------------------------------------- */
+
+/* Losses that are read at once: of the minibatches of an epoch, or of as many as this. */
+enum { MOST_SCORES = 1024 };
+
+static sp_status make_sampler(gnn_trainer *t)
+{
+    gnn_sampler_options how = t->options.sampler;
+    int64_t count = 0;
+    sp_status status;
+    if (!t->options.sampled || !t->split) return SP_OK;
+    how.layers = t->options.model.layers;
+    GNN_TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
+    GNN_TRY(sp_alloc(t->context, t->nodes[GNN_TRAIN], sizeof *t->training_nodes, (void **)&t->training_nodes));
+    for (int64_t i = 0; i < t->data->graph.rows; i++)
+        if (t->data->split[i] == GNN_TRAIN) t->training_nodes[count++] = (int32_t)i;
+done:
+    return status;
+}
+
+static sp_status build(gnn_trainer *t)
+{
+    sp_status status;
+    GNN_TRY(gnn_model_create(t->engine, &t->options.model, &t->model));
+    t->options.model = *gnn_model_shape(t->model);
+    GNN_TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
+    GNN_TRY(make_matrix(t));
+    GNN_TRY(make_full_blocks(t));
+    GNN_TRY(place_features(t));
+    GNN_TRY(place_labels(t));
+    GNN_TRY(make_sampler(t));
+    GNN_TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
+                            (void **)&t->score));
+    GNN_TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t), t->engine->space, &t->best));
+done:
+    return status;
+}
+
+sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
+                             gnn_trainer **trainer)
+{
+    sp_context *context = gnn_engine_context(engine);
+    gnn_trainer *t;
+    *trainer = NULL;
+    sp_status status = check_options(context, data, options);
+    if (status == SP_OK) status = sp_calloc(context, 1, sizeof *t, (void **)&t);
+    if (status != SP_OK) return status;
+    *t = (gnn_trainer){.engine = engine, .context = context, .data = data, .options = *options,
+                       .several = data->targets != NULL, .best_loss = INFINITY};
+    fill_options(t);
+    t->rate = t->options.optimizer.rate;
+    status = build(t);
+    if (status == SP_OK) *trainer = t;
+    else gnn_trainer_free(t);
+    return status;
+}
+
+void gnn_trainer_forget(gnn_trainer *t)
+{
+    const gnn_backend *backend = t->engine->backend;
+    gnn_recorded *all[] = {&t->training, &t->evaluation};
+    for (int i = 0; i < 2; i++) {
+        if (all[i]->graph) backend->forget(t->engine, all[i]->graph);
+        *all[i] = (gnn_recorded){0};
+    }
+}
+
+void gnn_trainer_free(gnn_trainer *t)
+{
+    if (!t) return;
+    const sp_space space = t->engine->space;
+    gnn_trainer_forget(t);
+    gnn_sampler_free(t->sampler);
+    free_blocks(t->block);
+    gnn_optimizer_free(t->optimizer);
+    gnn_model_free(t->model);
+    sp_csr_free(t->context, &t->matrix);
+    if (!t->borrowed_dense) sp_dense_free(t->context, &t->x.dense);
+    if (!t->borrowed_sparse) sp_csr_free(t->context, &t->x.sparse);
+    void *const there[] = {t->labels, t->targets, t->split, t->score, t->best};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) sp_array_free(t->context, space, there[i]);
+    sp_dense_free(t->context, &t->gradient);
+    sp_dense_free(t->context, &t->rows);
+    sp_free(t->context, t->training_nodes);
+    sp_free(t->context, t->batch);
+    sp_free(t->context, t);
+}
+
+gnn_model *gnn_trainer_model(gnn_trainer *trainer) { return trainer->model; }
+
+/* ---- one step ------------------------------------------------------------------------------------------ */
+
+/* A matrix of the model's type with room for so many rows. */
+static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense *matrix, int64_t *capacity)
+{
+    if (rows > *capacity) {
+        sp_dense_free(t->context, matrix);
+        *capacity = 0;
+        sp_status status = sp_dense_create(t->context, rows, cols, t->options.model.type, t->engine->space, matrix);
+        if (status != SP_OK) return status;
+        *capacity = rows;
+    }
+    matrix->rows = rows;
+    return SP_OK;
+}
+
+/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. */
+static sp_status lose(gnn_trainer *t, const sp_dense *logits, const int32_t *nodes, int64_t count, gnn_score *score,
+                      sp_dense *gradient)
+{
+    const gnn_backend *b = t->engine->backend;
+    return t->several ? b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient)
+                      : b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient);
+}
+
+/* One step down the gradient; `nodes` (NULL: all) are those behind the rows of the last block. */
+static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_features *x, const int32_t *nodes,
+                      int64_t count, gnn_score *score)
+{
+    const sp_dense *logits;
+    sp_status status;
+    GNN_TRY(t->engine->backend->advance(t->engine));
+    GNN_TRY(gnn_model_forward(t->model, block, x, true, &logits));
+    GNN_TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
+    GNN_TRY(lose(t, logits, nodes, count, score, &t->gradient));
+    GNN_TRY(gnn_model_backward(t->model, block, x, &t->gradient));
+    GNN_TRY(gnn_optimizer_step(t->optimizer));
+done:
+    return status;
+}
+
+/* Adds up the scores of so many losses. */
+static sp_status read_scores(gnn_trainer *t, int64_t losses, gnn_score total[GNN_SPLITS])
+{
+    gnn_score *read;
+    sp_status status = sp_alloc(t->context, losses * GNN_SPLITS, sizeof *read, (void **)&read);
+    if (status != SP_OK) return status;
+    status = sp_array_copy(t->context, losses * GNN_SPLITS, sizeof *read, read, SP_HOST, t->score, t->engine->space);
+    for (int64_t i = 0; status == SP_OK && i < losses * GNN_SPLITS; i++) {
+        gnn_score *sum = &total[i % GNN_SPLITS];
+        sum->loss += read[i].loss;
+        sum->nodes += read[i].nodes;
+        sum->right += read[i].right;
+        sum->predicted += read[i].predicted;
+        sum->actual += read[i].actual;
+    }
+    sp_free(t->context, read);
+    return status;
+}
+
+/* ---- full batch ---------------------------------------------------------------------------------------- */
+
+static sp_status full_step(gnn_trainer *t) { return step(t, t->block, &t->x, NULL, t->nodes[GNN_TRAIN], t->score); }
+
+static sp_status full_losses(gnn_trainer *t)
+{
+    const sp_dense *logits;
+    sp_status status = gnn_model_forward(t->model, t->block, &t->x, false, &logits);
+    return status == SP_OK ? lose(t, logits, NULL, t->nodes[GNN_TRAIN], t->score, NULL) : status;
+}
+
+/* Does the work, from the second time on as a recorded graph. Minibatches make the model's buffers move: not then. */
+static sp_status run(gnn_trainer *t, sp_status (*work)(gnn_trainer *), gnn_recorded *recorded)
+{
+    const gnn_backend *b = t->engine->backend;
+    if (!b->capture_begin || t->options.sampled || recorded->times++ == 0) return work(t);
+    if (!recorded->graph) {
+        sp_status status = b->capture_begin(t->engine);
+        if (status != SP_OK) return status;
+        const sp_status queued = work(t);
+        status = b->capture_end(t->engine, &recorded->graph);
+        if (queued != SP_OK || status != SP_OK) return queued != SP_OK ? queued : status;
+    }
+    return b->replay(t->engine, recorded->graph);
+}
+
+static sp_status full_epoch(gnn_trainer *t, gnn_score *total)
+{
+    const int64_t step_before = t->engine->step;
+    sp_status status = run(t, full_step, &t->training);
+    t->engine->step = step_before + 1; /* a replay advances the device's copy only */
+    return status == SP_OK ? read_scores(t, 1, total) : status;
+}
+
+/* ---- minibatches --------------------------------------------------------------------------------------- */
+
+/* Training nodes among those of the batch: clusters bring others with them. */
+static sp_status count_training(gnn_trainer *t, const gnn_minibatch *m, int64_t *count)
+{
+    *count = m->batch_size;
+    if (t->options.sampler.kind != GNN_SAMPLE_CLUSTER) return SP_OK;
+    if (m->batch_size > t->batch_capacity) {
+        sp_free(t->context, t->batch);
+        t->batch = NULL;
+        t->batch_capacity = 0;
+        sp_status status = sp_alloc(t->context, m->batch_size, sizeof *t->batch, (void **)&t->batch);
+        if (status != SP_OK) return status;
+        t->batch_capacity = m->batch_size;
+    }
+    sp_status status = sp_array_copy(t->context, m->batch_size, sizeof *t->batch, t->batch, SP_HOST, m->batch,
+                                     t->engine->space);
+    *count = 0;
+    for (int64_t i = 0; status == SP_OK && i < m->batch_size; i++) *count += t->data->split[t->batch[i]] == GNN_TRAIN;
+    return status;
+}
+
+static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_score *score)
+{
+    const sp_csr *matrix[GNN_MAX_LAYERS];
+    gnn_block *block[GNN_MAX_LAYERS] = {NULL};
+    gnn_features x = {0};
+    int64_t count = 0;
+    sp_status status;
+    for (int l = 0; l < m->layers; l++) matrix[l] = &m->block[l];
+    GNN_TRY(count_training(t, m, &count));
+    GNN_TRY(make_blocks(t, matrix, false, block));
+    GNN_TRY(give_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
+    GNN_TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
+    x.dense = t->rows;
+    GNN_TRY(step(t, block, &x, m->batch, count, score));
+done:
+    free_blocks(block);
+    return status;
+}
+
+static sp_status sampled_epoch(gnn_trainer *t, gnn_score *total, int64_t *edges)
+{
+    int64_t losses = 0;
+    sp_status status = gnn_sampler_begin(t->sampler, t->training_nodes, t->nodes[GNN_TRAIN], t->epoch);
+    while (status == SP_OK) {
+        gnn_minibatch m = {0};
+        status = gnn_sampler_next(t->sampler, &m);
+        if (status != SP_OK || m.layers == 0) break;
+        *edges += m.edges;
+        status = minibatch_step(t, &m, t->score + losses++ * GNN_SPLITS);
+        gnn_minibatch_free(t->engine, &m);
+        if (status != SP_OK || losses < MOST_SCORES) continue;
+        status = read_scores(t, losses, total);
+        losses = 0;
+    }
+    return status == SP_OK ? read_scores(t, losses, total) : status;
+}
+
+/* ---- epochs -------------------------------------------------------------------------------------------- */
+
+static double mean_loss(const gnn_score *s) { return s->nodes > 0 ? s->loss / (double)s->nodes : NAN; }
+
+static double accuracy(const gnn_trainer *t, const gnn_score *s)
+{
+    if (s->nodes == 0) return NAN;
+    if (!t->several) return (double)s->right / (double)s->nodes;
+    const int64_t both = s->predicted + s->actual;
+    return both > 0 ? 2 * (double)s->right / (double)both : 1; /* nothing to find, nothing found */
+}
+
+static gnn_epoch empty_epoch(int64_t number)
+{
+    gnn_epoch epoch = {.epoch = number, .loss = NAN};
+    for (int s = 0; s < GNN_SPLITS; s++) epoch.split_loss[s] = epoch.accuracy[s] = NAN;
+    return epoch;
+}
+
+static sp_status evaluate(gnn_trainer *t, gnn_epoch *epoch)
+{
+    gnn_score total[GNN_SPLITS] = {{0}};
+    sp_status status = run(t, full_losses, &t->evaluation);
+    if (status == SP_OK) status = read_scores(t, 1, total);
+    for (int s = GNN_TRAIN; status == SP_OK && s < GNN_SPLITS; s++) {
+        epoch->split_loss[s] = mean_loss(&total[s]);
+        epoch->accuracy[s] = accuracy(t, &total[s]);
+    }
+    return status;
+}
+
+static sp_status copy_parameters(gnn_trainer *t, void *to, const void *from)
+{
+    const sp_space space = t->engine->space;
+    return sp_array_copy(t->context, gnn_model_size(t->model), number_size(t), to, space, from, space);
+}
+
+static sp_status not_finite(gnn_trainer *t, const char *which, double loss)
+{
+    return sp_fail(t->context, SP_ERROR_NOT_FINITE,
+                   "epoch %lld: the %s loss is %g; a learning rate below %g, or features that are normalised, may help",
+                   (long long)t->epoch, which, loss, t->rate);
+}
+
+/* Sees whether these are the best parameters so far, and keeps them if so. */
+static sp_status judge(gnn_trainer *t, const gnn_epoch *epoch)
+{
+    const double loss = epoch->split_loss[GNN_VALIDATION];
+    if (t->nodes[GNN_VALIDATION] == 0) return SP_OK;
+    if (!isfinite(loss)) return not_finite(t, "validation", loss);
+    if (!(loss < t->best_loss)) return SP_OK;
+    t->best_loss = loss;
+    t->best_epoch = t->epoch;
+    return copy_parameters(t, t->best, gnn_model_weights(t->model));
+}
+
+static sp_status set_rate(gnn_trainer *t)
+{
+    const gnn_trainer_options *o = &t->options;
+    const int64_t cuts = o->rate_step > 0 ? (t->epoch - 1) / o->rate_step : 0;
+    const double rate = o->optimizer.rate * (cuts > 0 ? pow(o->rate_factor, (double)cuts) : 1);
+    if (rate == t->rate) return SP_OK;
+    t->rate = rate;
+    return gnn_optimizer_set_rate(t->optimizer, rate);
+}
+
+static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
+{
+    gnn_score total[GNN_SPLITS] = {{0}};
+    const double began = wall_seconds();
+    sp_status status;
+    GNN_TRY(set_rate(t));
+    GNN_TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
+    epoch->seconds = wall_seconds() - began;
+    epoch->loss = mean_loss(&total[GNN_TRAIN]);
+    if (!isfinite(epoch->loss)) status = not_finite(t, "training", epoch->loss);
+done:
+    return status;
+}
+
+sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
+{
+    const gnn_trainer_options *o = &t->options;
+    gnn_epoch now = empty_epoch(0);
+    bool last = true;
+    sp_status status = SP_OK;
+    if (t->nodes[GNN_TRAIN] == 0) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there are no training nodes");
+    if (t->epoch < o->epochs) {
+        now.epoch = ++t->epoch;
+        last = t->epoch == o->epochs;
+        GNN_TRY(train(t, &now));
+        if (last || t->epoch % o->evaluate_every == 0) {
+            GNN_TRY(evaluate(t, &now));
+            GNN_TRY(judge(t, &now));
+            last = last || (o->patience > 0 && t->nodes[GNN_VALIDATION] > 0 && t->epoch - t->best_epoch >= o->patience);
+        }
+    }
+    *epoch = now;
+    *done = last;
+done:
+    return status;
+}
+
+sp_status gnn_trainer_finish(gnn_trainer *t)
+{
+    return t->best_epoch > 0 ? copy_parameters(t, gnn_model_weights(t->model), t->best) : SP_OK;
+}
+
+sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
+{
+    gnn_epoch now = empty_epoch(t->epoch);
+    if (!t->split) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there is no split to evaluate");
+    const sp_status status = evaluate(t, &now);
+    if (status == SP_OK) *epoch = now;
+    return status;
+}
+
+/* ---- prediction ---------------------------------------------------------------------------------------- */
+
+static double logit(const sp_dense *x, int64_t i, int64_t j)
+{
+    const int64_t place = i * x->stride + j;
+    return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
+}
+
+/* The largest logit, the first of equals; or every one above 0, which is a probability above a half. */
+static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classes, uint8_t *targets)
+{
+    for (int64_t i = 0; i < logits->rows; i++) {
+        int64_t best = 0;
+        for (int64_t c = 0; c < logits->cols; c++) {
+            if (logit(logits, i, c) > logit(logits, i, best)) best = c;
+            if (t->several && targets) targets[i * logits->cols + c] = logit(logits, i, c) > 0;
+        }
+        if (!t->several && classes) classes[i] = (int32_t)best;
+    }
+}
+
+sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets, float *scores)
+{
+    const sp_dense *logits;
+    sp_dense made = {0}, here = {0};
+    sp_status status;
+    GNN_TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
+    GNN_TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
+    choose(t, &here, classes, targets);
+    if (!scores) goto done;
+    sp_dense_free(t->context, &here);
+    GNN_TRY(sp_dense_create(t->context, logits->rows, logits->cols, logits->type, t->engine->space, &made));
+    GNN_TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &made));
+    GNN_TRY(sp_dense_copy(t->context, &made, SP_HOST, &here));
+    for (int64_t i = 0; i < here.rows; i++)
+        for (int64_t c = 0; c < here.cols; c++) scores[i * here.cols + c] = (float)logit(&here, i, c);
+done:
+    sp_dense_free(t->context, &made);
+    sp_dense_free(t->context, &here);
+    return status;
+}

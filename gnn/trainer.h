@@ -1,0 +1,54 @@
+/* A trainer, for trainer.c and save.c. */
+#ifndef GNN_TRAINER_H
+#define GNN_TRAINER_H
+
+#include "internal.h"
+
+/* Work that is done many times: recorded the second time, replayed from then on. */
+typedef struct gnn_recorded {
+    int64_t times;
+    void *graph;
+} gnn_recorded;
+
+struct gnn_trainer {
+    gnn_engine *engine;
+    sp_context *context;
+    const gnn_data *data;
+    gnn_trainer_options options; /* with defaults filled in */
+    bool several;                /* nodes can have several classes */
+    gnn_model *model;
+    gnn_optimizer *optimizer;
+
+    /* What is trained with, in the engine's space. */
+    sp_csr matrix;
+    gnn_block *block[GNN_MAX_LAYERS]; /* of the whole graph; those of equal width are the same */
+    gnn_features x;
+    bool borrowed_dense, borrowed_sparse; /* parts of x that are the data's own */
+    int32_t *labels;
+    uint8_t *targets, *split;
+    int64_t nodes[GNN_SPLITS]; /* of each split */
+
+    /* Work space, which grows: a minibatch differs from the next. */
+    sp_dense gradient; /* of the logits */
+    sp_dense rows;     /* features of a minibatch */
+    int64_t gradient_capacity, rows_capacity;
+    gnn_score *score;  /* in the engine's space, GNN_SPLITS for each loss that was not yet read */
+    gnn_recorded training, evaluation;
+
+    gnn_sampler *sampler;
+    int32_t *training_nodes; /* host */
+    int32_t *batch;          /* host: nodes of a minibatch, to be counted */
+    int64_t batch_capacity;
+
+    /* How far it is. */
+    int64_t epoch;
+    double rate;        /* that the optimizer has */
+    double best_loss;
+    int64_t best_epoch; /* 0: none yet */
+    void *best;         /* parameters of that epoch */
+};
+
+/* Drops what was recorded: parameters, seed or step were set from outside. */
+void gnn_trainer_forget(gnn_trainer *trainer);
+
+#endif
