@@ -230,8 +230,9 @@ gnn_model *gnn_trainer_model(gnn_trainer *trainer);
 /* The next epoch; *done is set when there is none after it. Where there was none left, epoch->epoch is 0.
  * SP_ERROR_NOT_FINITE when a loss is not a number. */
 sp_status gnn_trainer_epoch(gnn_trainer *trainer, gnn_epoch *epoch, bool *done);
-/* Takes the best parameters. */
+/* Takes the best parameters, those after this epoch (0: there are none but the present ones). */
 sp_status gnn_trainer_finish(gnn_trainer *trainer);
+int64_t gnn_trainer_best(const gnn_trainer *trainer);
 /* Losses and accuracies of all splits with the present parameters, full batch. */
 sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
 /* The class of every node (host, nodes entries), or with targets nodes x classes of 0 and 1; and, if `scores` is not

@@ -82,24 +82,26 @@ static sp_status make_matrix(gnn_trainer *t)
     return status;
 }
 
-/* How many columns layer `l` gathers: it aggregates before or after its weights, whichever is narrower. */
-static int64_t gather_width(const gnn_model_options *m, int l)
+/* How many columns layer `l` gathers: it aggregates before or after its weights, whichever is cheaper. Before, the
+ * backward pass of the first layer has nothing to gather. */
+static int64_t gather_width(const gnn_trainer *t, int l)
 {
+    const gnn_model_options *m = &t->options.model;
+    const bool last = l == m->layers - 1;
     const int64_t in = l == 0 ? m->inputs : m->layer == GNN_GAT ? m->hidden * m->heads : m->hidden;
-    const int64_t out = l == m->layers - 1 ? m->outputs : m->hidden;
-    if (m->layer == GNN_GAT) return out;
-    if (m->layer == GNN_SAGE_MAX || (m->maxk > 0 && l > 0)) return in;
-    return in < out ? in : out;
+    const int64_t out = last && m->layer != GNN_GIN ? m->outputs : m->hidden;
+    if (m->layer == GNN_SAGE_MAX || (l == 0 && m->keep_aggregated)) return in;
+    if (m->layer == GNN_GAT || (m->maxk > 0 && !last) || (l == 0 && !t->x.dense.values)) return out;
+    return in < (l == 0 ? 2 * out : out) ? in : out;
 }
 
 /* One block for all layers of equal width. */
 static sp_status make_blocks(gnn_trainer *t, const sp_csr *const *matrix, bool symmetric, gnn_block **block)
 {
-    const gnn_model_options *m = &t->options.model;
-    for (int l = 0; l < m->layers; l++) {
-        const int64_t width = gather_width(m, l);
+    for (int l = 0; l < t->options.model.layers; l++) {
+        const int64_t width = gather_width(t, l);
         for (int k = 0; k < l && !block[l]; k++)
-            if (matrix[k] == matrix[l] && gather_width(m, k) == width) block[l] = block[k];
+            if (matrix[k] == matrix[l] && gather_width(t, k) == width) block[l] = block[k];
         if (block[l]) continue;
         const sp_status status = gnn_block_create(t->engine, matrix[l], m->layer, symmetric, width, &block[l]);
         if (status != SP_OK) return status;
@@ -244,8 +246,8 @@ static sp_status build(gnn_trainer *t)
     t->options.model = *gnn_model_shape(t->model);
     GNN_TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
     GNN_TRY(make_matrix(t));
-    GNN_TRY(make_full_blocks(t));
     GNN_TRY(place_features(t));
+    GNN_TRY(make_full_blocks(t));
     GNN_TRY(place_labels(t));
     GNN_TRY(make_sampler(t));
     GNN_TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
@@ -567,6 +569,8 @@ sp_status gnn_trainer_finish(gnn_trainer *t)
 {
     return t->best_epoch > 0 ? copy_parameters(t, gnn_model_weights(t->model), t->best) : SP_OK;
 }
+
+int64_t gnn_trainer_best(const gnn_trainer *t) { return t->best_epoch; }
 
 sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
 {
