@@ -1,0 +1,179 @@
+/* What gnn train and gnn predict share: contexts, the data, saved models, outputs that appear all or not at all. */
+#include <errno.h>
+#include <string.h>
+
+#include "gnn_job.h"
+
+/* ---- devices ------------------------------------------------------------------------------------------- */
+
+static sp_status open_context(const gnn_job *job, const char *device, const volatile int *interrupt,
+                              sp_context **context)
+{
+    const sp_context_options options = {.device = device,
+                                        .threads = thread_count("-", job->settings->threads),
+                                        .memory_budget = (size_t)job->settings->memory,
+                                        .interrupt = interrupt};
+    return sp_context_create(&options, context);
+}
+
+sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &gnn_interrupt, &job->host); }
+
+/* Signals do not interrupt an epoch: what it has begun could not be saved. */
+sp_status gnn_open_compute(gnn_job *job, const char *device)
+{
+    sp_context_destroy(job->compute);
+    job->compute = NULL;
+    const sp_status status = open_context(job, device, NULL, &job->compute);
+    if (status == SP_OK) snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(job->compute));
+    return status;
+}
+
+/* Opening a CUDA device and its BLAS takes some 0.5 s. In that time a thread of the CPU does some 2 G operations of
+ * products that gather. */
+static const double CUDA_OPERATIONS = 2e9;
+
+bool gnn_is_large(const gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    const gnn_features *x = &job->data.features;
+    const double nodes = (double)job->data.graph.rows, hidden = (double)s->hidden;
+    const double entries = x->dense.values ? nodes * (double)x->dense.cols : (double)x->sparse.nnz;
+    const double inner = (double)(s->layers - 1) * nodes * hidden * hidden;
+    const double passes = s->command == COMMAND_TRAIN ? 6 * (double)(s->epochs * s->seeds) : 2;
+    const double pass = (double)(s->layers * job->data.graph.nnz) * hidden + entries * hidden + inner;
+    return passes * pass > CUDA_OPERATIONS * sp_context_threads(job->host);
+}
+
+/* Trouble that the CPU does not have. */
+static bool is_device_trouble(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED ||
+           status == SP_ERROR_NO_DEVICE;
+}
+
+/* The sentence of a failure goes to the context that reports it. */
+static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
+{
+    const sp_status status = work(job);
+    const char *sentence = sp_last_error(job->compute);
+    if (status != SP_OK && *sentence) sp_fail(job->host, status, "%s", sentence);
+    return status;
+}
+
+sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
+{
+    const char *device = job->settings->device;
+    const bool automatic = strcmp(device, "auto") == 0, large = automatic && gnn_is_large(job);
+    if (large || (!automatic && strcmp(device, "cpu") != 0)) {
+        gnn_progress(job, "opening the CUDA device");
+        sp_status status = gnn_open_compute(job, automatic ? "cuda" : device);
+        if (status != SP_OK && !automatic)
+            return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", device,
+                           sp_status_string(status));
+        if (status == SP_OK) {
+            status = work_on_compute(job, work);
+            if (!automatic || !is_device_trouble(status)) return status;
+            gnn_notice(job, "%s; going on with the CPU", sp_last_error(job->host));
+        }
+    }
+    const sp_status status = gnn_open_compute(job, "cpu");
+    return status == SP_OK ? work_on_compute(job, work) : status;
+}
+
+/* ---- input --------------------------------------------------------------------------------------------- */
+
+sp_status gnn_read_data(gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
+                                       .interrupt = &gnn_interrupt};
+    const double began = wall_seconds();
+    gnn_progress(job, "reading %s", s->folder);
+    gnn_may_block = 1;
+    const sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
+    gnn_may_block = 0;
+    job->data = job->input.data;
+    job->seconds.read += wall_seconds() - began;
+    return status;
+}
+
+static sp_status fail_file(gnn_job *job, const char *path, const char *why)
+{
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s", path, why);
+}
+
+/* All of it, in memory that grows with what is there. */
+sp_status gnn_read_saved(gnn_job *job, const char *path)
+{
+    int64_t used = 0, room = file_bytes(path) >= 0 ? file_bytes(path) + 1 : 1 << 16;
+    void *bytes = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file) return fail_file(job, path, strerror(errno));
+    gnn_may_block = 1;
+    sp_status status = sp_alloc(job->host, room, 1, &bytes);
+    while (status == SP_OK) {
+        const size_t got = fread((char *)bytes + used, 1, (size_t)(room - used), file);
+        used += (int64_t)got;
+        if (used < room) break;
+        status = sp_grow(job->host, used, 2 * room, 1, &bytes);
+        if (status == SP_OK) room *= 2;
+    }
+    if (status == SP_OK && ferror(file)) status = fail_file(job, path, strerror(errno));
+    gnn_may_block = 0;
+    fclose(file);
+    if (status != SP_OK) {
+        sp_free(job->host, bytes);
+        return status;
+    }
+    job->saved = bytes;
+    job->saved_size = used;
+    return SP_OK;
+}
+
+void gnn_close(gnn_job *job)
+{
+    if (job->host) {
+        gnn_input_free(job->host, &job->input);
+        for (int64_t i = 0; i < job->run_count; i++) sp_free(job->host, job->runs[i].epochs);
+        sp_free(job->host, job->runs);
+        sp_free(job->host, job->saved);
+        sp_free(job->host, job->made);
+        sp_free(job->host, job->clusters);
+        sp_free(job->host, job->classes);
+        sp_free(job->host, job->targets);
+        sp_free(job->host, job->scores);
+    }
+    sp_context_destroy(job->compute);
+    sp_context_destroy(job->host);
+}
+
+/* ---- output -------------------------------------------------------------------------------------------- */
+
+enum { MOST_FILES = 4 };
+
+sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count)
+{
+    sp_status status = SP_OK;
+    for (int i = 0; i < count; i++)
+        if (files[i].path) TRY(io_output_check(job->host, files[i].path));
+done:
+    return status;
+}
+
+sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
+{
+    io_output *open[MOST_FILES];
+    int opened = 0;
+    sp_status status = SP_OK;
+    gnn_may_block = 1;
+    for (int i = 0; i < count && status == SP_OK; i++) {
+        if (!files[i].path) continue;
+        status = io_output_open(job->host, files[i].path, &open[opened]);
+        if (status == SP_OK) status = files[i].put(job, open[opened++]);
+    }
+    for (int i = 0; status == SP_OK && i < opened; i++) status = io_output_settle(open[i]);
+    while (status == SP_OK && opened > 0) status = io_output_commit(open[--opened]);
+    while (opened > 0) io_output_discard(open[--opened]);
+    gnn_may_block = 0;
+    return status;
+}

@@ -1,0 +1,114 @@
+/* gnn predict: the class of every node, by a model that gnn train saved. */
+#include <string.h>
+
+#include "gnn_job.h"
+
+/* ---- the model and the data ----------------------------------------------------------------------------- */
+
+static sp_status fail_model(gnn_job *job, sp_context *context, sp_status status)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%s", sp_last_error(context));
+    return sp_fail(context, status, "%s: %s", job->settings->load, why);
+}
+
+/* The data as the model knows them: its classes, and a split only where there are labels to go with it. */
+static sp_status match_data(gnn_job *job, bool several)
+{
+    const gnn_settings *s = job->settings;
+    gnn_data *data = &job->data;
+    if (data->classes > job->how.model.outputs || (data->targets && data->classes != job->how.model.outputs))
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the labels have %lld classes, the model in %s has %lld",
+                       s->folder, (long long)data->classes, s->load, (long long)job->how.model.outputs);
+    const bool judged = job->input.has_split && data->classes > 0 && several == (data->targets != NULL);
+    data->classes = job->how.model.outputs;
+    if (!judged) data->split = NULL;
+    return SP_OK;
+}
+
+static sp_status load(gnn_job *job)
+{
+    bool several = false;
+    sp_status status;
+    TRY(gnn_read_saved(job, job->settings->load));
+    status = gnn_saved_options(job->host, job->saved, job->saved_size, &job->how, &several);
+    if (status != SP_OK) return fail_model(job, job->host, status);
+    TRY(gnn_read_data(job));
+    if (job->how.model.normalised) {
+        TRY(gnn_data_normalise(job->host, &job->input.data));
+        job->data = job->input.data;
+    }
+    TRY(match_data(job, several));
+    const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
+    if (several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
+    else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
+    if (job->settings->scores) TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
+    TRY(sp_calloc(job->host, 1, sizeof *job->runs, (void **)&job->runs));
+    job->run_count = 1;
+done:
+    return status;
+}
+
+static sp_status predict(gnn_job *job)
+{
+    gnn_engine *engine = NULL;
+    gnn_trainer *trainer = NULL;
+    sp_status status;
+    gnn_progress(job, "predicting");
+    TRY(gnn_engine_create(job->compute, 0, &engine));
+    TRY(gnn_trainer_create(engine, &job->data, &job->how, &trainer));
+    status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
+    if (status != SP_OK) TRY(fail_model(job, job->compute, status));
+    TRY(gnn_trainer_finish(trainer));
+    TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
+    if (job->data.split) TRY(gnn_trainer_evaluate(trainer, &job->runs[0].best));
+done:
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
+    return status;
+}
+
+/* ---- what is written ------------------------------------------------------------------------------------ */
+
+static void put_class(const gnn_job *job, io_output *out, int64_t class)
+{
+    const io_names *names = &job->input.classes;
+    if (names->count == job->data.classes) io_output_bytes(out, io_name(names, class), io_name_length(names, class));
+    else io_output_int(out, class);
+}
+
+/* A node a line: its class, or the classes that it has; after a tab each, the scores. */
+static sp_status put_classes(gnn_job *job, io_output *out)
+{
+    const int64_t classes = job->data.classes;
+    for (int64_t i = 0; i < job->data.graph.rows; i++) {
+        bool first = true;
+        if (job->classes) put_class(job, out, job->classes[i]);
+        for (int64_t c = 0; job->targets && c < classes; c++) {
+            if (!job->targets[i * classes + c]) continue;
+            if (!first) io_output_string(out, " ");
+            put_class(job, out, c);
+            first = false;
+        }
+        for (int64_t c = 0; job->scores && c < classes; c++)
+            io_output_format(out, "\t%.6g", (double)job->scores[i * classes + c]);
+        io_output_string(out, "\n");
+    }
+    return SP_OK;
+}
+
+sp_status gnn_predict(gnn_job *job)
+{
+    const gnn_file files[] = {{job->settings->out, put_classes}};
+    sp_status status;
+    TRY(gnn_check_files(job, files, 1));
+    TRY(load(job));
+    TRY(gnn_on_device(job, predict));
+    TRY(gnn_write_files(job, files, 1));
+    gnn_quiet(job);
+    if (job->data.split && !job->settings->quiet && strcmp(job->settings->out, "-") != 0)
+        printf("%s: test %s %.4f\n", job->settings->folder, job->targets ? "micro F1" : "accuracy",
+               job->runs[0].best.accuracy[GNN_TEST]);
+done:
+    return status;
+}

@@ -1,0 +1,227 @@
+/* gnn train: data -> clusters -> epochs, once or for several seeds -> files. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gnn_job.h"
+
+/* ---- before ---------------------------------------------------------------------------------------------- */
+
+/* A saved model stands for the options that the command line does not name. */
+static sp_status take_saved(gnn_job *job)
+{
+    const char *path = job->settings->resume;
+    gnn_trainer_options saved = {0};
+    bool several;
+    char why[256];
+    sp_status status;
+    if (!path) return SP_OK;
+    TRY(gnn_read_saved(job, path));
+    status = gnn_saved_options(job->host, job->saved, job->saved_size, &saved, &several);
+    if (status != SP_OK) {
+        snprintf(why, sizeof why, "%s", sp_last_error(job->host));
+        return sp_fail(job->host, status, "%s: %s", path, why);
+    }
+    if (gnn_parse(job->argc, job->argv, &saved, &job->resumed) != REQUEST_RUN)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "the options do not go with the model in %s", path);
+    job->settings = &job->resumed;
+done:
+    return status;
+}
+
+/* What the folder gives, made what is trained with. */
+static sp_status prepare_data(gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    gnn_data *data = &job->input.data;
+    char why[256];
+    sp_status status;
+    if (!job->input.has_split && s->split_train == 0)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: there is no split; add train.txt, val.txt and test.txt, or draw one with --split 20,30",
+                       s->folder);
+    if (s->split_train > 0)
+        TRY(gnn_data_draw_split(job->host, data, s->split_train, s->split_validation, (uint64_t)s->seed));
+    status = gnn_data_check(job->host, data);
+    if (status != SP_OK) {
+        snprintf(why, sizeof why, "%s", sp_last_error(job->host));
+        return sp_fail(job->host, status, "%s: %s", s->folder, why);
+    }
+    if (!s->no_normalise) TRY(gnn_data_normalise(job->host, data));
+    job->data = *data;
+    for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
+done:
+    return status;
+}
+
+/* ---- one training ---------------------------------------------------------------------------------------- */
+
+static sp_status add_epoch(gnn_job *job, gnn_run *run, const gnn_epoch *epoch)
+{
+    if (run->count == run->capacity) {
+        const int64_t capacity = run->capacity ? 2 * run->capacity : 256;
+        void *grown = run->epochs;
+        sp_status status = sp_grow(job->host, run->count, capacity, sizeof *run->epochs, &grown);
+        if (status != SP_OK) return status;
+        run->epochs = grown;
+        run->capacity = capacity;
+    }
+    run->epochs[run->count++] = *epoch;
+    return SP_OK;
+}
+
+/* Ten times a second at most. */
+static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
+{
+    const gnn_epoch *now = &run->epochs[run->count - 1], *judged = now;
+    const double time = wall_seconds();
+    char which[48] = "", accuracies[64] = "";
+    if (!job->terminal || time - *shown < 0.1) return;
+    *shown = time;
+    if (job->run_count > 1)
+        snprintf(which, sizeof which, "run %lld of %lld  ", (long long)(run - job->runs + 1), (long long)job->run_count);
+    while (judged > run->epochs && isnan(judged->accuracy[GNN_TRAIN])) judged--;
+    if (!isnan(judged->accuracy[GNN_TRAIN]))
+        snprintf(accuracies, sizeof accuracies, "  accuracy %.3f  validation %.3f  test %.3f",
+                 judged->accuracy[GNN_TRAIN], judged->accuracy[GNN_VALIDATION], judged->accuracy[GNN_TEST]);
+    gnn_progress(job, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms", which, (long long)now->epoch,
+                 (long long)job->how.epochs, now->loss, accuracies, 1e3 * now->seconds);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static sp_status find_median(gnn_job *job, gnn_run *run)
+{
+    double *seconds;
+    sp_status status = sp_alloc(job->host, run->count, sizeof *seconds, (void **)&seconds);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < run->count; i++) seconds[i] = run->epochs[i].seconds;
+    qsort(seconds, (size_t)run->count, sizeof *seconds, by_size);
+    run->median = run->count > 0 ? (seconds[run->count / 2] + seconds[(run->count - 1) / 2]) / 2 : 0;
+    sp_free(job->host, seconds);
+    return SP_OK;
+}
+
+static sp_status restore(gnn_job *job, gnn_trainer *trainer)
+{
+    char why[256];
+    if (!job->saved) return SP_OK;
+    const sp_status status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
+    if (status == SP_OK) return status;
+    snprintf(why, sizeof why, "%s", sp_last_error(job->compute));
+    return sp_fail(job->compute, status, "%s: %s", job->settings->resume, why);
+}
+
+static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
+{
+    bool done = false;
+    double shown = 0;
+    while (!done && !gnn_interrupt) {
+        gnn_epoch epoch;
+        sp_status status = gnn_trainer_epoch(trainer, &epoch, &done);
+        if (status == SP_OK && epoch.epoch == 0)
+            status = sp_fail(job->compute, SP_ERROR_ARGUMENT, "%s was trained for all epochs: --epochs %lld adds as many",
+                             job->settings->resume, 2 * (long long)job->how.epochs);
+        if (status == SP_OK) status = add_epoch(job, run, &epoch);
+        if (status != SP_OK) return status;
+        show_epoch(job, run, &shown);
+    }
+    job->stopped = !done;
+    if (job->stopped && (!job->settings->save || run->count == 0))
+        return sp_fail(job->compute, SP_ERROR_INTERRUPTED, "interrupted");
+    return find_median(job, run);
+}
+
+static sp_status train_once(gnn_job *job, gnn_run *run)
+{
+    const double began = wall_seconds();
+    gnn_engine *engine = NULL;
+    gnn_trainer *trainer = NULL;
+    sp_status status;
+    TRY(gnn_engine_create(job->compute, (uint64_t)run->seed, &engine));
+    TRY(gnn_trainer_create(engine, &job->data, &job->how, &trainer));
+    TRY(restore(job, trainer));
+    job->parameters = gnn_model_size(gnn_trainer_model(trainer));
+    job->seconds.prepare += wall_seconds() - began;
+    TRY(run_epochs(job, trainer, run));
+    if (job->settings->save) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
+    TRY(gnn_trainer_finish(trainer));
+    TRY(gnn_trainer_evaluate(trainer, &run->best));
+    run->best_epoch = gnn_trainer_best(trainer) > 0 ? gnn_trainer_best(trainer) : run->epochs[run->count - 1].epoch;
+    run->seconds = wall_seconds() - began;
+done:
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
+    return status;
+}
+
+static sp_status train_all(gnn_job *job)
+{
+    sp_status status = SP_OK;
+    for (int64_t i = 0; i < job->run_count; i++) { /* a second attempt begins anew */
+        sp_free(job->host, job->runs[i].epochs);
+        job->runs[i] = (gnn_run){.seed = job->settings->seed + i};
+    }
+    for (int64_t i = 0; i < job->run_count; i++) TRY(train_once(job, &job->runs[i]));
+done:
+    return status;
+}
+
+/* ---- after ------------------------------------------------------------------------------------------------ */
+
+static sp_status put_model(gnn_job *job, io_output *out)
+{
+    io_output_bytes(out, job->made, (size_t)job->made_size);
+    return SP_OK;
+}
+
+static void summarise(gnn_job *job)
+{
+    const gnn_run *run = &job->runs[0];
+    const char *measure = job->data.targets ? "micro F1" : "accuracy";
+    double deviation;
+    const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
+    if (job->settings->quiet) return;
+    gnn_quiet(job);
+    printf("%s: %lld nodes, %lld edges, %lld features, %lld classes; %lld training, %lld validation, %lld test nodes\n",
+           job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
+           (long long)(job->data.features.dense.values ? job->data.features.dense.cols : job->data.features.sparse.cols),
+           (long long)job->data.classes, (long long)job->nodes[GNN_TRAIN], (long long)job->nodes[GNN_VALIDATION],
+           (long long)job->nodes[GNN_TEST]);
+    printf("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch\n", model_word(job->settings->model),
+           (long long)job->settings->layers, (long long)job->parameters, job->device_name,
+           1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
+    if (job->run_count > 1)
+        printf("test %s %.4f, deviation %.4f, over %lld seeds\n", measure, test, deviation, (long long)job->run_count);
+    else
+        printf("epoch %lld of %lld: validation %s %.4f, test %s %.4f\n", (long long)run->best_epoch,
+               (long long)run->epochs[run->count - 1].epoch, measure, run->best.accuracy[GNN_VALIDATION], measure, test);
+}
+
+sp_status gnn_train(gnn_job *job)
+{
+    const gnn_file files[] = {{job->settings->plot, gnn_put_plot},
+                              {job->settings->report, gnn_put_report},
+                              {job->settings->save, put_model}};
+    const int count = sizeof files / sizeof *files;
+    const double began = wall_seconds();
+    sp_status status;
+    TRY(gnn_check_files(job, files, count));
+    TRY(take_saved(job));
+    TRY(gnn_read_data(job));
+    TRY(prepare_data(job));
+    job->how = gnn_trainer_settings(job->settings);
+    TRY(gnn_make_clusters(job));
+    TRY(sp_calloc(job->host, job->settings->seeds, sizeof *job->runs, (void **)&job->runs));
+    job->run_count = job->settings->seeds;
+    TRY(gnn_on_device(job, train_all));
+    job->seconds.total = wall_seconds() - began;
+    TRY(gnn_write_files(job, files, count));
+    summarise(job);
+done:
+    return status;
+}
