@@ -1,0 +1,410 @@
+/* The steps of sampling on the CPU (sample.h says what each does, sampler.c in which order): rows of the stacked
+ * minibatches side by side where rows do not meet, else minibatches side by side.
+ *
+ * Costs: a draw is a mix of 64 bits and a look through the draws before it; an entry touches its column in the matrix
+ * and its place twice, both at random, 4 bytes each: with n nodes the places of a minibatch are 4n bytes, which stay in
+ * a core's second-level cache up to some 250,000 nodes. */
+#include <stdlib.h>
+
+#include "sample.h"
+
+/* The list that row `row` of the stack is in. */
+static int64_t list_of(const gnn_lists *lists, int64_t row)
+{
+    int64_t low = 0, high = lists->count;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (lists->first[middle] <= row) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Threads for so many rows: waking one takes as long as some hundred of them. */
+static int threads_for(const gnn_sampler *sampler, int64_t rows)
+{
+    const int64_t useful = 1 + rows / 256, most = sp_context_threads(sampler->engine->context);
+    return (int)(useful < most ? useful : most);
+}
+
+static sp_status clear(const gnn_sampler *sampler, int64_t lists)
+{
+    const size_t bytes = (size_t)(lists * sampler->words) * sizeof *sampler->fresh;
+    memset(sampler->place, -1, (size_t)(lists * sampler->a.rows) * sizeof *sampler->place);
+    memset(sampler->fresh, 0, bytes);
+    if (sampler->known) memset(sampler->known, 0, bytes);
+    return SP_OK;
+}
+
+static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, lists->first[lists->count]))
+    for (int64_t m = 0; m < lists->count; m++) {
+        int32_t *place = sampler->place + m * sampler->a.rows;
+        for (int64_t r = lists->first[m]; r < lists->first[m + 1]; r++) {
+            const int32_t node = lists->nodes[r];
+            place[node] = (int32_t)(r - lists->first[m]);
+            if (sampler->known) sampler->known[m * sampler->words + node / 32] |= 1u << node % 32;
+        }
+    }
+    return SP_OK;
+}
+
+static sp_status leave(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, lists->first[lists->count]))
+    for (int64_t m = 0; m < lists->count; m++) {
+        int32_t *place = sampler->place + m * sampler->a.rows;
+        const int32_t *nodes = lists->nodes + lists->first[m];
+        const int64_t count = lists->first[m + 1] - lists->first[m];
+        for (int64_t j = 0; j < count; j++) {
+            place[nodes[j]] = -1;
+            if (sampler->known) sampler->known[m * sampler->words + nodes[j] / 32] = 0;
+        }
+        if (count) memcpy(targets[m].nodes, nodes, (size_t)count * sizeof *nodes);
+    }
+    return SP_OK;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------- */
+
+/* A row of the matrix as node-wise sampling sees it. */
+typedef struct row_view {
+    int64_t begin, length, others; /* others: without the row's own entry */
+    int64_t own;                   /* where that one stands, or -1 */
+} row_view;
+
+static row_view row_of(const gnn_sampler *sampler, int32_t node)
+{
+    row_view row = {.begin = sampler->a.row_offsets[node], .own = sampler->own ? sampler->own[node] : -1};
+    row.length = sampler->a.row_offsets[node + 1] - row.begin;
+    row.others = row.length - (row.own >= 0);
+    return row;
+}
+
+static int64_t known_entries(const gnn_sampler *sampler, int64_t list, int32_t node)
+{
+    const int32_t *place = sampler->place + list * sampler->a.rows;
+    int64_t count = 0;
+    for (int64_t k = sampler->a.row_offsets[node]; k < sampler->a.row_offsets[node + 1]; k++)
+        count += place[sampler->a.col_indices[k]] >= 0;
+    return count;
+}
+
+static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn)
+{
+    const int64_t count = rows->first[rows->count];
+    drawn->offsets[0] = 0;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    for (int64_t r = 0; r < count; r++) {
+        if (sampler->options.kind == GNN_SAMPLE_NODE) {
+            const row_view row = row_of(sampler, rows->nodes[r]);
+            drawn->offsets[r + 1] = row.others <= fanout ? row.length : fanout + (row.own >= 0);
+        } else {
+            drawn->offsets[r + 1] = known_entries(sampler, list_of(rows, r), rows->nodes[r]);
+        }
+    }
+    for (int64_t r = 0; r < count; r++) drawn->offsets[r + 1] += drawn->offsets[r];
+    for (int64_t m = 0; m <= rows->count; m++) drawn->first[m] = drawn->offsets[rows->first[m]];
+    return SP_OK;
+}
+
+/* `fanout` places in the row, each set of others as likely as any other (Floyd's algorithm, in Bentley and Floyd 1987),
+ * and the row's own. */
+static void draw_places(const row_view *row, uint64_t state, int64_t fanout, int32_t *places)
+{
+    for (int64_t t = 0; t < fanout; t++) {
+        const int32_t last = (int32_t)(row->others - fanout + t);
+        int32_t place = (int32_t)gnn_below(gnn_follow(state, t), last + 1);
+        for (int64_t before = 0; before < t; before++)
+            if (places[before] == place) {
+                place = last;
+                break;
+            }
+        places[t] = place;
+    }
+    if (row->own < 0) return;
+    for (int64_t t = 0; t < fanout; t++) places[t] += places[t] >= row->own;
+    places[fanout] = (int32_t)row->own;
+}
+
+static void draw_row(const gnn_sampler *sampler, int64_t list, int32_t node, uint64_t state, int64_t fanout,
+                     int32_t *cols, int32_t *at)
+{
+    const row_view row = row_of(sampler, node);
+    const int32_t *place = sampler->place + list * sampler->a.rows;
+    uint32_t *fresh = sampler->fresh + list * sampler->words;
+    const int64_t count = row.others <= fanout ? row.length : fanout + (row.own >= 0);
+    if (row.others > fanout) draw_places(&row, state, fanout, cols);
+    else for (int64_t t = 0; t < count; t++) cols[t] = (int32_t)t;
+    for (int64_t t = 0; t < count; t++) {
+        if (at) at[t] = cols[t];
+        const int32_t col = sampler->a.col_indices[row.begin + cols[t]];
+        cols[t] = col;
+        if (place[col] >= 0) continue;
+        const uint32_t bit = 1u << col % 32;
+        if (!(__atomic_load_n(fresh + col / 32, __ATOMIC_RELAXED) & bit))
+            __atomic_fetch_or(fresh + col / 32, bit, __ATOMIC_RELAXED);
+    }
+}
+
+static void extract_row(const gnn_sampler *sampler, int64_t list, int32_t node, int32_t *cols, int32_t *at)
+{
+    const int32_t *place = sampler->place + list * sampler->a.rows;
+    const int64_t begin = sampler->a.row_offsets[node], end = sampler->a.row_offsets[node + 1];
+    for (int64_t k = begin, t = 0; k < end; k++) {
+        if (place[sampler->a.col_indices[k]] < 0) continue;
+        if (at) at[t] = (int32_t)(k - begin);
+        cols[t++] = sampler->a.col_indices[k];
+    }
+}
+
+static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
+                      gnn_drawn *drawn)
+{
+    const int64_t count = rows->first[rows->count];
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t list = list_of(rows, r), index = (number + list) * sampler->a.rows + rows->nodes[r];
+        int32_t *cols = drawn->cols + drawn->offsets[r], *at = drawn->at ? drawn->at + drawn->offsets[r] : NULL;
+        if (sampler->options.kind == GNN_SAMPLE_NODE)
+            draw_row(sampler, list, rows->nodes[r],
+                     gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer, index),
+                     fanout, cols, at);
+        else extract_row(sampler, list, rows->nodes[r], cols, at);
+    }
+    return SP_OK;
+}
+
+/* ---- lists -------------------------------------------------------------------------------------------- */
+
+static sp_status list_nodes(const gnn_sampler *sampler, const uint32_t *bits, gnn_lists *lists)
+{
+    lists->first[0] = 0;
+    for (int64_t m = 0; m < lists->count; m++) {
+        int64_t count = 0;
+        for (int64_t w = 0; w < sampler->words; w++) count += __builtin_popcount(bits[m * sampler->words + w]);
+        lists->first[m + 1] = lists->first[m] + count;
+    }
+    memcpy(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first);
+    const sp_status status = sp_alloc(sampler->engine->context, lists->first[lists->count], sizeof *lists->nodes,
+                                      (void **)&lists->nodes);
+    if (status != SP_OK) return status;
+    int32_t *to = lists->nodes;
+    for (int64_t m = 0; m < lists->count; m++)
+        for (int64_t w = 0; w < sampler->words; w++)
+            for (uint32_t left = bits[m * sampler->words + w]; left; left &= left - 1)
+                *to++ = (int32_t)(32 * w + __builtin_ctz(left));
+    return SP_OK;
+}
+
+static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, grown->first[grown->count]))
+    for (int64_t m = 0; m < lists->count; m++) {
+        int32_t *place = sampler->place + m * sampler->a.rows;
+        uint32_t *bits = sampler->fresh + m * sampler->words;
+        const int64_t old = lists->first[m + 1] - lists->first[m], more = fresh->first[m + 1] - fresh->first[m];
+        int32_t *to = grown->nodes + grown->first[m];
+        if (old) memcpy(to, lists->nodes + lists->first[m], (size_t)old * sizeof *to);
+        for (int64_t j = 0; j < more; j++) {
+            const int32_t node = fresh->nodes[fresh->first[m] + j];
+            to[old + j] = node;
+            place[node] = (int32_t)(old + j);
+        }
+        for (int64_t w = 0; w < sampler->words; w++) {
+            if (sampler->known) sampler->known[m * sampler->words + w] |= bits[w];
+            bits[w] = 0;
+        }
+    }
+    return SP_OK;
+}
+
+/* ---- layer-wise choice -------------------------------------------------------------------------------- */
+
+static double weight_of(const gnn_sampler *sampler, const sp_csr *p, int64_t entry)
+{
+    if (sampler->weights) return sampler->weights[p->col_indices[entry]];
+    return p->value_type == SP_F32 ? (double)((const float *)p->values)[entry] : ((const double *)p->values)[entry];
+}
+
+/* The n-th smallest, n from 0, by their bytes from the highest; overwrites the keys. */
+static uint64_t select_key(uint64_t *keys, int64_t count, int64_t n)
+{
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        int64_t bins[256] = {0}, kept = 0;
+        uint64_t bin = 0;
+        for (int64_t i = 0; i < count; i++) bins[keys[i] >> shift & 255]++;
+        while (n >= bins[bin]) n -= bins[bin++];
+        for (int64_t i = 0; i < count; i++)
+            if ((keys[i] >> shift & 255) == bin) keys[kept++] = keys[i];
+        count = kept;
+    }
+    return keys[0];
+}
+
+/* Keys of one minibatch's candidates; how many of them can be drawn, whose keys come first in `finite`. */
+static int64_t make_keys(const gnn_sampler *sampler, const sp_csr *p, int64_t list, int64_t number, int layer,
+                         uint64_t *keys, uint64_t *finite)
+{
+    int64_t count = 0;
+    for (int64_t e = p->row_offsets[list]; e < p->row_offsets[list + 1]; e++, keys++) {
+        const int32_t node = p->col_indices[e];
+        const double weight = weight_of(sampler, p, e);
+        *keys = gnn_bits(INFINITY);
+        if (sampler->place[list * sampler->a.rows + node] >= 0 || !(weight > 0)) continue;
+        const uint64_t random = gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
+                                           (number + list) * sampler->a.rows + node);
+        *keys = gnn_bits(gnn_exponential(random) / weight);
+        finite[count++] = *keys;
+    }
+    return count;
+}
+
+static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
+                        double *thresholds)
+{
+    sp_context *context = sampler->engine->context;
+    uint64_t *keys = NULL, *finite = NULL;
+    sp_status status;
+    GNN_TRY(sp_alloc(context, p->nnz, sizeof *keys, (void **)&keys));
+    GNN_TRY(sp_alloc(context, p->nnz, sizeof *finite, (void **)&finite));
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, p->nnz))
+    for (int64_t m = 0; m < p->rows; m++) {
+        const int64_t begin = p->row_offsets[m];
+        uint32_t *fresh = sampler->fresh + m * sampler->words;
+        const int64_t count = make_keys(sampler, p, m, number, layer, keys + begin, finite + begin);
+        const uint64_t threshold = count > fanout ? select_key(finite + begin, count, fanout) : gnn_bits(INFINITY);
+        for (int64_t e = begin; e < p->row_offsets[m + 1]; e++)
+            if (keys[e] < threshold) fresh[p->col_indices[e] / 32] |= 1u << p->col_indices[e] % 32;
+        thresholds[m] = gnn_double(threshold);
+    }
+done:
+    sp_free(context, finite);
+    sp_free(context, keys);
+    return status;
+}
+
+/* Where column `node` stands in P's row; it is there. */
+static int64_t find_column(const sp_csr *p, int64_t row, int32_t node)
+{
+    int64_t low = p->row_offsets[row], high = p->row_offsets[row + 1] - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (p->col_indices[middle] < node) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static sp_status weigh(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
+                       const gnn_lists *grown, double *scale)
+{
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, grown->first[grown->count]))
+    for (int64_t m = 0; m < grown->count; m++) {
+        const int64_t fresh = grown->first[m] + lists->first[m + 1] - lists->first[m];
+        for (int64_t j = grown->first[m]; j < grown->first[m + 1]; j++)
+            scale[j] = j < fresh ? 1
+                                 : 1 / gnn_chance(thresholds[m] *
+                                                  weight_of(sampler, p, find_column(p, m, grown->nodes[j])));
+    }
+    return SP_OK;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------- */
+
+static int by_key(const void *x, const void *y)
+{
+    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* Insertion is quicker than a call for each comparison up to some fifty keys. */
+static void sort_keys(uint64_t *keys, int64_t count)
+{
+    if (count > 48) {
+        qsort(keys, (size_t)count, sizeof *keys, by_key);
+        return;
+    }
+    for (int64_t i = 1; i < count; i++) {
+        const uint64_t key = keys[i];
+        int64_t j = i;
+        for (; j > 0 && keys[j - 1] > key; j--) keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+}
+
+static double value_at(const sp_csr *matrix, int64_t k)
+{
+    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
+                                        : ((const double *)matrix->values)[k];
+}
+
+static void set_value(const sp_csr *matrix, void *values, int64_t k, double value)
+{
+    if (matrix->value_type == SP_F32) ((float *)values)[k] = (float)value;
+    else ((double *)values)[k] = value;
+}
+
+/* Values of one row; keys are place << 32 | entry, ascending. */
+static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin, int64_t count,
+                         const double *scale, int64_t fanout, const uint64_t *keys, void *values, int64_t to)
+{
+    const row_view row = row_of(sampler, node);
+    const bool part = sampler->options.kind == GNN_SAMPLE_NODE && row.others > fanout;
+    const double factor = part ? (double)row.others / (double)fanout : 1;
+    double sum = 0;
+    for (int64_t t = 0; t < count; t++) {
+        const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
+        double value = value_at(&sampler->a, row.begin + at) * (at == row.own ? 1 : factor);
+        if (scale) value *= scale[keys[t] >> 32];
+        sum += fabs(value);
+        if (!sampler->sums) set_value(&sampler->a, values, to + t, value);
+    }
+    if (!sampler->sums) return;
+    const double ratio = sum > 0 ? sampler->sums[node] / sum : 1;
+    for (int64_t t = 0; t < count; t++) {
+        const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
+        const double value = value_at(&sampler->a, row.begin + at) * (scale ? scale[keys[t] >> 32] : 1);
+        set_value(&sampler->a, values, to + t, value * ratio);
+    }
+}
+
+static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const gnn_lists *columns,
+                        const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets)
+{
+    const int64_t count = rows->first[rows->count], entries = drawn->offsets[count];
+    uint64_t *all;
+    const sp_status status = sp_alloc(sampler->engine->context, entries, sizeof *all, (void **)&all);
+    if (status != SP_OK) return status;
+    for (int64_t m = 0; m < rows->count; m++) targets[m].offsets[0] = 0;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    for (int64_t r = 0; r < count; r++) {
+        const int64_t m = list_of(rows, r), begin = drawn->offsets[r], length = drawn->offsets[r + 1] - begin;
+        const int64_t to = begin - drawn->first[m];
+        uint64_t *keys = all + begin;
+        for (int64_t t = 0; t < length; t++)
+            keys[t] = (uint64_t)sampler->place[m * sampler->a.rows + drawn->cols[begin + t]] << 32 | (uint64_t)t;
+        sort_keys(keys, length);
+        for (int64_t t = 0; t < length; t++) targets[m].cols[to + t] = (int32_t)(keys[t] >> 32);
+        targets[m].offsets[r - rows->first[m] + 1] = to + length;
+        if (sampler->a.values)
+            write_values(sampler, rows->nodes[r], drawn, begin, length,
+                         drawn->scale ? drawn->scale + columns->first[m] : NULL, fanout, keys, targets[m].values, to);
+    }
+    sp_free(sampler->engine->context, all);
+    return SP_OK;
+}
+
+const gnn_sample_backend gnn_sample_cpu = {
+    .clear = clear,
+    .enter = enter,
+    .leave = leave,
+    .count = count_entries,
+    .draw = draw,
+    .list = list_nodes,
+    .choose = choose,
+    .grow = grow,
+    .weigh = weigh,
+    .finish = finish,
+};

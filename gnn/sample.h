@@ -1,0 +1,178 @@
+/* What sampler.c and its back ends share: the minibatches of a bulk on their way, the operations on them, and the random
+ * numbers, which are the same on both.
+ *
+ * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of the
+ * stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its column in
+ * the block above; lists only grow, so that the place stays what it is.
+ */
+#ifndef GNN_SAMPLE_H
+#define GNN_SAMPLE_H
+
+#include <math.h>
+#include <string.h>
+
+#include "internal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- random numbers ----------------------------------------------------------------------------------- */
+
+/* Sites of gnn_random, whose step is the pass; beyond those of dropout. The index is a place in the order, or minibatch
+ * of the pass * nodes + node: nothing depends on which minibatches are drawn together. */
+enum { GNN_SITE_SHUFFLE = 0x10000, GNN_SITE_SAMPLE = 0x10001 /* + the layer */ };
+
+/* Below `bound`, of 64 random bits; the bias is bound / 2^64. */
+GNN_BOTH int64_t gnn_below(uint64_t bits, int64_t bound)
+{
+    return (int64_t)((unsigned __int128)bits * (uint64_t)bound >> 64);
+}
+
+/* The t-th number that follows from the random state of a row (SplitMix64). */
+GNN_BOTH uint64_t gnn_follow(uint64_t state, int64_t t)
+{
+    return gnn_mix(state + 0x9e3779b97f4a7c15u * (uint64_t)(t + 1));
+}
+
+GNN_BOTH double gnn_double(uint64_t bits)
+{
+    double number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+GNN_BOTH uint64_t gnn_bits(double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+/* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. The libraries' logarithms differ in the last
+ * bit; this one, u = m · 2^e with m in [0.707, 1.414] and log m = 2 artanh((m - 1) / (m + 1)) in eleven terms, is made
+ * of operations that IEEE 754 defines, hence the same everywhere. */
+GNN_BOTH double gnn_exponential(uint64_t random)
+{
+    const uint64_t bits = gnn_bits((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
+    int exponent = (int)(bits >> 52) - 1023;
+    double m = gnn_double(fraction | 0x3ff0000000000000u);
+    if (m > 1.4142135623730951) {
+        m *= 0.5;
+        exponent++;
+    }
+    const double f = (m - 1) / (m + 1), square = f * f;
+    double sum = 0;
+    for (int k = 10; k >= 0; k--) sum = sum * square + 1.0 / (2 * k + 1);
+    return -((double)exponent * 0.69314718055994531 + 2 * f * sum);
+}
+
+/* 1 - exp(-x) for x >= 0, likewise; the relative error stays at a few units in the last place for small x too. */
+GNN_BOTH double gnn_chance(double x)
+{
+    if (!(x < 40)) return 1;
+    const int k = (int)(x * 1.4426950408889634 + 0.5);
+    const double t = (double)k * 0.69314718055994531 - x, half = gnn_double((uint64_t)(1023 - k) << 52);
+    double series = 1;
+    for (int i = 17; i >= 2; i--) series = 1 + t * series / i;
+    return 1 - half - half * (t * series);
+}
+
+/* ---- a bulk on its way -------------------------------------------------------------------------------- */
+
+/* A list of nodes a minibatch. Arrays lie in the engine's space unless said otherwise. */
+typedef struct gnn_lists {
+    int64_t count;        /* of lists */
+    int64_t *first;       /* count + 1, host: where each begins */
+    int64_t *first_there; /* the same, in the engine's space */
+    int32_t *nodes;
+} gnn_lists;
+
+/* What was drawn for the rows of one layer, row after row. */
+typedef struct gnn_drawn {
+    int64_t *offsets; /* rows + 1 */
+    int64_t *first;   /* lists + 1, host: where the entries of each minibatch begin */
+    int32_t *cols;    /* nodes of the graph, ascending within a row but for GNN_SAMPLE_NODE */
+    int32_t *at;      /* where the entry stands in the row of the matrix; NULL for patterns */
+    double *scale;    /* of each node of the lists that the columns are: what entries are multiplied by; or NULL */
+} gnn_drawn;
+
+/* Where a block of one minibatch goes: of a layer, offsets, columns and values; at the end, its list. */
+typedef struct gnn_target {
+    int64_t *offsets;
+    int32_t *cols;
+    void *values;
+    int32_t *nodes;
+} gnn_target;
+
+struct gnn_sampler {
+    gnn_engine *engine;
+    const struct gnn_sample_backend *backend;
+    gnn_sampler_options options; /* `clusters` is NULL */
+    sp_csr a, copy;              /* the matrix in the engine's space, and the copy if it was elsewhere */
+    int32_t *own;      /* GNN_SAMPLE_NODE: where a row's diagonal entry stands in it, or -1; NULL: no row has one */
+    double *sums;      /* others, of matrices with values: Σ |value| of each row */
+    double *weights;   /* GNN_SAMPLE_FASTGCN: Σ value² of each column */
+    sp_csr squares;    /* GNN_SAMPLE_LAYER: each value squared; shares the arrays of `a` but the values */
+    int64_t clusters, *cluster_first; /* GNN_SAMPLE_CLUSTER, host: where each one's nodes begin in */
+    int32_t *cluster_nodes;
+
+    int64_t pass, minibatches, next; /* of the pass; the first that is not drawn yet */
+    int64_t *first;                  /* minibatches + 1, host: where each one's batch begins in */
+    int32_t *nodes;
+    gnn_minibatch *ready;            /* drawn, not yet handed out: from ready_next to ready_count - 1 */
+    int64_t ready_count, ready_next;
+
+    /* Of each minibatch of a bulk, for each node of the graph. Between bulks all -1 and 0. */
+    int64_t lists, words; /* so many minibatches, 32-bit words of bits each */
+    int32_t *place;       /* lists x nodes: the node's place in the list, or -1 */
+    uint32_t *known;      /* lists x words: the nodes in the list; NULL for GNN_SAMPLE_NODE */
+    uint32_t *fresh;      /* lists x words: nodes drawn that are not in the list yet */
+};
+
+/* ---- the operations ----------------------------------------------------------------------------------- */
+
+/* One back end. `number` is that of the bulk's first minibatch in the pass. */
+typedef struct gnn_sample_backend {
+    /* All marks of so many lists become -1 and 0. */
+    sp_status (*clear)(const gnn_sampler *sampler, int64_t lists);
+    /* The nodes of the lists are known at their places. */
+    sp_status (*enter)(const gnn_sampler *sampler, const gnn_lists *lists);
+    /* Nothing is known any more; each list goes to its target. */
+    sp_status (*leave)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets);
+    /* Offsets and first entries of what `draw` will give for the rows. */
+    sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
+    /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each set of
+     * them with the same probability; nodes that are new become fresh. Otherwise: the entries of known columns. */
+    sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
+                      gnn_drawn *drawn);
+    /* The nodes whose bits are set, ascending; allocates the nodes of the lists, whose `first` it writes. */
+    sp_status (*list)(const gnn_sampler *sampler, const uint32_t *bits, gnn_lists *lists);
+    /* Row m of P holds the candidates of minibatch m, by its values or the sampler's weights w. Each one that is not
+     * known gets the key E / w, E exponential: the smallest keys are successive draws with probabilities proportional to
+     * the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become fresh; thresholds[m] is the
+     * smallest key that does not, infinite if there is none. */
+    sp_status (*choose)(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
+                        double *thresholds);
+    /* grown = lists, each followed by its fresh nodes, which are known from now on and fresh no more. */
+    sp_status (*grow)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown);
+    /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold has
+     * of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */
+    sp_status (*weigh)(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
+                       const gnn_lists *grown, double *scale);
+    /* Writes the blocks: columns are places, ascending. Values: node-wise, what was drawn times the entries to draw from
+     * over the number of draws. Otherwise times the column's scale, then each row scaled to the Σ |value| that it has in
+     * the matrix. */
+    sp_status (*finish)(const gnn_sampler *sampler, const gnn_lists *rows, const gnn_lists *columns,
+                        const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets);
+} gnn_sample_backend;
+
+extern const gnn_sample_backend gnn_sample_cpu;
+#ifdef GNN_CUDA
+extern const gnn_sample_backend gnn_sample_cuda;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,631 @@
+/* Bulk sampling by matrices (Tripathy et al., "Distributed matrix-based sampling for graph neural network training",
+ * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a layer is
+ *   P = Q·A           what can be drawn;
+ *   SAMPLE(P, s)      s draws without replacement from each row;
+ *   EXTRACT           the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
+ *                     first, as they are there, then the new ones by ascending number in the graph;
+ * and its columns are the rows of the layer below.
+ *
+ * Node-wise, Q has a single one a row: P is rows of A, drawn from in place and never formed. s of a node's neighbours are
+ * drawn, each set of them with the same probability, by which values are divided; a node's own entry, where the matrix
+ * has one, is kept on top of them as it is. Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse
+ * (for FastGCN, whose weights do not depend on the batch, only its pattern: what nobody hears from would be of no use).
+ * The nodes of the layer above are columns anyway: s others are drawn, one after another with probabilities proportional
+ * to the weights of those left, and their columns divided by the probability with which the sample contains them. LADIES
+ * draws from all and divides by s · p, which is biased, the more the larger p: both come to the same for small p. As
+ * there, rows are then scaled, here to the sum that they have in A (LADIES has rows that sum to one). So are the rows of
+ * clusters, whose other edges are lost.
+ *
+ * Whatever the bulk, the threads or the back end, the same minibatches come out, bit by bit. A minibatch is one piece
+ * of memory, `nodes` of its largest list first: the lists of all layers are beginnings of it. */
+#include "sample.h"
+
+/* Minibatches of a bulk unless the caller says: a layer then has thousands of rows, and the waits for sizes, four a
+ * layer of some 10 microseconds, cost less than a microsecond a minibatch. What is known of nodes takes 4.25 bytes of
+ * memory for each and each minibatch: at most 4 GiB. */
+enum { USUAL_BULK = 64, MOST_BULK = 65535 };
+static const int64_t MARK_BYTES = (int64_t)4 << 30;
+
+/* ---- a bulk ------------------------------------------------------------------------------------------- */
+
+/* Block l from the top: its rows are lists[l], its columns lists[l + 1]. */
+typedef struct bulk {
+    int layers; /* that are drawn: for clusters one, which stands for all */
+    gnn_lists lists[GNN_MAX_LAYERS + 1];
+    gnn_drawn drawn[GNN_MAX_LAYERS];
+    gnn_target *targets;
+} bulk;
+
+static sp_status create_array(const gnn_sampler *s, int64_t count, size_t size, void *array)
+{
+    return sp_array_create(s->engine->context, count, size, s->engine->space, (void **)array);
+}
+
+static void free_array(const gnn_sampler *s, void *array)
+{
+    sp_array_free(s->engine->context, s->engine->space, array);
+}
+
+static sp_status create_lists(const gnn_sampler *s, int64_t count, gnn_lists *lists)
+{
+    *lists = (gnn_lists){.count = count};
+    const sp_status status =
+        sp_alloc(s->engine->context, count + 1, sizeof *lists->first, (void **)&lists->first);
+    return status == SP_OK ? create_array(s, count + 1, sizeof *lists->first, &lists->first_there) : status;
+}
+
+/* Once `first` is known on the host. */
+static sp_status place_lists(const gnn_sampler *s, gnn_lists *lists)
+{
+    return sp_array_copy(s->engine->context, lists->count + 1, sizeof *lists->first, lists->first_there,
+                         s->engine->space, lists->first, SP_HOST);
+}
+
+static void free_lists(const gnn_sampler *s, gnn_lists *lists)
+{
+    sp_free(s->engine->context, lists->first);
+    free_array(s, lists->first_there);
+    free_array(s, lists->nodes);
+    memset(lists, 0, sizeof *lists);
+}
+
+static void free_bulk(const gnn_sampler *s, bulk *b)
+{
+    b->lists[0].nodes = NULL; /* the pass's */
+    for (int l = 0; l <= GNN_MAX_LAYERS; l++) free_lists(s, &b->lists[l]);
+    for (int l = 0; l < GNN_MAX_LAYERS; l++) {
+        free_array(s, b->drawn[l].offsets);
+        sp_free(s->engine->context, b->drawn[l].first);
+        free_array(s, b->drawn[l].cols);
+        free_array(s, b->drawn[l].at);
+        free_array(s, b->drawn[l].scale);
+    }
+    sp_free(s->engine->context, b->targets);
+}
+
+static void free_marks(gnn_sampler *s)
+{
+    free_array(s, s->place);
+    free_array(s, s->known);
+    free_array(s, s->fresh);
+    s->place = NULL;
+    s->known = s->fresh = NULL;
+    s->lists = 0;
+}
+
+static sp_status create_marks(gnn_sampler *s, int64_t lists)
+{
+    sp_status status = SP_OK;
+    if (lists <= s->lists) return SP_OK;
+    free_marks(s);
+    GNN_TRY(create_array(s, lists * s->a.rows, sizeof *s->place, &s->place));
+    GNN_TRY(create_array(s, lists * s->words, sizeof *s->fresh, &s->fresh));
+    if (s->options.kind != GNN_SAMPLE_NODE)
+        GNN_TRY(create_array(s, lists * s->words, sizeof *s->known, &s->known));
+    GNN_TRY(s->backend->clear(s, lists));
+    s->lists = lists;
+done:
+    if (status != SP_OK) free_marks(s);
+    return status;
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------- */
+
+/* Columns of the rows' layer, by the nodes that have become fresh. */
+static sp_status grow_lists(gnn_sampler *s, const gnn_lists *rows, gnn_lists *columns)
+{
+    gnn_lists fresh = {0};
+    sp_status status;
+    GNN_TRY(create_lists(s, rows->count, &fresh));
+    GNN_TRY(s->backend->list(s, s->fresh, &fresh));
+    GNN_TRY(create_lists(s, rows->count, columns));
+    for (int64_t m = 0; m <= rows->count; m++) columns->first[m] = rows->first[m] + fresh.first[m];
+    GNN_TRY(place_lists(s, columns));
+    GNN_TRY(create_array(s, columns->first[rows->count], sizeof *columns->nodes, &columns->nodes));
+    GNN_TRY(s->backend->grow(s, rows, &fresh, columns));
+done:
+    free_lists(s, &fresh);
+    return status;
+}
+
+static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, gnn_drawn *drawn)
+{
+    sp_context *context = s->engine->context;
+    const int64_t fanout = s->options.fanout[layer];
+    sp_status status;
+    GNN_TRY(create_array(s, rows->first[rows->count] + 1, sizeof *drawn->offsets, &drawn->offsets));
+    GNN_TRY(sp_alloc(context, rows->count + 1, sizeof *drawn->first, (void **)&drawn->first));
+    GNN_TRY(s->backend->count(s, rows, fanout, drawn));
+    const int64_t entries = drawn->first[rows->count];
+    GNN_TRY(create_array(s, entries, sizeof *drawn->cols, &drawn->cols));
+    if (s->a.values) GNN_TRY(create_array(s, entries, sizeof *drawn->at, &drawn->at));
+    GNN_TRY(s->backend->draw(s, rows, s->next, layer, fanout, drawn));
+done:
+    return status;
+}
+
+/* Nodes of a layer for all rows of a minibatch together. */
+static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer, gnn_lists *columns, double **scale)
+{
+    sp_context *context = s->engine->context;
+    const bool fastgcn = s->options.kind == GNN_SAMPLE_FASTGCN;
+    const sp_spgemm_options how = {.semiring = fastgcn ? SP_OR_AND : SP_PLUS_TIMES};
+    gnn_lists known = {0};
+    sp_csr p = {0};
+    double *thresholds = NULL;
+    sp_status status;
+    GNN_TRY(create_lists(s, rows->count, &known));
+    GNN_TRY(s->backend->list(s, s->known, &known));
+    const sp_csr q = {.rows = rows->count,
+                      .cols = s->a.rows,
+                      .nnz = known.first[rows->count],
+                      .row_offsets = known.first_there,
+                      .col_indices = known.nodes,
+                      .value_type = s->a.value_type,
+                      .space = s->engine->space};
+    GNN_TRY(sp_spgemm(context, &q, fastgcn ? &s->a : &s->squares, &how, &p, NULL));
+    GNN_TRY(create_array(s, rows->count, sizeof *thresholds, &thresholds));
+    GNN_TRY(s->backend->choose(s, &p, s->next, layer, s->options.fanout[layer], thresholds));
+    GNN_TRY(grow_lists(s, rows, columns));
+    if (s->a.values) {
+        GNN_TRY(create_array(s, columns->first[rows->count], sizeof **scale, scale));
+        GNN_TRY(s->backend->weigh(s, &p, thresholds, rows, columns, *scale));
+    }
+done:
+    free_array(s, thresholds);
+    sp_csr_free(context, &p);
+    free_lists(s, &known);
+    return status;
+}
+
+static sp_status draw_layers(gnn_sampler *s, bulk *b)
+{
+    sp_status status = SP_OK;
+    for (int l = 0; l < b->layers; l++) {
+        gnn_drawn *drawn = &b->drawn[l];
+        switch (s->options.kind) {
+        case GNN_SAMPLE_NODE:
+            GNN_TRY(draw_entries(s, &b->lists[l], l, drawn));
+            GNN_TRY(grow_lists(s, &b->lists[l], &b->lists[l + 1]));
+            break;
+        case GNN_SAMPLE_LAYER:
+        case GNN_SAMPLE_FASTGCN:
+            GNN_TRY(choose_columns(s, &b->lists[l], l, &b->lists[l + 1], &drawn->scale));
+            GNN_TRY(draw_entries(s, &b->lists[l], l, drawn));
+            break;
+        case GNN_SAMPLE_CLUSTER: GNN_TRY(draw_entries(s, &b->lists[l], l, drawn)); break;
+        }
+    }
+done:
+    return status;
+}
+
+/* ---- minibatches -------------------------------------------------------------------------------------- */
+
+/* A piece of a minibatch's memory, from a multiple of 256 bytes on; `base` NULL only counts. */
+static void *piece(char *base, int64_t *used, int64_t count, size_t size)
+{
+    const int64_t begin = (*used + 255) / 256 * 256;
+    *used = begin + count * (int64_t)size;
+    return base ? base + begin : NULL;
+}
+
+/* Where the columns of block l of the bulk are. */
+static const gnn_lists *columns_of(const bulk *b, int l) { return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; }
+
+/* Shapes and arrays of minibatch m, which begins at `base`; the bytes that it takes. */
+static int64_t lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, gnn_minibatch *minibatch)
+{
+    const gnn_lists *last = columns_of(b, b->layers - 1);
+    const int layers = s->options.layers;
+    int64_t used = 0;
+    *minibatch = (gnn_minibatch){.layers = layers, .batch_size = b->lists[0].first[m + 1] - b->lists[0].first[m]};
+    minibatch->batch = piece(base, &used, last->first[m + 1] - last->first[m], sizeof *minibatch->batch);
+    for (int l = 0; l < layers; l++) {
+        sp_csr *block = &minibatch->block[layers - 1 - l];
+        minibatch->node[l] = minibatch->batch;
+        if (l >= b->layers) {
+            *block = minibatch->block[layers - 1];
+        } else {
+            const gnn_lists *rows = &b->lists[l], *columns = columns_of(b, l);
+            block->rows = rows->first[m + 1] - rows->first[m];
+            block->cols = columns->first[m + 1] - columns->first[m];
+            block->nnz = b->drawn[l].first[m + 1] - b->drawn[l].first[m];
+            block->row_offsets = piece(base, &used, block->rows + 1, sizeof *block->row_offsets);
+            block->col_indices = piece(base, &used, block->nnz, sizeof *block->col_indices);
+            block->value_type = s->a.value_type;
+            block->space = s->engine->space;
+            if (s->a.values) block->values = piece(base, &used, block->nnz, s->a.value_type == SP_F32 ? 4 : 8);
+        }
+        minibatch->edges += block->nnz;
+    }
+    return used;
+}
+
+static void drop_ready(gnn_sampler *s)
+{
+    for (; s->ready_next < s->ready_count; s->ready_next++)
+        gnn_minibatch_free(s->engine, &s->ready[s->ready_next]);
+    sp_free(s->engine->context, s->ready);
+    s->ready = NULL;
+    s->ready_count = s->ready_next = 0;
+}
+
+/* The bulk's minibatches become the sampler's `ready`. */
+static sp_status deliver(gnn_sampler *s, bulk *b)
+{
+    const int64_t count = b->lists[0].count;
+    sp_status status;
+    GNN_TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
+    GNN_TRY(sp_calloc(s->engine->context, count, sizeof *s->ready, (void **)&s->ready));
+    for (; s->ready_count < count; s->ready_count++) {
+        gnn_minibatch *minibatch = &s->ready[s->ready_count];
+        char *base;
+        const int64_t bytes = lay_out(s, b, s->ready_count, NULL, minibatch);
+        memset(minibatch, 0, sizeof *minibatch);
+        GNN_TRY(create_array(s, bytes, 1, &base));
+        lay_out(s, b, s->ready_count, base, minibatch);
+    }
+    for (int l = 0; l < b->layers; l++) {
+        for (int64_t m = 0; m < count; m++) {
+            const sp_csr *block = &s->ready[m].block[s->options.layers - 1 - l];
+            b->targets[m] = (gnn_target){block->row_offsets, block->col_indices, block->values, s->ready[m].batch};
+        }
+        GNN_TRY(s->backend->finish(s, &b->lists[l], columns_of(b, l), &b->drawn[l], s->options.fanout[l], b->targets));
+    }
+    GNN_TRY(s->backend->leave(s, columns_of(b, b->layers - 1), b->targets));
+done:
+    return status;
+}
+
+static sp_status draw_bulk(gnn_sampler *s, int64_t count)
+{
+    bulk b = {.layers = s->options.kind == GNN_SAMPLE_CLUSTER ? 1 : s->options.layers};
+    sp_status status;
+    GNN_TRY(create_marks(s, count));
+    GNN_TRY(create_lists(s, count, &b.lists[0]));
+    for (int64_t m = 0; m <= count; m++) b.lists[0].first[m] = s->first[s->next + m] - s->first[s->next];
+    GNN_TRY(place_lists(s, &b.lists[0]));
+    b.lists[0].nodes = s->nodes + s->first[s->next];
+    GNN_TRY(s->backend->enter(s, &b.lists[0]));
+    GNN_TRY(draw_layers(s, &b));
+    GNN_TRY(deliver(s, &b));
+    s->next += count;
+done:
+    free_bulk(s, &b);
+    if (status != SP_OK) { /* which marks are set nobody knows */
+        drop_ready(s);
+        free_marks(s);
+    }
+    return status;
+}
+
+sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
+{
+    sp_status status = SP_OK;
+    if (s->ready_next == s->ready_count && s->next < s->minibatches) {
+        const int64_t left = s->minibatches - s->next;
+        drop_ready(s);
+        for (;;) {
+            status = draw_bulk(s, left < s->options.bulk ? left : s->options.bulk);
+            const bool memory = status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_HOST_MEMORY;
+            if (!memory || s->options.bulk == 1 || left == 1) break;
+            s->options.bulk = (left < s->options.bulk ? left : s->options.bulk) / 2;
+        }
+        if (status != SP_OK) return status;
+    }
+    memset(minibatch, 0, sizeof *minibatch);
+    if (s->ready_next < s->ready_count) *minibatch = s->ready[s->ready_next++];
+    return SP_OK;
+}
+
+void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch)
+{
+    sp_array_free(engine->context, engine->space, minibatch->batch);
+    memset(minibatch, 0, sizeof *minibatch);
+}
+
+/* ---- a pass ------------------------------------------------------------------------------------------- */
+
+/* Fisher and Yates. */
+static void shuffle(const gnn_sampler *s, int64_t pass, int32_t *order, int64_t count)
+{
+    for (int64_t i = count - 1; i > 0; i--) {
+        const int64_t j = gnn_below(gnn_random(s->engine->seed, pass, GNN_SITE_SHUFFLE, i), i + 1);
+        const int32_t swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+/* Nodes that are there, none of them twice; or the failure that names the first that is not. */
+static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t count)
+{
+    sp_context *context = s->engine->context;
+    uint8_t *seen;
+    if (count < 0 || (count > 0 && !nodes)) return sp_fail(context, SP_ERROR_ARGUMENT, "no nodes to sample for");
+    sp_status status = sp_calloc(context, s->a.rows, sizeof *seen, (void **)&seen);
+    for (int64_t i = 0; i < count && status == SP_OK; i++) {
+        if (nodes[i] < 0 || nodes[i] >= s->a.rows)
+            status = sp_fail(context, SP_ERROR_ARGUMENT, "node %d is to be sampled for and the graph has %lld nodes",
+                             nodes[i], (long long)s->a.rows);
+        else if (seen[nodes[i]]++)
+            status = sp_fail(context, SP_ERROR_ARGUMENT, "node %d is to be sampled for twice", nodes[i]);
+    }
+    sp_free(context, seen);
+    return status;
+}
+
+/* The batches of nodes in this order. */
+static sp_status cut_nodes(const gnn_sampler *s, int64_t pass, const int32_t *nodes, int64_t count, int32_t *order,
+                           int64_t *first, int64_t *minibatches)
+{
+    const int64_t batch = s->options.batch;
+    *minibatches = count / batch + (count % batch > 0);
+    if (count) memcpy(order, nodes, (size_t)count * sizeof *order);
+    shuffle(s, pass, order, count);
+    for (int64_t b = 0; b < *minibatches; b++) first[b] = b * batch;
+    first[*minibatches] = count;
+    return SP_OK;
+}
+
+/* The batches of all nodes of the clusters that hold one of `nodes`: clusters shuffled, their nodes ascending. */
+static sp_status cut_clusters(const gnn_sampler *s, int64_t pass, const int32_t *nodes, int64_t count, int32_t *order,
+                              int64_t *first, int64_t *minibatches)
+{
+    int32_t *wanted = NULL;
+    uint8_t *chosen = NULL;
+    int64_t clusters = 0, used = 0;
+    sp_status status;
+    GNN_TRY(sp_alloc(s->engine->context, s->clusters, sizeof *wanted, (void **)&wanted));
+    GNN_TRY(sp_calloc(s->engine->context, s->a.rows, sizeof *chosen, (void **)&chosen));
+    for (int64_t i = 0; i < count; i++) chosen[nodes[i]] = 1;
+    for (int64_t c = 0; c < s->clusters; c++)
+        for (int64_t k = s->cluster_first[c]; k < s->cluster_first[c + 1]; k++)
+            if (chosen[s->cluster_nodes[k]]) {
+                wanted[clusters++] = (int32_t)c;
+                break;
+            }
+    shuffle(s, pass, wanted, clusters);
+    *minibatches = 0;
+    for (int64_t c = 0; c < clusters; c++) {
+        const int64_t begin = s->cluster_first[wanted[c]], size = s->cluster_first[wanted[c] + 1] - begin;
+        if (c % s->options.batch == 0) first[(*minibatches)++] = used;
+        memcpy(order + used, s->cluster_nodes + begin, (size_t)size * sizeof *order);
+        used += size;
+    }
+    first[*minibatches] = used;
+done:
+    sp_free(s->engine->context, chosen);
+    sp_free(s->engine->context, wanted);
+    return status;
+}
+
+sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count, int64_t pass)
+{
+    sp_context *context = s->engine->context;
+    const bool clusters = s->options.kind == GNN_SAMPLE_CLUSTER;
+    int32_t *order = NULL, *there = NULL;
+    int64_t *first = NULL, minibatches = 0;
+    sp_status status;
+    GNN_TRY(check_nodes(s, nodes, count));
+    const int64_t most = clusters ? s->a.rows : count, units = clusters ? s->clusters : count;
+    GNN_TRY(sp_alloc(context, most, sizeof *order, (void **)&order));
+    GNN_TRY(sp_alloc(context, units / s->options.batch + 2, sizeof *first, (void **)&first));
+    GNN_TRY((clusters ? cut_clusters : cut_nodes)(s, pass, nodes, count, order, first, &minibatches));
+    GNN_TRY(create_array(s, first[minibatches], sizeof *there, &there));
+    GNN_TRY(sp_array_copy(context, first[minibatches], sizeof *there, there, s->engine->space, order, SP_HOST));
+    drop_ready(s);
+    sp_free(context, s->first);
+    free_array(s, s->nodes);
+    s->first = first;
+    s->nodes = there;
+    s->minibatches = minibatches;
+    s->pass = pass;
+    s->next = 0;
+done:
+    sp_free(context, order);
+    if (status != SP_OK) {
+        sp_free(context, first);
+        free_array(s, there);
+    }
+    return status;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+static sp_status check_options(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options)
+{
+    sp_context *context = engine->context;
+    if (matrix->rows != matrix->cols)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the matrix to sample from is %lld x %lld and must be square",
+                       (long long)matrix->rows, (long long)matrix->cols);
+    if ((int)options->kind < 0 || options->kind > GNN_SAMPLE_CLUSTER)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "there is no sampler %d", (int)options->kind);
+    if (options->layers < 1 || options->layers > GNN_MAX_LAYERS)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a sampler for %d layers: 1 to %d are possible", options->layers,
+                       GNN_MAX_LAYERS);
+    if (options->batch < 1 || options->bulk < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "minibatches of %lld, %lld at once: both must be positive",
+                       (long long)options->batch, (long long)options->bulk);
+    for (int l = 0; l < options->layers && options->kind != GNN_SAMPLE_CLUSTER; l++)
+        if (options->fanout[l] < 1)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "fan-out %lld in layer %d: it must be positive",
+                           (long long)options->fanout[l], l + 1);
+    if (options->kind != GNN_SAMPLE_CLUSTER) return SP_OK;
+    if (!options->clusters) return sp_fail(context, SP_ERROR_ARGUMENT, "clusters are to be sampled and none given");
+    for (int64_t i = 0; i < matrix->rows; i++)
+        if (options->clusters[i] < 0 || options->clusters[i] >= matrix->rows)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld is in cluster %d: 0 to %lld are possible",
+                           (long long)i, options->clusters[i], (long long)matrix->rows - 1);
+    return SP_OK;
+}
+
+/* A host array in the engine's space. */
+static sp_status take_array(const gnn_sampler *s, int64_t count, size_t size, const void *from, void *array)
+{
+    const sp_status status = create_array(s, count, size, array);
+    return status == SP_OK ? sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from,
+                                           SP_HOST)
+                           : status;
+}
+
+static double value_of(const sp_csr *matrix, int64_t k)
+{
+    if (!matrix->values) return 1;
+    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
+                                        : ((const double *)matrix->values)[k];
+}
+
+/* Where column `row` stands in the row, or -1. */
+static int32_t own_entry(const sp_csr *matrix, int64_t row)
+{
+    int64_t low = matrix->row_offsets[row], high = matrix->row_offsets[row + 1];
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (matrix->col_indices[middle] < row) low = middle + 1;
+        else high = middle;
+    }
+    const bool found = low < matrix->row_offsets[row + 1] && matrix->col_indices[low] == row;
+    return found ? (int32_t)(low - matrix->row_offsets[row]) : -1;
+}
+
+static sp_status find_own(gnn_sampler *s, const sp_csr *host)
+{
+    int32_t *own;
+    bool any = false;
+    sp_status status = sp_alloc(s->engine->context, host->rows, sizeof *own, (void **)&own);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < host->rows; i++) any |= (own[i] = own_entry(host, i)) >= 0;
+    if (any) status = take_array(s, host->rows, sizeof *own, own, &s->own);
+    sp_free(s->engine->context, own);
+    return status;
+}
+
+static sp_status sum_rows(gnn_sampler *s, const sp_csr *host)
+{
+    double *sums;
+    sp_status status = sp_alloc(s->engine->context, host->rows, sizeof *sums, (void **)&sums);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < host->rows; i++) {
+        sums[i] = 0;
+        for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++) sums[i] += fabs(value_of(host, k));
+    }
+    status = take_array(s, host->rows, sizeof *sums, sums, &s->sums);
+    sp_free(s->engine->context, sums);
+    return status;
+}
+
+static sp_status weigh_columns(gnn_sampler *s, const sp_csr *host)
+{
+    double *weights;
+    sp_status status = sp_calloc(s->engine->context, host->cols, sizeof *weights, (void **)&weights);
+    if (status != SP_OK) return status;
+    for (int64_t k = 0; k < host->nnz; k++) weights[host->col_indices[k]] += value_of(host, k) * value_of(host, k);
+    status = take_array(s, host->cols, sizeof *weights, weights, &s->weights);
+    sp_free(s->engine->context, weights);
+    return status;
+}
+
+static sp_status square_values(gnn_sampler *s, const sp_csr *host)
+{
+    void *squares;
+    s->squares = s->a;
+    if (!host->values) return SP_OK;
+    const size_t size = host->value_type == SP_F32 ? sizeof(float) : sizeof(double);
+    sp_status status = sp_alloc(s->engine->context, host->nnz, size, &squares);
+    if (status == SP_OK) {
+        for (int64_t k = 0; k < host->nnz; k++) {
+            const double square = value_of(host, k) * value_of(host, k);
+            if (host->value_type == SP_F32) ((float *)squares)[k] = (float)square;
+            else ((double *)squares)[k] = square;
+        }
+        s->squares.values = NULL;
+        status = take_array(s, host->nnz, size, squares, &s->squares.values);
+    }
+    sp_free(s->engine->context, squares);
+    return status;
+}
+
+/* The nodes of each cluster, ascending; clusters are numbered from 0 to the highest, some may be empty. */
+static sp_status group_nodes(gnn_sampler *s, const int32_t *clusters)
+{
+    const int64_t nodes = s->a.rows;
+    sp_status status;
+    for (int64_t i = 0; i < nodes; i++)
+        if (clusters[i] >= s->clusters) s->clusters = clusters[i] + 1;
+    GNN_TRY(sp_calloc(s->engine->context, s->clusters + 2, sizeof *s->cluster_first, (void **)&s->cluster_first));
+    GNN_TRY(sp_alloc(s->engine->context, nodes, sizeof *s->cluster_nodes, (void **)&s->cluster_nodes));
+    for (int64_t i = 0; i < nodes; i++) s->cluster_first[clusters[i] + 2]++;
+    for (int64_t c = 0; c < s->clusters; c++) s->cluster_first[c + 2] += s->cluster_first[c + 1];
+    for (int64_t i = 0; i < nodes; i++) s->cluster_nodes[s->cluster_first[clusters[i] + 1]++] = (int32_t)i;
+done:
+    return status;
+}
+
+/* What each kind of sampler knows beforehand, from the matrix on the host. */
+static sp_status prepare(gnn_sampler *s, const sp_csr *host, const int32_t *clusters)
+{
+    sp_status status = SP_OK;
+    const gnn_sampler_kind kind = s->options.kind;
+    if (kind == GNN_SAMPLE_NODE) GNN_TRY(find_own(s, host));
+    if (kind == GNN_SAMPLE_LAYER) GNN_TRY(square_values(s, host));
+    if (kind == GNN_SAMPLE_FASTGCN) GNN_TRY(weigh_columns(s, host));
+    if (kind == GNN_SAMPLE_CLUSTER) GNN_TRY(group_nodes(s, clusters));
+    if (kind != GNN_SAMPLE_NODE && host->values) GNN_TRY(sum_rows(s, host));
+done:
+    return status;
+}
+
+static void choose_bulk(gnn_sampler *s)
+{
+    const int64_t fitting = MARK_BYTES / (4 * s->a.rows + 8 * s->words + 1);
+    if (s->options.bulk == 0) s->options.bulk = fitting < USUAL_BULK ? fitting : USUAL_BULK;
+    if (s->options.bulk < 1) s->options.bulk = 1;
+    if (s->options.bulk > MOST_BULK) s->options.bulk = MOST_BULK;
+}
+
+void gnn_sampler_free(gnn_sampler *s)
+{
+    if (!s) return;
+    sp_context *context = s->engine->context;
+    drop_ready(s);
+    free_marks(s);
+    if (s->squares.values != s->a.values) free_array(s, s->squares.values);
+    sp_csr_free(context, &s->copy);
+    free_array(s, s->own);
+    free_array(s, s->sums);
+    free_array(s, s->weights);
+    sp_free(context, s->cluster_first);
+    sp_free(context, s->cluster_nodes);
+    sp_free(context, s->first);
+    free_array(s, s->nodes);
+    sp_free(context, s);
+}
+
+sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
+                             gnn_sampler **sampler)
+{
+    sp_context *context = engine->context;
+    gnn_sampler *s = NULL;
+    sp_csr host = {0};
+    sp_status status;
+    *sampler = NULL;
+    GNN_TRY(check_options(engine, matrix, options));
+    GNN_TRY(sp_calloc(context, 1, sizeof *s, (void **)&s));
+    s->engine = engine;
+    s->backend = engine->backend->sample;
+    s->options = *options;
+    s->options.clusters = NULL;
+    if (matrix->space != engine->space) GNN_TRY(sp_csr_copy(context, matrix, engine->space, &s->copy));
+    s->a = s->copy.row_offsets ? s->copy : *matrix;
+    s->words = (matrix->rows + 31) / 32;
+    choose_bulk(s);
+    if (matrix->space == SP_DEVICE) GNN_TRY(sp_csr_copy(context, matrix, SP_HOST, &host));
+    GNN_TRY(prepare(s, matrix->space == SP_DEVICE ? &host : matrix, options->clusters));
+    *sampler = s;
+done:
+    sp_csr_free(context, &host);
+    if (status != SP_OK) gnn_sampler_free(s);
+    return status;
+}
