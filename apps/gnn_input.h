@@ -1,0 +1,38 @@
+/* Graphs with features and labels, as gnn takes them: a folder's files in, a folder's files out (docs/formats.md). */
+#ifndef GNN_INPUT_H
+#define GNN_INPUT_H
+
+#include "gnn.h"
+#include "io.h"
+
+typedef struct gnn_input_options {
+    bool undirected;  /* every edge stands for both directions, whatever the file says */
+    bool no_labels;   /* labels may be missing: then all are unknown, and there are 0 classes */
+    const volatile int *interrupt; /* as in sp_context_options */
+} gnn_input_options;
+
+/* A folder, as read. */
+typedef struct gnn_input {
+    gnn_data data;     /* without a split all nodes are GNN_UNUSED */
+    io_names classes;  /* their names; count 0: they have none but their numbers */
+    bool has_split;
+} gnn_input;
+
+/* Reads FOLDER/graph.*, features.*, labels.* and, where there is one, the split. What is read is consistent: a square
+ * graph, as many rows of features and labels as nodes, numbers that are finite, labels below the number of classes.
+ * (gnn_data_check also wants nodes to train with.) A failure is a sentence "FILE:LINE: what; remedy" in sp_last_error.
+ * `options` may be NULL. */
+sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
+void gnn_input_free(sp_context *context, gnn_input *input);
+
+/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all of
+ * them or none; the folder is made if it is not there. */
+sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
+
+/* `gnn info ...` and `gnn convert ...`: argv[0] is the command. What main returns; signals are main's affair: they set
+ * `gnn_interrupt`, which both look at. */
+int gnn_info_main(int argc, char **argv);
+int gnn_convert_main(int argc, char **argv);
+extern volatile int gnn_interrupt; /* in apps/gnn_input.c: the number of the signal that wants the run to end */
+
+#endif
