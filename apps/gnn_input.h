@@ -8,7 +8,6 @@
 typedef struct gnn_input_options {
     bool undirected;  /* every edge stands for both directions, whatever the file says */
     bool no_labels;   /* labels may be missing: then all are unknown, and there are 0 classes */
-    const volatile int *interrupt; /* as in sp_context_options */
 } gnn_input_options;
 
 /* A folder, as read. */
@@ -25,14 +24,21 @@ typedef struct gnn_input {
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
 void gnn_input_free(sp_context *context, gnn_input *input);
 
+/* Its steps, for files that lie elsewhere, in this order; `names` is a file of the names of classes, or "". */
+sp_status gnn_input_features(sp_context *context, const char *path, gnn_features *features);
+sp_status gnn_input_graph(sp_context *context, const char *path, bool undirected, gnn_data *data);
+sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, gnn_input *input);
+int64_t gnn_input_rows(const gnn_features *features);
+
 /* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all of
  * them or none; the folder is made if it is not there. */
 sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
 
-/* `gnn info ...` and `gnn convert ...`: argv[0] is the command. What main returns; signals are main's affair: they set
- * `gnn_interrupt`, which both look at. */
+/* `gnn info ...` and `gnn convert ...`: argv[0] is the command. They return what main returns. */
 int gnn_info_main(int argc, char **argv);
 int gnn_convert_main(int argc, char **argv);
-extern volatile int gnn_interrupt; /* in apps/gnn_input.c: the number of the signal that wants the run to end */
+
+/* The number of the signal that wants the run to end: main's handler sets it, everything here looks at it. */
+extern volatile int gnn_interrupt;
 
 #endif

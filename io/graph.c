@@ -36,7 +36,7 @@ sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, i
                    (long long)nodes, (long long)bytes);
 }
 
-static sp_status detect(io_source *source, io_format *format)
+sp_status io_detect_format(io_source *source, io_format *format)
 {
     const char *bytes;
     size_t count = DETECT_BYTES;
@@ -94,7 +94,7 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     sp_status status = SP_OK;
     memset(graph, 0, sizeof *graph);
     graph->format = options->format;
-    if (graph->format == IO_AUTO) status = detect(source, &graph->format);
+    if (graph->format == IO_AUTO) status = io_detect_format(source, &graph->format);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
     bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;

@@ -41,6 +41,52 @@ const char *io_source_name(const io_source *source);
 /* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
 int64_t io_source_size(const io_source *source);
 
+/* ---- file: bytes at any place --------------------------------------------------------------------------------- */
+
+typedef struct io_file {
+    sp_context *context;
+    const char *name;
+    const volatile int *interrupt;
+    int descriptor;             /* -1: in memory */
+    const unsigned char *bytes; /* of memory */
+    unsigned char *memory;      /* that is ours */
+    int64_t size;
+} io_file;
+
+sp_status io_file_open(sp_context *context, const char *path, const volatile int *interrupt, io_file *file);
+void io_file_memory(sp_context *context, const char *name, const void *bytes, size_t count, io_file *file);
+void io_file_close(io_file *file);
+/* Exactly `count` bytes; with `crc` it goes on with their CRC-32. By all threads, if they are many. */
+sp_status io_file_read(const io_file *file, int64_t offset, void *to, int64_t count, uint32_t *crc);
+/* CRC-32 of what lies in memory, by all threads, going on from `crc`. */
+uint32_t io_crc(sp_context *context, uint32_t crc, const void *bytes, int64_t count);
+
+/* ---- arrays --------------------------------------------------------------------------------------------------- */
+
+/* What the header of a .npy says: the array without its values, and how they lie in the file. */
+typedef struct io_npy_head {
+    io_array array;
+    int64_t begin;     /* of the values */
+    size_t item_bytes; /* in the file */
+    int64_t bytes;     /* of all values */
+    bool fortran, swap, wide;
+} io_npy_head;
+
+enum { IO_NPY_HEADER = 1 << 16 }; /* longer headers are refused */
+
+/* From the first bytes of a file that holds `size`: refuses what is no array of numbers, and sizes that the file does
+ * not have. */
+sp_status io_npy_parse(sp_context *context, const char *name, const unsigned char *bytes, int64_t count, int64_t size,
+                       io_npy_head *head);
+/* Takes values as they lie in the file over into head->array, which then holds them; frees them on failure. */
+sp_status io_npy_finish(sp_context *context, const char *name, void *values, io_npy_head *head);
+/* The header of a .npy in version 1, and its length. */
+enum { IO_NPY_WRITTEN = 512 };
+size_t io_npy_header(const io_array *array, char header[IO_NPY_WRITTEN]);
+/* io_read_npy and io_npz_open on an open file (the archive closes it). */
+sp_status io_read_npy_file(const io_file *file, io_array *array);
+sp_status io_npz_open_file(io_file *file, io_npz **npz);
+
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
 /* Reads the longest decimal number ([sign] digits [. digits] [e exponent]) that text..end begins with, correctly
@@ -233,6 +279,21 @@ bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
+/* What io_read_graph would take the source for, IO_ABC if nothing else. */
+sp_status io_detect_format(io_source *source, io_format *format);
+typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
+sp_status io_detect_content(io_source *source, io_content *content);
+
+/* Text of fields separated by commas, semicolons or blanks: a line of headings, which does not begin with a number, and
+ * everything up to it, and how many fields the first line of numbers has (0: there is none). */
+typedef struct io_table {
+    int64_t heading_bytes, heading_lines, fields;
+} io_table;
+sp_status io_scan_table(sp_context *context, const char *path, const volatile int *interrupt, io_table *table);
+sp_status io_skip_heading(io_source *source, const io_table *table);
+/* The field at *at, which moves on to where the next one begins. */
+const char *io_next_field(const char **at, const char *end);
+
 /* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
  * own, so a million is free, and eight a byte. */
 sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, int64_t bytes);
@@ -243,6 +304,15 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
                          io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
+/* A matrix of any shape and signs: entries (row: head, column: tail), or in the array form all numbers, column by column
+ * (tail: which, counted through). */
+typedef struct io_mtx_numbers {
+    io_graph graph;
+    int64_t rows, cols;
+    bool array;
+} io_mtx_numbers;
+sp_status io_read_mtx_numbers(sp_context *context, io_source *source, const volatile int *interrupt,
+                              io_mtx_numbers *numbers);
 sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options,
                          size_t reader_block, io_graph *graph);
 sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,

@@ -210,4 +210,102 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
                                  int digits, bool binary, const char *command_line);
 
+/* ---- arrays --------------------------------------------------------------------------------------------- */
+
+typedef enum io_scalar {
+    IO_BOOL, IO_I8, IO_I16, IO_I32, IO_I64, IO_U8, IO_U16, IO_U32, IO_U64, IO_F16, IO_F32, IO_F64,
+    IO_TEXT /* of a fixed number of bytes; NumPy's wide characters become them, if they are ASCII */
+} io_scalar;
+
+enum { IO_DIMENSIONS = 8 };
+
+/* An array as NumPy has it, the last index running fastest, in the machine's byte order. */
+typedef struct io_array {
+    io_scalar type;
+    int dimensions;
+    int64_t shape[IO_DIMENSIONS];
+    int64_t count;    /* of elements */
+    size_t item_size; /* bytes of one */
+    void *values;     /* belongs to the context that read it */
+} io_array;
+
+/* .npy (versions 1 to 3, either byte order, C or Fortran order), compressed or not. Of a plain file the header is
+ * checked against its size before anything is allocated, and large arrays are read by all threads. */
+sp_status io_read_npy(sp_context *context, const char *path, const volatile int *interrupt, io_array *array);
+void io_array_free(sp_context *context, io_array *array);
+
+/* The members of an .npz: a zip archive, stored or deflated, with its checksums. */
+typedef struct io_npz io_npz;
+sp_status io_npz_open(sp_context *context, const char *path, const volatile int *interrupt, io_npz **npz);
+bool io_npz_has(const io_npz *npz, const char *name); /* "data" for data.npy */
+sp_status io_npz_read(io_npz *npz, const char *name, io_array *array);
+/* The failure "FILE: what" of an archive whose content is not what it should be. */
+const char *io_npz_path(const io_npz *npz);
+void io_npz_close(io_npz *npz);
+
+/* Elements as f32, f64's rounded, or as whole numbers; nothing is done where they are that already. Numbers that are
+ * not finite stay such. SP_ERROR_ARGUMENT, with `name` in the sentence, for what is no (whole) number or does not fit. */
+sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array);
+sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array);
+sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array);
+
+/* The matrix that members PREFIXdata, PREFIXindices, PREFIXindptr and PREFIXshape make: values f32, sorted, repeated
+ * entries summed. scipy's save_npz has the prefix "". */
+sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix);
+
+/* Writers. An .npz is written member by member, without compression; arrays of 4 GB and more are fine. */
+void io_put_npy(io_output *output, const io_array *array);
+typedef struct io_npz_writer io_npz_writer;
+sp_status io_npz_begin(sp_context *context, io_output *output, io_npz_writer **writer);
+void io_npz_put(io_npz_writer *writer, const char *name, const io_array *array);
+/* Writes the archive's directory, and frees. */
+sp_status io_npz_end(io_npz_writer *writer);
+/* A host matrix as scipy's save_npz writes CSR; a pattern as the bool true. */
+sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr *matrix);
+
+/* ---- graphs, features and classes of numbered nodes ------------------------------------------------------ */
+
+typedef struct io_adjacency_options {
+    int64_t nodes;    /* how many there are; 0: as many as the file says, for edge lists as the largest number */
+    bool undirected;  /* every edge stands for both directions */
+    const volatile int *interrupt;
+} io_adjacency_options;
+
+/* A graph as a square matrix, f32 or, where all weights are 1, a pattern; repeated entries are one, the sum of their
+ * weights unless it is a pattern. By content: .npz of scipy's CSR, whatever io_read_graph knows by its beginning, METIS
+ * by the name's ending; these are the matrix as it stands. Otherwise an edge list: SOURCE TARGET [WEIGHT] a line,
+ * numbers from 0, separated by commas, semicolons, tabs or blanks, with one line of headings at most: row TARGET,
+ * column SOURCE. */
+sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
+                            sp_csr *matrix);
+
+/* Features of nodes, a row a node, f32 in host memory. By content: Matrix Market (coordinate: sparse; array), .npy
+ * (dense), .npz of scipy's CSR (sparse), otherwise text, a row a line, separated by commas, semicolons, tabs or
+ * blanks, with one line of headings at most. `sparse` or `dense` is filled, the other zeroed. All numbers are finite. */
+sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
+                           sp_csr *sparse);
+
+/* Classes of nodes, a line or row a node. */
+typedef struct io_classes {
+    int64_t nodes, classes;
+    int32_t *labels;  /* nodes, -1: unknown; NULL where a node can have several: */
+    uint8_t *targets; /* nodes x classes of 0 and 1 */
+    io_names names;   /* of the classes, in the order in which they appear; count 0: classes are numbers */
+} io_classes;
+
+enum { IO_MOST_CLASSES = 1 << 16 };
+
+/* By content: .npy (whole numbers, one dimension: labels; two: targets), Matrix Market (targets), otherwise text:
+ * a label a line, whole numbers from 0 with -1 for unknown, or names. */
+sp_status io_read_classes(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes);
+void io_classes_free(sp_context *context, io_classes *classes);
+
+/* A name a line, none twice. */
+sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names);
+
+/* Whole numbers within low .. high from text, one a line, or a .npy of one dimension. `words`, NULL-terminated or
+ * NULL, may stand for low, low + 1, ... in text. */
+sp_status io_read_numbers(sp_context *context, const char *path, const volatile int *interrupt, int64_t low,
+                          int64_t high, const char *const *words, int32_t **numbers, int64_t *count);
+
 #endif

@@ -1,4 +1,5 @@
-/* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i.
+/* Matrix Market coordinate files (Boisvert, Pozo, Remington 1996) as graphs: entry (i, j) is an arc from j to i. And
+ * both forms as numbers, square or not.
  *
  * real, integer or pattern (weight 1); general, symmetric or skew-symmetric (the mirror image has the opposite sign,
  * so that reading takes it only where values may be negative, unless every value is 0). A symmetric file stores each
@@ -114,11 +115,25 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
     return value == 0 || io_slice_arc(slice, col, row, (float)value);
 }
 
+/* A number of the dense form, which has one a line: its place counts as a node's does in METIS files. */
+static bool read_number(io_slice *slice, char *line, char *line_end)
+{
+    const char *at = line, *end = line_end, *word = io_next_word(&at, end);
+    double value = 1;
+    if (word == at || *word == '%') return true;
+    if (!read_value(slice, word, at, &value)) return false;
+    if (io_skip_blanks(at, end) < end)
+        return io_slice_fail(slice, "too many fields", at, end, "the array form has one number a line");
+    return io_slice_arc(slice, (int32_t)slice->node_lines++, 0, (float)value);
+}
+
 /* ---- header --------------------------------------------------------------------------------------------- */
 
 typedef struct header {
     int64_t lines, entries;
     bool symmetric;
+    bool square; /* it must be */
+    bool array;  /* the dense form, or it may be */
 } header;
 
 static sp_status read_banner(sp_context *context, const char *name, const char *line, const char *end,
@@ -132,9 +147,11 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
     if (!is_word(words[0], ends[0], "%%matrixmarket") || !is_word(words[1], ends[1], "matrix"))
         return io_fail_line(context, name, 1, "no Matrix Market banner", line, end,
                             "the first line is %%MatrixMarket matrix coordinate real general or the like");
-    if (!is_word(words[2], ends[2], "coordinate"))
-        return io_fail_line(context, name, 1, "only the coordinate form is read as a graph", words[2], ends[2],
-                            "write coordinate entries");
+    head->array = head->array && is_word(words[2], ends[2], "array");
+    if (!head->array && !is_word(words[2], ends[2], "coordinate"))
+        return io_fail_line(context, name, 1,
+                            head->square ? "only the coordinate form is read as a graph" : "an unknown form", words[2],
+                            ends[2], "write coordinate entries");
     state->pattern = is_word(words[3], ends[3], "pattern");
     state->integer = is_word(words[3], ends[3], "integer");
     if (!state->pattern && !state->integer && !is_word(words[3], ends[3], "real"))
@@ -145,6 +162,9 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
     if (!state->skew && !head->symmetric && !is_word(words[4], ends[4], "general"))
         return io_fail_line(context, name, 1, "an unknown symmetry", words[4], ends[4],
                             "use general, symmetric or skew-symmetric");
+    if (!head->square && !is_word(words[4], ends[4], "general"))
+        return io_fail_line(context, name, 1, "a symmetry that rows of numbers do not have", words[4], ends[4],
+                            "write it as general");
     return SP_OK;
 }
 
@@ -153,7 +173,7 @@ static sp_status read_sizes(sp_context *context, const char *name, const char *l
 {
     const char *at = line;
     int64_t *sizes[3] = {&state->rows, &state->cols, &head->entries};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (head->array ? 2 : 3); i++) {
         const char *word = io_next_word(&at, end);
         if (!io_parse_index(word, at, i < 2 ? INT32_MAX : INT64_MAX, sizes[i]))
             return io_fail_line(context, name, head->lines, "no size line", line, end,
@@ -162,7 +182,7 @@ static sp_status read_sizes(sp_context *context, const char *name, const char *l
     if (io_next_word(&at, end) < at)
         return io_fail_line(context, name, head->lines, "too many fields in the size line", line, end,
                             "write ROWS COLUMNS ENTRIES");
-    if (state->rows != state->cols)
+    if (head->square && state->rows != state->cols)
         return io_fail_line(context, name, head->lines, "rows and columns differ", line, end,
                             "a graph needs a square matrix");
     return SP_OK;
@@ -189,25 +209,55 @@ done:
     return status;
 }
 
-sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
-                      io_graph *graph)
+/* Reads what `head` asks for; arcs run from columns to rows. */
+static sp_status read_matrix(sp_context *context, io_source *source, const io_read_options *options,
+                             size_t reader_block, io_format_state *state, header *head, io_graph *graph)
 {
-    io_format_state state = {.options = options};
-    header head = {0};
     io_line_counts counts = {0};
     int64_t bytes = 0;
     sp_status status;
-    IO_TRY(read_header(context, source, &state, &head, &bytes));
+    state->options = options;
+    IO_TRY(read_header(context, source, state, head, &bytes));
     graph->bytes = bytes;
-    IO_TRY(io_read_lines(context, source, &state, read_entry, reader_block, head.lines, &counts, graph));
-    if (counts.entries != head.entries)
+    IO_TRY(io_read_lines(context, source, state, head->array ? read_number : read_entry, reader_block, head->lines,
+                         &counts, graph));
+    if (head->array) {
+        head->entries = state->rows * state->cols; /* both below 2^31 */
+        counts.entries = counts.node_lines;
+    }
+    if (counts.entries != head->entries)
         return sp_fail(context, SP_ERROR_MATRIX,
                        "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
                        io_source_name(source), (long long)graph->lines, (long long)counts.entries,
-                       (long long)head.entries);
-    IO_TRY(io_check_nodes(context, io_source_name(source), state.rows, graph->bytes));
+                       (long long)head->entries);
+    status = io_check_nodes(context, io_source_name(source), state->rows > state->cols ? state->rows : state->cols,
+                            graph->bytes);
+done:
+    return status;
+}
+
+sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
+                      io_graph *graph)
+{
+    io_format_state state = {0};
+    header head = {.square = true};
+    sp_status status = read_matrix(context, source, options, reader_block, &state, &head, graph);
     graph->nodes = state.rows;
     graph->symmetric = head.symmetric;
-done:
+    return status;
+}
+
+sp_status io_read_mtx_numbers(sp_context *context, io_source *source, const volatile int *interrupt,
+                              io_mtx_numbers *numbers)
+{
+    const io_read_options options = {.any_sign = true, .interrupt = interrupt};
+    io_format_state state = {0};
+    header head = {.array = true};
+    memset(numbers, 0, sizeof *numbers);
+    sp_status status = read_matrix(context, source, &options, 0, &state, &head, &numbers->graph);
+    numbers->rows = state.rows;
+    numbers->cols = state.cols;
+    numbers->array = head.array;
+    if (status != SP_OK) io_graph_free(context, &numbers->graph);
     return status;
 }

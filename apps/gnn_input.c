@@ -1,0 +1,327 @@
+/* Folders that hold a graph with features and labels. */
+#include "gnn_input.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+volatile int gnn_interrupt;
+
+/* ---- files of a folder ------------------------------------------------------------------------------------ */
+
+/* What the files of a folder are called before their endings. */
+static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes"};
+enum { GRAPH, FEATURES, LABELS, TRAIN, VALIDATION, TEST, SPLIT, CLASSES, STEMS };
+
+typedef struct folder {
+    const char *path;
+    char file[STEMS][PATH_MAX]; /* "": there is none */
+} folder;
+
+static int stem_of(const char *name)
+{
+    const size_t length = strcspn(name, ".");
+    for (int i = 0; i < STEMS; i++)
+        if (strlen(stems[i]) == length && strncmp(name, stems[i], length) == 0 && name[length] && name[length + 1])
+            return strstr(name, ".tmp.") || name[strlen(name) - 1] == '~' ? -1 : i;
+    return -1;
+}
+
+static sp_status add_file(sp_context *context, folder *in, int stem, const char *name)
+{
+    char *file = in->file[stem];
+    if (file[0]) {
+        const char *other = strrchr(file, '/') + 1;
+        const bool later = strcmp(other, name) > 0;
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there are %.100s and %.100s; keep one of them", in->path,
+                       later ? name : other, later ? other : name);
+    }
+    if (snprintf(file, PATH_MAX, "%s/%s", in->path, name) >= PATH_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", in->path, strerror(ENAMETOOLONG));
+    return SP_OK;
+}
+
+static sp_status list_folder(sp_context *context, const char *path, folder *in)
+{
+    sp_status status = SP_OK;
+    memset(in, 0, sizeof *in);
+    in->path = path;
+    DIR *entries = opendir(path);
+    if (!entries)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give a folder with graph.*, features.* and labels.*", path,
+                       strerror(errno));
+    for (const struct dirent *entry; status == SP_OK && (entry = readdir(entries));) {
+        const int stem = stem_of(entry->d_name);
+        if (stem >= 0) status = add_file(context, in, stem, entry->d_name);
+    }
+    closedir(entries);
+    return status;
+}
+
+static sp_status missing(sp_context *context, const folder *in, const char *stem, const char *endings)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is no %s.*; put one there: %s", in->path, stem, endings);
+}
+
+static sp_status check_files(sp_context *context, const folder *in, bool no_labels)
+{
+    const bool lists = in->file[TRAIN][0] || in->file[VALIDATION][0] || in->file[TEST][0];
+    if (!in->file[GRAPH][0]) return missing(context, in, "graph", "mtx, npz, tsv, csv, metis, bin");
+    if (!in->file[FEATURES][0]) return missing(context, in, "features", "mtx, npy, npz, csv");
+    if (!in->file[LABELS][0] && !no_labels) return missing(context, in, "labels", "txt, npy, mtx");
+    if (lists && in->file[SPLIT][0])
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there are split.* and train.*, val.* or test.*; keep one kind",
+                       in->path);
+    if (lists && !in->file[TRAIN][0]) return missing(context, in, "train", "txt or npy with numbers of nodes");
+    return SP_OK;
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------------ */
+
+static const char *const split_words[] = {"unused", "train", "val", "test", NULL};
+
+static sp_status read_list(sp_context *context, const char *path, gnn_split kind, gnn_data *data)
+{
+    int32_t *nodes;
+    int64_t count;
+    if (!path[0]) return SP_OK;
+    sp_status status = io_read_numbers(context, path, &gnn_interrupt, 0, data->graph.rows - 1, NULL, &nodes, &count);
+    for (int64_t i = 0; status == SP_OK && i < count; i++) {
+        const uint8_t other = data->split[nodes[i]];
+        if (other != GNN_UNUSED && other != (uint8_t)kind)
+            status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: node %d is in %s, too; a node is in one list", path,
+                             (int)nodes[i], split_words[other]);
+        data->split[nodes[i]] = (uint8_t)kind;
+    }
+    sp_free(context, nodes);
+    return status;
+}
+
+static sp_status read_column(sp_context *context, const char *path, gnn_data *data)
+{
+    int32_t *kinds;
+    int64_t count;
+    sp_status status = io_read_numbers(context, path, &gnn_interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count);
+    if (status == SP_OK && count != data->graph.rows)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld entries for %lld nodes; write one a node", path,
+                         (long long)count, (long long)data->graph.rows);
+    for (int64_t i = 0; status == SP_OK && i < count; i++) data->split[i] = (uint8_t)kinds[i];
+    sp_free(context, kinds);
+    return status;
+}
+
+static sp_status read_split(sp_context *context, const folder *in, gnn_input *input)
+{
+    gnn_data *data = &input->data;
+    sp_status status;
+    TRY(sp_calloc(context, data->graph.rows, 1, (void **)&data->split));
+    TRY(read_list(context, in->file[TRAIN], GNN_TRAIN, data));
+    TRY(read_list(context, in->file[VALIDATION], GNN_VALIDATION, data));
+    TRY(read_list(context, in->file[TEST], GNN_TEST, data));
+    if (in->file[SPLIT][0]) TRY(read_column(context, in->file[SPLIT], data));
+    input->has_split = in->file[TRAIN][0] || in->file[SPLIT][0];
+done:
+    return status;
+}
+
+/* ---- the rest ---------------------------------------------------------------------------------------------- */
+
+sp_status gnn_input_features(sp_context *context, const char *path, gnn_features *features)
+{
+    return io_read_features(context, path, &gnn_interrupt, &features->dense, &features->sparse);
+}
+
+int64_t gnn_input_rows(const gnn_features *features)
+{
+    return features->sparse.row_offsets ? features->sparse.rows : features->dense.rows;
+}
+
+sp_status gnn_input_graph(sp_context *context, const char *path, bool undirected, gnn_data *data)
+{
+    const int64_t nodes = gnn_input_rows(&data->features);
+    const io_adjacency_options reading = {.nodes = nodes, .undirected = undirected, .interrupt = &gnn_interrupt};
+    sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
+    if (status != SP_OK || data->graph.rows == nodes) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but there are %lld rows of features; write one a node",
+                   path, (long long)data->graph.rows, (long long)nodes);
+}
+
+sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, gnn_input *input)
+{
+    gnn_data *data = &input->data;
+    io_classes classes;
+    sp_status status = io_read_classes(context, path, &gnn_interrupt, &classes);
+    if (status != SP_OK) return status;
+    if (classes.nodes != data->graph.rows)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; write one a node", path,
+                    (long long)classes.nodes, (long long)data->graph.rows));
+    if (names[0] && classes.names.count > 0)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: the labels are names already; remove this file", names));
+    if (names[0]) TRY(io_read_names(context, names, &gnn_interrupt, &classes.names));
+    if (names[0] && classes.names.count < classes.classes)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: label %lld is out of range: %s names %lld classes", path,
+                    (long long)(classes.classes - 1), names, (long long)classes.names.count));
+    if (classes.targets && names[0] && classes.names.count != classes.classes)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes, but %s names %lld", path, (long long)classes.classes,
+                    names, (long long)classes.names.count));
+    data->classes = classes.names.count > 0 ? classes.names.count : classes.classes;
+    data->labels = classes.labels;
+    data->targets = classes.targets;
+    input->classes = classes.names;
+    memset(&classes, 0, sizeof classes);
+done:
+    io_classes_free(context, &classes);
+    return status;
+}
+
+static sp_status all_unknown(sp_context *context, gnn_data *data)
+{
+    sp_status status = sp_alloc(context, data->graph.rows, sizeof *data->labels, (void **)&data->labels);
+    for (int64_t i = 0; status == SP_OK && i < data->graph.rows; i++) data->labels[i] = -1;
+    return status;
+}
+
+sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
+{
+    const gnn_input_options none = {0}, *o = options ? options : &none;
+    folder in;
+    sp_status status;
+    memset(input, 0, sizeof *input);
+    TRY(list_folder(context, path, &in));
+    TRY(check_files(context, &in, o->no_labels));
+    TRY(gnn_input_features(context, in.file[FEATURES], &input->data.features));
+    TRY(gnn_input_graph(context, in.file[GRAPH], o->undirected, &input->data));
+    if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], input));
+    else TRY(all_unknown(context, &input->data));
+    status = read_split(context, &in, input);
+done:
+    if (status != SP_OK) gnn_input_free(context, input);
+    return status;
+}
+
+void gnn_input_free(sp_context *context, gnn_input *input)
+{
+    gnn_data *data = &input->data;
+    sp_csr_free(context, &data->graph);
+    sp_dense_free(context, &data->features.dense);
+    sp_csr_free(context, &data->features.sparse);
+    sp_free(context, data->labels);
+    sp_free(context, data->targets);
+    sp_free(context, data->split);
+    io_names_free(context, &input->classes);
+    memset(input, 0, sizeof *input);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+/* The files that are written; `name` NULL: not this one. */
+typedef struct saving {
+    const char *name[STEMS];
+    io_output *output[STEMS];
+} saving;
+
+static void choose_names(const gnn_input *input, saving *to)
+{
+    memset(to, 0, sizeof *to);
+    to->name[GRAPH] = "graph.npz";
+    to->name[FEATURES] = input->data.features.sparse.row_offsets ? "features.npz" : "features.npy";
+    to->name[LABELS] = "labels.npy";
+    if (input->has_split) to->name[SPLIT] = "split.npy";
+    if (input->classes.count > 0) to->name[CLASSES] = "classes.txt";
+}
+
+/* Makes the folder, or refuses one with files that would be read beside those that are written. */
+static sp_status make_folder(sp_context *context, const char *path, const saving *to, bool *made)
+{
+    *made = mkdir(path, 0777) == 0;
+    if (*made) return SP_OK;
+    if (errno != EEXIST) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, strerror(errno));
+    DIR *entries = opendir(path);
+    sp_status status = SP_OK;
+    if (!entries) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, strerror(errno));
+    for (const struct dirent *entry; status == SP_OK && (entry = readdir(entries));) {
+        const int stem = stem_of(entry->d_name);
+        if (stem >= 0 && !(to->name[stem] && strcmp(to->name[stem], entry->d_name) == 0))
+            status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is a %.100s already; give another folder", path,
+                             entry->d_name);
+    }
+    closedir(entries);
+    return status;
+}
+
+static sp_status put_features(sp_context *context, io_output *output, const gnn_features *features)
+{
+    const sp_dense *d = &features->dense;
+    if (features->sparse.row_offsets) return io_put_npz_matrix(context, output, &features->sparse);
+    io_put_npy(output, &(io_array){.type = IO_F32, .dimensions = 2, .shape = {d->rows, d->cols},
+                                   .count = d->rows * d->cols, .item_size = 4, .values = d->values});
+    return SP_OK;
+}
+
+static void put_labels(io_output *output, const gnn_data *data)
+{
+    const int64_t nodes = data->graph.rows;
+    io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, data->classes}, .count = nodes, .item_size = 4,
+                      .values = data->labels};
+    if (data->targets) {
+        array.type = IO_U8;
+        array.dimensions = 2;
+        array.count = nodes * data->classes;
+        array.item_size = 1;
+        array.values = data->targets;
+    }
+    io_put_npy(output, &array);
+}
+
+static sp_status put_files(sp_context *context, const gnn_input *input, const saving *to)
+{
+    const gnn_data *data = &input->data;
+    const int64_t nodes = data->graph.rows;
+    sp_status status;
+    TRY(io_put_npz_matrix(context, to->output[GRAPH], &data->graph));
+    TRY(put_features(context, to->output[FEATURES], &data->features));
+    put_labels(to->output[LABELS], data);
+    if (to->output[SPLIT])
+        io_put_npy(to->output[SPLIT], &(io_array){.type = IO_U8, .dimensions = 1, .shape = {nodes}, .count = nodes,
+                                                  .item_size = 1, .values = data->split});
+    for (int64_t k = 0; to->output[CLASSES] && k < input->classes.count; k++) {
+        io_output_bytes(to->output[CLASSES], io_name(&input->classes, k), io_name_length(&input->classes, k));
+        io_output_string(to->output[CLASSES], "\n");
+    }
+    for (int i = 0; i < STEMS; i++)
+        if (to->output[i]) TRY(io_output_settle(to->output[i]));
+done:
+    return status;
+}
+
+sp_status gnn_input_save(sp_context *context, const char *path, const gnn_input *input)
+{
+    saving to;
+    bool made = false;
+    sp_status status;
+    choose_names(input, &to);
+    TRY(make_folder(context, path, &to, &made));
+    for (int i = 0; i < STEMS; i++) {
+        char file[PATH_MAX];
+        if (!to.name[i]) continue;
+        if (snprintf(file, sizeof file, "%s/%s", path, to.name[i]) >= PATH_MAX)
+            TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", path, strerror(ENAMETOOLONG)));
+        TRY(io_output_open(context, file, &to.output[i]));
+    }
+    TRY(put_files(context, input, &to));
+    for (int i = 0; i < STEMS; i++) {
+        io_output *output = to.output[i];
+        to.output[i] = NULL;
+        if (output) TRY(io_output_commit(output));
+    }
+done:
+    for (int i = 0; i < STEMS; i++) io_output_discard(to.output[i]);
+    if (status != SP_OK && made) rmdir(path); /* stays if anything is in it */
+    return status;
+}

@@ -1,0 +1,358 @@
+/* Classes of nodes, and numbers that name nodes: a line or an element each. */
+#include <stdio.h>
+
+#include "internal.h"
+
+enum { MOST_NAME = 255 };
+
+static const char class_remedy[] = "write whole numbers from 0, below 65536, or -1 where the class is unknown";
+
+/* ---- text ------------------------------------------------------------------------------------------------- */
+
+/* A line without blanks around it; false for one that is empty or a comment. */
+static bool trim(const char **line, const char **end)
+{
+    *line = io_skip_blanks(*line, *end);
+    while (*end > *line && io_is_blank((*end)[-1])) --*end;
+    return *line < *end && **line != '#';
+}
+
+static bool read_whole(const char *word, const char *end, int64_t low, int64_t high, int64_t *number)
+{
+    const bool negative = word < end && *word == '-';
+    if (!io_parse_index(word + negative, end, INT32_MAX, number)) return false;
+    if (negative) *number = -*number;
+    return *number >= low && *number <= high;
+}
+
+static bool is_whole(const char *word, const char *end)
+{
+    int64_t number;
+    return read_whole(word, end, -INT32_MAX, INT32_MAX, &number);
+}
+
+typedef struct label_reader {
+    sp_context *context;
+    io_classes *classes;
+    io_labels labels;
+    int64_t capacity;
+    bool numbers, named;
+    char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
+} label_reader;
+
+static sp_status append(label_reader *to, int32_t label)
+{
+    io_classes *c = to->classes;
+    sp_status status = io_reserve(to->context, c->nodes, c->nodes + 1, sizeof *c->labels, &to->capacity,
+                                  (void **)&c->labels);
+    if (status != SP_OK) return status;
+    c->labels[c->nodes++] = label;
+    if (label >= c->classes) c->classes = (int64_t)label + 1;
+    return SP_OK;
+}
+
+static sp_status append_name(label_reader *to, const char *name, size_t length)
+{
+    int32_t id;
+    sp_status status = io_labels_add(to->context, &to->labels, name, length, io_label_hash(name, length), &id);
+    if (status != SP_OK) return status;
+    if (id >= IO_MOST_CLASSES) return sp_fail(to->context, SP_ERROR_ARGUMENT, "more than 65536 classes");
+    return append(to, id);
+}
+
+static sp_status read_label(label_reader *to, const char *name, int64_t line_number, const char *line, const char *end)
+{
+    int64_t number;
+    sp_status status;
+    if (to->first[0]) { /* the second line */
+        to->numbers = is_whole(line, end);
+        to->named = !to->numbers;
+        status = to->named ? append_name(to, to->first, strlen(to->first)) : SP_OK;
+        to->first[0] = '\0';
+        if (status != SP_OK) return status;
+    } else if (!to->numbers && !to->named) {
+        to->numbers = is_whole(line, end);
+    }
+    if (to->numbers) {
+        if (!read_whole(line, end, -1, IO_MOST_CLASSES - 1, &number))
+            return io_fail_line(to->context, name, line_number, "a label that is no class", line, end, class_remedy);
+        return append(to, (int32_t)number);
+    }
+    if (end - line > MOST_NAME || memchr(line, '\0', (size_t)(end - line)))
+        return io_fail_line(to->context, name, line_number, "a class of more than 255 bytes or with a NUL", line, end,
+                            "write a name a line");
+    if (to->named) {
+        status = append_name(to, line, (size_t)(end - line));
+        if (status != SP_ERROR_ARGUMENT) return status;
+        return io_fail_line(to->context, name, line_number, "more than 65536 classes", line, end, class_remedy);
+    }
+    memcpy(to->first, line, (size_t)(end - line));
+    to->first[end - line] = '\0';
+    return SP_OK;
+}
+
+static sp_status read_text(sp_context *context, io_source *source, io_classes *classes)
+{
+    label_reader to = {.context = context, .classes = classes};
+    const char *line, *end, *name = io_source_name(source);
+    int64_t bytes = 0, lines = 0;
+    sp_status status;
+    for (;;) {
+        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        if (!line) break;
+        lines++;
+        if (trim(&line, &end)) IO_TRY(read_label(&to, name, lines, line, end));
+    }
+    if (to.first[0]) IO_TRY(append_name(&to, to.first, strlen(to.first)));
+    if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
+    classes->names = to.labels.list.names;
+    memset(&to.labels.list.names, 0, sizeof to.labels.list.names);
+done:
+    io_labels_free(context, &to.labels);
+    return status;
+}
+
+/* ---- arrays ----------------------------------------------------------------------------------------------- */
+
+static sp_status take_labels(sp_context *context, const char *path, io_array *array, io_classes *classes)
+{
+    sp_status status = io_array_to_i32(context, path, array);
+    if (status != SP_OK) return status;
+    const int32_t *labels = array->values;
+    for (int64_t i = 0; i < array->count; i++) {
+        if (labels[i] < -1 || labels[i] >= IO_MOST_CLASSES)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is no class (got \"%d\"); %s", path,
+                           (long long)i, (int)labels[i], class_remedy);
+        if (labels[i] >= classes->classes) classes->classes = (int64_t)labels[i] + 1;
+    }
+    classes->nodes = array->count;
+    classes->labels = array->values;
+    array->values = NULL;
+    return SP_OK;
+}
+
+/* A row a node of 0 and 1. */
+static sp_status take_targets(sp_context *context, const char *path, const float *values, int64_t nodes,
+                              int64_t count, io_classes *classes)
+{
+    if (count > IO_MOST_CLASSES)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes; at most 65536 are read", path, (long long)count);
+    sp_status status = sp_alloc(context, nodes * count, 1, (void **)&classes->targets);
+    if (status != SP_OK) return status;
+    for (int64_t e = 0; e < nodes * count; e++) {
+        if (values[e] != 0 && values[e] != 1)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: row %lld (from 0) has a number other than 0 and 1; %s", path,
+                           (long long)(e / count), "1 says that the node has the class of the column");
+        classes->targets[e] = values[e] != 0;
+    }
+    classes->nodes = nodes;
+    classes->classes = count;
+    return SP_OK;
+}
+
+static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes)
+{
+    io_array array;
+    sp_status status = io_read_npy(context, path, interrupt, &array);
+    if (status != SP_OK) return status;
+    if (array.dimensions == 1 || (array.dimensions == 2 && array.shape[1] == 1)) {
+        status = take_labels(context, path, &array, classes);
+    } else if (array.dimensions == 2) {
+        status = io_array_to_f32(context, path, &array);
+        if (status == SP_OK)
+            status = take_targets(context, path, array.values, array.shape[0], array.shape[1], classes);
+    } else {
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; labels have one, several classes a node two",
+                         path, array.dimensions);
+    }
+    io_array_free(context, &array);
+    return status;
+}
+
+static sp_status read_mtx(sp_context *context, io_source *source, const volatile int *interrupt, io_classes *classes)
+{
+    const char *path = io_source_name(source);
+    io_mtx_numbers m;
+    float *values = NULL;
+    sp_status status = io_read_mtx_numbers(context, source, interrupt, &m);
+    if (status != SP_OK) return status;
+    const io_graph *g = &m.graph;
+    /* A matrix of classes is as good as dense; nothing else may claim that much. */
+    if (m.cols > IO_MOST_CLASSES || m.rows * m.cols / 64 > g->bytes + (1 << 20))
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?", path,
+                       (long long)m.cols, (long long)m.rows));
+    IO_TRY(sp_calloc(context, m.rows * m.cols, sizeof *values, (void **)&values));
+    for (int64_t e = 0; e < g->arcs; e++) {
+        const int64_t row = m.array ? g->tails[e] % m.rows : g->heads[e];
+        const int64_t col = m.array ? g->tails[e] / m.rows : g->tails[e];
+        values[row * m.cols + col] = g->weights[e];
+    }
+    status = take_targets(context, path, values, m.rows, m.cols, classes);
+done:
+    sp_free(context, values);
+    io_graph_free(context, &m.graph);
+    return status;
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------- */
+
+sp_status io_read_classes(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes)
+{
+    io_content content;
+    io_source *source;
+    memset(classes, 0, sizeof *classes);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    IO_TRY(io_detect_content(source, &content));
+    switch (content) {
+    case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, classes); break;
+    case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, classes); break;
+    case IO_CONTENT_TEXT: status = read_text(context, source, classes); break;
+    case IO_CONTENT_NPZ:
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an archive of arrays; save the labels as .npy", path);
+        break;
+    }
+done:
+    io_source_close(source);
+    if (status != SP_OK) io_classes_free(context, classes);
+    return status;
+}
+
+void io_classes_free(sp_context *context, io_classes *classes)
+{
+    sp_free(context, classes->labels);
+    sp_free(context, classes->targets);
+    io_names_free(context, &classes->names);
+    memset(classes, 0, sizeof *classes);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------- */
+
+static sp_status name_lines(sp_context *context, io_source *source, io_labels *labels)
+{
+    const char *line, *end;
+    int64_t bytes = 0, lines = 0;
+    int32_t id;
+    sp_status status;
+    for (;;) {
+        const int32_t next = (int32_t)labels->list.names.count;
+        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        if (!line) break;
+        lines++;
+        if (!trim(&line, &end)) continue;
+        const size_t length = (size_t)(end - line);
+        if (length > MOST_NAME || memchr(line, '\0', length))
+            return io_fail_line(context, io_source_name(source), lines, "a name of more than 255 bytes or with a NUL",
+                                line, end, "write a name a line");
+        IO_TRY(io_labels_add(context, labels, line, length, io_label_hash(line, length), &id));
+        if (id < next)
+            return io_fail_line(context, io_source_name(source), lines, "a name that is there twice", line, end,
+                                "names differ");
+        if (next == IO_MOST_CLASSES)
+            return io_fail_line(context, io_source_name(source), lines, "more than 65536 names", line, end,
+                                "there are no more classes than that");
+    }
+done:
+    return status;
+}
+
+sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names)
+{
+    io_labels labels = {0};
+    io_source *source;
+    memset(names, 0, sizeof *names);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    status = name_lines(context, source, &labels);
+    if (status == SP_OK) {
+        *names = labels.list.names;
+        memset(&labels.list.names, 0, sizeof labels.list.names);
+    }
+    io_labels_free(context, &labels);
+    io_source_close(source);
+    return status;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int64_t low, high;
+    const char *const *words;
+    char remedy[96];
+} range;
+
+static bool read_word(const range *r, const char *line, const char *end, int64_t *number)
+{
+    for (int64_t k = 0; r->words && r->words[k]; k++)
+        if (strlen(r->words[k]) == (size_t)(end - line) && memcmp(r->words[k], line, (size_t)(end - line)) == 0) {
+            *number = r->low + k;
+            return true;
+        }
+    return read_whole(line, end, r->low, r->high, number);
+}
+
+static sp_status number_lines(sp_context *context, io_source *source, const range *r, int32_t **numbers, int64_t *count)
+{
+    const char *line, *end;
+    int64_t bytes = 0, lines = 0, capacity = 0, number;
+    sp_status status = io_reserve(context, 0, 1, sizeof **numbers, &capacity, (void **)numbers);
+    while (status == SP_OK) {
+        status = io_source_line(source, &line, &end, &bytes);
+        if (status != SP_OK || !line) break;
+        lines++;
+        if (!trim(&line, &end)) continue;
+        if (!read_word(r, line, end, &number))
+            return io_fail_line(context, io_source_name(source), lines, "a number that is out of range", line, end,
+                                r->remedy);
+        status = io_reserve(context, *count, *count + 1, sizeof **numbers, &capacity, (void **)numbers);
+        if (status == SP_OK) (*numbers)[(*count)++] = (int32_t)number;
+    }
+    return status;
+}
+
+static sp_status number_array(sp_context *context, const char *path, const volatile int *interrupt, const range *r,
+                              int32_t **numbers, int64_t *count)
+{
+    io_array array;
+    sp_status status = io_read_npy(context, path, interrupt, &array);
+    if (status != SP_OK) return status;
+    if (array.dimensions != 1)
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; save one", path, array.dimensions));
+    IO_TRY(io_array_to_i32(context, path, &array));
+    const int32_t *values = array.values;
+    for (int64_t i = 0; i < array.count; i++)
+        if (values[i] < r->low || values[i] > r->high)
+            IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is out of range (got \"%d\"); %s",
+                           path, (long long)i, (int)values[i], r->remedy));
+    *numbers = array.values;
+    *count = array.count;
+    array.values = NULL;
+done:
+    io_array_free(context, &array);
+    return status;
+}
+
+sp_status io_read_numbers(sp_context *context, const char *path, const volatile int *interrupt, int64_t low,
+                          int64_t high, const char *const *words, int32_t **numbers, int64_t *count)
+{
+    range r = {.low = low, .high = high, .words = words};
+    io_content content;
+    io_source *source;
+    *numbers = NULL;
+    *count = 0;
+    snprintf(r.remedy, sizeof r.remedy, "write %s from %lld to %lld", words ? "the words, or whole numbers" : "whole numbers",
+             (long long)low, (long long)high);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    IO_TRY(io_detect_content(source, &content));
+    status = content == IO_CONTENT_NPY ? number_array(context, path, interrupt, &r, numbers, count)
+                                       : number_lines(context, source, &r, numbers, count);
+done:
+    io_source_close(source);
+    if (status != SP_OK) {
+        sp_free(context, *numbers);
+        *numbers = NULL;
+        *count = 0;
+    }
+    return status;
+}

@@ -1,0 +1,305 @@
+/* Features of nodes: a row of numbers a node, dense or sparse, from Matrix Market, NumPy's and scipy's files, and
+ * text. Text is read twice: its beginning for the number of fields, then all of it by the parallel line reader, the
+ * numbers that are not 0 as entries.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "internal.h"
+
+/* ---- text ------------------------------------------------------------------------------------------------- */
+
+static bool is_separator(char c) { return c == ',' || c == ';'; }
+
+const char *io_next_field(const char **at, const char *end)
+{
+    const char *field = io_skip_blanks(*at, end), *stop = field;
+    while (stop < end && !io_is_blank(*stop) && !is_separator(*stop)) stop++;
+    *at = io_skip_blanks(stop, end);
+    if (*at < end && is_separator(**at)) ++*at;
+    *at = *at < end ? io_skip_blanks(*at, end) : *at;
+    return field;
+}
+
+/* The end of a field that begins at `field`. */
+static const char *field_end(const char *field, const char *end)
+{
+    while (field < end && !io_is_blank(*field) && !is_separator(*field)) field++;
+    return field;
+}
+
+static bool begins_with_number(const char *line, const char *end)
+{
+    const char *field = io_skip_blanks(line, end), *stop = field_end(field, end);
+    double value;
+    return stop > field && io_parse_decimal(field, stop, &value) == stop;
+}
+
+static int64_t count_fields(const char *line, const char *end)
+{
+    int64_t fields = 0;
+    for (const char *at = io_skip_blanks(line, end); at < end; fields++) io_next_field(&at, end);
+    while (end > line && io_is_blank(end[-1])) end--;
+    return fields + (end > line && is_separator(end[-1])); /* an empty field, which is refused later */
+}
+
+static bool is_comment(const char *line, const char *end)
+{
+    const char *at = io_skip_blanks(line, end);
+    return at == end || *line == '#' || *line == '%';
+}
+
+typedef struct line_buffer {
+    char *bytes;
+    int64_t filled, capacity, begin;
+    bool ended;
+} line_buffer;
+
+enum { PORTION = 1 << 16 };
+
+/* The next line, however long, from b->begin on; its length without the newline, or -1 at the end. One byte behind it is
+ * readable and no part of a number. */
+static sp_status next_line(sp_context *context, io_source *source, line_buffer *b, int64_t *length)
+{
+    int64_t searched = b->begin;
+    for (;;) {
+        const char *newline = searched < b->filled
+                                  ? memchr(b->bytes + searched, '\n', (size_t)(b->filled - searched))
+                                  : NULL;
+        *length = newline ? newline - (b->bytes + b->begin) : b->filled - b->begin;
+        if (!newline && b->ended && *length == 0) *length = -1;
+        if (newline || b->ended) return SP_OK;
+        size_t got;
+        searched = b->filled;
+        sp_status status = io_reserve(context, b->filled, b->filled + PORTION + 1, 1, &b->capacity, (void **)&b->bytes);
+        if (status == SP_OK) status = io_source_read(source, b->bytes + b->filled, PORTION, &got);
+        if (status != SP_OK) return status;
+        b->filled += (int64_t)got;
+        b->bytes[b->filled] = '\n';
+        b->ended = got < PORTION;
+    }
+}
+
+sp_status io_scan_table(sp_context *context, const char *path, const volatile int *interrupt, io_table *table)
+{
+    line_buffer b = {0};
+    io_source *source;
+    bool headed = false;
+    memset(table, 0, sizeof *table);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    for (int64_t lines = 1;; lines++) {
+        int64_t length;
+        IO_TRY(next_line(context, source, &b, &length));
+        if (length < 0) break;
+        const char *line = b.bytes + b.begin, *end = line + length;
+        const bool comment = is_comment(line, end), number = begins_with_number(line, end);
+        b.begin += length + 1;
+        if (comment) continue;
+        if (number || headed) {
+            table->fields = count_fields(line, end);
+            break;
+        }
+        headed = true;
+        table->heading_bytes = b.begin < b.filled ? b.begin : b.filled;
+        table->heading_lines = lines;
+    }
+done:
+    sp_free(context, b.bytes);
+    io_source_close(source);
+    return status;
+}
+
+sp_status io_skip_heading(io_source *source, const io_table *table)
+{
+    char bytes[1 << 12];
+    int64_t left = table->heading_bytes;
+    sp_status status = SP_OK;
+    while (status == SP_OK && left > 0) {
+        size_t got;
+        status = io_source_read(source, bytes, left < (int64_t)sizeof bytes ? (size_t)left : sizeof bytes, &got);
+        if (got == 0) break;
+        left -= (int64_t)got;
+    }
+    return status;
+}
+
+static bool read_row(io_slice *slice, char *line, char *line_end)
+{
+    const char *end = line_end, *at = io_skip_blanks(line, end);
+    if (is_comment(line, end)) return true;
+    const int32_t row = (int32_t)slice->node_lines++;
+    int64_t col = 0;
+    while (end > at && io_is_blank(end[-1])) end--;
+    for (bool more = true; more; col++) {
+        const char *stop = field_end(at, end);
+        double value;
+        if (col == slice->state->cols)
+            return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
+        if (stop == at || io_parse_decimal(at, stop, &value) != stop)
+            return io_slice_fail(slice, "a feature that is no number", at, stop, "write numbers");
+        if (!(fabs(value) <= FLT_MAX))
+            return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");
+        if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, (float)value)) return false;
+        at = io_skip_blanks(stop, end);
+        more = at < end;
+        if (more && is_separator(*at)) at = io_skip_blanks(at + 1, end);
+    }
+    return col == slice->state->cols ||
+           io_slice_fail(slice, "fewer numbers than in the first row", line, end, "rows have equal lengths");
+}
+
+static sp_status fill_dense(sp_context *context, int64_t rows, int64_t cols, sp_dense *dense)
+{
+    sp_status status = sp_dense_create(context, rows, cols, SP_DENSE_F32, SP_HOST, dense);
+    if (status == SP_OK) memset(dense->values, 0, (size_t)rows * (size_t)cols * sizeof(float));
+    return status;
+}
+
+static sp_status read_text(sp_context *context, io_source *source, const io_table *table, sp_dense *dense)
+{
+    const io_read_options options = {.any_sign = true};
+    const io_format_state state = {.options = &options, .cols = table->fields};
+    io_line_counts counts = {0};
+    io_graph entries = {0};
+    sp_status status;
+    IO_TRY(io_skip_heading(source, table));
+    IO_TRY(io_read_lines(context, source, &state, read_row, 0, table->heading_lines, &counts, &entries));
+    if (counts.node_lines == 0 || state.cols == 0)
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no features; write a row of numbers a node",
+                       io_source_name(source)));
+    IO_TRY(fill_dense(context, counts.node_lines, state.cols, dense));
+    float *values = dense->values;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < entries.arcs; e++)
+        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = entries.weights[e];
+done:
+    io_graph_free(context, &entries);
+    return status;
+}
+
+/* ---- Matrix Market ---------------------------------------------------------------------------------------- */
+
+static sp_status read_mtx(sp_context *context, io_source *source, const volatile int *interrupt, sp_dense *dense,
+                          sp_csr *sparse)
+{
+    io_mtx_numbers m;
+    sp_status status = io_read_mtx_numbers(context, source, interrupt, &m);
+    if (status != SP_OK) return status;
+    const io_graph *g = &m.graph;
+    if (!m.array) {
+        status = sp_csr_from_coo(context, m.rows, m.cols, g->arcs, g->heads, g->tails, g->weights, SP_F32,
+                                 SP_COMBINE_SUM, false, sparse);
+    } else {
+        status = fill_dense(context, m.rows, m.cols, dense);
+        float *values = dense->values;
+        for (int64_t e = 0; status == SP_OK && e < g->arcs; e++) /* column by column */
+            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = g->weights[e];
+    }
+    io_graph_free(context, &m.graph);
+    return status;
+}
+
+/* ---- NumPy and scipy -------------------------------------------------------------------------------------- */
+
+static sp_status take_array(sp_context *context, const char *path, io_array *array, sp_dense *dense)
+{
+    if (array->dimensions != 2)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; features have two, nodes and features", path,
+                       array->dimensions);
+    sp_status status = io_array_to_f32(context, path, array);
+    if (status != SP_OK) return status;
+    *dense = (sp_dense){.rows = array->shape[0], .cols = array->shape[1], .stride = array->shape[1],
+                        .values = array->values, .type = SP_DENSE_F32, .space = SP_HOST};
+    array->values = NULL;
+    return SP_OK;
+}
+
+static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense)
+{
+    io_array array;
+    sp_status status = io_read_npy(context, path, interrupt, &array);
+    if (status == SP_OK) status = take_array(context, path, &array, dense);
+    io_array_free(context, &array);
+    return status;
+}
+
+static sp_status read_npz(sp_context *context, const char *path, const volatile int *interrupt, sp_csr *sparse)
+{
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, interrupt, &npz);
+    if (status != SP_OK) return status;
+    status = io_npz_matrix(npz, "", sparse);
+    io_npz_close(npz);
+    return status;
+}
+
+/* The row of the first number that is not finite, -1 if there is none. Bits are compared: a whole exponent of ones. */
+static int64_t first_bad(sp_context *context, const float *values, int64_t count)
+{
+    int64_t first = INT64_MAX;
+    const uint32_t *bits = (const void *)values;
+#pragma omp parallel for schedule(static) reduction(min : first) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < count; e++)
+        if ((bits[e] & 0x7f800000u) == 0x7f800000u && e < first) first = e;
+    return first == INT64_MAX ? -1 : first;
+}
+
+static sp_status check_finite(sp_context *context, const char *path, const sp_dense *dense, const sp_csr *sparse)
+{
+    int64_t row = 0;
+    const bool is_sparse = sparse->row_offsets != NULL;
+    const int64_t bad = is_sparse ? first_bad(context, sparse->values, sparse->nnz)
+                                  : first_bad(context, dense->values, dense->rows * dense->cols);
+    if (bad < 0) return SP_OK;
+    if (is_sparse)
+        while (sparse->row_offsets[row + 1] <= bad) row++;
+    else row = bad / dense->cols;
+    return sp_fail(context, SP_ERROR_NOT_FINITE,
+                   "%s: row %lld (from 0) has a number that is not finite; replace NaN and infinity", path,
+                   (long long)row);
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------- */
+
+sp_status io_detect_content(io_source *source, io_content *content)
+{
+    const char *bytes;
+    size_t count = 16;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    *content = IO_CONTENT_TEXT;
+    if (count >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0) *content = IO_CONTENT_NPY;
+    else if (count >= 4 && (memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0))
+        *content = IO_CONTENT_NPZ;
+    else if (count >= 14 && strncasecmp(bytes, "%%MatrixMarket", 14) == 0) *content = IO_CONTENT_MTX;
+    return status;
+}
+
+sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
+                           sp_csr *sparse)
+{
+    io_content content;
+    io_source *source;
+    io_table table;
+    memset(dense, 0, sizeof *dense);
+    memset(sparse, 0, sizeof *sparse);
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    IO_TRY(io_detect_content(source, &content));
+    switch (content) {
+    case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
+    case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;
+    case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, dense, sparse); break;
+    case IO_CONTENT_TEXT:
+        IO_TRY(io_scan_table(context, path, interrupt, &table));
+        status = read_text(context, source, &table, dense);
+        break;
+    }
+    if (status == SP_OK) status = check_finite(context, path, dense, sparse);
+done:
+    io_source_close(source);
+    if (status != SP_OK) sp_dense_free(context, dense);
+    if (status != SP_OK) sp_csr_free(context, sparse);
+    return status;
+}
