@@ -86,12 +86,13 @@ static sp_status check_files(sp_context *context, const folder *in, bool no_labe
 
 static const char *const split_words[] = {"unused", "train", "val", "test", NULL};
 
-static sp_status read_list(sp_context *context, const char *path, gnn_split kind, gnn_data *data)
+static sp_status read_list(sp_context *context, const char *path, gnn_split kind, const volatile int *interrupt,
+                           gnn_data *data)
 {
     int32_t *nodes;
     int64_t count;
     if (!path[0]) return SP_OK;
-    sp_status status = io_read_numbers(context, path, &gnn_interrupt, 0, data->graph.rows - 1, NULL, &nodes, &count);
+    sp_status status = io_read_numbers(context, path, interrupt, 0, data->graph.rows - 1, NULL, &nodes, &count);
     for (int64_t i = 0; status == SP_OK && i < count; i++) {
         const uint8_t other = data->split[nodes[i]];
         if (other != GNN_UNUSED && other != (uint8_t)kind)
@@ -103,11 +104,11 @@ static sp_status read_list(sp_context *context, const char *path, gnn_split kind
     return status;
 }
 
-static sp_status read_column(sp_context *context, const char *path, gnn_data *data)
+static sp_status read_column(sp_context *context, const char *path, const volatile int *interrupt, gnn_data *data)
 {
     int32_t *kinds;
     int64_t count;
-    sp_status status = io_read_numbers(context, path, &gnn_interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count);
+    sp_status status = io_read_numbers(context, path, interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count);
     if (status == SP_OK && count != data->graph.rows)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld entries for %lld nodes; write one a node", path,
                          (long long)count, (long long)data->graph.rows);
@@ -116,15 +117,15 @@ static sp_status read_column(sp_context *context, const char *path, gnn_data *da
     return status;
 }
 
-static sp_status read_split(sp_context *context, const folder *in, gnn_input *input)
+static sp_status read_split(sp_context *context, const folder *in, const volatile int *interrupt, gnn_input *input)
 {
     gnn_data *data = &input->data;
     sp_status status;
     TRY(sp_calloc(context, data->graph.rows, 1, (void **)&data->split));
-    TRY(read_list(context, in->file[TRAIN], GNN_TRAIN, data));
-    TRY(read_list(context, in->file[VALIDATION], GNN_VALIDATION, data));
-    TRY(read_list(context, in->file[TEST], GNN_TEST, data));
-    if (in->file[SPLIT][0]) TRY(read_column(context, in->file[SPLIT], data));
+    TRY(read_list(context, in->file[TRAIN], GNN_TRAIN, interrupt, data));
+    TRY(read_list(context, in->file[VALIDATION], GNN_VALIDATION, interrupt, data));
+    TRY(read_list(context, in->file[TEST], GNN_TEST, interrupt, data));
+    if (in->file[SPLIT][0]) TRY(read_column(context, in->file[SPLIT], interrupt, data));
     input->has_split = in->file[TRAIN][0] || in->file[SPLIT][0];
 done:
     return status;
@@ -132,9 +133,10 @@ done:
 
 /* ---- the rest ---------------------------------------------------------------------------------------------- */
 
-sp_status gnn_input_features(sp_context *context, const char *path, gnn_features *features)
+sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
-    return io_read_features(context, path, &gnn_interrupt, &features->dense, &features->sparse);
+    gnn_features *features = &input->data.features;
+    return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse);
 }
 
 int64_t gnn_input_rows(const gnn_features *features)
@@ -142,28 +144,30 @@ int64_t gnn_input_rows(const gnn_features *features)
     return features->sparse.row_offsets ? features->sparse.rows : features->dense.rows;
 }
 
-sp_status gnn_input_graph(sp_context *context, const char *path, bool undirected, gnn_data *data)
+sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
+    gnn_data *data = &input->data;
     const int64_t nodes = gnn_input_rows(&data->features);
-    const io_adjacency_options reading = {.nodes = nodes, .undirected = undirected, .interrupt = &gnn_interrupt};
+    const io_adjacency_options reading = {nodes, options->undirected, options->interrupt};
     sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
     if (status != SP_OK || data->graph.rows == nodes) return status;
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but there are %lld rows of features; write one a node",
                    path, (long long)data->graph.rows, (long long)nodes);
 }
 
-sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, gnn_input *input)
+sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
+                           gnn_input *input)
 {
     gnn_data *data = &input->data;
     io_classes classes;
-    sp_status status = io_read_classes(context, path, &gnn_interrupt, &classes);
+    sp_status status = io_read_classes(context, path, options->interrupt, &classes);
     if (status != SP_OK) return status;
     if (classes.nodes != data->graph.rows)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; write one a node", path,
                     (long long)classes.nodes, (long long)data->graph.rows));
     if (names[0] && classes.names.count > 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: the labels are names already; remove this file", names));
-    if (names[0]) TRY(io_read_names(context, names, &gnn_interrupt, &classes.names));
+    if (names[0]) TRY(io_read_names(context, names, options->interrupt, &classes.names));
     if (names[0] && classes.names.count < classes.classes)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: label %lld is out of range: %s names %lld classes", path,
                     (long long)(classes.classes - 1), names, (long long)classes.names.count));
@@ -195,11 +199,11 @@ sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_
     memset(input, 0, sizeof *input);
     TRY(list_folder(context, path, &in));
     TRY(check_files(context, &in, o->no_labels));
-    TRY(gnn_input_features(context, in.file[FEATURES], &input->data.features));
-    TRY(gnn_input_graph(context, in.file[GRAPH], o->undirected, &input->data));
-    if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], input));
+    TRY(gnn_input_features(context, in.file[FEATURES], o, input));
+    TRY(gnn_input_graph(context, in.file[GRAPH], o, input));
+    if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], o, input));
     else TRY(all_unknown(context, &input->data));
-    status = read_split(context, &in, input);
+    status = read_split(context, &in, o->interrupt, input);
 done:
     if (status != SP_OK) gnn_input_free(context, input);
     return status;

@@ -8,6 +8,7 @@
 typedef struct gnn_input_options {
     bool undirected;  /* every edge stands for both directions, whatever the file says */
     bool no_labels;   /* labels may be missing: then all are unknown, and there are 0 classes */
+    const volatile int *interrupt; /* as in sp_context_options */
 } gnn_input_options;
 
 /* A folder, as read. */
@@ -25,9 +26,10 @@ sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_inpu
 void gnn_input_free(sp_context *context, gnn_input *input);
 
 /* Its steps, for files that lie elsewhere, in this order; `names` is a file of the names of classes, or "". */
-sp_status gnn_input_features(sp_context *context, const char *path, gnn_features *features);
-sp_status gnn_input_graph(sp_context *context, const char *path, bool undirected, gnn_data *data);
-sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, gnn_input *input);
+sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
+sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
+sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
+                           gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
 
 /* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all of
