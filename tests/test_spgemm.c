@@ -135,6 +135,22 @@ static product single_rows_of_b(sp_context *host, test_random *random, sp_value_
     return product_of(a, entry_matrix(host, &list, N, COLS, type, false));
 }
 
+/* B is a pattern with one entry a row, or none: it gives A's columns new names, many the same. */
+static product columns_renamed(sp_context *host, test_random *random, sp_value_type type)
+{
+    enum { INNER = 12000, NAMES = 700 };
+    static const int64_t lengths[] = {0,   1,   8,    9,    16,   17,   32,   33,   64,   65,   128,  129,
+                                      256, 512, 1024, 1025, 2048, 2049, 4096, 4097, 8192, 8193, INNER};
+    enum { ROWS = sizeof lengths / sizeof *lengths };
+    entry_list list = {0};
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t k = 0; k < lengths[i]; k++) entry_add(&list, i, k * 7919 % INNER, product_value(random));
+    sp_csr a = entry_matrix(host, &list, ROWS, INNER, type, false);
+    for (int64_t j = 0; j < INNER; j++)
+        if (j % 11) entry_add(&list, j, test_below(random, NAMES), 1);
+    return product_of(a, entry_matrix(host, &list, INNER, NAMES, type, true));
+}
+
 /* One row of A takes all rows of B, the others take three. */
 static product one_dense_row_of_a(sp_context *host, test_random *random, sp_value_type type)
 {
@@ -358,6 +374,7 @@ static const struct shape {
     {"all on columns of their own", all_on_columns_of_their_own},
     {"heaps beside empty ranges", heaps_beside_empty_ranges},
     {"single rows of B", single_rows_of_b},
+    {"columns renamed", columns_renamed},
     {"one dense row of A", one_dense_row_of_a},
     {"one dense column of A", one_dense_column_of_a},
     {"arrowhead", arrowhead},

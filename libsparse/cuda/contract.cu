@@ -17,6 +17,10 @@
  * much. The largest, the smallest, the first and the number do not depend on the order. Values are therefore the
  * CPU's.
  *
+ * A product A·B where B is a pattern with one entry a row at most renames A's columns: what is left of the above when
+ * every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts times its length
+ * in spgemm_warp.cu.
+ *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48. Some 60 a node for the sort by label,
  * 30 a group.
@@ -74,6 +78,18 @@ template <typename V> static __global__ void bound_groups(contract_job<V> job)
     if (k == job.nodes - 1 || job.keys[k + 1] != key) job.ranges[key].end = job.starts[k + 1];
 }
 
+/* Every row of G is a row of C. */
+template <typename V> static __global__ void take_rows(contract_job<V> job)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > job.nodes) return;
+    job.starts[i] = job.g.offsets[i];
+    if (i == job.nodes) return;
+    job.keys[i] = (uint32_t)i;
+    job.order[i] = job.firsts[i] = (int32_t)i;
+    job.ranges[i] = {job.g.offsets[i], job.g.offsets[i + 1]};
+}
+
 /* ---- device: classes ------------------------------------------------------------------------------------- */
 
 /* Largest rows of the classes, by what the device's shared memory holds. */
@@ -101,7 +117,7 @@ static __global__ void __launch_bounds__(256) classify_rows(contract_job<V> job,
                                                                  : WIDE;
         job.classes[p] = (uint8_t)c;
         atomicAdd(&members[c], 1u);
-        if (c == WIDE) atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.groups));
+        if (c == WIDE) atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.columns));
     }
     __syncthreads();
     if (threadIdx.x < CLASSES && members[threadIdx.x])
@@ -132,7 +148,7 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
             const unsigned to = place[own[u]] + at[u];
             job.list[first_of_class(job.totals, own[u]) + to] = (int32_t)p;
             if (own[u] != WIDE) continue;
-            const int64_t cells = min(job.ranges[p].end - job.ranges[p].begin, job.groups);
+            const int64_t cells = min(job.ranges[p].end - job.ranges[p].begin, job.columns);
             job.cells_of[to] = (int64_t)atomicAdd(&job.totals->wide_placed, (unsigned long long)cells);
         }
         __syncthreads();
@@ -525,7 +541,7 @@ template <typename V> static void size_tables(contract_run<V> *run)
     /* Static, and the driver's. */
     const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, false, V>::memory) + 1024;
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
-    const int64_t most = (run->job.groups + 31) / 32;
+    const int64_t most = (run->job.columns + 31) / 32;
     const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
     int words = LEAST_WORDS;
     while (words < LONGER_WORDS && words < most) words *= 2;
@@ -540,7 +556,7 @@ template <typename V> static void size_tables(contract_run<V> *run)
 
 template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
-                          const sp_contract_options *options, contract_run<V> *run)
+                          int64_t columns, const sp_contract_options *options, contract_run<V> *run)
 {
     contract_job<V> *job = &run->job;
     run->context = context;
@@ -550,6 +566,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->labels = labels;
     job->nodes = g->rows;
     job->groups = groups;
+    job->columns = columns;
     /* The sum of a pattern is the number of its entries. */
     job->operation.combine = !g->values && options->combine == SP_COMBINE_SUM ? SP_COMBINE_COUNT : options->combine;
     job->operation.loops = options->loops;
@@ -640,13 +657,13 @@ template <typename V> static sp_status list_classes(contract_run<V> *run, contra
 /* ---- host: the classes' launches --------------------------------------------------------------------------- */
 
 /* Whether (column, place) pairs of rows of 2^bits entries fit 32 bits, all ones left over. */
-static bool is_narrow(int64_t groups, int bits) { return groups <= (int64_t)(UINT32_MAX >> bits); }
+static bool is_narrow(int64_t columns, int bits) { return columns <= (int64_t)(UINT32_MAX >> bits); }
 
 template <int G, typename V>
 static sp_status launch_small(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
 {
     const int64_t work = blocks_of(count, WARP_THREADS / G);
-    auto kernel = is_narrow(run->job.groups, log2_of(G)) ? small_rows<G, uint32_t, V>
+    auto kernel = is_narrow(run->job.columns, log2_of(G)) ? small_rows<G, uint32_t, V>
                                                          : small_rows<G, unsigned long long, V>;
     return launch(run, kernel, WARP_THREADS, 0, work, stream, c);
 }
@@ -654,7 +671,7 @@ static sp_status launch_small(contract_run<V> *run, int c, unsigned count, cudaS
 template <int K, typename V>
 static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
 {
-    const bool narrow = is_narrow(run->job.groups, log2_of(32 * K));
+    const bool narrow = is_narrow(run->job.columns, log2_of(32 * K));
     const size_t entry = narrow ? sorted_bytes<uint32_t, V>() : sorted_bytes<unsigned long long, V>();
     const size_t bytes = WARP_THREADS * K * entry + WARP_THREADS / 32 * K * sizeof(uint32_t);
     auto kernel = narrow ? sorted_rows<K, uint32_t, V> : sorted_rows<K, unsigned long long, V>;
@@ -741,18 +758,19 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
                   stream_of(context), c->row_offsets, c->col_indices, (V *)c->values);
 }
 
-static void name_groups(const contract_totals *totals, sp_contract_info *info)
+/* Names the classes that have rows; returns their number. */
+static int name_groups(const contract_totals *totals, sp_spgemm_group *group)
 {
     static const char *const names[CLASSES] = {"", "small 8", "small 16", "small 32", "sort 64", "sort 128",
                                                "sort 256", "sort 512", "sort 1024", "ranked 2048",
                                                "ranked 4096", "ranked 8192", "wide"};
-    info->groups = 0;
+    int groups = 0;
     for (int c = IDLE + 1; c < CLASSES; c++) {
         if (totals->members[c] == 0) continue;
-        sp_spgemm_group *group = &info->group[info->groups++];
-        snprintf(group->name, sizeof group->name, "%s", names[c]);
-        group->count = totals->members[c];
+        snprintf(group[groups].name, sizeof group->name, "%s", names[c]);
+        group[groups++].count = totals->members[c];
     }
+    return groups;
 }
 
 /* `c` has its shape and type; it gets its arrays one after another, and is the caller's to free. */
@@ -766,7 +784,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, g, labels, groups, options, &run));
+    TRY(open_run(context, g, labels, groups, groups, options, &run));
     TRY(group_nodes(&run));
     TRY(list_classes(&run, &totals));
     const double grouped = sp_seconds();
@@ -774,7 +792,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(write_result(&run, c));
     CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
-    name_groups(&totals, info);
+    info->groups = name_groups(&totals, info->group);
     info->entries = (int64_t)totals.entries;
     info->nnz = c->nnz;
     TRY(cuda_peak(context, before, &info->peak_bytes));
@@ -783,6 +801,89 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     info->combine_seconds = sp_seconds() - grouped;
     return SP_OK;
 }
+
+/* ---- products that rename columns -------------------------------------------------------------------------- */
+
+/* The column of each row of B, which has one at most; counts the rows that have more. */
+static __global__ void read_names(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names,
+                                  unsigned *longer)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= rows) return;
+    const int64_t begin = offsets[i], count = offsets[i + 1] - begin;
+    names[i] = count > 0 ? cols[begin] : -1;
+    if (count > 1) atomicAdd(longer, 1u);
+}
+
+static sp_status find_names(sp_context *context, const sp_csr *b, device_array<int32_t> *names, bool *found)
+{
+    device_array<unsigned> longer;
+    unsigned count;
+    TRY(names->allocate(context, b->rows));
+    TRY(longer.allocate(context, 1));
+    TRY(longer.fill(0, 1));
+    read_names<<<blocks_of(b->rows, 256), 256, 0, stream_of(context)>>>(b->rows, b->row_offsets, b->col_indices,
+                                                                        names->data, longer.data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(&count, longer.data, sizeof count, cudaMemcpyDeviceToHost, stream_of(context)));
+    TRY(cuda_finish(context));
+    *found = count == 0;
+    return SP_OK;
+}
+
+template <typename V>
+static sp_status rename_columns(sp_context *context, const sp_csr *a, const int32_t *names, sp_csr *c,
+                                sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    const sp_contract_options sums = {};
+    contract_run<V> run = {};
+    contract_totals totals;
+    size_t before;
+    TRY(cuda_watch_peak(context, &before));
+    TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    TRY(open_run(context, a, names, a->rows, c->cols, &sums, &run));
+    take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
+    CUDA_TRY(cudaGetLastError());
+    TRY(list_classes(&run, &totals));
+    const double listed = sp_seconds();
+    TRY(combine_rows(&run, &totals));
+    TRY(write_result(&run, c));
+    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
+    TRY(cuda_finish(context));
+    info->products = (int64_t)totals.entries;
+    info->product_nnz = info->nnz = c->nnz;
+    info->batches = 1;
+    info->groups = name_groups(&totals, info->group);
+    TRY(cuda_peak(context, before, &info->peak_bytes));
+    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
+    info->analysis_seconds = listed - start;
+    info->numeric_seconds = sp_seconds() - listed;
+    return SP_OK;
+}
+
+sp_status cuda_rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                              bool *done)
+{
+    device_array<int32_t> names;
+    sp_csr made = {};
+    *done = false;
+    if (b->values || b->nnz > b->rows || a->rows == 0 || b->rows == 0) return SP_OK;
+    TRY(find_names(context, b, &names, done));
+    if (!*done) return SP_OK;
+    made.rows = a->rows;
+    made.cols = b->cols;
+    made.value_type = a->value_type;
+    made.space = SP_DEVICE;
+    *info = {};
+    const sp_status status = a->value_type == SP_F32 ? rename_columns<float>(context, a, names.data, &made, info)
+                                                     : rename_columns<double>(context, a, names.data, &made, info);
+    if (status == SP_OK) *c = made;
+    else sp_csr_free(context, &made);
+    return status;
+}
+
+/* ---- contraction ------------------------------------------------------------------------------------------- */
 
 sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                            const sp_contract_options *options, sp_csr *c, sp_contract_info *info)

@@ -30,8 +30,8 @@ struct contract_operation {
 
 template <typename V> struct contract_job {
     matrix_view<V> g; /* values NULL: ones, or not wanted */
-    const int32_t *labels;
-    int64_t nodes, groups;
+    const int32_t *labels; /* of G's columns; those of its rows are in the keys */
+    int64_t nodes, groups, columns; /* rows of G; rows and columns of C */
     contract_operation operation;
     contract_totals *totals;
     uint32_t *keys;  /* by group: a node's label, `groups` for none */
@@ -83,7 +83,7 @@ template <typename V>
 static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
 {
     const int32_t col = __ldg(job.labels + node);
-    if (col < 0 || col >= job.groups) return EMPTY;
+    if (col < 0 || col >= job.columns) return EMPTY;
     if (job.operation.loops == SP_LOOPS_KEEP) return col;
     return (col == p) == (job.operation.loops == SP_LOOPS_ONLY) ? col : EMPTY;
 }
@@ -113,5 +113,10 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
     if (operation.combine == SP_COMBINE_COUNT) kept = count;
     return diagonal && operation.half ? __dmul_rn(kept, 0.5) : kept;
 }
+
+/* C = A·B, sums, where B is a pattern with at most one entry a row; *done is false, and nothing was done, where it is
+ * not. */
+sp_status cuda_rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                              bool *done);
 
 #endif

@@ -473,7 +473,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     __device__ int combine_entries()
     {
         int done = 0;
-        for (int64_t low = 0; low < job.groups; low += (int64_t)words * 32) {
+        for (int64_t low = 0; low < job.columns; low += (int64_t)words * 32) {
             const int found = rank_columns(low);
             for (int cell = done + threadIdx.x; cell < done + found; cell += THREADS) {
                 states[cell] = IS_WIDE && in_order ? NO_STATE : 0;
@@ -565,7 +565,7 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         if (!IS_WIDE && !in_order && (!sure || operation() == SP_COMBINE_FIRST)) spill();
         int cells = combine_entries();
         int late = sure || in_order ? 0 : late_cells(cells);
-        if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.groups) {
+        if (IS_WIDE && late > 0 && (int64_t)words * 32 >= job.columns) {
             find_grains(cells);
             late = late_cells(cells);
         }
