@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common.cuh"
+#include "maxk.cuh"
 
 /* Kept free of a device whose memory is not limited by a budget: the driver needs some for itself. */
 static const size_t RESERVE = (size_t)256 << 20;
@@ -210,6 +211,10 @@ static const sp_backend cuda_backend = {
     .sddmm = sp_cuda_sddmm,
     .edge_softmax = sp_cuda_edge_softmax,
     .edge_softmax_backward = sp_cuda_edge_softmax_backward,
+    .maxk = sp_cuda_maxk,
+    .maxk_expand = sp_cuda_maxk_expand,
+    .maxk_spmm = sp_cuda_maxk_spmm,
+    .maxk_spmm_backward = sp_cuda_maxk_spmm_backward,
     .transpose = sp_cuda_transpose,
     .number = sp_cuda_number,
     .gather = sp_cuda_gather,

@@ -17,41 +17,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <new>
 
-#include "spmm.cuh"
+#include "spmm_blocks.cuh"
 
 enum { THREADS = 256 };
-
-/* Algorithm 1: how much a group and a block take. */
-struct block_sizes {
-    int group, block; /* entries, at most */
-    int classes;      /* of rows by entries: exact numbers up to what one block takes, then all others */
-    bool coarse;      /* powers of two instead */
-
-    explicit block_sizes(const spmm_blocks *parts)
-        : group(parts->group_entries), block(group * SPMM_GROUPS), classes(block + 2), coarse(parts->coarse)
-    {
-    }
-    /* The most entries of rows of a class. */
-    __host__ __device__ __forceinline__ int class_of(int entries) const
-    {
-        if (entries > block) return block + 1;
-        int top = 8;
-        while (top < entries) top *= 2;
-        return coarse && entries > 0 ? top : entries;
-    }
-    /* Groups that share a row. */
-    __host__ __device__ __forceinline__ int groups_of(int entries) const
-    {
-        int groups = 1;
-        while (groups * group < entries) groups *= 2;
-        return groups;
-    }
-    /* Entries of each of them, but for the last. */
-    __host__ __device__ __forceinline__ int share(int entries, int groups) const
-    {
-        return groups == 1 ? entries : ((entries + groups - 1) / groups + 7) / 8 * 8;
-    }
-};
 
 /* ---- preparation ----------------------------------------------------------------------------------------- */
 
@@ -414,10 +382,8 @@ static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, RE
     if (active && part == 0) write_row(p, row, columns, results);
 }
 
-/* Room for partial results, kept from launch to launch. */
-static sp_status make_carry(sp_context *context, spmm_blocks *parts, int64_t blocks, int64_t tiles, size_t bytes)
+sp_status cuda_spmm_make_carry(sp_context *context, spmm_blocks *parts, int64_t arrived, size_t bytes)
 {
-    const int64_t arrived = blocks * tiles;
     if (bytes > parts->carry_bytes) {
         parts->carry_bytes = 0;
         TRY(parts->carry.allocate(context, (int64_t)bytes));
@@ -446,7 +412,7 @@ template <bool IS_EXTREME> struct block_launch {
                       count = parts->edges[2 * bin + 2] - begin;
         const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
         if (count == 0) return SP_OK;
-        TRY(make_carry(context, parts, partial, product.tiles, bytes));
+        TRY(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
         work_blocks<T, V, LANES, REPEATS, Result>
             <<<dim3((unsigned)count, (unsigned)product.tiles), SPMM_GROUPS * LANES, 0,

@@ -1,0 +1,660 @@
+/* MaxK on a CUDA device (Peng et al., "MaxK-GNN", 2024): the k largest of each row in compressed rows, their
+ * product with A and its gradient.
+ *
+ * Bytes, f32 and up to 256 columns. Selection reads 4 a number and writes 5 a kept entry. An entry of A costs the
+ * product 8 of A and 5k gathered, 80 where k is 16 against 1,024 of 256 dense columns, and a row of Y is written
+ * once; the second-level cache holds the kept rows, so that its 5 to 9 TB/s are the floor. The gradient needs k
+ * numbers of a dense row of 256 in sectors of 8: 13 of the 32 sectors for k = 16, 406 bytes.
+ *
+ * The product: a warp takes a row of A, or a part of one as cut by the plan, and keeps its sums dense in shared
+ * memory. A kept row has distinct columns, so lanes over its entries add without atomics; where k is at most 16, 2
+ * or more parts of the warp take a kept row each and have sums of their own, which meet when the row is written.
+ * 32 products cost the shared memory some 7 cycles, a load and a store at random banks, and their loads 4: 3
+ * products a cycle and multiprocessor.
+ *
+ * The gradient: lanes over the kept entries of the row that is made gather from several dense rows at a time, and
+ * have their sums in registers. Where the dense matrix is larger than the second-level cache and its rows are
+ * gathered often, tiles of its columns are worked on one after another; kept columns ascend, so those of a tile
+ * are neighbours.
+ *
+ * Peng et al. add to shared memory and, in the gradient, to global memory with atomics, in any order. Here sums
+ * run in an order that the plan fixes, and results have the same bits in every run.
+ */
+#include "maxk.cuh"
+#include "spmm_blocks.cuh"
+
+enum { WARPS = SPMM_GROUPS, THREADS = 32 * WARPS };
+
+/* ---- numbers in order ------------------------------------------------------------------------------------ */
+
+template <typename T> struct key_type;
+template <> struct key_type<float> {
+    using type = uint32_t;
+};
+template <> struct key_type<double> {
+    using type = uint64_t;
+};
+
+static __device__ __forceinline__ uint32_t bits_of(float value) { return __float_as_uint(value); }
+static __device__ __forceinline__ uint64_t bits_of(double value) { return (uint64_t)__double_as_longlong(value); }
+
+/* An integer in whose order the values are, above 0. Zeros of both signs are equal; every NaN is above infinity. */
+template <typename T> static __device__ __forceinline__ typename key_type<T>::type key_of(T value)
+{
+    using K = typename key_type<T>::type;
+    constexpr K SIGN = (K)1 << (8 * sizeof(K) - 1);
+    const K bits = bits_of(value), size = bits & ~SIGN;
+    if (value != value) return ~(K)0;
+    return bits & SIGN && size ? ~bits : size | SIGN;
+}
+
+/* ---- the k largest --------------------------------------------------------------------------------------- */
+
+/* The keys of a warp's row, a column a lane, 32 columns an item; 0 beyond the last. ITEMS 0: any number of them, read
+ * again each time. */
+template <typename T, int ITEMS> struct row_keys {
+    using K = typename key_type<T>::type;
+    K key[ITEMS];
+
+    __device__ __forceinline__ row_keys(const T *x, int width)
+    {
+        T value[ITEMS];
+        const int lane = threadIdx.x % 32;
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) value[i] = i * 32 + lane < width ? __ldg(x + i * 32 + lane) : T(0);
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) key[i] = i * 32 + lane < width ? key_of(value[i]) : 0;
+    }
+    template <typename Take> __device__ __forceinline__ void for_each(Take take) const
+    {
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) take(i, key[i]);
+    }
+};
+
+template <typename T> struct row_keys<T, 0> {
+    using K = typename key_type<T>::type;
+    const T *x;
+    int width;
+
+    __device__ __forceinline__ row_keys(const T *x_row, int x_width) : x(x_row), width(x_width) {}
+    template <typename Take> __device__ __forceinline__ void for_each(Take take) const
+    {
+        for (int i = 0; i * 32 < width; i++) {
+            const int column = i * 32 + threadIdx.x % 32;
+            take(i, column < width ? key_of(__ldg(x + column)) : (K)0);
+        }
+    }
+};
+
+static __device__ __forceinline__ int sum_of_warp(int value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
+}
+
+template <typename K, typename Keys> static __device__ __forceinline__ int count_from(const Keys &keys, K least)
+{
+    int count = 0;
+    keys.for_each([&](int, K key) { count += key >= least; });
+    return sum_of_warp(count);
+}
+
+/* The largest key that k keys at least reach, or one that just k reach: from the highest bit down, some 15 steps. */
+template <typename K, typename Keys> static __device__ __forceinline__ K threshold(const Keys &keys, int k)
+{
+    K found = 0;
+    for (int bit = 8 * (int)sizeof(K) - 1; bit >= 0; bit--) {
+        const K least = found | (K)1 << bit;
+        const int reached = count_from(keys, least);
+        if (reached >= k) found = least;
+        if (reached == k) break;
+    }
+    return found;
+}
+
+template <typename T, typename C, int ITEMS>
+static __global__ void __launch_bounds__(THREADS)
+    select_rows(int64_t rows, int width, int k, const T *x, int64_t stride, T *values, C *columns)
+{
+    using K = typename key_type<T>::type;
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= rows) return;
+    x += row * stride;
+    values += row * k;
+    columns += row * k;
+    const row_keys<T, ITEMS> keys(x, width);
+    const K least = threshold<K>(keys, k);
+    const unsigned below = (1u << (threadIdx.x % 32)) - 1;
+    int at = 0, equals = k - (least == ~(K)0 ? 0 : count_from<K>(keys, least + 1));
+    keys.for_each([&](int item, K key) {
+        const unsigned equal = __ballot_sync(FULL_WARP, key == least);
+        const bool kept = key > least || (key == least && __popc(equal & below) < equals);
+        const unsigned all = __ballot_sync(FULL_WARP, kept);
+        if (kept) {
+            const int column = item * 32 + (int)(threadIdx.x % 32), place = at + __popc(all & below);
+            values[place] = __ldg(x + column);
+            columns[place] = (C)column;
+        }
+        at += __popc(all);
+        equals -= __popc(equal);
+    });
+}
+
+template <typename T, typename C>
+static __global__ void __launch_bounds__(THREADS)
+    expand_rows(int64_t rows, int width, int k, const T *values, const C *columns, T *x, int64_t stride)
+{
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= rows) return;
+    x += row * stride;
+    for (int j = threadIdx.x % 32; j < width; j += 32) x[j] = 0;
+    __syncwarp();
+    for (int e = threadIdx.x % 32; e < k; e += 32) x[__ldg(columns + row * k + e)] = __ldg(values + row * k + e);
+}
+
+/* ---- the rows of A that a warp has ------------------------------------------------------------------------- */
+
+/* A as a plan has cut it: see spmm.cuh and spmm_blocks.cu. */
+struct row_parts {
+    const int64_t *offsets;
+    const int32_t *cols;
+    const void *weights; /* NULL: ones */
+    int64_t rows;
+    const int4 *blocks; /* NULL: rows as they come, a warp a row */
+    const int32_t *part_rows, *part_entries;
+    const int64_t *part_starts;
+    block_sizes sizes;
+    int partial; /* so many blocks, the first, have a part of a row each */
+    void *carry; /* the sums of these parts, */
+    unsigned *arrived; /* and by first block of a row and blockIdx.y how many are there */
+};
+
+/* Entries begin to begin + count - 1 of A: a part of a row that `groups` neighbouring warps of the block share, of
+ * which this is number `part`. `groups` is the same in all warps of a block. */
+struct row_part {
+    int64_t row, begin;
+    int count, groups, part;
+    bool active;        /* there is a row */
+    int piece, pieces;  /* of a row that takes several blocks; pieces 0: this block has all of the row */
+};
+
+static __device__ __forceinline__ row_part find_part(const row_parts &a)
+{
+    const int warp = threadIdx.x / 32;
+    row_part found = {};
+    if (!a.blocks) {
+        found.row = (int64_t)blockIdx.x * WARPS + warp;
+        found.active = found.row < a.rows;
+        found.begin = found.active ? __ldg(a.offsets + found.row) : 0;
+        found.count = found.active ? (int)(__ldg(a.offsets + found.row + 1) - found.begin) : 0;
+        found.groups = 1;
+        return found;
+    }
+    const int4 block = __ldg(a.blocks + blockIdx.x);
+    const bool partial = (int)blockIdx.x < a.partial;
+    const int share = partial ? a.sizes.share(block.w, WARPS) : block.w >> 16;
+    found.groups = partial ? WARPS : a.sizes.groups_of(block.x);
+    found.part = warp % found.groups;
+    found.active = warp / found.groups < (partial ? 1 : block.w & 0xffff);
+    if (partial) {
+        found.piece = block.z / a.sizes.block;
+        found.pieces = (block.x + a.sizes.block - 1) / a.sizes.block;
+    }
+    if (!found.active) return found;
+    const int place = block.y + warp / found.groups;
+    const int entries = partial ? block.w : __ldg(a.part_entries + place), first = min(found.part * share, entries);
+    found.row = __ldg(a.part_rows + place);
+    found.begin = __ldg(a.part_starts + place) + block.z + first;
+    found.count = min(entries - first, share);
+    return found;
+}
+
+/* Calls take(cols, weights, count) for 32 entries of a part at a time, an entry a lane; lanes without one have column
+ * and weight 0. The next are on their way meanwhile. */
+template <typename T, typename Take>
+static __device__ __forceinline__ void for_entries(const row_parts &a, const row_part &part, Take take)
+{
+    const int lane = threadIdx.x % 32;
+    const int32_t *cols = a.cols + part.begin;
+    const T *weights = a.weights ? (const T *)a.weights + part.begin : nullptr;
+    const auto col_at = [&](int at) { return at < part.count ? __ldg(cols + at) : 0; };
+    const auto weight_at = [&](int at) { return at < part.count ? weights ? __ldg(weights + at) : T(1) : T(0); };
+    int32_t next_col = col_at(lane);
+    T next_weight = weight_at(lane);
+    for (int base = 0; base < part.count; base += 32) {
+        const int32_t col = next_col;
+        const T weight = next_weight;
+        next_col = col_at(base + 32 + lane);
+        next_weight = weight_at(base + 32 + lane);
+        take(col, weight, min(part.count - base, 32));
+    }
+}
+
+template <typename T>
+static __device__ __forceinline__ T scale_of(const row_parts &a, int64_t row, double alpha, bool mean)
+{
+    const int64_t entries = mean ? __ldg(a.offsets + row + 1) - __ldg(a.offsets + row) : 1;
+    return entries > 1 ? (T)alpha / (T)entries : (T)alpha;
+}
+
+/* After all threads of a block have left its part of a row: true in the last block of the row. */
+static __device__ __forceinline__ bool arrives_last(const row_parts &a, const row_part &part)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned *arrived = a.arrived + ((int64_t)blockIdx.x - part.piece) * gridDim.y + blockIdx.y;
+        last = atomicAdd(arrived, 1) + 1 == (unsigned)part.pieces;
+        if (last) *arrived = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+
+/* Where piece `piece` of this block's row leaves `count` sums. */
+template <typename T>
+static __device__ __forceinline__ T *carry_of(const row_parts &a, const row_part &part, int piece, int count)
+{
+    const int64_t block = (int64_t)blockIdx.x - part.piece + piece;
+    return (T *)a.carry + (block * gridDim.y + blockIdx.y) * count;
+}
+
+/* The numbers of one column in `count` rows of sums. */
+template <typename T> static __device__ __forceinline__ T add_up(const T *sums, int count, int pitch)
+{
+    T total = 0;
+#pragma unroll 4
+    for (int i = 0; i < count; i++) total += sums[i * pitch];
+    return total;
+}
+
+/* The same over the pieces of this block's row. Other blocks have written them: they are read past the first
+ * cache. */
+template <typename T>
+static __device__ __forceinline__ T add_pieces(const row_parts &a, const row_part &part, int count, int column)
+{
+    T total = 0;
+#pragma unroll 4
+    for (int i = 0; i < part.pieces; i++) total += __ldcg(carry_of<T>(a, part, i, count) + column);
+    return total;
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------- */
+
+/* Kept rows in flight a part of a warp; bytes of sums a warp, which 4 blocks a multiprocessor leave room for. */
+enum { IN_FLIGHT = 4, SUM_BYTES = 6144 };
+
+struct sum_product {
+    row_parts a;
+    const void *values, *columns;
+    int k, width;
+    int tile, pitch; /* columns whose sums are in shared memory, and the same rounded up to 16 bytes */
+    int sub_bits;    /* 2^sub_bits parts of a warp have sums of their own, at most 8 */
+    void *y;
+    int64_t stride;
+    double alpha, beta;
+    bool mean;
+};
+
+/* Adds the kept rows of a part of A to `sums`, those of this part of the warp. */
+template <typename T, typename C>
+static __device__ __forceinline__ void add_kept(const sum_product &p, const row_part &part, int first, int width,
+                                                T *sums)
+{
+    const int subs = 1 << p.sub_bits, lanes = 32 >> p.sub_bits;
+    const int own = threadIdx.x & (lanes - 1), sub = threadIdx.x % 32 >> (5 - p.sub_bits);
+    const T *values = (const T *)p.values;
+    const C *columns = (const C *)p.columns;
+    for_entries<T>(p.a, part, [&](int32_t cols, T weights, int count) {
+        for (int at = 0; at < count; at += IN_FLIGHT * subs) {
+            int64_t from[IN_FLIGHT];
+            T weight[IN_FLIGHT];
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; u++) {
+                const int entry = at + u * subs + sub;
+                from[u] = (int64_t)__shfl_sync(FULL_WARP, cols, entry) * p.k;
+                weight[u] = __shfl_sync(FULL_WARP, weights, entry);
+            }
+            for (int base = 0; base < p.k; base += lanes) {
+                /* What lanes without an entry load is there anyway. */
+                const int e = min(base + own, p.k - 1);
+                T value[IN_FLIGHT];
+                int column[IN_FLIGHT];
+#pragma unroll
+                for (int u = 0; u < IN_FLIGHT; u++) {
+                    column[u] = __ldg(columns + from[u] + e);
+                    value[u] = __ldg(values + from[u] + e);
+                }
+#pragma unroll
+                for (int u = 0; u < IN_FLIGHT; u++) {
+                    const unsigned to = (unsigned)(column[u] - first);
+                    if (at + u * subs + sub < count && base + own < p.k && to < (unsigned)width)
+                        sums[to] = fused(weight[u], value[u], sums[to]);
+                    __syncwarp();
+                }
+            }
+        }
+    });
+}
+
+template <typename T, typename C>
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 5 : 4) sum_rows(const sum_product p)
+{
+    extern __shared__ int4 shared[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, subs = 1 << p.sub_bits;
+    const int packets = subs * p.pitch / (int)(sizeof(int4) / sizeof(T));
+    const int first = (int)blockIdx.y * p.tile, width = min(p.width - first, p.tile);
+    const row_part part = find_part(p.a);
+    for (int i = lane; i < packets; i += 32) shared[warp * packets + i] = make_int4(0, 0, 0, 0);
+    __syncwarp();
+    add_kept<T, C>(p, part, first, width, (T *)shared + (warp * subs + (lane >> (5 - p.sub_bits))) * p.pitch);
+    if (part.groups > 1) __syncthreads();
+
+    /* All warps of a row, column by column. */
+    const T *sums = (const T *)shared + (warp - part.part) * subs * p.pitch;
+    const int begin = part.part * 32 + lane, step = part.groups * 32, count = part.groups * subs;
+    const bool partial = part.pieces > 0;
+    if (partial) {
+        T *left = carry_of<T>(p.a, part, part.piece, p.pitch);
+        for (int j = begin; j < width; j += step) left[j] = add_up(sums + j, count, p.pitch);
+        if (!arrives_last(p.a, part)) return;
+    }
+    if (!part.active) return;
+    const T scale = scale_of<T>(p.a, part.row, p.alpha, p.mean), beta = (T)p.beta;
+    T *y = (T *)p.y + part.row * p.stride + first;
+    for (int j = begin; j < width; j += step) {
+        const T total = partial ? add_pieces<T>(p.a, part, p.pitch, j) : add_up(sums + j, count, p.pitch);
+        y[j] = beta != 0 ? fused(beta, y[j], scale * total) : scale * total;
+    }
+}
+
+/* ---- the gradient ---------------------------------------------------------------------------------------- */
+
+/* The narrowest tile is a line of the caches. */
+enum { LINE_BYTES = 128, LEAST_GATHERED = 16 };
+
+struct collect_product {
+    row_parts a;
+    void *values;
+    const void *columns;
+    int k;
+    int tiles, tile; /* of columns, and columns of each */
+    int chunks;      /* of 32 kept entries, in a tile at most */
+    const void *dense;
+    int64_t stride;
+    bool mean, add;
+};
+
+/* How many of a row's columns, ascending, are below a bound. The whole warp. */
+template <typename C> static __device__ __forceinline__ int count_below(const C *columns, int k, int bound)
+{
+    int count = 0;
+    for (int base = 0; base < k; base += 32) {
+        const int e = base + (int)(threadIdx.x % 32);
+        count += __popc(__ballot_sync(FULL_WARP, e < k && (int)__ldg(columns + e) < bound));
+    }
+    return count;
+}
+
+/* The sum for kept entry `lane`, below `count`, over a part of A's row; the lanes with the same entry have the
+ * same. */
+template <typename T, typename C>
+static __device__ __forceinline__ T collect(const collect_product &p, const row_part &part, const C *columns,
+                                            int count)
+{
+    int bits = 2;
+    while (1 << bits < count) bits++;
+    const int lanes = 1 << bits, own = threadIdx.x & (lanes - 1), sub = threadIdx.x % 32 >> bits, subs = 32 >> bits;
+    const T *dense = (const T *)p.dense + __ldg(columns + min(own, count - 1));
+    T sum = 0;
+    for_entries<T>(p.a, part, [&](int32_t cols, T weights, int entries) {
+        for (int at = 0; at < entries; at += IN_FLIGHT * subs) {
+            T number[IN_FLIGHT], weight[IN_FLIGHT];
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; u++) {
+                /* Entries beyond the last have weight 0, but what they would gather may be no number. */
+                const int entry = min(at + u * subs + sub, entries - 1);
+                number[u] = __ldg(dense + __shfl_sync(FULL_WARP, cols, entry) * p.stride);
+                weight[u] = __shfl_sync(FULL_WARP, weights, entry);
+            }
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; u++)
+                if (at + u * subs + sub < entries) sum = fused(weight[u], number[u], sum);
+        }
+    });
+    for (int step = lanes; step < 32; step *= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    return sum;
+}
+
+template <typename T, typename C>
+static __global__ void __launch_bounds__(THREADS, 4) collect_rows(const collect_product p)
+{
+    __shared__ T shared[WARPS][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int tile = (int)blockIdx.y / p.chunks, chunk = (int)blockIdx.y % p.chunks;
+    const row_part part = find_part(p.a);
+    const C *columns = (const C *)p.columns + part.row * p.k;
+    int begin = 0, end = part.active ? p.k : 0;
+    if (p.tiles > 1 && part.active) {
+        begin = count_below(columns, p.k, tile * p.tile);
+        end = count_below(columns, p.k, (tile + 1) * p.tile);
+    }
+    begin += chunk * 32;
+    const int count = min(end - begin, 32);
+    T sum = count > 0 ? collect<T, C>(p, part, columns + begin, count) : T(0);
+
+    /* The first warp of a row gathers what the others have. */
+    if (part.groups > 1) {
+        shared[warp][lane] = sum;
+        __syncthreads();
+        if (part.part == 0) sum = add_up(&shared[warp][lane], part.groups, 32);
+    }
+    if (part.pieces > 0) {
+        if (warp == 0) carry_of<T>(p.a, part, part.piece, 32)[lane] = sum;
+        if (!arrives_last(p.a, part)) return;
+        if (warp == 0) sum = add_pieces<T>(p.a, part, 32, lane);
+    }
+    if (part.part > 0 || lane >= count) return;
+    T *value = (T *)p.values + part.row * p.k + begin + lane;
+    const T made = scale_of<T>(p.a, part.row, 1, p.mean) * sum;
+    *value = p.add ? *value + made : made;
+}
+
+/* ---- host ------------------------------------------------------------------------------------------------ */
+
+/* Calls launch.run<T, C>() for the types of the kept values and columns. */
+template <typename Launch> static sp_status with_types(const sp_cbsr *kept, const Launch &launch)
+{
+    const bool bytes = kept->cols <= 256;
+    if (kept->type == SP_DENSE_F32)
+        return bytes ? launch.template run<float, uint8_t>() : launch.template run<float, uint16_t>();
+    return bytes ? launch.template run<double, uint8_t>() : launch.template run<double, uint16_t>();
+}
+
+static unsigned blocks_for(int64_t rows) { return (unsigned)((rows + WARPS - 1) / WARPS); }
+
+struct select_launch {
+    sp_context *context;
+    const sp_dense *x;
+    sp_cbsr *kept;
+
+    template <typename T, typename C, int ITEMS> sp_status launch() const
+    {
+        select_rows<T, C, ITEMS><<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
+            kept->rows, (int)kept->cols, (int)kept->k, (const T *)x->values, x->stride, (T *)kept->values,
+            (C *)kept->columns);
+        CUDA_TRY(cudaGetLastError());
+        return SP_OK;
+    }
+    template <typename T, typename C> sp_status run() const
+    {
+        if constexpr (sizeof(C) == 1)
+            return kept->cols <= 64 ? launch<T, C, 2>() : launch<T, C, 8>();
+        else
+            return kept->cols <= 512    ? launch<T, C, 16>()
+                   : kept->cols <= 1024 ? launch<T, C, 32>()
+                                        : launch<T, C, 0>();
+    }
+};
+
+struct expand_launch {
+    sp_context *context;
+    const sp_cbsr *kept;
+    sp_dense *x;
+
+    template <typename T, typename C> sp_status run() const
+    {
+        expand_rows<T, C><<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
+            kept->rows, (int)kept->cols, (int)kept->k, (const T *)kept->values, (const C *)kept->columns,
+            (T *)x->values, x->stride);
+        CUDA_TRY(cudaGetLastError());
+        return SP_OK;
+    }
+};
+
+static sp_status begin(sp_context *context)
+{
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
+}
+
+sp_status sp_cuda_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept)
+{
+    TRY(begin(context));
+    return with_types(kept, select_launch{context, x, kept});
+}
+
+sp_status sp_cuda_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x)
+{
+    TRY(begin(context));
+    return with_types(kept, expand_launch{context, kept, x});
+}
+
+/* Calls launch(a, blocks) for each range of columns that a plan has cut A into. `carried` bytes are left by a
+ * block with a part of a row; the launch has `tiles` blocks in the second dimension. */
+template <typename Launch>
+static sp_status for_parts(sp_context *context, const sp_csr *a, spmm_blocks *parts, int64_t tiles, size_t carried,
+                           Launch launch)
+{
+    row_parts rows = {};
+    rows.offsets = a->row_offsets;
+    rows.cols = a->col_indices;
+    rows.weights = a->values;
+    rows.rows = a->rows;
+    if (!parts) return launch(rows, blocks_for(a->rows), 0);
+    rows.part_rows = parts->rows.data;
+    rows.part_entries = parts->entries.data;
+    rows.part_starts = parts->starts.data;
+    rows.sizes = block_sizes(parts);
+    for (int bin = 0; bin < parts->bins; bin++) {
+        const int64_t first = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - first;
+        const int64_t count = parts->edges[2 * bin + 2] - first;
+        if (count == 0) continue;
+        TRY(cuda_spmm_make_carry(context, parts, partial * tiles, (size_t)(partial * tiles) * carried));
+        rows.blocks = parts->blocks.data + first;
+        rows.partial = (int)partial;
+        rows.carry = parts->carry.data;
+        rows.arrived = parts->arrived.data;
+        TRY(launch(rows, (unsigned)count, bin));
+    }
+    return SP_OK;
+}
+
+struct sum_launch {
+    sp_context *context;
+    const sp_csr *a;
+    spmm_blocks *parts;
+    sum_product product;
+
+    template <typename T, typename C> sp_status run() const
+    {
+        constexpr int PACKET = 16 / sizeof(T), MOST = SUM_BYTES / sizeof(T);
+        sum_product p = product;
+        p.tile = min(p.width, MOST);
+        p.pitch = (p.tile + PACKET - 1) / PACKET * PACKET;
+        p.sub_bits = 0;
+        while (p.sub_bits < 3 && 2 * p.pitch << p.sub_bits <= MOST && 2 * p.k << p.sub_bits <= 32) p.sub_bits++;
+        const size_t shared = (size_t)(WARPS << p.sub_bits) * p.pitch * sizeof(T);
+        const unsigned tiles = (unsigned)((p.width + p.tile - 1) / p.tile);
+        TRY(cuda_allow_shared(context, sum_rows<T, C>, shared));
+        return for_parts(context, a, parts, tiles, p.pitch * sizeof(T),
+                         [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
+                             p.a = rows;
+                             if (bin > 0) p.beta = 1;
+                             sum_rows<T, C>
+                                 <<<dim3(blocks, tiles), THREADS, shared, cuda_state_of(context)->stream>>>(p);
+                             CUDA_TRY(cudaGetLastError());
+                             return SP_OK;
+                         });
+    }
+};
+
+sp_status sp_cuda_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                            double alpha, const sp_cbsr *kept, double beta, sp_dense *y)
+{
+    sum_product product = {};
+    TRY(begin(context));
+    product.values = kept->values;
+    product.columns = kept->columns;
+    product.k = (int)kept->k;
+    product.width = (int)kept->cols;
+    product.y = y->values;
+    product.stride = y->stride;
+    product.alpha = alpha;
+    product.beta = beta;
+    product.mean = options->reduce == SP_REDUCE_MEAN;
+    return with_types(kept, sum_launch{context, a, ((spmm_state *)state)->parts, product});
+}
+
+struct collect_launch {
+    sp_context *context;
+    const sp_csr *a;
+    const spmm_state *state;
+    int width;
+    collect_product product;
+
+    template <typename T, typename C> sp_status run() const
+    {
+        constexpr int LINE = LINE_BYTES / sizeof(T);
+        collect_product p = product;
+        const int64_t column = a->cols * (int64_t)sizeof(T);
+        p.tile = width;
+        /* The cache holds what it gathers from up to some 50 of its 60 MB. */
+        if (column * width > state->cache && a->nnz >= LEAST_GATHERED * a->cols)
+            for (p.tile = LINE; 2 * p.tile * column <= state->cache / 6 * 5;) p.tile *= 2;
+        p.tile = min(p.tile, width);
+        p.tiles = (width + p.tile - 1) / p.tile;
+        p.chunks = (min(p.k, p.tile) + 31) / 32;
+        const unsigned height = (unsigned)(p.tiles * p.chunks);
+        return for_parts(context, a, state->parts, height, 32 * sizeof(T),
+                         [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
+                             p.a = rows;
+                             p.add = bin > 0;
+                             collect_rows<T, C>
+                                 <<<dim3(blocks, height), THREADS, 0, cuda_state_of(context)->stream>>>(p);
+                             CUDA_TRY(cudaGetLastError());
+                             return SP_OK;
+                         });
+    }
+};
+
+sp_status sp_cuda_maxk_spmm_backward(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
+                                     void *state, const sp_dense *gradient, sp_cbsr *kept)
+{
+    collect_product product = {};
+    TRY(begin(context));
+    product.values = kept->values;
+    product.columns = kept->columns;
+    product.k = (int)kept->k;
+    product.dense = gradient->values;
+    product.stride = gradient->stride;
+    product.mean = options->reduce == SP_REDUCE_MEAN;
+    return with_types(kept, collect_launch{context, a, (const spmm_state *)state, (int)kept->cols, product});
+}
