@@ -103,7 +103,8 @@ static sp_status make_blocks(gnn_trainer *t, const sp_csr *const *matrix, bool s
         for (int k = 0; k < l && !block[l]; k++)
             if (matrix[k] == matrix[l] && gather_width(t, k) == width) block[l] = block[k];
         if (block[l]) continue;
-        const sp_status status = gnn_block_create(t->engine, matrix[l], m->layer, symmetric, width, &block[l]);
+        const sp_status status = gnn_block_create(t->engine, matrix[l], t->options.model.layer, symmetric, width,
+                                                  &block[l]);
         if (status != SP_OK) return status;
     }
     return SP_OK;
