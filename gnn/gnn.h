@@ -222,7 +222,7 @@ typedef struct gnn_epoch {
  * aside. Full batch on CUDA, an epoch is one CUDA graph. */
 typedef struct gnn_trainer gnn_trainer;
 /* `data` is what gnn_data_check passes, and must outlive the trainer. Without a split (NULL) it can only predict. Sampled
- * training makes sparse features dense. */
+ * training and GNN_SAGE_MAX make sparse features dense. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 void gnn_trainer_free(gnn_trainer *trainer);

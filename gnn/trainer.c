@@ -174,14 +174,16 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
-/* Minibatches gather rows, which only dense features have. On the host those of the right type are not copied. */
+/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of the
+ * right type are not copied. */
 static sp_status place_features(gnn_trainer *t)
 {
     const gnn_features *given = &t->data->features;
-    const bool same_type = t->options.model.type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
+    const gnn_model_options *m = &t->options.model;
+    const bool same_type = m->type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
     gnn_features made = {0};
     sp_status status;
-    if (given->dense.values || t->options.sampled) {
+    if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
         t->borrowed_dense = host && same_type && given->dense.values;
         if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
         if (same_type && given->dense.values) return sp_dense_copy(t->context, &given->dense, SP_DEVICE, &t->x.dense);
