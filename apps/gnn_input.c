@@ -329,3 +329,17 @@ done:
     if (status != SP_OK && made) rmdir(path); /* stays if anything is in it */
     return status;
 }
+
+/* ---- the end of a command ----------------------------------------------------------------------------------- */
+
+int gnn_input_end(const sp_context *context, sp_status status)
+{
+    if (status == SP_OK) return EXIT_DONE;
+    if (gnn_interrupt) {
+        fprintf(stderr, "gnn: stopped by signal %d; nothing was written\n", gnn_interrupt);
+        return EXIT_SIGNAL + gnn_interrupt;
+    }
+    const char *sentence = context ? sp_last_error(context) : "";
+    fprintf(stderr, "gnn: %s\n", *sentence ? sentence : sp_status_string(status));
+    return EXIT_FAILED;
+}
