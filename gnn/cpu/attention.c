@@ -62,8 +62,8 @@ sp_status gnn_cpu_head_scores_backward(gnn_engine *engine, const sp_dense *h, in
 
 /* ---- edges --------------------------------------------------------------------------------------------- */
 
-/* values: in the forward pass leakyrelu(left + right); in the backward pass times its derivative, and their sum. Rows of
- * `right` are `stride` numbers apart. */
+/* values: in the forward pass leakyrelu(left + right); in the backward pass times its derivative, and their sum. Rows
+ * of `right` are `stride` numbers apart. */
 #define EDGES(type)                                                                                              \
     static void row_scores_##type(const int32_t *cols, int64_t count, type left, const type *right,              \
                                   int64_t stride, type slope, type *values)                                      \

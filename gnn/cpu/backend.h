@@ -18,8 +18,8 @@ sp_status gnn_cpu_scratch(gnn_engine *engine, int64_t count, size_t size, void *
 
 /* Adds what rows begin .. end - 1 give to the sums, one a column. */
 typedef void cpu_add_rows(const void *job, int64_t begin, int64_t end, double *sums);
-/* sums[j] (of `type`) = Σ over all rows: chunks of rows side by side, then the chunks in their order. Chunks depend on
- * the shape alone, so that sums have the same bits whatever the threads. */
+/* sums[j] (of `type`) = Σ over all rows: chunks of rows side by side, then the chunks in their order. Chunks depend
+ * on the shape alone, so that sums have the same bits whatever the threads. */
 sp_status gnn_cpu_sum_rows(gnn_engine *engine, cpu_add_rows *add, const void *job, int64_t rows, int64_t cols,
                            sp_dense_type type, void *sums);
 

@@ -2,8 +2,8 @@
  *
  * Softmax: the row's largest logit is taken off before exponentials are formed, so that none overflows; the loss is
  * log Σ exp(x_k - most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is
- * max(x, 0) - x·t + log(1 + exp(-|x|)), its gradient sigmoid(x) - t. Chunks of rows side by side, their scores added in
- * order. */
+ * max(x, 0) - x·t + log(1 + exp(-|x|)), its gradient sigmoid(x) - t. Chunks of rows side by side, their scores added
+ * in order. */
 #include <math.h>
 #include <string.h>
 

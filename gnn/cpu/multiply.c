@@ -2,8 +2,8 @@
  *
  * BLAS stays on one thread a call. Its own threads would wait in a loop beside those of the operations before and
  * after, on the same cores, and split nothing where C is small: for Xᵀ·G, whose inner dimension is the nodes, that
- * dimension is cut as well, and the parts are added in their order. Tiles depend on the shape alone, so that C has the
- * same bits whatever the threads. */
+ * dimension is cut as well, and the parts are added in their order. Tiles depend on the shape alone, so that C has
+ * the same bits whatever the threads. */
 #include <cblas.h>
 
 #include "backend.h"

@@ -1,8 +1,9 @@
 /* What happens to matrices number by number on the CPU: Y = dropout(activation(X + bias)) and its gradient, copies,
  * sums, sums of columns, rows gathered. A loop a row, compiled for f32 and f64; rows are dealt to the threads.
  *
- * Dropout masks are functions of the place and are not kept. Y tells what the gradient needs to know of X: for ReLU it
- * is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale + 1. */
+ * Dropout masks are functions of the place and are not kept. Y tells what the gradient needs to know of X: for ReLU
+ * it is 0 where X was negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale +
+ * 1. */
 #include <math.h>
 #include <string.h>
 

@@ -1,0 +1,361 @@
+/* What the CUDA files of this module share: the engine's state, checked calls, kernels over matrices number by
+ * number, over the rows of a sparse matrix, and reductions that have the same bits in every run.
+ *
+ * Nothing here waits or allocates: all work space is made with the engine. Launches follow one another on the
+ * context's stream, so that one work space serves them all.
+ */
+#ifndef GNN_CUDA_BACKEND_CUH
+#define GNN_CUDA_BACKEND_CUH
+
+#include <cuda_runtime.h>
+
+#include "internal.h"
+
+/* ---- host: state and checked calls ----------------------------------------------------------------------- */
+
+enum { THREADS = 256, BLOCKS_PER_PROCESSOR = 8 };
+
+struct cublas; /* multiply.cu */
+
+/* The engine's `state`. */
+struct gnn_cuda_state {
+    int device, processors;
+    cudaStream_t stream;
+    double *partial;   /* work space of reductions: `blocks` blocks of PARTIALS numbers */
+    unsigned *tickets; /* `blocks` counters, 0 between launches: see is_last_block */
+    int64_t blocks;    /* that fill the device */
+    int64_t captured_from; /* the engine's step when a capture began */
+    cublas *blas;
+};
+
+/* What a block leaves for the last one at most: sums of a tile of columns, or the scores of all splits. */
+enum { PARTIALS = 32 };
+
+static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_cuda_state *)engine->state; }
+
+sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call);
+sp_status gnn_cuda_open_blas(gnn_engine *engine);
+void gnn_cuda_close_blas(gnn_engine *engine);
+
+#define TRY(call)                             \
+    do {                                      \
+        sp_status status_ = (call);           \
+        if (status_ != SP_OK) return status_; \
+    } while (0)
+#define CUDA_TRY(call) TRY(gnn_cuda_status(engine, (call), #call))
+
+static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static inline size_t size_of(sp_dense_type type) { return type == SP_DENSE_F32 ? sizeof(float) : sizeof(double); }
+
+/* The blocks of a launch: 2^31 - 1 at most. */
+static inline sp_status check_grid(gnn_engine *engine, int64_t blocks)
+{
+    if (blocks <= INT32_MAX) return SP_OK;
+    return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "%lld blocks of threads are more than a launch may have",
+                   (long long)blocks);
+}
+
+sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                            const sp_dense *b, double beta, sp_dense *c);
+
+sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
+                           sp_dense *y);
+sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
+                            const sp_dense *y_gradient, sp_dense *x_gradient);
+sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
+                        sp_dense_type type, void *y);
+sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);
+sp_status gnn_cuda_fill(gnn_engine *engine, double value, sp_dense *to);
+sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to);
+sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);
+sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
+
+sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                gnn_score *score, sp_dense *gradient);
+sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
+                                gnn_score *score, sp_dense *gradient);
+sp_status gnn_cuda_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
+
+sp_status gnn_cuda_optimize(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
+                            sp_dense_type type, void *weights, const void *gradients, void *m, void *v,
+                            gnn_pace *pace);
+
+sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
+                               sp_dense *scores);
+sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
+                                        const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
+sp_status gnn_cuda_edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
+                               int head, double slope, void *values);
+sp_status gnn_cuda_edge_scores_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
+                                        const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
+                                        double slope, void *values, sp_dense *left_gradient,
+                                        sp_dense *right_gradient);
+sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
+                          sp_dense_type type, void *to);
+
+sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
+                                    const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
+
+/* ---- device: packs of numbers, groups of lanes, the last block -------------------------------------------- */
+
+/* V neighbouring numbers of a row, loaded and stored at once. */
+template <typename T, int V> struct alignas(V * sizeof(T)) pack {
+    T part[V];
+};
+
+/* A matrix as kernels see it. */
+template <typename T> struct dense_view {
+    T *values;
+    int64_t stride;
+
+    template <int V> __device__ __forceinline__ pack<T, V> load(int64_t row, int64_t col) const
+    {
+        return *(const pack<T, V> *)(values + row * stride + col);
+    }
+    template <int V> __device__ __forceinline__ void store(int64_t row, int64_t col, const pack<T, V> &from) const
+    {
+        *(pack<T, V> *)(values + row * stride + col) = from;
+    }
+};
+
+template <typename T> static inline dense_view<T> view_of(const sp_dense *matrix)
+{
+    return {(T *)matrix->values, matrix->stride};
+}
+
+/* Whether rows may be read 16 bytes at a time. */
+static inline bool is_aligned(const sp_dense *matrix)
+{
+    const size_t size = size_of(matrix->type);
+    return (size_t)matrix->cols * size % 16 == 0 && (size_t)matrix->stride * size % 16 == 0 &&
+           (uintptr_t)matrix->values % 16 == 0;
+}
+
+/* The lanes of this thread's group. */
+template <int LANES> static __device__ __forceinline__ unsigned group_mask()
+{
+    return LANES == 32 ? 0xffffffffu : ((1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
+}
+
+template <int LANES, typename T> static __device__ __forceinline__ T group_sum(T value)
+{
+#pragma unroll
+    for (int step = LANES / 2; step > 0; step /= 2) value += __shfl_xor_sync(group_mask<LANES>(), value, step);
+    return value;
+}
+
+/* True in the block that is the last of `blocks` to get here; it sees what the others have written. The ticket is 0
+ * again for the next launch. */
+static __device__ __forceinline__ bool is_last_block(unsigned *ticket, unsigned blocks)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicInc(ticket, blocks - 1) == blocks - 1;
+    __syncthreads();
+    if (last) __threadfence();
+    return last;
+}
+
+/* ---- number by number ------------------------------------------------------------------------------------ */
+
+/* A block takes a tile of rows and columns: 2^shift lanes across, ROWS rows a thread. */
+struct each_tiling {
+    int64_t rows, packs; /* packs a row */
+    unsigned col_tiles;
+    int shift;
+};
+
+/* `op` gives the types `input` and `local`, and for a pack begin(col) once a thread, load(row, col), and
+ * store(row, col, input, local). All loads of a thread come before its stores. */
+template <typename T, int V, int ROWS, typename Op>
+static __global__ void __launch_bounds__(THREADS) each_pack(const each_tiling tiling, const Op op)
+{
+    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
+    const unsigned row_tile = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - row_tile * tiling.col_tiles;
+    const int64_t place = (int64_t)col_tile * across + (threadIdx.x & (across - 1)), col = place * V;
+    const int64_t row = (int64_t)row_tile * (down * ROWS) + (threadIdx.x >> tiling.shift);
+    if (place >= tiling.packs) return;
+    const typename Op::local local = op.begin(col);
+    typename Op::input in[ROWS];
+#pragma unroll
+    for (int u = 0; u < ROWS; u++)
+        if (row + u * down < tiling.rows) in[u] = op.load(row + u * down, col);
+#pragma unroll
+    for (int u = 0; u < ROWS; u++)
+        if (row + u * down < tiling.rows) op.store(row + u * down, col, in[u], local);
+}
+
+/* 4 rows a thread keep 64 KB in flight a multiprocessor; where that leaves some without a block, 1 row. */
+template <typename T, int V, typename Op>
+static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    each_tiling tiling = {rows, cols / V, 1, 0};
+    if (rows == 0 || cols == 0) return SP_OK;
+    while (tiling.shift < 8 && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
+    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
+    tiling.col_tiles = (unsigned)col_tiles;
+    const bool few = ceil_div(rows, 4 * down) * col_tiles < state->blocks;
+    const int64_t blocks = ceil_div(rows, few ? down : 4 * down) * col_tiles;
+    TRY(check_grid(engine, blocks));
+    CUDA_TRY(cudaSetDevice(state->device));
+    if (few) each_pack<T, V, 1><<<(unsigned)blocks, THREADS, 0, state->stream>>>(tiling, op);
+    else each_pack<T, V, 4><<<(unsigned)blocks, THREADS, 0, state->stream>>>(tiling, op);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* ---- rows of a sparse matrix ------------------------------------------------------------------------------ */
+
+/* Rows of more entries a lane are taken by the whole block. */
+enum { LONG_ROW = 64 };
+
+/* A group of LANES a row, then the block's long rows one after another: `work` gives sum(row, begin, end, step) over
+ * its entries from begin on in steps, and finish(row, sum). */
+template <int LANES, typename Work>
+static __global__ void __launch_bounds__(THREADS)
+    each_sparse_row(int64_t rows, const int64_t *offsets, const Work work)
+{
+    __shared__ double partial[THREADS / 32];
+    const int64_t first = (int64_t)blockIdx.x * (THREADS / LANES), row = first + threadIdx.x / LANES;
+    bool is_long = false;
+    if (row < rows) {
+        const int64_t begin = offsets[row], end = offsets[row + 1];
+        is_long = end - begin > LANES * LONG_ROW;
+        if (!is_long) {
+            const double sum = group_sum<LANES>(work.sum(row, begin + threadIdx.x % LANES, end, LANES));
+            if (threadIdx.x % LANES == 0) work.finish(row, sum);
+        }
+    }
+    if (!__syncthreads_or(is_long)) return;
+    for (int64_t i = first; i < min(first + THREADS / LANES, rows); i++) {
+        const int64_t begin = offsets[i], end = offsets[i + 1];
+        if (end - begin <= LANES * LONG_ROW) continue;
+        const double sum = group_sum<32>(work.sum(i, begin + threadIdx.x, end, THREADS));
+        if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            double total = 0;
+            for (int w = 0; w < THREADS / 32; w++) total += partial[w];
+            work.finish(i, total);
+        }
+        __syncthreads();
+    }
+}
+
+template <typename Work> static sp_status launch_sparse_rows(gnn_engine *engine, const sp_csr *a, const Work &work)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    if (a->rows == 0) return SP_OK;
+    CUDA_TRY(cudaSetDevice(state->device));
+    if (a->nnz / 16 < a->rows)
+        each_sparse_row<8><<<(unsigned)ceil_div(a->rows, THREADS / 8), THREADS, 0, state->stream>>>(
+            a->rows, a->row_offsets, work);
+    else
+        each_sparse_row<32><<<(unsigned)ceil_div(a->rows, THREADS / 32), THREADS, 0, state->stream>>>(
+            a->rows, a->row_offsets, work);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* ---- sums over rows --------------------------------------------------------------------------------------- */
+
+/* A block takes a tile of columns, 2^shift packs across, and a part of the rows. */
+struct sum_tiling {
+    int64_t rows, packs;
+    unsigned col_tiles, parts;
+    int shift;
+};
+
+/* The block's threads of each column together: sums[v] of the first row of threads hold the totals. */
+template <int V> static __device__ void add_down(double (&sums)[V], int across, double (*shared)[V])
+{
+#pragma unroll
+    for (int v = 0; v < V; v++) shared[threadIdx.x][v] = sums[v];
+    for (int half = THREADS / 2; half >= across; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half)
+#pragma unroll
+            for (int v = 0; v < V; v++) shared[threadIdx.x][v] += shared[threadIdx.x + half][v];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < V; v++) sums[v] = shared[threadIdx.x & (across - 1)][v];
+    __syncthreads();
+}
+
+/* sums[col] = Σ over rows of what `op` adds: begin(col) once a thread, load(row, col), and add(row, col, input,
+ * local, sums). Four rows a thread are in flight. The last block of a tile of columns adds up its parts, in their
+ * order. */
+template <typename T, int V, typename Op>
+static __global__ void __launch_bounds__(THREADS)
+    sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, T *totals)
+{
+    constexpr int ROWS = 4;
+    __shared__ double shared[THREADS][V];
+    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
+    const unsigned part = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - part * tiling.col_tiles;
+    const int lane = threadIdx.x & (across - 1), level = threadIdx.x >> tiling.shift;
+    const int64_t place = (int64_t)col_tile * across + lane, col = place * V;
+    const int64_t end = tiling.rows * (part + 1) / tiling.parts;
+    const bool filled = place < tiling.packs;
+    double sums[V] = {};
+    if (filled) {
+        const typename Op::local local = op.begin(col);
+        for (int64_t row = tiling.rows * part / tiling.parts + level; row < end; row += ROWS * down) {
+            typename Op::input in[ROWS];
+#pragma unroll
+            for (int u = 0; u < ROWS; u++)
+                if (row + u * down < end) in[u] = op.load(row + u * down, col);
+#pragma unroll
+            for (int u = 0; u < ROWS; u++)
+                if (row + u * down < end) op.add(row + u * down, col, in[u], local, sums);
+        }
+    }
+    add_down<V>(sums, across, shared);
+    if (tiling.parts > 1) {
+        double *own = partial + (int64_t)col_tile * tiling.parts * across * V;
+        if (level == 0)
+#pragma unroll
+            for (int v = 0; v < V; v++) own[((int64_t)part * across + lane) * V + v] = sums[v];
+        if (!is_last_block(tickets + col_tile, tiling.parts)) return;
+#pragma unroll
+        for (int v = 0; v < V; v++) sums[v] = 0;
+#pragma unroll 4
+        for (unsigned p = level; p < tiling.parts; p += down)
+#pragma unroll
+            for (int v = 0; v < V; v++) sums[v] += __ldcg(own + ((int64_t)p * across + lane) * V + v);
+        add_down<V>(sums, across, shared);
+    }
+    if (level == 0 && filled)
+#pragma unroll
+        for (int v = 0; v < V; v++) totals[col + v] = (T)sums[v];
+}
+
+/* Tiles 128 bytes wide (32 numbers where they are loaded one by one), parts so that the device is full. Parts depend
+ * on the shape and the device alone. */
+template <typename T, int V, typename Op>
+static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, T *totals)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    sum_tiling tiling = {rows, cols / V, 1, 1, 0};
+    if (cols == 0) return SP_OK;
+    while (1 << tiling.shift < (V == 1 ? 32 : 8) && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
+    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
+    const int64_t wanted = ceil_div(rows, 8 * down), most = state->blocks / col_tiles;
+    const int64_t parts = wanted < most ? wanted : most;
+    tiling.col_tiles = (unsigned)col_tiles;
+    tiling.parts = parts > 1 ? (unsigned)parts : 1;
+    TRY(check_grid(engine, col_tiles * tiling.parts));
+    CUDA_TRY(cudaSetDevice(state->device));
+    sum_rows<T, V><<<(unsigned)(col_tiles * tiling.parts), THREADS, 0, state->stream>>>(tiling, op, state->partial,
+                                                                                        state->tickets, totals);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+#endif

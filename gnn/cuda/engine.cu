@@ -1,0 +1,183 @@
+/* The CUDA back end: its state, steps, captured work, and the table of its operations. */
+#include "backend.cuh"
+
+sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call)
+{
+    int length = 0;
+    if (error == cudaSuccess) return SP_OK;
+    cudaGetLastError();
+    while (call[length] && call[length] != '(') length++;
+    return sp_fail(engine->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%s: %.*s failed: %s (%s)", sp_context_device(engine->context), length, call,
+                   cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------- */
+
+static __global__ void change_step(int64_t *step, int64_t base, bool from_zero)
+{
+    *step = from_zero ? base : *step + base;
+}
+
+static sp_status launch_step(gnn_engine *engine, int64_t base, bool from_zero)
+{
+    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    change_step<<<1, 1, 0, state_of(engine)->stream>>>(engine->step_there, base, from_zero);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+static sp_status set_step(gnn_engine *engine, int64_t step)
+{
+    TRY(launch_step(engine, step, true));
+    engine->step = step;
+    return SP_OK;
+}
+
+static sp_status advance(gnn_engine *engine)
+{
+    TRY(launch_step(engine, 1, false));
+    engine->step++;
+    return SP_OK;
+}
+
+static sp_status wait_for_work(gnn_engine *engine)
+{
+    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    CUDA_TRY(cudaStreamSynchronize(state_of(engine)->stream));
+    return SP_OK;
+}
+
+/* ---- captured work --------------------------------------------------------------------------------------- */
+
+/* An instantiated CUDA graph, and by how many steps the engine goes on when it runs. */
+struct captured {
+    cudaGraphExec_t work;
+    int64_t steps;
+};
+
+static sp_status capture_begin(gnn_engine *engine)
+{
+    gnn_cuda_state *state = state_of(engine);
+    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_TRY(cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal));
+    state->captured_from = engine->step;
+    return SP_OK;
+}
+
+static sp_status instantiate(gnn_engine *engine, cudaGraph_t recorded, int64_t steps, void **graph)
+{
+    captured *made;
+    cudaGraphExec_t work;
+    CUDA_TRY(cudaGraphInstantiateWithFlags(&work, recorded, 0));
+    const sp_status status = sp_alloc(engine->context, 1, sizeof *made, (void **)&made);
+    if (status != SP_OK) {
+        cudaGraphExecDestroy(work);
+        return status;
+    }
+    *made = {work, steps};
+    *graph = made;
+    return SP_OK;
+}
+
+/* What was captured has not been done: the engine's step is again what it was. */
+static sp_status capture_end(gnn_engine *engine, void **graph)
+{
+    gnn_cuda_state *state = state_of(engine);
+    const int64_t steps = engine->step - state->captured_from;
+    cudaGraph_t recorded = NULL;
+    *graph = NULL;
+    engine->step = state->captured_from;
+    const cudaError_t ended = cudaStreamEndCapture(state->stream, &recorded);
+    sp_status status = gnn_cuda_status(engine, ended, "cudaStreamEndCapture");
+    if (status == SP_OK) status = instantiate(engine, recorded, steps, graph);
+    if (recorded) cudaGraphDestroy(recorded);
+    return status;
+}
+
+static sp_status replay(gnn_engine *engine, void *graph)
+{
+    const captured *made = (const captured *)graph;
+    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    CUDA_TRY(cudaGraphLaunch(made->work, state_of(engine)->stream));
+    engine->step += made->steps;
+    return SP_OK;
+}
+
+static void forget(gnn_engine *engine, void *graph)
+{
+    captured *made = (captured *)graph;
+    if (!made) return;
+    cudaSetDevice(state_of(engine)->device);
+    cudaStreamSynchronize(state_of(engine)->stream);
+    cudaGraphExecDestroy(made->work);
+    sp_free(engine->context, made);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------ */
+
+static void close_engine(gnn_engine *engine)
+{
+    gnn_cuda_state *state = state_of(engine);
+    if (!state) return;
+    cudaSetDevice(state->device);
+    if (state->stream) cudaStreamSynchronize(state->stream);
+    gnn_cuda_close_blas(engine);
+    sp_array_free(engine->context, SP_DEVICE, state->partial);
+    sp_array_free(engine->context, SP_DEVICE, state->tickets);
+    sp_array_free(engine->context, SP_DEVICE, engine->step_there);
+    sp_free(engine->context, state);
+    engine->state = NULL;
+}
+
+static sp_status open_engine(gnn_engine *engine)
+{
+    sp_context *context = engine->context;
+    cudaPointerAttributes place;
+    TRY(sp_calloc(context, 1, sizeof(gnn_cuda_state), &engine->state));
+    gnn_cuda_state *state = state_of(engine);
+    TRY(sp_array_create(context, 1, sizeof *engine->step_there, SP_DEVICE, (void **)&engine->step_there));
+    CUDA_TRY(cudaPointerGetAttributes(&place, engine->step_there));
+    state->device = place.device;
+    state->stream = (cudaStream_t)sp_context_stream(context);
+    CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, state->device));
+    state->blocks = (int64_t)state->processors * BLOCKS_PER_PROCESSOR;
+    TRY(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
+                        (void **)&state->partial));
+    TRY(sp_array_create(context, state->blocks, sizeof *state->tickets, SP_DEVICE, (void **)&state->tickets));
+    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_TRY(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
+    TRY(set_step(engine, 0));
+    return gnn_cuda_open_blas(engine);
+}
+
+const gnn_backend gnn_backend_cuda = {
+    .open = open_engine,
+    .close = close_engine,
+    .set_step = set_step,
+    .advance = advance,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .replay = replay,
+    .forget = forget,
+    .wait = wait_for_work,
+    .multiply = gnn_cuda_multiply,
+    .forward = gnn_cuda_forward,
+    .backward = gnn_cuda_backward,
+    .drop = gnn_cuda_drop,
+    .copy = gnn_cuda_copy,
+    .fill = gnn_cuda_fill,
+    .add = gnn_cuda_add,
+    .column_sums = gnn_cuda_column_sums,
+    .gather_rows = gnn_cuda_gather_rows,
+    .softmax_loss = gnn_cuda_softmax_loss,
+    .sigmoid_loss = gnn_cuda_sigmoid_loss,
+    .probabilities = gnn_cuda_probabilities,
+    .optimize = gnn_cuda_optimize,
+    .head_scores = gnn_cuda_head_scores,
+    .head_scores_backward = gnn_cuda_head_scores_backward,
+    .edge_scores = gnn_cuda_edge_scores,
+    .edge_scores_backward = gnn_cuda_edge_scores_backward,
+    .gather = gnn_cuda_gather,
+    .maximum_backward = gnn_cuda_maximum_backward,
+};

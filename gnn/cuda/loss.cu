@@ -1,0 +1,229 @@
+/* Losses over the nodes of each split, with their gradients, and probabilities, on CUDA: one launch, 8 or 32 lanes a
+ * row.
+ *
+ * Softmax: the row's largest logit is taken off before exponentials are formed, so that none overflows; the loss is
+ * log Σ exp(x_k - most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is
+ * max(x, 0) - x·t + log(1 + exp(-|x|)), its gradient sigmoid(x) - t. A row is read from memory once and then from the
+ * first-level cache; the gradient is written once. Scores are kept in shared memory a group of lanes, added up within
+ * the block, and those of all blocks by the last one to end, always in the same order.
+ */
+#include "backend.cuh"
+
+struct loss_job {
+    int64_t rows, cols;
+    const int32_t *nodes, *labels; /* labels, or */
+    const uint8_t *targets, *split;
+    int of;
+    double weight; /* of a node in the mean: 1 / count */
+    gnn_score *partial, *score;
+    unsigned *ticket;
+};
+
+static __device__ __forceinline__ float exponential(float x) { return expf(x); }
+static __device__ __forceinline__ double exponential(double x) { return exp(x); }
+static __device__ __forceinline__ float magnitude(float x) { return fabsf(x); }
+static __device__ __forceinline__ double magnitude(double x) { return fabs(x); }
+
+/* The largest of the row, and the lowest of its places. */
+template <typename T> struct leader {
+    T value;
+    int64_t place;
+};
+
+template <typename T, int LANES>
+static __device__ __forceinline__ leader<T> find_leader(const T *x, int64_t cols, int lane)
+{
+    leader<T> best = {-(T)INFINITY, INT64_MAX};
+    for (int64_t j = lane; j < cols; j += LANES)
+        if (best.place == INT64_MAX || x[j] > best.value) best = {x[j], j};
+#pragma unroll
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        const leader<T> other = {__shfl_xor_sync(group_mask<LANES>(), best.value, step),
+                                 __shfl_xor_sync(group_mask<LANES>(), best.place, step)};
+        if (other.value > best.value || (other.value == best.value && other.place < best.place)) best = other;
+    }
+    return best;
+}
+
+/* The group's row: its score in lane 0; `gradient` (or NULL) is that of its loss times `weight`. */
+template <typename T, int LANES>
+static __device__ __forceinline__ gnn_score softmax_node(const T *x, int64_t cols, int32_t label, double weight,
+                                                         T *gradient, int lane)
+{
+    const leader<T> best = find_leader<T, LANES>(x, cols, lane);
+    T sum = 0;
+    for (int64_t j = lane; j < cols; j += LANES) sum += exponential(x[j] - best.value);
+    sum = group_sum<LANES>(sum);
+    for (int64_t j = lane; gradient && j < cols; j += LANES)
+        gradient[j] = (exponential(x[j] - best.value) / sum - (T)(j == label)) * (T)weight;
+    return {log((double)sum) - (double)(x[label] - best.value), 1, best.place == label, 0, 0};
+}
+
+template <typename T, int LANES>
+static __device__ __forceinline__ gnn_score sigmoid_node(const T *x, int64_t cols, const uint8_t *target,
+                                                         double weight, T *gradient, int lane)
+{
+    const T by = (T)(weight / (double)cols);
+    double loss = 0;
+    int right = 0, predicted = 0, actual = 0;
+    for (int64_t j = lane; j < cols; j += LANES) {
+        const T at = x[j], power = exponential(-magnitude(at));
+        const T positive = 1 / (1 + power), chance = at < 0 ? power * positive : positive;
+        const bool wanted = target[j] != 0, given = at > 0;
+        const T least = wanted ? (at < 0 ? -at : 0) : (at < 0 ? 0 : at);
+        loss += (double)least + log1p((double)power);
+        right += wanted && given;
+        predicted += given;
+        actual += wanted;
+        if (gradient) gradient[j] = (chance - (T)wanted) * by;
+    }
+    loss = group_sum<LANES>(loss);
+    return {loss / (double)cols, 1, group_sum<LANES>(right), group_sum<LANES>(predicted), group_sum<LANES>(actual)};
+}
+
+static __device__ __forceinline__ void add_score(gnn_score *to, const gnn_score &one)
+{
+    to->loss += one.loss;
+    to->nodes += one.nodes;
+    to->right += one.right;
+    to->predicted += one.predicted;
+    to->actual += one.actual;
+}
+
+/* scores[0] is the sum over `count` of them (a power of two), split by split. */
+static __device__ __forceinline__ void add_groups(gnn_score (*scores)[GNN_SPLITS], int count)
+{
+    for (int half = count / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half * GNN_SPLITS)
+            add_score(&scores[threadIdx.x / GNN_SPLITS][threadIdx.x % GNN_SPLITS],
+                      scores[threadIdx.x / GNN_SPLITS + half][threadIdx.x % GNN_SPLITS]);
+    }
+    __syncthreads();
+}
+
+template <typename T, int LANES>
+static __global__ void __launch_bounds__(THREADS)
+    score_rows(const loss_job job, const dense_view<const T> logits, const dense_view<T> gradients)
+{
+    constexpr int GROUPS = THREADS / LANES, SEGMENTS = THREADS / GNN_SPLITS;
+    __shared__ gnn_score scores[SEGMENTS][GNN_SPLITS];
+    const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int segment = threadIdx.x / GNN_SPLITS, own = threadIdx.x % GNN_SPLITS;
+    scores[segment][own] = {};
+    __syncthreads();
+    for (int64_t i = (int64_t)blockIdx.x * GROUPS + group; i < job.rows; i += (int64_t)gridDim.x * GROUPS) {
+        const int64_t node = job.nodes ? job.nodes[i] : i;
+        const int split = job.split[node];
+        const int32_t label = job.labels ? job.labels[node] : 0;
+        const bool counts = split != GNN_UNUSED && split < GNN_SPLITS && label >= 0 && label < job.cols;
+        const T *x = logits.values + i * logits.stride;
+        T *gradient = gradients.values ? gradients.values + i * gradients.stride : NULL;
+        if (gradient && (!counts || split != job.of)) {
+            for (int64_t j = lane; j < job.cols; j += LANES) gradient[j] = 0;
+            gradient = NULL;
+        }
+        if (!counts) continue;
+        const uint8_t *target = job.targets + node * job.cols;
+        const gnn_score one = job.labels
+                                  ? softmax_node<T, LANES>(x, job.cols, label, job.weight, gradient, lane)
+                                  : sigmoid_node<T, LANES>(x, job.cols, target, job.weight, gradient, lane);
+        if (lane == 0) add_score(&scores[group][split], one);
+    }
+    add_groups(scores, GROUPS);
+    if (threadIdx.x < GNN_SPLITS) job.partial[blockIdx.x * GNN_SPLITS + threadIdx.x] = scores[0][threadIdx.x];
+    if (!is_last_block(job.ticket, gridDim.x)) return;
+    gnn_score sum = {};
+    for (unsigned b = segment; b < gridDim.x; b += SEGMENTS) add_score(&sum, job.partial[b * GNN_SPLITS + own]);
+    scores[segment][own] = sum;
+    add_groups(scores, SEGMENTS);
+    if (threadIdx.x < GNN_SPLITS) job.score[threadIdx.x] = scores[0][threadIdx.x];
+}
+
+template <typename T, int LANES>
+static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp_dense *logits, sp_dense *gradient)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t wanted = ceil_div(job.rows, THREADS / LANES);
+    const int64_t blocks = wanted < state->blocks ? wanted : state->blocks;
+    const dense_view<const T> x = {(const T *)logits->values, logits->stride};
+    const dense_view<T> dx = {gradient ? (T *)gradient->values : NULL, gradient ? gradient->stride : 0};
+    CUDA_TRY(cudaSetDevice(state->device));
+    score_rows<T, LANES><<<blocks > 0 ? (unsigned)blocks : 1, THREADS, 0, state->stream>>>(job, x, dx);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
+                             const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
+                             gnn_score *score, sp_dense *gradient)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const loss_job job = {logits->rows, logits->cols, nodes, labels, targets, split, (int)of, 1 / (double)count,
+                          (gnn_score *)state->partial, score, state->tickets};
+    const bool narrow = logits->cols <= 16;
+    if (logits->type == SP_DENSE_F32)
+        return (narrow ? launch_scores<float, 8> : launch_scores<float, 32>)(engine, job, logits, gradient);
+    return (narrow ? launch_scores<double, 8> : launch_scores<double, 32>)(engine, job, logits, gradient);
+}
+
+sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                gnn_score *score, sp_dense *gradient)
+{
+    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient);
+}
+
+sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
+                                gnn_score *score, sp_dense *gradient)
+{
+    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient);
+}
+
+/* ---- probabilities --------------------------------------------------------------------------------------- */
+
+template <typename T, int LANES>
+static __global__ void __launch_bounds__(THREADS)
+    make_probabilities(int64_t rows, int64_t cols, bool softmax, const dense_view<const T> from,
+                       const dense_view<T> to)
+{
+    const int64_t i = (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
+    const int lane = threadIdx.x % LANES;
+    if (i >= rows) return;
+    const T *x = from.values + i * from.stride;
+    T *y = to.values + i * to.stride;
+    if (softmax) {
+        const T most = find_leader<T, LANES>(x, cols, lane).value;
+        T sum = 0;
+        for (int64_t j = lane; j < cols; j += LANES) sum += y[j] = exponential(x[j] - most);
+        sum = group_sum<LANES>(sum);
+        for (int64_t j = lane; j < cols; j += LANES) y[j] /= sum;
+    } else
+        for (int64_t j = lane; j < cols; j += LANES) {
+            const T at = x[j], power = exponential(-magnitude(at)), positive = 1 / (1 + power);
+            y[j] = at < 0 ? power * positive : positive;
+        }
+}
+
+template <typename T, int LANES>
+static sp_status launch_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t blocks = ceil_div(x->rows, THREADS / LANES);
+    if (x->rows == 0 || x->cols == 0) return SP_OK;
+    TRY(check_grid(engine, blocks));
+    CUDA_TRY(cudaSetDevice(state->device));
+    make_probabilities<T, LANES><<<(unsigned)blocks, THREADS, 0, state->stream>>>(
+        x->rows, x->cols, softmax, dense_view<const T>{(const T *)x->values, x->stride}, view_of<T>(y));
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+sp_status gnn_cuda_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)
+{
+    const bool narrow = x->cols <= 16;
+    if (x->type == SP_DENSE_F32)
+        return (narrow ? launch_probabilities<float, 8> : launch_probabilities<float, 32>)(engine, x, softmax, y);
+    return (narrow ? launch_probabilities<double, 8> : launch_probabilities<double, 32>)(engine, x, softmax, y);
+}

@@ -1,0 +1,148 @@
+/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64. cuBLAS counts by columns, so it is
+ * asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for which the rows of C, B and A are columns as they lie.
+ *
+ * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
+ * need cuBLAS. Its work space is the engine's, so that products can be captured and take the same way in every run.
+ * Emulated f32 (BF16x9, from cuBLAS 12.9) runs on Blackwell only.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend.cuh"
+
+/* What NVIDIA recommends for Hopper; earlier devices do with less. */
+enum { WORKSPACE = 32 << 20 };
+
+/* As in cublas_api.h of 11.4 and later. */
+enum { CUBLAS_SUCCESS = 0, CUBLAS_ALLOCATION_FAILED = 3, CUBLAS_KEEP = 0, CUBLAS_TRANSPOSE = 1 };
+
+template <typename T>
+using cublas_multiply = int(void *handle, int transpose_a, int transpose_b, int m, int n, int k, const T *alpha,
+                            const T *a, int a_stride, const T *b, int b_stride, const T *beta, T *c, int c_stride);
+
+struct cublas {
+    void *handle, *workspace;
+    int (*create)(void **handle);
+    int (*destroy)(void *handle);
+    int (*set_stream)(void *handle, cudaStream_t stream);
+    int (*set_workspace)(void *handle, void *workspace, size_t bytes);
+    const char *(*status_string)(int status);
+    cublas_multiply<float> *multiply_f32;
+    cublas_multiply<double> *multiply_f64;
+};
+
+/* ---- loading --------------------------------------------------------------------------------------------- */
+
+/* Where the loader looks, then beside the toolkit. The library stays loaded until the process ends. */
+static void *load_library()
+{
+    static const char *const folders[] = {"", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"};
+    const char *home = getenv("CUDA_HOME");
+    char path[4096];
+    for (size_t folder = 0; folder < sizeof folders / sizeof *folders; folder++)
+        for (size_t name = 0; name < sizeof names / sizeof *names; name++) {
+            snprintf(path, sizeof path, "%s%s%s", !folder ? "" : home ? home : "/usr/local/cuda", folders[folder],
+                     names[name]);
+            void *found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            if (found) return found;
+        }
+    return NULL;
+}
+
+static bool bind(void *library, cublas *blas)
+{
+    struct {
+        const char *name;
+        void **function;
+    } wanted[] = {{"cublasCreate_v2", (void **)&blas->create},
+                  {"cublasDestroy_v2", (void **)&blas->destroy},
+                  {"cublasSetStream_v2", (void **)&blas->set_stream},
+                  {"cublasSetWorkspace_v2", (void **)&blas->set_workspace},
+                  {"cublasGetStatusString", (void **)&blas->status_string},
+                  {"cublasSgemm_v2", (void **)&blas->multiply_f32},
+                  {"cublasDgemm_v2", (void **)&blas->multiply_f64}};
+    bool complete = true;
+    for (auto &function : wanted) complete &= (*function.function = dlsym(library, function.name)) != NULL;
+    return complete;
+}
+
+static sp_status check_blas(gnn_engine *engine, int code, const char *call)
+{
+    if (code == CUBLAS_SUCCESS) return SP_OK;
+    cudaGetLastError();
+    return sp_fail(engine->context, code == CUBLAS_ALLOCATION_FAILED ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%s: %s failed: %s", sp_context_device(engine->context), call,
+                   state_of(engine)->blas->status_string(code));
+}
+
+void gnn_cuda_close_blas(gnn_engine *engine)
+{
+    cublas *blas = state_of(engine)->blas;
+    if (!blas) return;
+    if (blas->handle) blas->destroy(blas->handle);
+    sp_array_free(engine->context, SP_DEVICE, blas->workspace);
+    sp_free(engine->context, blas);
+    state_of(engine)->blas = NULL;
+}
+
+/* Setting a stream takes the work space away, so that comes after it. */
+sp_status gnn_cuda_open_blas(gnn_engine *engine)
+{
+    gnn_cuda_state *state = state_of(engine);
+    void *library = load_library();
+    if (!library)
+        return sp_fail(engine->context, SP_ERROR_NO_DEVICE,
+                       "no libcublas.so.13, .12, .11 or .so where the loader looks (LD_LIBRARY_PATH) or beside the "
+                       "CUDA toolkit (CUDA_HOME): %s", dlerror());
+    TRY(sp_calloc(engine->context, 1, sizeof *state->blas, (void **)&state->blas));
+    if (!bind(library, state->blas))
+        return sp_fail(engine->context, SP_ERROR_NO_DEVICE,
+                       "this libcublas lacks a function: 11.4 or later is needed");
+    TRY(check_blas(engine, state->blas->create(&state->blas->handle), "cublasCreate"));
+    TRY(check_blas(engine, state->blas->set_stream(state->blas->handle, state->stream), "cublasSetStream"));
+    TRY(sp_array_create(engine->context, WORKSPACE, 1, SP_DEVICE, &state->blas->workspace));
+    return check_blas(engine, state->blas->set_workspace(state->blas->handle, state->blas->workspace, WORKSPACE),
+                      "cublasSetWorkspace");
+}
+
+/* ---- products -------------------------------------------------------------------------------------------- */
+
+static bool fits_blas(const sp_dense *matrix)
+{
+    return matrix->rows <= INT32_MAX && matrix->cols <= INT32_MAX && matrix->stride <= INT32_MAX;
+}
+
+/* An empty matrix may have a stride of 0, which cuBLAS refuses. */
+static int stride_of(const sp_dense *matrix) { return matrix->stride > 0 ? (int)matrix->stride : 1; }
+
+template <typename T>
+static int multiply(const cublas *blas, cublas_multiply<T> *function, bool transpose_a, bool transpose_b,
+                    double alpha, const sp_dense *a, const sp_dense *b, double beta, sp_dense *c)
+{
+    const T by = (T)alpha, keep = (T)beta;
+    return function(blas->handle, transpose_b ? CUBLAS_TRANSPOSE : CUBLAS_KEEP,
+                    transpose_a ? CUBLAS_TRANSPOSE : CUBLAS_KEEP, (int)c->cols, (int)c->rows,
+                    (int)(transpose_a ? a->rows : a->cols), &by, (const T *)b->values, stride_of(b),
+                    (const T *)a->values, stride_of(a), &keep, (T *)c->values, stride_of(c));
+}
+
+sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
+                            const sp_dense *b, double beta, sp_dense *c)
+{
+    const cublas *blas = state_of(engine)->blas;
+    const int64_t inner = transpose_a ? a->rows : a->cols;
+    if (!fits_blas(a) || !fits_blas(b) || !fits_blas(c))
+        return sp_fail(engine->context, SP_ERROR_UNSUPPORTED,
+                       "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
+                       (long long)c->cols);
+    if (c->rows == 0 || c->cols == 0) return SP_OK;
+    if (inner == 0 && beta == 0) return gnn_cuda_fill(engine, 0, c);
+    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    return check_blas(engine,
+                      c->type == SP_DENSE_F32
+                          ? multiply(blas, blas->multiply_f32, transpose_a, transpose_b, alpha, a, b, beta, c)
+                          : multiply(blas, blas->multiply_f64, transpose_a, transpose_b, alpha, a, b, beta, c),
+                      c->type == SP_DENSE_F32 ? "cublasSgemm" : "cublasDgemm");
+}

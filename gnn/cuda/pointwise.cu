@@ -1,0 +1,291 @@
+/* What happens to matrices number by number on CUDA: Y = dropout(activation(X + bias)) and its gradient, copies,
+ * sums, sums of columns, rows gathered. Each is one pass at the speed of memory, 16 bytes a thread and row where rows
+ * are aligned.
+ *
+ * Dropout masks are functions of the place and are not kept. The step that they depend on is read on the device, so
+ * that captured work draws new ones. A mask takes some 20 integer instructions a number, which at 4.5 TB/s is about
+ * what fits beside the loads and stores. Y tells what the gradient needs to know of X: for ReLU it is 0 where X was
+ * negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale + 1.
+ */
+#include "backend.cuh"
+
+/* ---- activation and dropout ------------------------------------------------------------------------------ */
+
+struct mask {
+    uint64_t seed, site, bound; /* bound 0: nothing is dropped */
+    const int64_t *step;
+    double scale;
+    gnn_activation activation;
+};
+
+static mask make_mask(const gnn_engine *engine, gnn_activation activation, double rate, uint64_t site)
+{
+    return {engine->seed, site, gnn_drop_bound(rate), engine->step_there, rate < 1 ? 1 / (1 - rate) : 0, activation};
+}
+
+static __device__ __forceinline__ bool dropped(const mask &how, int64_t step, int64_t index)
+{
+    return gnn_random(how.seed, step, how.site, index) >> 40 < how.bound;
+}
+
+static __device__ __forceinline__ float exp_minus_1(float x) { return expm1f(x); }
+static __device__ __forceinline__ double exp_minus_1(double x) { return expm1(x); }
+
+/* NaN stays NaN: a diverged model must not look like one that has nothing to say. */
+template <typename T> static __device__ __forceinline__ T activate(gnn_activation how, T x)
+{
+    if (how == GNN_RELU) return x <= 0 ? 0 : x;
+    return how == GNN_ELU && x <= 0 ? exp_minus_1(x) : x;
+}
+
+template <typename T, int V> struct forward_op {
+    struct local {
+        pack<T, V> bias;
+        int64_t step;
+    };
+    using input = pack<T, V>;
+    mask how;
+    dense_view<T> x, y;
+    const T *bias;       /* or NULL */
+    int64_t cols, first; /* the number of the first number */
+
+    __device__ __forceinline__ local begin(int64_t col) const
+    {
+        local made = {};
+        if (bias)
+#pragma unroll
+            for (int v = 0; v < V; v++) made.bias.part[v] = bias[col + v];
+        if (how.bound) made.step = *how.step;
+        return made;
+    }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const { return x.template load<V>(row, col); }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &own) const
+    {
+        const int64_t index = first + row * cols + col;
+        pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            out.part[v] = activate(how.activation, bias ? in.part[v] + own.bias.part[v] : in.part[v]);
+            if (how.bound) out.part[v] = dropped(how, own.step, index + v) ? 0 : out.part[v] * (T)how.scale;
+        }
+        y.store(row, col, out);
+    }
+};
+
+template <typename T, int V> struct backward_op {
+    struct local {
+        int64_t step;
+    };
+    struct input {
+        pack<T, V> y, gradient;
+    };
+    mask how;
+    dense_view<T> y, y_gradient, x_gradient;
+    int64_t cols;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {how.bound ? *how.step : 0}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return {y.template load<V>(row, col), y_gradient.template load<V>(row, col)};
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &own) const
+    {
+        const T scale = (T)how.scale;
+        pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            const T at = in.y.part[v], gradient = in.gradient.part[v];
+            if (how.activation == GNN_RELU) out.part[v] = at == 0 ? 0 : gradient * scale;
+            else {
+                const bool linear = how.activation == GNN_LINEAR || at > 0;
+                const bool none = how.bound && dropped(how, own.step, row * cols + col + v);
+                out.part[v] = none ? 0 : gradient * (linear ? scale : at + scale);
+            }
+        }
+        x_gradient.store(row, col, out);
+    }
+};
+
+template <typename T, int V>
+static sp_status forward(gnn_engine *engine, const mask &how, const sp_dense *x, const void *bias, sp_dense *y)
+{
+    return launch_each<T, V>(engine, x->rows, x->cols,
+                             forward_op<T, V>{how, view_of<T>(x), view_of<T>(y), (const T *)bias, x->cols, 0});
+}
+
+sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
+                           sp_dense *y)
+{
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+    const bool aligned = is_aligned(x) && is_aligned(y);
+    if (x->type == SP_DENSE_F32) return (aligned ? forward<float, 4> : forward<float, 1>)(engine, own, x, bias, y);
+    return (aligned ? forward<double, 2> : forward<double, 1>)(engine, own, x, bias, y);
+}
+
+template <typename T, int V>
+static sp_status backward(gnn_engine *engine, const mask &how, const sp_dense *y, const sp_dense *y_gradient,
+                          sp_dense *x_gradient)
+{
+    return launch_each<T, V>(
+        engine, y->rows, y->cols,
+        backward_op<T, V>{how, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols});
+}
+
+sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
+                            const sp_dense *y_gradient, sp_dense *x_gradient)
+{
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+    const bool aligned = is_aligned(y) && is_aligned(y_gradient) && is_aligned(x_gradient);
+    if (y->type == SP_DENSE_F32)
+        return (aligned ? backward<float, 4> : backward<float, 1>)(engine, own, y, y_gradient, x_gradient);
+    return (aligned ? backward<double, 2> : backward<double, 1>)(engine, own, y, y_gradient, x_gradient);
+}
+
+/* The array as a matrix of rows of 16 bytes, as far as it goes, and the rest as one of rows of a number. */
+template <typename T>
+static sp_status drop(gnn_engine *engine, const mask &how, int64_t count, const T *x, T *y)
+{
+    constexpr int WHOLE = 16 / sizeof(T);
+    const bool aligned = (uintptr_t)x % 16 == 0 && (uintptr_t)y % 16 == 0;
+    const int64_t packs = aligned ? count / WHOLE : 0, done = packs * WHOLE;
+    const forward_op<T, WHOLE> most = {how, {(T *)x, WHOLE}, {y, WHOLE}, NULL, WHOLE, 0};
+    const forward_op<T, 1> rest = {how, {(T *)x + done, 1}, {y + done, 1}, NULL, 1, done};
+    TRY((launch_each<T, WHOLE>(engine, packs, WHOLE, most)));
+    return launch_each<T, 1>(engine, count - done, 1, rest);
+}
+
+sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
+                        sp_dense_type type, void *y)
+{
+    const mask how = make_mask(engine, GNN_LINEAR, rate, site);
+    return type == SP_DENSE_F32 ? drop(engine, how, count, (const float *)x, (float *)y)
+                                : drop(engine, how, count, (const double *)x, (double *)y);
+}
+
+/* ---- copies and sums ------------------------------------------------------------------------------------- */
+
+struct nothing {};
+
+template <typename T, int V> struct copy_op {
+    using local = nothing;
+    using input = pack<T, V>;
+    dense_view<T> from, to;
+    const int32_t *rows; /* NULL: as they come */
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return from.template load<V>(rows ? rows[row] : row, col);
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
+    {
+        to.store(row, col, in);
+    }
+};
+
+template <typename T, int V> struct fill_op {
+    using local = nothing;
+    using input = nothing;
+    T value;
+    dense_view<T> to;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t, int64_t) const { return {}; }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &, const local &) const
+    {
+        pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; v++) out.part[v] = value;
+        to.store(row, col, out);
+    }
+};
+
+template <typename T, int V> struct add_op {
+    using local = nothing;
+    struct input {
+        pack<T, V> from, to;
+    };
+    T alpha;
+    dense_view<T> from, to;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return {from.template load<V>(row, col), to.template load<V>(row, col)};
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
+    {
+        pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; v++) out.part[v] = in.to.part[v] + alpha * in.from.part[v];
+        to.store(row, col, out);
+    }
+};
+
+template <typename T, int V> struct sum_op {
+    using local = nothing;
+    using input = pack<T, V>;
+    dense_view<T> x;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const { return x.template load<V>(row, col); }
+    __device__ __forceinline__ void add(int64_t, int64_t, const input &in, const local &, double (&sums)[V]) const
+    {
+#pragma unroll
+        for (int v = 0; v < V; v++) sums[v] += (double)in.part[v];
+    }
+};
+
+template <typename T, int V>
+static sp_status copy(gnn_engine *engine, const sp_dense *from, const int32_t *rows, sp_dense *to)
+{
+    return launch_each<T, V>(engine, to->rows, to->cols, copy_op<T, V>{view_of<T>(from), view_of<T>(to), rows});
+}
+
+sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y)
+{
+    const bool aligned = is_aligned(x) && is_aligned(y);
+    if (x->type == SP_DENSE_F32) return (aligned ? copy<float, 4> : copy<float, 1>)(engine, x, rows, y);
+    return (aligned ? copy<double, 2> : copy<double, 1>)(engine, x, rows, y);
+}
+
+sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
+{
+    return gnn_cuda_gather_rows(engine, from, NULL, to);
+}
+
+template <typename T, int V> static sp_status fill(gnn_engine *engine, double value, sp_dense *to)
+{
+    return launch_each<T, V>(engine, to->rows, to->cols, fill_op<T, V>{(T)value, view_of<T>(to)});
+}
+
+sp_status gnn_cuda_fill(gnn_engine *engine, double value, sp_dense *to)
+{
+    if (to->type == SP_DENSE_F32) return (is_aligned(to) ? fill<float, 4> : fill<float, 1>)(engine, value, to);
+    return (is_aligned(to) ? fill<double, 2> : fill<double, 1>)(engine, value, to);
+}
+
+template <typename T, int V>
+static sp_status add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
+{
+    return launch_each<T, V>(engine, to->rows, to->cols, add_op<T, V>{(T)alpha, view_of<T>(from), view_of<T>(to)});
+}
+
+sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
+{
+    const bool aligned = is_aligned(from) && is_aligned(to);
+    if (to->type == SP_DENSE_F32) return (aligned ? add<float, 4> : add<float, 1>)(engine, alpha, from, to);
+    return (aligned ? add<double, 2> : add<double, 1>)(engine, alpha, from, to);
+}
+
+template <typename T, int V> static sp_status column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
+{
+    return launch_sums<T, V>(engine, x->rows, x->cols, sum_op<T, V>{view_of<T>(x)}, (T *)sums);
+}
+
+sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
+{
+    const bool aligned = is_aligned(x);
+    if (x->type == SP_DENSE_F32) return (aligned ? column_sums<float, 4> : column_sums<float, 1>)(engine, x, sums);
+    return (aligned ? column_sums<double, 2> : column_sums<double, 1>)(engine, x, sums);
+}
