@@ -8,9 +8,10 @@
 
 #include "backend.h"
 
-/* Tiles of so many rows and columns at least: smaller ones spend more on packing A and B than they save. Parts of the
- * inner dimension cost a pass over C each. */
-enum { TILE = 128, PART = 4096, MOST_TASKS = 64 };
+/* Tasks of so many multiplications at least, tiles of so many rows and columns: smaller ones spend more on calls and on
+ * packing A and B than threads save. Parts of the inner dimension are as long as what BLAS packs at once, and cost a
+ * pass over C each; all of them together take so many numbers at most. */
+enum { TASK = 1 << 16, MOST_TASKS = 64, TILE = 128, PART = 256, MOST_PARTS = 32, PARTIAL = 1 << 22 };
 
 typedef struct product {
     bool transpose_a, transpose_b;
@@ -21,7 +22,20 @@ typedef struct product {
     void *partial; /* parts - 1 matrices of C's shape, side by side */
 } product;
 
-static int64_t clamp(int64_t value, int64_t most) { return value < 1 ? 1 : value < most ? value : most; }
+/* 1 at least, even where `most` is less. */
+static int64_t clamp(int64_t value, int64_t most) { return value < 1 || most < 1 ? 1 : value < most ? value : most; }
+
+/* Rows of a transposed A are columns: cut into tiles it would be read in short pieces (1.4 times as long for 500 x
+ * 89,250 x 256), so that there the inner dimension is cut first. */
+static void cut(product *p)
+{
+    const int64_t rows = p->c->rows, cols = p->c->cols;
+    const int64_t tasks = clamp((int64_t)((double)rows * (double)cols * (double)p->inner / TASK), MOST_TASKS);
+    const int64_t parts = clamp(PARTIAL / rows / cols, tasks < MOST_PARTS ? tasks : MOST_PARTS);
+    p->parts = p->transpose_a ? clamp(p->inner / PART, parts) : 1;
+    p->row_tiles = clamp(rows / TILE, tasks / p->parts);
+    p->col_tiles = clamp(cols / TILE, tasks / p->parts / p->row_tiles);
+}
 
 static const void *at(const sp_dense *matrix, bool transpose, int64_t row, int64_t col)
 {
@@ -86,9 +100,7 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
         return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "a product of %lld x %lld x %lld: BLAS counts to 2^31",
                        (long long)c->rows, (long long)inner, (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
-    p.row_tiles = clamp(c->rows / TILE, MOST_TASKS);
-    p.col_tiles = clamp(c->cols / TILE, MOST_TASKS / p.row_tiles);
-    p.parts = clamp(inner / PART, MOST_TASKS / (p.row_tiles * p.col_tiles));
+    cut(&p);
     if (p.parts > 1) {
         const sp_status status =
             gnn_cpu_scratch(engine, (p.parts - 1) * c->rows * c->cols, cpu_size(c->type), &p.partial);
