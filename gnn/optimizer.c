@@ -1,14 +1,7 @@
 /* Optimizers: their options, and what they keep between steps. The step itself is the back end's, in one pass. */
 #include <math.h>
-#include <string.h>
 
 #include "layer.h"
-
-/* In the engine's space, so that a step can be replayed after the rate was changed. */
-typedef struct progress {
-    double rate;
-    int64_t steps;
-} progress;
 
 struct gnn_optimizer {
     gnn_model *model;
@@ -16,7 +9,7 @@ struct gnn_optimizer {
     gnn_optimizer_options options;
     gnn_range decay;
     void *moments[2];
-    progress *state;
+    gnn_pace *pace; /* in the engine's space, so that a step can be replayed after the rate was changed */
 };
 
 static void fill_defaults(gnn_optimizer_options *o)
@@ -62,7 +55,7 @@ static sp_status make_state(gnn_optimizer *made)
 {
     gnn_engine *engine = made->engine;
     const int64_t count = gnn_model_size(made->model);
-    const progress start = {.rate = made->options.rate};
+    const gnn_pace start = {.rate = made->options.rate};
     const sp_dense_type type = gnn_model_shape(made->model)->type;
     sp_status status;
     for (int i = 0; i < moments_of(&made->options); i++) {
@@ -71,8 +64,8 @@ static sp_status make_state(gnn_optimizer *made)
         made->moments[i] = zeros.values;
         GNN_TRY(engine->backend->fill(engine, 0, &zeros));
     }
-    GNN_TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->state));
-    GNN_TRY(sp_array_copy(engine->context, 1, sizeof start, made->state, engine->space, &start, SP_HOST));
+    GNN_TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->pace));
+    GNN_TRY(sp_array_copy(engine->context, 1, sizeof start, made->pace, engine->space, &start, SP_HOST));
 done:
     return status;
 }
@@ -105,7 +98,7 @@ void gnn_optimizer_free(gnn_optimizer *optimizer)
     sp_context *context = optimizer->engine->context;
     const sp_space space = optimizer->engine->space;
     for (int i = 0; i < 2; i++) sp_array_free(context, space, optimizer->moments[i]);
-    sp_array_free(context, space, optimizer->state);
+    sp_array_free(context, space, optimizer->pace);
     sp_free(context, optimizer);
 }
 
@@ -115,7 +108,7 @@ sp_status gnn_optimizer_step(gnn_optimizer *optimizer)
     return optimizer->engine->backend->optimize(optimizer->engine, &optimizer->options, optimizer->decay,
                                                 gnn_model_size(model), gnn_model_shape(model)->type,
                                                 gnn_model_weights(model), gnn_model_gradients(model),
-                                                optimizer->moments[0], optimizer->moments[1], optimizer->state);
+                                                optimizer->moments[0], optimizer->moments[1], optimizer->pace);
 }
 
 sp_status gnn_optimizer_set_rate(gnn_optimizer *optimizer, double rate)
@@ -123,12 +116,12 @@ sp_status gnn_optimizer_set_rate(gnn_optimizer *optimizer, double rate)
     gnn_engine *engine = optimizer->engine;
     const sp_status status = check_rate(engine->context, rate);
     if (status != SP_OK) return status;
-    return sp_array_copy(engine->context, 1, sizeof rate, &optimizer->state->rate, engine->space, &rate, SP_HOST);
+    return sp_array_copy(engine->context, 1, sizeof rate, &optimizer->pace->rate, engine->space, &rate, SP_HOST);
 }
 
 int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **steps)
 {
     for (int i = 0; i < 2; i++) moments[i] = optimizer->moments[i];
-    *steps = &optimizer->state->steps;
+    *steps = &optimizer->pace->steps;
     return moments_of(&optimizer->options);
 }
