@@ -20,8 +20,9 @@ sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer l
     *block = NULL;
     if ((unsigned)layer > GNN_GAT) return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)layer);
     if (a.rows > a.cols || (symmetric && a.rows != a.cols))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "a block of %lld rows and %lld columns%s: the rows' own nodes are"
-                       " the first columns", (long long)a.rows, (long long)a.cols, symmetric ? " is not symmetric" : "");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a block of %lld rows and %lld columns: there must be a column"
+                       " for each row's own node, and no other where it is symmetric", (long long)a.rows,
+                       (long long)a.cols);
     if (layer != GNN_GCN && layer != GNN_GIN) a.values = NULL; /* means and maxima are of neighbours, not weights */
     GNN_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
     made->engine = engine;
@@ -55,7 +56,8 @@ static sp_status transpose_pattern(gnn_block *block)
     GNN_TRY(sp_array_create(context, block->a.nnz, sizeof *positions, engine->space, &numbered.values));
     GNN_TRY(sp_alloc(context, block->a.nnz, sizeof *positions, (void **)&positions));
     for (int64_t k = 0; k < block->a.nnz; k++) positions[k] = k;
-    GNN_TRY(sp_array_copy(context, block->a.nnz, sizeof *positions, numbered.values, engine->space, positions, SP_HOST));
+    GNN_TRY(sp_array_copy(context, block->a.nnz, sizeof *positions, numbered.values, engine->space, positions,
+                          SP_HOST));
     GNN_TRY(sp_csr_transpose(context, &numbered, &transpose));
     block->places = transpose.values;
     transpose.values = NULL;

@@ -89,12 +89,12 @@ typedef struct gnn_model_options {
     double input_dropout;     /* of the features */
     double dropout;           /* of what goes from layer to layer */
     double attention_dropout; /* GAT */
-    int64_t maxk;             /* k > 0 (GCN, SAGE, GIN): in hidden layers neighbours hear the k largest numbers of each
-                                 row, and there is no ReLU: GCN Y = Â·MaxK(X·W + b), SAGE Y = X·W_self + mean(A, P), GIN
-                                 Y = (A·P + X·W_1 + b_1)·W_2 + b_2, P = MaxK(X·W + b) (Peng et al. 2024) */
+    int64_t maxk;             /* k > 0 (GCN, SAGE, GIN): in hidden layers neighbours hear P = MaxK(X·W + b), the k
+                                 largest numbers of each row, and there is no ReLU: GCN Y = Â·P, SAGE Y = X·W_self +
+                                 mean(A, P), GIN Y = (A·P + X·W_1 + b_1)·W_2 + b_2 (Peng et al. 2024) */
     sp_dense_type type;       /* f32, or f64 */
-    bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once and
-                                 kept, as long as the first block stays (not with maxk, which aggregates X·W) */
+    bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once
+                                 and kept, as long as the first block stays (not with maxk, which aggregates X·W) */
     bool normalised;          /* says of the features that gnn_data_normalise was used; saved for those who predict */
 } gnn_model_options;
 
@@ -117,10 +117,10 @@ void *gnn_model_weights(gnn_model *model);
 void *gnn_model_gradients(gnn_model *model);
 const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
 
-/* Logits of the rows of the last block: block[0] is the first layer's, `x` has a row for each of its columns, is of the
- * model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model, until its next call.
- * `training` turns dropout on. With the block that came last the same features must come: plans for sparse ones, and what
- * keep_aggregated keeps, stay until another block comes. */
+/* Logits of the rows of the last block: block[0] is the first layer's, `x` has a row for each of its columns, is of
+ * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model, until its next call.
+ * `training` turns dropout on. With the block that came last the same features must come: plans for sparse ones, and
+ * what keep_aggregated keeps, stay until another block comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);
 /* Gradients of all parameters from that of the logits, after a forward pass with the same blocks and features. */

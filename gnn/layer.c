@@ -104,10 +104,10 @@ done:
 
 /* ---- aggregation -------------------------------------------------------------------------------------- */
 
-/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves 4 bytes a column and 8 for the
- * entry itself; one with W takes a multiplication and addition for each of its terms, which are done while 0.3 bytes are
- * gathered (H200: 8 TB/s from its caches, 50 Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The first layer's input has
- * no gradient: then (A·X)·W needs no product with Aᵀ, and none with Wᵀ. */
+/* Whether (A·X)·W costs less than A·(X·W), forward and backward. A product with A moves 4 bytes a column and 8 for
+ * the entry itself; one with W takes a multiplication and an addition for each of its terms, done while 0.3 bytes are
+ * gathered (H200: 8 TB/s from its caches, 50 Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The first layer's input
+ * has no gradient: there (A·X)·W needs no product with Aᵀ, and none with Wᵀ. */
 static bool aggregates_first(const gnn_layer_state *layer, const gnn_block *block, const gnn_input *x, bool keep)
 {
     const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)block->a.nnz;
@@ -245,8 +245,8 @@ done:
     return status;
 }
 
-sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
-                                   sp_dense *x_gradient)
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+                                   const sp_dense *gradient, sp_dense *x_gradient)
 {
     gnn_engine *engine = layer->engine;
     const gnn_backend *backend = engine->backend;

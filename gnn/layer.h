@@ -66,15 +66,15 @@ sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_de
 /* Activation, dropout and bias (may be NULL), in place; nothing where there are none. */
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
-/* Forward: layer->output from the block and what it hears; `keep` what A·X was found to be. Backward: the gradients of
- * the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after.
+/* Forward: layer->output from the block and what it hears; `keep` what A·X was found to be. Backward: the gradients
+ * of the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after.
  * Convolutions are GCN, SAGE and GIN, attention is GAT. */
 sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
-sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
-                                   sp_dense *x_gradient);
+sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+                                   const sp_dense *gradient, sp_dense *x_gradient);
 sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x);
-sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
-                                 sp_dense *x_gradient);
+sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+                                 const sp_dense *gradient, sp_dense *x_gradient);
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
 

@@ -1,8 +1,8 @@
-/* GAT: head by head Y = α·H, H = X·W, α the softmax over each row of A's pattern of leakyrelu(l_i + r_j), l = H·left and
- * r = H·right. Heads lie beside each other in H and, but in the last layer, where they are averaged, in Y.
+/* GAT: head by head Y = α·H, H = X·W, α the softmax over each row of A's pattern of leakyrelu(l_i + r_j), l = H·left
+ * and r = H·right. Heads lie beside each other in H and, but in the last layer, where they are averaged, in Y.
  *
- * Backward, of each head: dα = the entries of dY·Hᵀ at A's pattern, through dropout and softmax to the scores of edges,
- * whose sums over rows and columns are dl and dr; dH = αᵀ·dY + dl·leftᵀ + dr·rightᵀ. */
+ * Backward, of each head: dα = the entries of dY·Hᵀ at A's pattern, through dropout and softmax to the scores of
+ * edges, whose sums over rows and columns are dl and dr; dH = αᵀ·dY + dl·leftᵀ + dr·rightᵀ. */
 #include "layer.h"
 
 static const double slope = 0.2; /* of leakyrelu, as Velickovic et al. have it */
@@ -23,8 +23,8 @@ static void *attention_of(const gnn_layer_state *layer, int head)
     return (char *)all->values + head * all->cols * (all->type == SP_DENSE_F64 ? 8 : 4);
 }
 
-/* What neighbours are weighted with: the softmax, or with dropout its values in layer->edges. Masks differ by layer and
- * by head; those between layers have sites below GNN_MAX_LAYERS. */
+/* What neighbours are weighted with: the softmax, or with dropout its values in layer->edges. Masks differ by layer
+ * and by head; those between layers have sites up to GNN_MAX_LAYERS - 1. */
 static sp_status drop_attention(gnn_layer_state *layer, int head, const void *from, const void **to)
 {
     const uint64_t site = (uint64_t)GNN_MAX_LAYERS * (uint64_t)(head + 1) + (uint64_t)layer->number;
@@ -68,8 +68,8 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
         const void *weights;
         const sp_dense h = head_of(&layer->product.now, width, head);
         sp_dense y = head_of(&layer->output.now, width, layer->average ? 0 : head);
-        GNN_TRY(backend->edge_scores(engine, &block->a, &layer->left_scores.now, &layer->right_scores.now, head, slope,
-                                     softmax));
+        GNN_TRY(backend->edge_scores(engine, &block->a, &layer->left_scores.now, &layer->right_scores.now, head,
+                                     slope, softmax));
         GNN_TRY(sp_edge_softmax(engine->context, &block->a, softmax));
         GNN_TRY(drop_attention(layer, head, softmax, &weights));
         GNN_TRY(sp_spmm_plan_set_values(block->forward, weights, engine->space));
@@ -113,15 +113,15 @@ static sp_status head_backward(gnn_layer_state *layer, gnn_block *block, int hea
     GNN_TRY(sp_sddmm(engine->context, &block->a, y_gradient, &h, edges));
     GNN_TRY(drop_attention(layer, head, edges, &weights)); /* in place */
     GNN_TRY(sp_edge_softmax_backward(engine->context, &block->a, softmax, edges));
-    GNN_TRY(backend->edge_scores_backward(engine, &block->a, &block->transpose, block->places, &layer->left_scores.now,
-                                          &layer->right_scores.now, head, slope, edges, &layer->left_gradient.now,
-                                          &layer->right_gradient.now));
+    GNN_TRY(backend->edge_scores_backward(engine, &block->a, &block->transpose, block->places,
+                                          &layer->left_scores.now, &layer->right_scores.now, head, slope, edges,
+                                          &layer->left_gradient.now, &layer->right_gradient.now));
 done:
     return status;
 }
 
-sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *gradient,
-                                 sp_dense *x_gradient)
+sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+                                 const sp_dense *gradient, sp_dense *x_gradient)
 {
     gnn_engine *engine = layer->engine;
     const gnn_backend *backend = engine->backend;

@@ -1,6 +1,6 @@
 /* Models: layers one after another. Their parameters lie in one array and the gradients in another; what the layers
- * compute lies in memory that grows with the shapes seen and is kept, so that a full-batch epoch allocates nothing after
- * the first. */
+ * compute lies in memory that grows with the shapes seen and is kept, so that a full-batch epoch allocates nothing
+ * after the first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,19 +54,20 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
     const double rates[] = {o->input_dropout, o->dropout, o->attention_dropout};
     const int64_t most_heads = o->heads > o->output_heads ? o->heads : o->output_heads;
     const int64_t widest = o->hidden > o->outputs ? o->hidden : o->outputs;
-    if ((unsigned)o->layer > GNN_GAT) return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)o->layer);
+    if ((unsigned)o->layer > GNN_GAT)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)o->layer);
     if (o->layers < 1 || o->layers > GNN_MAX_LAYERS)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%d layers; there can be 1 to %d", o->layers, GNN_MAX_LAYERS);
     if (o->inputs < 1 || o->outputs < 1 || o->inputs > INT32_MAX || widest > INT32_MAX)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld features, %lld hidden columns and %lld classes; there must be"
-                       " one at least, and at most %d", (long long)o->inputs, (long long)o->hidden,
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld features, %lld hidden columns and %lld classes; there must"
+                       " be one at least, and at most %d", (long long)o->inputs, (long long)o->hidden,
                        (long long)o->outputs, INT32_MAX);
     if (o->hidden < 1 && (o->layers > 1 || o->layer == GNN_GIN))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld hidden columns; there must be one at least",
                        (long long)o->hidden);
     if (o->heads < 1 || o->output_heads < 1 || (o->layer == GNN_GAT && most_heads * widest > INT32_MAX))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%d heads and %d in the last layer: there must be one at least, and"
-                       " %d columns of them at most", o->heads, o->output_heads, INT32_MAX);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%d heads and %d in the last layer: there must be one at least,"
+                       " and %d columns of them at most", o->heads, o->output_heads, INT32_MAX);
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         if (!(rates[i] >= 0 && rates[i] < 1))
             return sp_fail(context, SP_ERROR_ARGUMENT, "a dropout of %g; it is at least 0 and below 1", rates[i]);
@@ -80,7 +81,8 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
 
 /* ---- parameters --------------------------------------------------------------------------------------- */
 
-static void add_parameter(gnn_model *model, int layer, const char *name, int64_t rows, int64_t cols, gnn_weight *weight)
+static void add_parameter(gnn_model *model, int layer, const char *name, int64_t rows, int64_t cols,
+                          gnn_weight *weight)
 {
     gnn_parameter *p = &model->parameter[model->parameters];
     int64_t count;
@@ -130,8 +132,8 @@ static void describe_layer(gnn_model *model, int number)
     add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
 }
 
-/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)); biases are 0. Drawn on the host, so that they are the same
- * on all devices; step -1 is used by nothing else. */
+/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)); biases are 0. Drawn on the host, so that they are the
+ * same on all devices; step -1 is used by nothing else. */
 static void draw_parameters(const gnn_model *model, void *numbers)
 {
     for (int i = 0; i < model->parameters; i++) {
@@ -179,8 +181,8 @@ static sp_status check_features(const gnn_model *model, const gnn_block *block, 
     const bool dense = x->dense.values != NULL, wide = model->options.type == SP_DENSE_F64;
     const int64_t rows = dense ? x->dense.rows : x->sparse.rows, cols = dense ? x->dense.cols : x->sparse.cols;
     if (rows != block->a.cols || cols != model->options.inputs)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "features are %lld x %lld; the first block and the model need %lld x"
-                       " %lld", (long long)rows, (long long)cols, (long long)block->a.cols,
+        return sp_fail(context, SP_ERROR_ARGUMENT, "features are %lld x %lld; the first block and the model need"
+                       " %lld x %lld", (long long)rows, (long long)cols, (long long)block->a.cols,
                        (long long)model->options.inputs);
     if (dense ? x->dense.type != model->options.type : x->sparse.value_type != (wide ? SP_F64 : SP_F32))
         return sp_fail(context, SP_ERROR_ARGUMENT, "features and model are not of the same type");
@@ -217,8 +219,8 @@ static sp_status plan_features(gnn_model *model, const sp_csr *x, bool transpose
     return sp_spmm_plan_create(model->engine->context, x, model->layer[0].weight.value.cols, &how, plan);
 }
 
-/* Sparse features with the plan of the last time, if they are the same. Where there is dropout, values are set in each
- * pass, so that passes can be replayed in any order. */
+/* Sparse features with the plan of the last time, if they are the same. Where there is dropout, values are set in
+ * each pass, so that passes can be replayed in any order. */
 static sp_status take_sparse(gnn_model *model, const gnn_block *block, const sp_csr *x, double rate)
 {
     gnn_engine *engine = model->engine;

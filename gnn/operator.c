@@ -4,8 +4,8 @@
  *   GAT              the pattern of A + I
  *   SAGE, max, GIN   the pattern of A without its diagonal
  *
- * â_ij is formed as a_ij / (√d_i · √d_j) in f64 and rounded once: Â of a symmetric graph is symmetric to the last bit, so
- * that it can stand for its transpose. */
+ * â_ij is a_ij / (√d_i · √d_j), formed in f64 and rounded once: Â of a symmetric graph is symmetric to the last bit,
+ * so that it can stand for its transpose. */
 #include <math.h>
 #include <string.h>
 
@@ -48,21 +48,24 @@ static sp_status row_roots(sp_context *context, const sp_csr *a, double *roots)
     }
     for (int64_t i = 0; i < a->rows; i++)
         if (!(roots[i] > 0) || isinf(roots[i]))
-            return sp_fail(context, SP_ERROR_ARGUMENT, "the weights of node %lld (from 0) and its loop have no positive"
-                           " sum, and GCN divides by it", (long long)i);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "the weights of node %lld (from 0) and its loop have no"
+                           " positive sum, and GCN divides by it", (long long)i);
     return SP_OK;
 }
 
 /* The pattern of A with a full diagonal, or with none. Values are there but not set. */
 static sp_status make_pattern(sp_context *context, const sp_csr *a, bool diagonal, sp_value_type type, sp_csr *made)
 {
-    sp_status status = sp_csr_create(context, a->rows, a->cols, a->nnz + (diagonal ? a->rows : 0), type, SP_HOST, made);
+    const int64_t most = a->nnz + (diagonal ? a->rows : 0);
+    const sp_status status = sp_csr_create(context, a->rows, a->cols, most, type, SP_HOST, made);
     int64_t *offsets = made->row_offsets;
     if (status != SP_OK) return status;
     offsets[0] = 0;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
-    for (int64_t i = 0; i < a->rows; i++)
-        offsets[i + 1] = a->row_offsets[i + 1] - a->row_offsets[i] + diagonal - has_diagonal(a, i, diagonal_place(a, i));
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t count = a->row_offsets[i + 1] - a->row_offsets[i];
+        offsets[i + 1] = count + diagonal - has_diagonal(a, i, diagonal_place(a, i));
+    }
     for (int64_t i = 0; i < a->rows; i++) offsets[i + 1] += offsets[i];
     made->nnz = offsets[a->rows];
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)

@@ -29,13 +29,14 @@ static sp_status check_rate(sp_context *context, double rate)
 
 static sp_status check_options(sp_context *context, const gnn_optimizer_options *o)
 {
-    if ((unsigned)o->method > GNN_SGD) return sp_fail(context, SP_ERROR_ARGUMENT, "method %d does not exist", (int)o->method);
+    if ((unsigned)o->method > GNN_SGD)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "method %d does not exist", (int)o->method);
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1))
         return sp_fail(context, SP_ERROR_ARGUMENT, "betas of %g and %g; they are at least 0 and below 1", o->beta1,
                        o->beta2);
     if (!(o->epsilon > 0 && isfinite(o->epsilon)) || !(o->decay >= 0 && isfinite(o->decay)))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "an epsilon of %g and a decay of %g; neither is negative", o->epsilon,
-                       o->decay);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "an epsilon of %g and a decay of %g; neither is negative",
+                       o->epsilon, o->decay);
     return check_rate(context, o->rate);
 }
 
@@ -45,7 +46,8 @@ static gnn_range decaying(const gnn_model *model, bool first_layer)
     int count;
     const gnn_parameter *p = gnn_model_parameters(model, &count);
     gnn_range range = {0, 0};
-    for (int i = 0; i < count && !(first_layer && p[i].layer > 0); i++) range.end = p[i].offset + p[i].rows * p[i].cols;
+    for (int i = 0; i < count && !(first_layer && p[i].layer > 0); i++)
+        range.end = p[i].offset + p[i].rows * p[i].cols;
     return range;
 }
 

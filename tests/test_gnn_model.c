@@ -1,6 +1,6 @@
 /* Operators, blocks, models and optimizers of gnn: forward passes against the layers' formulas in dense f64 loops,
- * gradients against central differences of the same formulas, dropout included; what is kept between calls, and what is
- * refused. */
+ * gradients against central differences of the same formulas, dropout included; what is kept between calls, and what
+ * is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,8 @@ static mat convolution(const example *e, int layer, mat x)
         y = plus(e->o.layer == GNN_SAGE_MAX ? times(gather(e, a, x), w) : gather(e, a, p), bias, true);
     }
     if (gin) y = plus(y, p, false);
-    else if (e->o.layer != GNN_GCN) y = plus(y, times(first_rows(x, a->rows), parameter(e, layer, "weight_self")), false);
+    else if (e->o.layer != GNN_GCN)
+        y = plus(y, times(first_rows(x, a->rows), parameter(e, layer, "weight_self")), false);
     if (!gin) return y;
     for (int64_t i = 0; i < y.rows * y.cols && k == 0; i++) y.v[i] = side(y.v[i] > 0) ? y.v[i] : 0;
     return plus(times(y, parameter(e, layer, "weight_2")), parameter(e, layer, "bias_2"), true);
@@ -256,7 +257,7 @@ static void draw_blocks(sp_context *host, test_random *random, example *e, shape
     sp_csr_free(host, &graph);
 }
 
-/* `variant` 0: dense features, 1: sparse ones, 2: a pattern. Widths by the seed, so that both orders of products occur. */
+/* `variant` 0: dense features, 1: sparse ones, 2: a pattern. Widths are drawn: both orders of products occur. */
 static example draw_example(sp_context *host, uint64_t seed, gnn_layer layer, int layers, shape kind, int variant,
                             int flags)
 {
@@ -264,7 +265,8 @@ static example draw_example(sp_context *host, uint64_t seed, gnn_layer layer, in
     example e = {.seed = seed, .symmetric = kind == SYMMETRIC, .sparse = variant > 0, .training = flags & DROPOUT};
     e.o = (gnn_model_options){.layer = layer, .layers = layers, .inputs = 1 + test_below(&random, 7),
                               .outputs = 1 + test_below(&random, 7), .hidden = 1 + test_below(&random, 6),
-                              .heads = 1 + (int)test_below(&random, 3), .output_heads = 1 + (int)test_below(&random, 3),
+                              .heads = 1 + (int)test_below(&random, 3),
+                              .output_heads = 1 + (int)test_below(&random, 3),
                               .type = flags & SINGLE ? SP_DENSE_F32 : SP_DENSE_F64};
     const sp_value_type type = flags & SINGLE ? SP_F32 : SP_F64;
     if (flags & DROPOUT) {
@@ -279,7 +281,8 @@ static example draw_example(sp_context *host, uint64_t seed, gnn_layer layer, in
     ck_assert_ptr_nonnull(e.x);
     for (int64_t k = 0; k < rows * e.o.inputs; k++) e.x[k] = (float)(2 * test_unit(&random) - 1);
     if (e.sparse)
-        e.x_sparse = test_matrix(host, &random, rows, e.o.inputs, 0.5, type, variant == 2 ? TEST_PATTERN : TEST_SIGNED);
+        e.x_sparse = test_matrix(host, &random, rows, e.o.inputs, 0.5, type,
+                                 variant == 2 ? TEST_PATTERN : TEST_SIGNED);
     return e;
 }
 
@@ -378,8 +381,8 @@ static runner make_runner(int device, example *e)
 static const char *describe(const example *e)
 {
     static char text[160];
-    snprintf(text, sizeof text, "layer %d, %d layers, %s %lld features, %lld hidden, %lld classes, %lld nodes, maxk %lld,"
-             " seed %llu", (int)e->o.layer, e->o.layers, e->sparse ? "sparse" : "dense", (long long)e->o.inputs,
+    snprintf(text, sizeof text, "layer %d, %d layers, %s %lld features, %lld hidden, %lld classes, %lld nodes, maxk"
+             " %lld, seed %llu", (int)e->o.layer, e->o.layers, e->sparse ? "sparse" : "dense", (long long)e->o.inputs,
              (long long)e->o.hidden, (long long)e->o.outputs, (long long)e->a[0].cols, (long long)e->o.maxk,
              (unsigned long long)e->seed);
     return text;
@@ -448,8 +451,9 @@ static void check_parameter(const example *e, const gnn_parameter *p, const doub
     }
     const double least = tolerance(e, 0.01, 1) * largest_one;
     for (int64_t k = 0; k < count; k++)
-        test_expect(isnan(expected[k]) || fabs(found[p->offset + k] - expected[k]) <=
-                                              tolerance(e, 1e-6, 1e-4) * fmax(fabs(expected[k]), least) + tolerance(e, 1e-9, 1e-6),
+        test_expect(isnan(expected[k]) ||
+                        fabs(found[p->offset + k] - expected[k]) <=
+                            tolerance(e, 1e-6, 1e-4) * fmax(fabs(expected[k]), least) + tolerance(e, 1e-9, 1e-6),
                     "%s: gradient %lld of %s is %.12g, not %.12g", describe(e), (long long)k, p->name,
                     found[p->offset + k], expected[k]);
     free(expected);
@@ -538,8 +542,8 @@ START_TEST(operators_are_those_of_their_definitions)
         const int64_t nodes = seed % 20 == 0 ? 400 : test_below(&random, 12);
         const gnn_layer layer = (gnn_layer)(seed % 5);
         const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
-        sp_csr graph = test_matrix(host, &random, nodes, nodes, seed % 20 == 0 ? 0.9 : 0.3, seed % 3 ? SP_F32 : SP_F64,
-                                   seed % 7 ? TEST_POSITIVE : TEST_PATTERN), made;
+        sp_csr graph = test_matrix(host, &random, nodes, nodes, seed % 20 == 0 ? 0.9 : 0.3,
+                                   seed % 3 ? SP_F32 : SP_F64, seed % 7 ? TEST_POSITIVE : TEST_PATTERN), made;
         double *numbers = calloc((size_t)(nodes * nodes) + 1, sizeof *numbers);
         ck_assert_ptr_nonnull(numbers);
         for (int64_t i = 0; i < nodes; i++)
@@ -701,8 +705,8 @@ START_TEST(what_is_aggregated_is_kept_until_another_block_comes)
             e.seed++;
             draw_weights(&r, &e);
         }
-        /* Numbers that change behind a block are not seen where A·X is all that is made of them; they may come, in the
-         * same place, with another block. */
+        /* Numbers that change behind a block are not seen where A·X is all that is made of them; they may come, in
+         * the same place, with another block. */
         double *moved = malloc((size_t)count * sizeof *moved);
         ck_assert_ptr_nonnull(moved);
         for (int64_t k = 0; k < count; k++) moved[k] = e.x[k] + 1;
@@ -754,7 +758,8 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
         for (int64_t c = 0; c < test_cases(12); c++) {
             const uint64_t seed = 100 * (uint64_t)layer + (uint64_t)c;
             const bool maxk = c % 3 == 2 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
-            example e = draw_example(host, seed, (gnn_layer)layer, 2, (shape)(c % 3), layer == GNN_SAGE_MAX ? 0 : (int)c % 3,
+            const int variant = layer == GNN_SAGE_MAX ? 0 : (int)c % 3;
+            example e = draw_example(host, seed, (gnn_layer)layer, 2, (shape)(c / 2 % 3), variant,
                                      SINGLE | (c % 2 ? DROPOUT : 0) | (maxk ? MAXK : 0));
             runner r = make_runner(_i, &e);
             check_forward(&r, &e);
@@ -791,7 +796,8 @@ START_TEST(weights_start_within_glorots_bounds_and_biases_at_zero)
                 sum += numbers[k];
             }
             ck_assert_msg(most <= bound && most >= 0.7 * bound, "%s: %g", p[i].name, most);
-            ck_assert_msg(fabs(sum) <= 4 * bound * sqrt((double)(p[i].rows * p[i].cols)), "%s is off centre", p[i].name);
+            ck_assert_msg(fabs(sum) <= 4 * bound * sqrt((double)(p[i].rows * p[i].cols)), "%s is off centre",
+                          p[i].name);
         }
         ck_assert_int_eq(next, gnn_model_size(r.model));
         free(numbers);
@@ -860,7 +866,8 @@ START_TEST(every_allocation_may_fail_and_nothing_grows_after_the_first_pass)
                 status = run_once(context, &e, &heap, &growth);
                 ck_assert_msg(status == SP_OK || status == SP_ERROR_HOST_MEMORY, "%s: %s", describe(&e),
                               sp_last_error(context));
-                ck_assert_msg(heap.live_blocks == blocks, "%s: leak after allocation %lld", describe(&e), (long long)at);
+                ck_assert_msg(heap.live_blocks == blocks, "%s: leak after allocation %lld", describe(&e),
+                              (long long)at);
                 ck_assert_msg(status != SP_OK || (growth == 0 && at > 10), "%s: %lld bytes more", describe(&e),
                               (long long)growth);
                 sp_context_destroy(context);
@@ -1052,7 +1059,8 @@ START_TEST(rate_and_decay_are_what_was_asked_for)
 {
     sp_context *host = test_context(0, 1);
     for (int first_layer = 0; first_layer < 2; first_layer++) {
-        const gnn_optimizer_options how = {.method = GNN_SGD, .rate = 0.5, .decay = 0.25, .decay_first_layer = first_layer};
+        const gnn_optimizer_options how = {.method = GNN_SGD, .rate = 0.5, .decay = 0.25,
+                                           .decay_first_layer = first_layer};
         example e = draw_example(host, 12, GNN_GIN, 2, DIRECTED, 0, 0);
         runner r = make_runner(_i, &e);
         gnn_optimizer *optimizer;
@@ -1066,13 +1074,14 @@ START_TEST(rate_and_decay_are_what_was_asked_for)
             to_host(&r, gradient, gnn_model_gradients(r.model), size);
             ck_ok(r.context, gnn_optimizer_step(optimizer));
             to_host(&r, found, gnn_model_weights(r.model), size);
-            for (int i = 0; i < e.parameters; i++)
-                for (int64_t k = e.parameter[i].offset; k < e.parameter[i].offset + e.parameter[i].rows * e.parameter[i].cols;
-                     k++) {
-                    const double decay = first_layer && e.parameter[i].layer > 0 ? 0 : 0.25;
+            for (int i = 0; i < e.parameters; i++) {
+                const gnn_parameter *p = &e.parameter[i];
+                const double decay = first_layer && p->layer > 0 ? 0 : 0.25;
+                for (int64_t k = p->offset; k < p->offset + p->rows * p->cols; k++) {
                     e.weights[k] -= rate * (gradient[k] + decay * e.weights[k]);
                     ck_assert_double_eq_tol(found[k], e.weights[k], 1e-14);
                 }
+            }
         }
         gnn_optimizer_free(optimizer);
         free(found);
@@ -1099,7 +1108,8 @@ START_TEST(impossible_optimizers_are_refused_and_say_why)
     runner r = {.context = test_context(_i, 1)};
     gnn_optimizer *optimizer;
     ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
-    ck_ok(r.context, gnn_model_create(r.engine, &(gnn_model_options){.inputs = 5, .outputs = 3, .hidden = 4}, &r.model));
+    ck_ok(r.context, gnn_model_create(r.engine, &(gnn_model_options){.inputs = 5, .outputs = 3, .hidden = 4},
+                                      &r.model));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(gnn_optimizer_create(r.model, &bad[i].o, &optimizer), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(optimizer);
