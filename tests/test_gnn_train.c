@@ -1,0 +1,827 @@
+/* Training on every device: data and their splits, what is learnt full batch and by each sampler, repeatability, saved
+ * trainers, what ends a training. The graph is a planted partition: communities whose features say a little. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gnn.h"
+#include "support.h"
+
+/* ---- subjects ------------------------------------------------------------------------------------------ */
+
+enum { CLASSES = 4, SIZE = 60, NODES = CLASSES * SIZE, FEATURES = 24, SEED = 5 };
+
+static int32_t true_class(int64_t node) { return (int32_t)(node / SIZE); }
+
+/* Feature j belongs to class j % CLASSES: there with probability 0.35 in its class, 0.05 outside. */
+static void put_features(sp_context *host, test_random *random, bool sparse, gnn_features *x)
+{
+    double *numbers = calloc((size_t)NODES * FEATURES, sizeof *numbers);
+    ck_assert_ptr_nonnull(numbers);
+    for (int64_t i = 0; i < NODES; i++)
+        for (int64_t j = 0; j < FEATURES; j++)
+            numbers[i * FEATURES + j] = test_unit(random) < (j % CLASSES == true_class(i) ? 0.35 : 0.05);
+    if (sparse) {
+        x->sparse = test_from_dense(host, NODES, FEATURES, numbers, SP_F32);
+    } else {
+        ck_ok(host, sp_dense_create(host, NODES, FEATURES, SP_DENSE_F32, SP_HOST, &x->dense));
+        for (int64_t i = 0; i < NODES * FEATURES; i++) ((float *)x->dense.values)[i] = (float)numbers[i];
+    }
+    free(numbers);
+}
+
+/* Nodes of the same features and edges, whether the features are sparse or not. */
+static gnn_data make_data(sp_context *host, bool sparse, bool several)
+{
+    test_random random = test_seed(SEED);
+    gnn_data data = {.classes = CLASSES};
+    data.graph = test_communities(host, &random, CLASSES, SIZE, 0.15, 0.01);
+    put_features(host, &random, sparse, &data.features);
+    if (several) ck_ok(host, sp_calloc(host, NODES * CLASSES, 1, (void **)&data.targets));
+    else ck_ok(host, sp_alloc(host, NODES, sizeof *data.labels, (void **)&data.labels));
+    for (int64_t i = 0; i < NODES; i++) {
+        if (!several) data.labels[i] = true_class(i);
+        else data.targets[i * CLASSES + true_class(i)] = data.targets[i * CLASSES + (true_class(i) + 1) % CLASSES] = 1;
+    }
+    ck_ok(host, gnn_data_draw_split(host, &data, several ? 60 : 15, several ? 60 : 15, 1));
+    ck_ok(host, gnn_data_check(host, &data));
+    return data;
+}
+
+static gnn_trainer_options usual(gnn_layer layer)
+{
+    return (gnn_trainer_options){
+        .model = {.layer = layer, .hidden = 16, .heads = 4, .dropout = 0.3, .input_dropout = 0.2},
+        .optimizer = {.rate = 0.01, .decay = 5e-4, .decay_first_layer = true},
+        .sampler = {.kind = GNN_SAMPLE_NODE, .fanout = {10, 10}, .batch = 20}, .epochs = 60};
+}
+
+/* A trainer with all that it needs. */
+typedef struct subject {
+    sp_context *context;
+    gnn_engine *engine;
+    gnn_trainer *trainer;
+} subject;
+
+static subject make_subject(int device, const gnn_data *data, const gnn_trainer_options *options, uint64_t seed)
+{
+    subject s = {.context = test_context(device, 2)};
+    ck_ok(s.context, gnn_engine_create(s.context, seed, &s.engine));
+    ck_ok(s.context, gnn_trainer_create(s.engine, data, options, &s.trainer));
+    return s;
+}
+
+static void free_subject(subject *s)
+{
+    gnn_trainer_free(s->trainer);
+    gnn_engine_free(s->engine);
+    sp_context_destroy(s->context);
+}
+
+/* Epochs until there are no more, at most `most`; how many there were. */
+static int64_t train(subject *s, int64_t most, gnn_epoch *epochs)
+{
+    bool done = false;
+    int64_t count = 0;
+    while (!done && count < most) ck_ok(s->context, gnn_trainer_epoch(s->trainer, &epochs[count++], &done));
+    return count;
+}
+
+static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+static void same_epochs(const gnn_epoch *a, const gnn_epoch *b, int64_t count)
+{
+    for (int64_t e = 0; e < count; e++) {
+        test_expect(a[e].epoch == b[e].epoch && same_number(a[e].loss, b[e].loss), "epoch %lld: loss %.17g, not %.17g",
+                    (long long)a[e].epoch, b[e].loss, a[e].loss);
+        for (int k = 0; k < GNN_SPLITS; k++)
+            test_expect(same_number(a[e].split_loss[k], b[e].split_loss[k]) &&
+                            same_number(a[e].accuracy[k], b[e].accuracy[k]),
+                        "epoch %lld, split %d: loss %.17g, not %.17g", (long long)a[e].epoch, k, b[e].split_loss[k],
+                        a[e].split_loss[k]);
+    }
+}
+
+/* ---- data ---------------------------------------------------------------------------------------------- */
+
+static void refuses_data(sp_context *host, const gnn_data *data, sp_status status, const char *sentence)
+{
+    ck_assert_int_eq(gnn_data_check(host, data), status);
+    ck_assert_msg(strstr(sp_last_error(host), sentence) != NULL, "\"%s\", not \"%s\"", sp_last_error(host), sentence);
+}
+
+START_TEST(the_first_node_that_is_wrong_is_named)
+{
+    sp_context *host = test_context(0, 2);
+    for (int sparse = 0; sparse < 2; sparse++) {
+        gnn_data data = make_data(host, sparse, false);
+        float *x = sparse ? data.features.sparse.values : data.features.dense.values;
+        const int64_t at = sparse ? data.features.sparse.row_offsets[17] : 17 * FEATURES + 3, last = at + 5 * FEATURES;
+        const float kept = x[at], then = x[last];
+        x[at] = NAN;
+        x[last] = INFINITY;
+        refuses_data(host, &data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (from 0)");
+        x[at] = kept;
+        x[last] = then;
+        data.labels[40] = CLASSES;
+        data.labels[50] = -2;
+        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 40 (from 0) has label 4, but labels are below 4");
+        data.labels[40] = true_class(40);
+        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) has label -2");
+        data.labels[50] = -1;
+        data.split[50] = GNN_TEST;
+        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) is a test node but has no label");
+        data.split[50] = GNN_SPLITS;
+        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) is in split 4");
+        data.split[50] = GNN_UNUSED;
+        ck_ok(host, gnn_data_check(host, &data));
+        for (int64_t i = 0; i < NODES; i++) data.split[i] = data.split[i] == GNN_TRAIN ? GNN_UNUSED : data.split[i];
+        refuses_data(host, &data, SP_ERROR_ARGUMENT, "no training nodes");
+        gnn_data_free(host, &data);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(shapes_that_do_not_fit_are_refused)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, true);
+    data.features.dense.rows--;
+    refuses_data(host, &data, SP_ERROR_ARGUMENT, "239 rows of features, but the graph has 240 nodes");
+    data.features.dense.rows++;
+    data.graph.cols++;
+    refuses_data(host, &data, SP_ERROR_ARGUMENT, "240 rows but 241 columns");
+    data.graph.cols--;
+    data.targets[13 * CLASSES + 2] = 7;
+    refuses_data(host, &data, SP_ERROR_ARGUMENT, "target 2 of node 13 (from 0) is 7");
+    data.targets[13 * CLASSES + 2] = 0;
+    data.classes = 0;
+    refuses_data(host, &data, SP_ERROR_ARGUMENT, "0 classes");
+    data.classes = CLASSES;
+    data.graph.col_indices[data.graph.nnz - 1] = NODES;
+    ck_assert_int_eq(gnn_data_check(host, &data), SP_ERROR_MATRIX);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Of magnitudes; entries of a pattern are ones. */
+static double row_sum(const gnn_features *x, int64_t row)
+{
+    const int64_t begin = x->dense.values ? row * x->dense.stride : x->sparse.row_offsets[row];
+    const int64_t end = x->dense.values ? begin + x->dense.cols : x->sparse.row_offsets[row + 1];
+    const float *values = x->dense.values ? x->dense.values : x->sparse.values;
+    double sum = 0;
+    for (int64_t e = begin; e < end; e++) sum += values ? fabs((double)values[e]) : 1;
+    return sum;
+}
+
+START_TEST(normalised_rows_sum_to_one)
+{
+    sp_context *host = test_context(0, 2);
+    for (int kind = 0; kind < 3; kind++) { /* dense, sparse, a pattern */
+        gnn_data data = make_data(host, kind > 0, false);
+        sp_csr *sparse = &data.features.sparse;
+        if (kind == 0) memset(data.features.dense.values, 0, 2 * FEATURES * sizeof(float));
+        if (kind == 0) ((float *)data.features.dense.values)[FEATURES] = -3;
+        if (kind == 2) sp_free(host, sparse->values);
+        if (kind == 2) sparse->values = NULL;
+        double before[NODES];
+        for (int64_t i = 0; i < NODES; i++) before[i] = row_sum(&data.features, i);
+        ck_ok(host, gnn_data_normalise(host, &data));
+        for (int64_t i = 0; i < NODES; i++) {
+            const double sum = row_sum(&data.features, i);
+            test_expect(before[i] == 0 ? sum == 0 : fabs(sum - 1) < 1e-6, "row %lld sums to %g", (long long)i, sum);
+        }
+        gnn_data_free(host, &data);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+static void count_split(const gnn_data *data, int32_t class, int64_t count[GNN_SPLITS])
+{
+    memset(count, 0, GNN_SPLITS * sizeof *count);
+    for (int64_t i = 0; i < NODES; i++) count[data->split[i]] += data->labels[i] == class;
+}
+
+START_TEST(splits_have_so_many_nodes_of_each_class)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    int64_t count[GNN_SPLITS];
+    uint8_t before[NODES];
+    for (int64_t i = 0; i < NODES; i++) { /* class 1 has 9 nodes, the others of it no label */
+        if (true_class(i) == 1 && i >= SIZE + 9) data.labels[i] = -1;
+    }
+    ck_ok(host, gnn_data_draw_split(host, &data, 20, 30, 3));
+    count_split(&data, 0, count);
+    ck_assert(count[GNN_TRAIN] == 20 && count[GNN_VALIDATION] == 30 && count[GNN_TEST] == SIZE - 50);
+    count_split(&data, 1, count);
+    ck_assert(count[GNN_TRAIN] == 5 && count[GNN_VALIDATION] == 4 && count[GNN_TEST] == 0);
+    count_split(&data, -1, count);
+    ck_assert_int_eq(count[GNN_UNUSED], SIZE - 9);
+    memcpy(before, data.split, NODES);
+    ck_ok(host, gnn_data_draw_split(host, &data, 20, 30, 4));
+    ck_assert(memcmp(before, data.split, NODES) != 0);
+    ck_ok(host, gnn_data_draw_split(host, &data, 20, 30, 3));
+    ck_assert(memcmp(before, data.split, NODES) == 0);
+    ck_assert_int_eq(gnn_data_draw_split(host, &data, 0, 30, 3), SP_ERROR_ARGUMENT);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(every_node_can_be_drawn_for_training)
+{
+    enum { DRAWS = 400 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    int drawn[NODES] = {0};
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        ck_ok(host, gnn_data_draw_split(host, &data, SIZE / 4, 10, seed));
+        for (int64_t i = 0; i < NODES; i++) drawn[i] += data.split[i] == GNN_TRAIN;
+    }
+    for (int64_t i = 0; i < NODES; i++) /* 100 expected, deviation 8.7 */
+        test_expect(drawn[i] > 55 && drawn[i] < 145, "node %lld: %d of %d", (long long)i, drawn[i], DRAWS);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- what is learnt ------------------------------------------------------------------------------------ */
+
+enum { MOST_EPOCHS = 200 };
+
+static void learns(int device, const gnn_data *data, const gnn_trainer_options *options, double least, const char *name)
+{
+    subject s = make_subject(device, data, options, 2);
+    gnn_epoch epochs[MOST_EPOCHS], best;
+    const int64_t count = train(&s, MOST_EPOCHS, epochs);
+    ck_ok(s.context, gnn_trainer_finish(s.trainer));
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &best));
+    test_expect(best.accuracy[GNN_TEST] > least, "%s, %s: test accuracy %.3f after %lld epochs, loss %g", name,
+                sp_context_device(s.context), best.accuracy[GNN_TEST], (long long)count, epochs[count - 1].loss);
+    free_subject(&s);
+}
+
+static const char *const layer_names[] = {"GCN", "SAGE", "SAGE max", "GIN", "GAT"};
+
+START_TEST(every_layer_learns_communities_full_batch)
+{
+    sp_context *host = test_context(0, 1);
+    for (int sparse = 0; sparse < 2; sparse++) {
+        gnn_data data = make_data(host, sparse, false);
+        for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+            const gnn_trainer_options options = usual((gnn_layer)layer);
+            learns(_i, &data, &options, 0.9, layer_names[layer]);
+        }
+        gnn_data_free(host, &data);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(every_layer_learns_communities_by_every_sampler)
+{
+    static const char *const sampler_names[] = {"node", "layer", "FastGCN", "cluster"};
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, false);
+    int32_t clusters[NODES];
+    char name[64];
+    for (int64_t i = 0; i < NODES; i++) clusters[i] = (int32_t)(i / 20);
+    for (int kind = GNN_SAMPLE_NODE; kind <= GNN_SAMPLE_CLUSTER; kind++)
+        for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            options.sampled = true;
+            options.epochs = 25;
+            options.sampler = (gnn_sampler_options){.kind = (gnn_sampler_kind)kind, .batch = 20, .fanout = {10, 10},
+                                                    .clusters = clusters};
+            if (kind == GNN_SAMPLE_LAYER || kind == GNN_SAMPLE_FASTGCN) options.sampler.fanout[0] = 120;
+            if (kind == GNN_SAMPLE_LAYER || kind == GNN_SAMPLE_FASTGCN) options.sampler.fanout[1] = 120;
+            if (kind == GNN_SAMPLE_CLUSTER) options.sampler.batch = 4;
+            snprintf(name, sizeof name, "%s, %s", layer_names[layer], sampler_names[kind]);
+            learns(_i, &data, &options, 0.9, name);
+        }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(every_method_and_maxk_learn)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    for (int method = GNN_ADAM; method <= GNN_SGD; method++) {
+        gnn_trainer_options options = usual(GNN_GCN);
+        options.optimizer.method = (gnn_method)method;
+        if (method == GNN_SGD) options.optimizer.rate = 0.3;
+        if (method == GNN_SGD) options.optimizer.beta1 = 0.9;
+        learns(_i, &data, &options, 0.9, method == GNN_SGD ? "SGD" : method ? "AdamW" : "Adam");
+        options.model.maxk = 4;
+        learns(_i, &data, &options, 0.9, "MaxK");
+    }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(nodes_with_several_classes_are_learnt)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, true);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        gnn_trainer_options options = usual(GNN_SAGE);
+        options.sampled = sampled;
+        learns(_i, &data, &options, 0.9, sampled ? "targets, sampled" : "targets");
+    }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- the same again ------------------------------------------------------------------------------------ */
+
+START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
+{
+    enum { EPOCHS = 6 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, false);
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
+        for (int sampled = 0; sampled < 2; sampled++) {
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            gnn_epoch epochs[3][EPOCHS];
+            options.sampled = sampled;
+            for (int run = 0; run < 3; run++) {
+                subject s = make_subject(_i, &data, &options, run < 2 ? 7 : 8);
+                train(&s, EPOCHS, epochs[run]);
+                free_subject(&s);
+            }
+            same_epochs(epochs[0], epochs[1], EPOCHS);
+            ck_assert(epochs[0][0].loss != epochs[2][0].loss); /* another seed */
+        }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Random numbers are the same on both, and in epochs that are replayed: only rounding differs. */
+START_TEST(devices_train_alike)
+{
+    enum { EPOCHS = 8 };
+    sp_context *host = test_context(0, 1);
+    for (int way = 0; way < 4; way++) {
+        gnn_data data = make_data(host, way & 1, false);
+        for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            gnn_epoch cpu[EPOCHS], here[EPOCHS];
+            options.sampled = way & 2;
+            subject a = make_subject(0, &data, &options, 3), b = make_subject(_i, &data, &options, 3);
+            train(&a, EPOCHS, cpu);
+            train(&b, EPOCHS, here);
+            for (int e = 0; e < EPOCHS; e++)
+                test_expect(fabs(cpu[e].loss - here[e].loss) < 2e-3 * cpu[e].loss, "%s, epoch %d: loss %g, not %g",
+                            layer_names[layer], e + 1, here[e].loss, cpu[e].loss);
+            free_subject(&a);
+            free_subject(&b);
+        }
+        gnn_data_free(host, &data);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Without dropout of the features, sparse or dense ones, f32 or f64, A·X kept or not, make little difference. */
+START_TEST(ways_to_hold_features_make_no_difference)
+{
+    enum { EPOCHS = 5 };
+    sp_context *host = test_context(0, 1);
+    gnn_epoch first[EPOCHS], other[EPOCHS];
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
+        for (int way = 0; way < 4; way++) {
+            gnn_data data = make_data(host, way == 1, false);
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            options.model.input_dropout = 0;
+            options.model.type = way == 2 ? SP_DENSE_F64 : SP_DENSE_F32;
+            options.model.keep_aggregated = way == 3;
+            subject s = make_subject(_i, &data, &options, 3);
+            train(&s, EPOCHS, way ? other : first);
+            for (int e = 0; way && e < EPOCHS; e++)
+                test_expect(fabs(first[e].loss - other[e].loss) < 1e-3 * first[e].loss,
+                            "%s, way %d, epoch %d: loss %g, not %g", layer_names[layer], way, e + 1, other[e].loss,
+                            first[e].loss);
+            free_subject(&s);
+            gnn_data_free(host, &data);
+        }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- the course of a training --------------------------------------------------------------------------- */
+
+START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
+{
+    enum { EPOCHS = 200 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[EPOCHS], best;
+    options.epochs = EPOCHS;
+    options.patience = 4;
+    options.optimizer.rate = 0.1; /* overfits soon */
+    options.model.dropout = options.model.input_dropout = 0;
+    subject s = make_subject(_i, &data, &options, 3);
+    const int64_t count = train(&s, EPOCHS, epochs);
+    ck_assert_int_lt(count, EPOCHS);
+    int64_t lowest = 0;
+    for (int64_t e = 0; e < count; e++)
+        if (epochs[e].split_loss[GNN_VALIDATION] < epochs[lowest].split_loss[GNN_VALIDATION]) lowest = e;
+    ck_assert_int_eq(count, lowest + 1 + options.patience);
+    ck_assert_int_eq(gnn_trainer_best(s.trainer), lowest + 1);
+    ck_ok(s.context, gnn_trainer_finish(s.trainer));
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &best));
+    for (int k = GNN_TRAIN; k < GNN_SPLITS; k++)
+        test_expect(fabs(best.split_loss[k] - epochs[lowest].split_loss[k]) < 1e-5, "split %d", k);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* From epoch 4 on the rate is 0 for all that f32 can tell. */
+START_TEST(the_learning_rate_follows_its_schedule)
+{
+    enum { EPOCHS = 8 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[EPOCHS];
+    options.rate_step = 3;
+    options.rate_factor = 1e-30;
+    subject s = make_subject(_i, &data, &options, 3);
+    train(&s, EPOCHS, epochs);
+    for (int e = 1; e < EPOCHS; e++)
+        ck_assert_msg((epochs[e].split_loss[GNN_TEST] == epochs[e - 1].split_loss[GNN_TEST]) == (e >= 3), "epoch %d", e + 1);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(evaluations_come_at_their_interval_and_at_the_end)
+{
+    enum { EPOCHS = 8 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[EPOCHS], more;
+    bool done = false;
+    options.epochs = EPOCHS;
+    options.evaluate_every = 3;
+    subject s = make_subject(_i, &data, &options, 3);
+    ck_assert_int_eq(train(&s, EPOCHS + 1, epochs), EPOCHS);
+    for (int e = 0; e < EPOCHS; e++) {
+        const bool expected = e == 2 || e == 5 || e == 7;
+        ck_assert_int_eq(epochs[e].epoch, e + 1);
+        ck_assert(isfinite(epochs[e].loss) && isnan(epochs[e].accuracy[GNN_UNUSED]));
+        ck_assert(isnan(epochs[e].accuracy[GNN_TEST]) != expected);
+    }
+    ck_ok(s.context, gnn_trainer_epoch(s.trainer, &more, &done)); /* there is none */
+    ck_assert(done && more.epoch == 0);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_no_number_ends_the_training)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        gnn_trainer_options options = usual(GNN_GCN);
+        gnn_epoch epoch;
+        bool done = false;
+        sp_status status = SP_OK;
+        options.optimizer.rate = 1e30;
+        options.sampled = sampled;
+        subject s = make_subject(_i, &data, &options, 3);
+        for (int e = 0; status == SP_OK && e < 10; e++) status = gnn_trainer_epoch(s.trainer, &epoch, &done);
+        ck_assert_int_eq(status, SP_ERROR_NOT_FINITE);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(s.context), "epoch "));
+        ck_assert_ptr_nonnull(strstr(sp_last_error(s.context), "a learning rate below 1e+30"));
+        free_subject(&s);
+    }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- prediction ---------------------------------------------------------------------------------------- */
+
+/* Predictions with probabilities, for trainers of both kinds; the fraction that is right is the accuracy. */
+START_TEST(predictions_are_what_the_accuracy_counts)
+{
+    sp_context *host = test_context(0, 1);
+    for (int several = 0; several < 2; several++) {
+        gnn_data data = make_data(host, true, several);
+        const gnn_trainer_options options = usual(GNN_GCN);
+        gnn_epoch epochs[20], now;
+        int32_t classes[NODES];
+        uint8_t targets[NODES * CLASSES];
+        float scores[NODES * CLASSES];
+        subject s = make_subject(_i, &data, &options, 3);
+        int64_t right = 0, count = 0;
+        train(&s, 20, epochs);
+        ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &now));
+        ck_ok(s.context, gnn_trainer_predict(s.trainer, classes, targets, scores));
+        for (int64_t i = 0; i < NODES; i++) {
+            const float *p = scores + i * CLASSES;
+            double sum = 0;
+            for (int64_t c = 0; c < CLASSES; c++) {
+                sum += (double)p[c];
+                if (several) ck_assert_int_eq(targets[i * CLASSES + c], p[c] > 0.5f);
+                else test_expect(p[c] <= p[classes[i]], "node %lld", (long long)i);
+            }
+            test_expect(several || fabs(sum - 1) < 1e-5, "node %lld: probabilities sum to %g", (long long)i, sum);
+            if (several || data.split[i] != GNN_TEST) continue;
+            right += classes[i] == data.labels[i];
+            count++;
+        }
+        test_expect(several || fabs((double)right / (double)count - now.accuracy[GNN_TEST]) < 1e-12, "%lld of %lld right",
+                    (long long)right, (long long)count);
+        free_subject(&s);
+        gnn_data_free(host, &data);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- saved trainers ------------------------------------------------------------------------------------ */
+
+START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
+{
+    enum { BEFORE = 4, AFTER = 5 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, false);
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
+        for (int sampled = 0; sampled < 2; sampled++)
+            for (int method = GNN_ADAM; method <= GNN_SGD; method++) {
+                gnn_trainer_options options = usual((gnn_layer)layer);
+                gnn_epoch whole[BEFORE + AFTER], rest[AFTER];
+                void *bytes;
+                int64_t size;
+                options.sampled = sampled;
+                options.optimizer.method = (gnn_method)method;
+                options.rate_step = 3;
+                options.rate_factor = 0.5;
+                subject a = make_subject(_i, &data, &options, 7);
+                train(&a, BEFORE, whole);
+                ck_ok(a.context, gnn_trainer_save(a.trainer, false, &bytes, &size));
+                train(&a, AFTER, whole + BEFORE);
+                subject b = make_subject(_i, &data, &options, 8); /* the seed is restored too */
+                train(&b, 3, rest);
+                ck_ok(b.context, gnn_trainer_restore(b.trainer, bytes, size));
+                train(&b, AFTER, rest);
+                same_epochs(whole + BEFORE, rest, AFTER);
+                ck_assert_int_eq(gnn_trainer_best(a.trainer), gnn_trainer_best(b.trainer));
+                sp_free(a.context, bytes);
+                free_subject(&a);
+                free_subject(&b);
+            }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, false), unlabelled = data;
+    gnn_trainer_options options = usual(GNN_GAT), saved = {0};
+    gnn_epoch epochs[10];
+    void *bytes;
+    int64_t size;
+    int32_t expected[NODES], got[NODES];
+    float scores[NODES * CLASSES], again[NODES * CLASSES];
+    bool several = true;
+    options.model.normalised = true;
+    options.optimizer.decay = 0.125;
+    subject a = make_subject(_i, &data, &options, 7);
+    train(&a, 10, epochs);
+    ck_ok(a.context, gnn_trainer_save(a.trainer, true, &bytes, &size));
+    ck_ok(a.context, gnn_trainer_finish(a.trainer));
+    ck_ok(a.context, gnn_trainer_predict(a.trainer, expected, NULL, scores));
+    ck_ok(a.context, gnn_saved_options(a.context, bytes, size, &saved, &several));
+    ck_assert(!several && saved.model.layer == GNN_GAT && saved.model.heads == 4 && saved.model.normalised);
+    ck_assert(saved.model.inputs == FEATURES && saved.model.outputs == CLASSES && saved.optimizer.decay == 0.125);
+    unlabelled.labels = NULL;
+    unlabelled.split = NULL;
+    subject b = make_subject(_i, &unlabelled, &saved, 1);
+    ck_ok(b.context, gnn_trainer_restore(b.trainer, bytes, size));
+    ck_ok(b.context, gnn_trainer_predict(b.trainer, got, NULL, again));
+    ck_assert(memcmp(expected, got, sizeof got) == 0);
+    ck_assert(memcmp(scores, again, sizeof again) == 0);
+    ck_assert_int_eq(gnn_trainer_epoch(b.trainer, epochs, &several), SP_ERROR_ARGUMENT);
+    sp_free(a.context, bytes);
+    free_subject(&a);
+    free_subject(&b);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(damaged_bytes_are_refused_and_change_nothing)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[3], before, after;
+    char *bytes;
+    int64_t size;
+    subject s = make_subject(_i, &data, &options, 7);
+    train(&s, 3, epochs);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &before));
+    for (int64_t i = 0; i < size; i += i < 400 ? 1 : 97) {
+        bytes[i] ^= 4;
+        test_expect(gnn_trainer_restore(s.trainer, bytes, size) == SP_ERROR_ARGUMENT, "byte %lld", (long long)i);
+        bytes[i] ^= 4;
+    }
+    for (int64_t cut = 0; cut < size; cut += 61)
+        test_expect(gnn_trainer_restore(s.trainer, bytes, cut) == SP_ERROR_ARGUMENT, "cut to %lld", (long long)cut);
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &after));
+    same_epochs(&before, &after, 1);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size));
+    sp_free(s.context, bytes);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+static void refuses_bytes(const gnn_data *data, const gnn_trainer_options *options, const void *bytes, int64_t size,
+                          const char *sentence)
+{
+    subject s = make_subject(0, data, options, 1);
+    ck_assert_int_eq(gnn_trainer_restore(s.trainer, bytes, size), SP_ERROR_ARGUMENT);
+    ck_assert_msg(strstr(sp_last_error(s.context), sentence) != NULL, "\"%s\", not \"%s\"", sp_last_error(s.context),
+                  sentence);
+    free_subject(&s);
+}
+
+START_TEST(models_of_another_shape_are_refused_with_the_difference)
+{
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, false, false), several = make_data(host, false, true);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    gnn_trainer_options other = options;
+    void *bytes;
+    int64_t size;
+    subject s = make_subject(0, &data, &options, 7);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, &bytes, &size));
+    other.model.layer = GNN_GIN;
+    refuses_bytes(&data, &other, bytes, size, "the saved model is GCN, not GIN");
+    other = options;
+    other.model.layers = 3;
+    refuses_bytes(&data, &other, bytes, size, "the saved model has 2 layers, not 3");
+    other = options;
+    other.model.hidden = 8;
+    refuses_bytes(&data, &other, bytes, size, "the saved model has 16 hidden columns, not 8");
+    other = options;
+    other.model.type = SP_DENSE_F64;
+    refuses_bytes(&data, &other, bytes, size, "the saved model has 4 bytes a number, not 8");
+    other = options;
+    other.optimizer.method = GNN_SGD;
+    refuses_bytes(&data, &other, bytes, size, "the saved model was trained by Adam, not SGD");
+    refuses_bytes(&several, &options, bytes, size, "the saved model gives a node one class, the data several");
+    several.features.dense.cols = FEATURES - 1;
+    refuses_bytes(&several, &options, bytes, size, "the saved model has 24 features, not 23");
+    sp_free(s.context, bytes);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+    gnn_data_free(host, &several);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* ---- what cannot be ------------------------------------------------------------------------------------ */
+
+START_TEST(impossible_options_are_refused)
+{
+    sp_context *context = test_context(_i, 1);
+    gnn_data data = make_data(context, false, false);
+    const gnn_trainer_options good = usual(GNN_GCN);
+    gnn_trainer_options bad[6] = {good, good, good, good, good, good};
+    gnn_engine *engine;
+    gnn_trainer *trainer;
+    ck_ok(context, gnn_engine_create(context, 1, &engine));
+    bad[0].epochs = -1;
+    bad[1].patience = -1;
+    bad[2].rate_step = 5;
+    bad[3].model.dropout = 1;
+    bad[4].optimizer.rate = -1;
+    bad[5].sampled = true;
+    bad[5].sampler.batch = 0;
+    for (int i = 0; i < 6; i++) {
+        ck_assert_msg(gnn_trainer_create(engine, &data, &bad[i], &trainer) == SP_ERROR_ARGUMENT, "options %d", i);
+        ck_assert_ptr_null(trainer);
+    }
+    gnn_engine_free(engine);
+    gnn_data_free(context, &data);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Everything a trainer does, with the allocation numbered `fail_at` failing. */
+static sp_status whole_life(sp_context *context, const gnn_data *data, const gnn_trainer_options *options)
+{
+    gnn_engine *engine = NULL;
+    gnn_trainer *trainer = NULL;
+    gnn_epoch epoch;
+    bool done = false;
+    void *bytes = NULL;
+    int64_t size;
+    int32_t classes[NODES];
+    sp_status status = gnn_engine_create(context, 1, &engine);
+    if (status == SP_OK) status = gnn_trainer_create(engine, data, options, &trainer);
+    while (status == SP_OK && !done) status = gnn_trainer_epoch(trainer, &epoch, &done);
+    if (status == SP_OK) status = gnn_trainer_save(trainer, false, &bytes, &size);
+    if (status == SP_OK) status = gnn_trainer_restore(trainer, bytes, size);
+    if (status == SP_OK) status = gnn_trainer_finish(trainer);
+    if (status == SP_OK) status = gnn_trainer_predict(trainer, classes, NULL, NULL);
+    sp_free(context, bytes);
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
+    return status;
+}
+
+START_TEST(failing_allocations_leak_nothing)
+{
+    test_heap heap = {.fail_at = -1};
+    sp_allocator allocator = test_allocator(&heap);
+    sp_context *host = test_context(0, 1), *context;
+    const sp_context_options how = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    ck_assert_int_eq(sp_context_create(&how, &context), SP_OK);
+    gnn_data data = make_data(host, true, false);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        gnn_trainer_options options = usual(sampled ? GNN_SAGE : GNN_GAT);
+        sp_status status = SP_ERROR_HOST_MEMORY;
+        options.epochs = 2;
+        options.sampled = sampled;
+        for (int64_t n = 0; status != SP_OK; n++) {
+            const int64_t before = heap.live_blocks;
+            test_expect(n < 100000, "no end");
+            heap.allocations = 0;
+            heap.fail_at = n;
+            status = whole_life(context, &data, &options);
+            test_expect(status == SP_OK || status == SP_ERROR_HOST_MEMORY, "allocation %lld: %s", (long long)n,
+                        sp_last_error(context));
+            test_expect(heap.live_blocks == before, "allocation %lld: %lld blocks leaked", (long long)n,
+                        (long long)(heap.live_blocks - before));
+        }
+        heap.fail_at = -1;
+    }
+    gnn_data_free(host, &data);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gnn: training");
+    TCase *data = tcase_create("data"), *training = tcase_create("training"), *saving = tcase_create("saving");
+    TCase *all[] = {data, training, saving};
+    for (int i = 0; i < 3; i++) {
+        tcase_set_timeout(all[i], 300);
+        suite_add_tcase(suite, all[i]);
+    }
+    tcase_add_test(data, the_first_node_that_is_wrong_is_named);
+    tcase_add_test(data, shapes_that_do_not_fit_are_refused);
+    tcase_add_test(data, normalised_rows_sum_to_one);
+    tcase_add_test(data, splits_have_so_many_nodes_of_each_class);
+    tcase_add_test(data, every_node_can_be_drawn_for_training);
+    test_on_devices(training, every_layer_learns_communities_full_batch);
+    test_on_devices(training, every_layer_learns_communities_by_every_sampler);
+    test_on_devices(training, every_method_and_maxk_learn);
+    test_on_devices(training, nodes_with_several_classes_are_learnt);
+    test_on_devices(training, a_seed_gives_the_same_losses_bit_for_bit);
+    tcase_add_loop_test(training, devices_train_alike, 1, test_devices());
+    if (test_devices() == 1) test_count_skipped(1);
+    test_on_devices(training, ways_to_hold_features_make_no_difference);
+    test_on_devices(training, patience_ends_a_training_and_the_best_parameters_are_kept);
+    test_on_devices(training, the_learning_rate_follows_its_schedule);
+    test_on_devices(training, evaluations_come_at_their_interval_and_at_the_end);
+    test_on_devices(training, a_loss_that_is_no_number_ends_the_training);
+    test_on_devices(training, predictions_are_what_the_accuracy_counts);
+    test_on_devices(saving, a_restored_trainer_goes_on_as_if_it_had_not_stopped);
+    test_on_devices(saving, saved_options_build_a_trainer_that_predicts_the_same);
+    test_on_devices(saving, damaged_bytes_are_refused_and_change_nothing);
+    tcase_add_test(saving, models_of_another_shape_are_refused_with_the_difference);
+    test_on_devices(saving, impossible_options_are_refused);
+    tcase_add_test(saving, failing_allocations_leak_nothing);
+    return test_run(suite);
+}
