@@ -126,8 +126,8 @@ struct gnn_sampler {
     /* Of each minibatch of a bulk, for each node of the graph. Between bulks all -1 and 0. */
     int64_t lists, words; /* so many minibatches, 32-bit words of bits each */
     int32_t *place;       /* lists x nodes: the node's place in the list, or -1 */
-    uint32_t *known;      /* lists x words: the nodes in the list; NULL for GNN_SAMPLE_NODE */
-    uint32_t *fresh;      /* lists x words: nodes drawn that are not in the list yet */
+    uint32_t *known;      /* lists x words: the nodes in the list */
+    uint32_t *drawn;      /* lists x words: nodes drawn for this layer, whether they are in the list or not */
 };
 
 /* ---- the operations ----------------------------------------------------------------------------------- */
@@ -143,18 +143,19 @@ typedef struct gnn_sample_backend {
     /* Offsets and first entries of what `draw` will give for the rows. */
     sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
     /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each set of
-     * them with the same probability; nodes that are new become fresh. Otherwise: the entries of known columns. */
+     * them with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
     sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn);
-    /* The nodes whose bits are set, ascending; allocates the nodes of the lists, whose `first` it writes. */
-    sp_status (*list)(const gnn_sampler *sampler, const uint32_t *bits, gnn_lists *lists);
+    /* The nodes that are known, or those that are drawn and not known, ascending; writes `first` of the lists on both
+     * sides and allocates their nodes. */
+    sp_status (*list)(const gnn_sampler *sampler, bool fresh, gnn_lists *lists);
     /* Row m of P holds the candidates of minibatch m, by its values or the sampler's weights w. Each one that is not
      * known gets the key E / w, E exponential: the smallest keys are successive draws with probabilities proportional to
-     * the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become fresh; thresholds[m] is the
+     * the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become drawn; thresholds[m] is the
      * smallest key that does not, infinite if there is none. */
     sp_status (*choose)(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds);
-    /* grown = lists, each followed by its fresh nodes, which are known from now on and fresh no more. */
+    /* grown = lists, each followed by its fresh nodes, which are known from now on; nothing is drawn any more. */
     sp_status (*grow)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown);
     /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold has
      * of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */

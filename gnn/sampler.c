@@ -87,9 +87,9 @@ static void free_marks(gnn_sampler *s)
 {
     free_array(s, s->place);
     free_array(s, s->known);
-    free_array(s, s->fresh);
+    free_array(s, s->drawn);
     s->place = NULL;
-    s->known = s->fresh = NULL;
+    s->known = s->drawn = NULL;
     s->lists = 0;
 }
 
@@ -99,9 +99,8 @@ static sp_status create_marks(gnn_sampler *s, int64_t lists)
     if (lists <= s->lists) return SP_OK;
     free_marks(s);
     GNN_TRY(create_array(s, lists * s->a.rows, sizeof *s->place, &s->place));
-    GNN_TRY(create_array(s, lists * s->words, sizeof *s->fresh, &s->fresh));
-    if (s->options.kind != GNN_SAMPLE_NODE)
-        GNN_TRY(create_array(s, lists * s->words, sizeof *s->known, &s->known));
+    GNN_TRY(create_array(s, lists * s->words, sizeof *s->known, &s->known));
+    GNN_TRY(create_array(s, lists * s->words, sizeof *s->drawn, &s->drawn));
     GNN_TRY(s->backend->clear(s, lists));
     s->lists = lists;
 done:
@@ -111,13 +110,13 @@ done:
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
 
-/* Columns of the rows' layer, by the nodes that have become fresh. */
+/* Columns of the rows' layer, by the nodes that were drawn. */
 static sp_status grow_lists(gnn_sampler *s, const gnn_lists *rows, gnn_lists *columns)
 {
     gnn_lists fresh = {0};
     sp_status status;
     GNN_TRY(create_lists(s, rows->count, &fresh));
-    GNN_TRY(s->backend->list(s, s->fresh, &fresh));
+    GNN_TRY(s->backend->list(s, true, &fresh));
     GNN_TRY(create_lists(s, rows->count, columns));
     for (int64_t m = 0; m <= rows->count; m++) columns->first[m] = rows->first[m] + fresh.first[m];
     GNN_TRY(place_lists(s, columns));
@@ -155,7 +154,7 @@ static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer
     double *thresholds = NULL;
     sp_status status;
     GNN_TRY(create_lists(s, rows->count, &known));
-    GNN_TRY(s->backend->list(s, s->known, &known));
+    GNN_TRY(s->backend->list(s, false, &known));
     const sp_csr q = {.rows = rows->count,
                       .cols = s->a.rows,
                       .nnz = known.first[rows->count],

@@ -29,10 +29,10 @@ static int threads_for(const gnn_sampler *sampler, int64_t rows)
 
 static sp_status clear(const gnn_sampler *sampler, int64_t lists)
 {
-    const size_t bytes = (size_t)(lists * sampler->words) * sizeof *sampler->fresh;
+    const size_t bytes = (size_t)(lists * sampler->words) * sizeof *sampler->known;
     memset(sampler->place, -1, (size_t)(lists * sampler->a.rows) * sizeof *sampler->place);
-    memset(sampler->fresh, 0, bytes);
-    if (sampler->known) memset(sampler->known, 0, bytes);
+    memset(sampler->known, 0, bytes);
+    memset(sampler->drawn, 0, bytes);
     return SP_OK;
 }
 
@@ -44,7 +44,7 @@ static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
         for (int64_t r = lists->first[m]; r < lists->first[m + 1]; r++) {
             const int32_t node = lists->nodes[r];
             place[node] = (int32_t)(r - lists->first[m]);
-            if (sampler->known) sampler->known[m * sampler->words + node / 32] |= 1u << node % 32;
+            sampler->known[m * sampler->words + node / 32] |= 1u << node % 32;
         }
     }
     return SP_OK;
@@ -59,7 +59,7 @@ static sp_status leave(const gnn_sampler *sampler, const gnn_lists *lists, const
         const int64_t count = lists->first[m + 1] - lists->first[m];
         for (int64_t j = 0; j < count; j++) {
             place[nodes[j]] = -1;
-            if (sampler->known) sampler->known[m * sampler->words + nodes[j] / 32] = 0;
+            sampler->known[m * sampler->words + nodes[j] / 32] = 0;
         }
         if (count) memcpy(targets[m].nodes, nodes, (size_t)count * sizeof *nodes);
     }
@@ -132,8 +132,7 @@ static void draw_row(const gnn_sampler *sampler, int64_t list, int32_t node, uin
                      int32_t *cols, int32_t *at)
 {
     const row_view row = row_of(sampler, node);
-    const int32_t *place = sampler->place + list * sampler->a.rows;
-    uint32_t *fresh = sampler->fresh + list * sampler->words;
+    uint32_t *drawn = sampler->drawn + list * sampler->words;
     const int64_t count = row.others <= fanout ? row.length : fanout + (row.own >= 0);
     if (row.others > fanout) draw_places(&row, state, fanout, cols);
     else for (int64_t t = 0; t < count; t++) cols[t] = (int32_t)t;
@@ -141,10 +140,9 @@ static void draw_row(const gnn_sampler *sampler, int64_t list, int32_t node, uin
         if (at) at[t] = cols[t];
         const int32_t col = sampler->a.col_indices[row.begin + cols[t]];
         cols[t] = col;
-        if (place[col] >= 0) continue;
         const uint32_t bit = 1u << col % 32;
-        if (!(__atomic_load_n(fresh + col / 32, __ATOMIC_RELAXED) & bit))
-            __atomic_fetch_or(fresh + col / 32, bit, __ATOMIC_RELAXED);
+        if (!(__atomic_load_n(drawn + col / 32, __ATOMIC_RELAXED) & bit))
+            __atomic_fetch_or(drawn + col / 32, bit, __ATOMIC_RELAXED);
     }
 }
 
@@ -178,12 +176,18 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
 
 /* ---- lists -------------------------------------------------------------------------------------------- */
 
-static sp_status list_nodes(const gnn_sampler *sampler, const uint32_t *bits, gnn_lists *lists)
+static uint32_t bits_of(const gnn_sampler *sampler, bool fresh, int64_t word)
 {
+    return fresh ? sampler->drawn[word] & ~sampler->known[word] : sampler->known[word];
+}
+
+static sp_status list_nodes(const gnn_sampler *sampler, bool fresh, gnn_lists *lists)
+{
+    const int64_t words = sampler->words;
     lists->first[0] = 0;
     for (int64_t m = 0; m < lists->count; m++) {
         int64_t count = 0;
-        for (int64_t w = 0; w < sampler->words; w++) count += __builtin_popcount(bits[m * sampler->words + w]);
+        for (int64_t w = m * words; w < (m + 1) * words; w++) count += __builtin_popcount(bits_of(sampler, fresh, w));
         lists->first[m + 1] = lists->first[m] + count;
     }
     memcpy(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first);
@@ -192,8 +196,8 @@ static sp_status list_nodes(const gnn_sampler *sampler, const uint32_t *bits, gn
     if (status != SP_OK) return status;
     int32_t *to = lists->nodes;
     for (int64_t m = 0; m < lists->count; m++)
-        for (int64_t w = 0; w < sampler->words; w++)
-            for (uint32_t left = bits[m * sampler->words + w]; left; left &= left - 1)
+        for (int64_t w = 0; w < words; w++)
+            for (uint32_t left = bits_of(sampler, fresh, m * words + w); left; left &= left - 1)
                 *to++ = (int32_t)(32 * w + __builtin_ctz(left));
     return SP_OK;
 }
@@ -203,7 +207,6 @@ static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const 
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, grown->first[grown->count]))
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
-        uint32_t *bits = sampler->fresh + m * sampler->words;
         const int64_t old = lists->first[m + 1] - lists->first[m], more = fresh->first[m + 1] - fresh->first[m];
         int32_t *to = grown->nodes + grown->first[m];
         if (old) memcpy(to, lists->nodes + lists->first[m], (size_t)old * sizeof *to);
@@ -212,9 +215,9 @@ static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const 
             to[old + j] = node;
             place[node] = (int32_t)(old + j);
         }
-        for (int64_t w = 0; w < sampler->words; w++) {
-            if (sampler->known) sampler->known[m * sampler->words + w] |= bits[w];
-            bits[w] = 0;
+        for (int64_t w = m * sampler->words; w < (m + 1) * sampler->words; w++) {
+            sampler->known[w] |= sampler->drawn[w];
+            sampler->drawn[w] = 0;
         }
     }
     return SP_OK;
@@ -272,11 +275,11 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, p->nnz))
     for (int64_t m = 0; m < p->rows; m++) {
         const int64_t begin = p->row_offsets[m];
-        uint32_t *fresh = sampler->fresh + m * sampler->words;
+        uint32_t *drawn = sampler->drawn + m * sampler->words;
         const int64_t count = make_keys(sampler, p, m, number, layer, keys + begin, finite + begin);
         const uint64_t threshold = count > fanout ? select_key(finite + begin, count, fanout) : gnn_bits(INFINITY);
         for (int64_t e = begin; e < p->row_offsets[m + 1]; e++)
-            if (keys[e] < threshold) fresh[p->col_indices[e] / 32] |= 1u << p->col_indices[e] % 32;
+            if (keys[e] < threshold) drawn[p->col_indices[e] / 32] |= 1u << p->col_indices[e] % 32;
         thresholds[m] = gnn_double(threshold);
     }
 done:
@@ -346,23 +349,25 @@ static void set_value(const sp_csr *matrix, void *values, int64_t k, double valu
     else ((double *)values)[k] = value;
 }
 
-/* Values of one row; keys are place << 32 | entry, ascending. */
+/* Values of one row; keys are place << 32 | entry, ascending. Sums run in 32 strands, as the lanes of a warp have them. */
 static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin, int64_t count,
                          const double *scale, int64_t fanout, const uint64_t *keys, void *values, int64_t to)
 {
     const row_view row = row_of(sampler, node);
     const bool part = sampler->options.kind == GNN_SAMPLE_NODE && row.others > fanout;
     const double factor = part ? (double)row.others / (double)fanout : 1;
-    double sum = 0;
+    double sums[32] = {0};
     for (int64_t t = 0; t < count; t++) {
         const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
         double value = value_at(&sampler->a, row.begin + at) * (at == row.own ? 1 : factor);
         if (scale) value *= scale[keys[t] >> 32];
-        sum += fabs(value);
+        sums[t % 32] += fabs(value);
         if (!sampler->sums) set_value(&sampler->a, values, to + t, value);
     }
     if (!sampler->sums) return;
-    const double ratio = sum > 0 ? sampler->sums[node] / sum : 1;
+    for (int step = 16; step > 0; step /= 2)
+        for (int i = 0; i < step; i++) sums[i] += sums[i + step];
+    const double ratio = sums[0] > 0 ? sampler->sums[node] / sums[0] : 1;
     for (int64_t t = 0; t < count; t++) {
         const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
         const double value = value_at(&sampler->a, row.begin + at) * (scale ? scale[keys[t] >> 32] : 1);
