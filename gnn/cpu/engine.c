@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "sample.h"
 
 sp_status gnn_cpu_scratch(gnn_engine *engine, int64_t count, size_t size, void **scratch)
 {
@@ -114,4 +115,5 @@ const gnn_backend gnn_backend_cpu = {
     .edge_scores_backward = gnn_cpu_edge_scores_backward,
     .gather = gnn_cpu_gather,
     .maximum_backward = gnn_cpu_maximum_backward,
+    .sample = &gnn_sample_cpu,
 };
