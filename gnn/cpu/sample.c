@@ -6,7 +6,12 @@
  * a core's second-level cache up to some 250,000 nodes. */
 #include <stdlib.h>
 
+#include "backend.h"
 #include "sample.h"
+
+/* Nanoseconds, roughly, that a node of a list, an entry and a candidate of layer-wise sampling take: for the number of
+ * threads. */
+enum { NODE_COST = 4, ENTRY_COST = 16, CANDIDATE_COST = 32 };
 
 /* The list that row `row` of the stack is in. */
 static int64_t list_of(const gnn_lists *lists, int64_t row)
@@ -20,13 +25,6 @@ static int64_t list_of(const gnn_lists *lists, int64_t row)
     return low;
 }
 
-/* Threads for so many rows: waking one takes as long as some hundred of them. */
-static int threads_for(const gnn_sampler *sampler, int64_t rows)
-{
-    const int64_t useful = 1 + rows / 256, most = sp_context_threads(sampler->engine->context);
-    return (int)(useful < most ? useful : most);
-}
-
 static sp_status clear(const gnn_sampler *sampler, int64_t lists)
 {
     const size_t bytes = (size_t)(lists * sampler->words) * sizeof *sampler->known;
@@ -38,7 +36,8 @@ static sp_status clear(const gnn_sampler *sampler, int64_t lists)
 
 static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, lists->first[lists->count]))
+    const int threads = cpu_threads(sampler->engine, NODE_COST * lists->first[lists->count]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
         for (int64_t r = lists->first[m]; r < lists->first[m + 1]; r++) {
@@ -52,7 +51,8 @@ static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
 
 static sp_status leave(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, lists->first[lists->count]))
+    const int threads = cpu_threads(sampler->engine, NODE_COST * lists->first[lists->count]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
         const int32_t *nodes = lists->nodes + lists->first[m];
@@ -95,7 +95,8 @@ static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows
 {
     const int64_t count = rows->first[rows->count];
     drawn->offsets[0] = 0;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    const int threads = cpu_threads(sampler->engine, ENTRY_COST * count);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t r = 0; r < count; r++) {
         if (sampler->options.kind == GNN_SAMPLE_NODE) {
             const row_view row = row_of(sampler, rows->nodes[r]);
@@ -161,7 +162,8 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
                       gnn_drawn *drawn)
 {
     const int64_t count = rows->first[rows->count];
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->first[rows->count]);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t r = 0; r < count; r++) {
         const int64_t list = list_of(rows, r), index = (number + list) * sampler->a.rows + rows->nodes[r];
         int32_t *cols = drawn->cols + drawn->offsets[r], *at = drawn->at ? drawn->at + drawn->offsets[r] : NULL;
@@ -204,7 +206,8 @@ static sp_status list_nodes(const gnn_sampler *sampler, bool fresh, gnn_lists *l
 
 static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, grown->first[grown->count]))
+    const int threads = cpu_threads(sampler->engine, NODE_COST * grown->first[grown->count]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
         int32_t *place = sampler->place + m * sampler->a.rows;
         const int64_t old = lists->first[m + 1] - lists->first[m], more = fresh->first[m + 1] - fresh->first[m];
@@ -272,7 +275,8 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
     sp_status status;
     GNN_TRY(sp_alloc(context, p->nnz, sizeof *keys, (void **)&keys));
     GNN_TRY(sp_alloc(context, p->nnz, sizeof *finite, (void **)&finite));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, p->nnz))
+    const int threads = cpu_threads(sampler->engine, CANDIDATE_COST * p->nnz);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < p->rows; m++) {
         const int64_t begin = p->row_offsets[m];
         uint32_t *drawn = sampler->drawn + m * sampler->words;
@@ -303,7 +307,8 @@ static int64_t find_column(const sp_csr *p, int64_t row, int32_t node)
 static sp_status weigh(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale)
 {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_for(sampler, grown->first[grown->count]))
+    const int threads = cpu_threads(sampler->engine, NODE_COST * grown->first[grown->count]);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < grown->count; m++) {
         const int64_t fresh = grown->first[m] + lists->first[m + 1] - lists->first[m];
         for (int64_t j = grown->first[m]; j < grown->first[m + 1]; j++)
@@ -383,7 +388,8 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
     const sp_status status = sp_alloc(sampler->engine->context, entries, sizeof *all, (void **)&all);
     if (status != SP_OK) return status;
     for (int64_t m = 0; m < rows->count; m++) targets[m].offsets[0] = 0;
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(sampler, count))
+    const int threads = cpu_threads(sampler->engine, ENTRY_COST * entries);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t r = 0; r < count; r++) {
         const int64_t m = list_of(rows, r), begin = drawn->offsets[r], length = drawn->offsets[r + 1] - begin;
         const int64_t to = begin - drawn->first[m];
