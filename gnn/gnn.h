@@ -153,9 +153,9 @@ int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **st
 /* ---- sampling ----------------------------------------------------------------------------------------- */
 
 typedef enum gnn_sampler_kind {
-    GNN_SAMPLE_NODE,    /* fanout[l] neighbours of every node (GraphSAGE) */
-    GNN_SAMPLE_LAYER,   /* fanout[l] nodes a layer, drawn by the squares of their weights to the batch (LADIES, Zou et
-                           al. 2019) */
+    GNN_SAMPLE_NODE,    /* fanout[l] neighbours of every node, and the node itself where the matrix has it (GraphSAGE) */
+    GNN_SAMPLE_LAYER,   /* fanout[l] nodes a layer beside those of the layer above, drawn by the squares of their weights
+                           to these (LADIES, Zou et al. 2019) */
     GNN_SAMPLE_FASTGCN, /* the same, drawn by the squares of their weights to all nodes (Chen et al. 2018) */
     GNN_SAMPLE_CLUSTER  /* whole clusters and the edges within them (Cluster-GCN, Chiang et al. 2019) */
 } gnn_sampler_kind;
@@ -170,8 +170,10 @@ typedef struct gnn_sampler_options {
 } gnn_sampler_options;
 
 /* One minibatch: block[l] are the neighbourhoods of layer l (0 the first to be computed), with values that make sums over
- * the sample estimate those over all neighbours (patterns stay patterns); node[l][j] is the graph's node behind column j
- * of block[l], nodes of the next layer first; the last block's rows are the batch. All in the engine's space. */
+ * the sample estimate those over all neighbours (patterns stay patterns): without bias node-wise, otherwise with each
+ * row's sum as it is in the matrix. node[l][j] is the graph's node behind column j of block[l]: nodes of the next layer
+ * first, as they are there, then others ascending; the last block's rows are the batch. All in the engine's space, in one
+ * piece, which gnn_minibatch_free gives back: arrays may be shared and are not to be freed alone. */
 typedef struct gnn_minibatch {
     int layers;
     sp_csr block[GNN_MAX_LAYERS];
@@ -182,15 +184,17 @@ typedef struct gnn_minibatch {
 } gnn_minibatch;
 
 /* Matrix-based bulk sampling (Tripathy et al. 2024): rows of P = Q·A of several minibatches at once, distributions out of
- * them, s draws without replacement from each, and the rows and columns drawn. `matrix` is gnn_operator's and is taken
- * to the engine's space. */
+ * them, s draws without replacement from each, and the rows and columns drawn. `matrix` is gnn_operator's; it is copied
+ * where it lies outside the engine's space, else referred to: it must then outlive the sampler. Minibatches do not depend
+ * on `bulk`, threads or the back end. */
 typedef struct gnn_sampler gnn_sampler;
 sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
                              gnn_sampler **sampler);
 void gnn_sampler_free(gnn_sampler *sampler);
 /* Begins a pass over `nodes` (host), shuffled by (seed, pass); for clusters over all clusters that hold one of them. */
 sp_status gnn_sampler_begin(gnn_sampler *sampler, const int32_t *nodes, int64_t count, int64_t pass);
-/* The next minibatch, layers 0 when the pass is over. It belongs to the caller. */
+/* The next minibatch, layers 0 when the pass is over. It belongs to the caller and may outlive the sampler. A bulk that
+ * does not fit the memory is tried again in halves. */
 sp_status gnn_sampler_next(gnn_sampler *sampler, gnn_minibatch *minibatch);
 void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch);
 
