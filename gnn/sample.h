@@ -1,9 +1,9 @@
-/* What sampler.c and its back ends share: the minibatches of a bulk on their way, the operations on them, and the random
- * numbers, which are the same on both.
+/* What sampler.c and its back ends share: the minibatches of a bulk on their way, the operations on them, and the
+ * random numbers, which are the same on both.
  *
  * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of the
- * stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its column in
- * the block above; lists only grow, so that the place stays what it is.
+ * stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its column
+ * in the block above; lists only grow, so that the place stays what it is. /
  */
 #ifndef GNN_SAMPLE_H
 #define GNN_SAMPLE_H
@@ -19,8 +19,8 @@ extern "C" {
 
 /* ---- random numbers ----------------------------------------------------------------------------------- */
 
-/* Sites of gnn_random, whose step is the pass; beyond those of dropout. The index is a place in the order, or minibatch
- * of the pass * nodes + node: nothing depends on which minibatches are drawn together. */
+/* Sites of gnn_random, whose step is the pass; beyond those of dropout. The index is a place in the order, or
+ * minibatch of the pass * nodes + node: nothing depends on which minibatches are drawn together. */
 enum { GNN_SITE_SHUFFLE = 0x10000, GNN_SITE_SAMPLE = 0x10001 /* + the layer */ };
 
 /* Below `bound`, of 64 random bits; the bias is bound / 2^64. */
@@ -49,9 +49,9 @@ GNN_BOTH uint64_t gnn_bits(double number)
     return bits;
 }
 
-/* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. The libraries' logarithms differ in the last
- * bit; this one, u = m · 2^e with m in [0.707, 1.414] and log m = 2 artanh((m - 1) / (m + 1)) in eleven terms, is made
- * of operations that IEEE 754 defines, hence the same everywhere. */
+/* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. The libraries' logarithms differ in the
+ * last bit; this one, u = m · 2^e with m in [0.707, 1.414] and log m = 2 artanh((m - 1) / (m + 1)) in eleven
+ * terms, is made of operations that IEEE 754 defines, hence the same everywhere. */
 GNN_BOTH double gnn_exponential(uint64_t random)
 {
     const uint64_t bits = gnn_bits((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
@@ -142,28 +142,28 @@ typedef struct gnn_sample_backend {
     sp_status (*leave)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets);
     /* Offsets and first entries of what `draw` will give for the rows. */
     sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
-    /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each set of
-     * them with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
+    /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each
+     * set of them with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
     sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn);
     /* The nodes that are known, or those that are drawn and not known, ascending; writes `first` of the lists on both
      * sides and allocates their nodes. */
     sp_status (*list)(const gnn_sampler *sampler, bool fresh, gnn_lists *lists);
-    /* Row m of P holds the candidates of minibatch m, by its values or the sampler's weights w. Each one that is not
-     * known gets the key E / w, E exponential: the smallest keys are successive draws with probabilities proportional to
-     * the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become drawn; thresholds[m] is the
-     * smallest key that does not, infinite if there is none. */
+    /* Row m of P holds the candidates of minibatch m, by its values or the sampler's weights w. Each one that is
+     * not known gets the key E / w, E exponential: the smallest keys are successive draws with probabilities
+     * proportional to the weights of those left (Efraimidis and Spirakis 2006). `fanout` of them become drawn;
+     * thresholds[m] is the smallest key that does not, infinite if there is none. */
     sp_status (*choose)(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds);
     /* grown = lists, each followed by its fresh nodes, which are known from now on; nothing is drawn any more. */
     sp_status (*grow)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown);
-    /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold has
-     * of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */
+    /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold
+     * has of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */
     sp_status (*weigh)(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale);
-    /* Writes the blocks: columns are places, ascending. Values: node-wise, what was drawn times the entries to draw from
-     * over the number of draws. Otherwise times the column's scale, then each row scaled to the Σ |value| that it has in
-     * the matrix. */
+    /* Writes the blocks: columns are places, ascending. Values: node-wise, what was drawn times the entries to
+     * draw from over the number of draws. Otherwise times the column's scale, then each row scaled to the Σ
+     * |value| that it has in the matrix. */
     sp_status (*finish)(const gnn_sampler *sampler, const gnn_lists *rows, const gnn_lists *columns,
                         const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets);
 } gnn_sample_backend;

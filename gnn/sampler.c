@@ -1,23 +1,26 @@
 /* Bulk sampling by matrices (Tripathy et al., "Distributed matrix-based sampling for graph neural network training",
- * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a layer is
- *   P = Q·A           what can be drawn;
- *   SAMPLE(P, s)      s draws without replacement from each row;
- *   EXTRACT           the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
- *                     first, as they are there, then the new ones by ascending number in the graph;
+ * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a layer
+ * is
+ *   P = Q·A        what can be drawn;
+ *   SAMPLE(P, s)   s draws without replacement from each row;
+ *   EXTRACT        the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
+ *                  first, as they are there, then the new ones by ascending number in the graph;
  * and its columns are the rows of the layer below.
  *
- * Node-wise, Q has a single one a row: P is rows of A, drawn from in place and never formed. s of a node's neighbours are
- * drawn, each set of them with the same probability, by which values are divided; a node's own entry, where the matrix
- * has one, is kept on top of them as it is. Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse
- * (for FastGCN, whose weights do not depend on the batch, only its pattern: what nobody hears from would be of no use).
- * The nodes of the layer above are columns anyway: s others are drawn, one after another with probabilities proportional
- * to the weights of those left, and their columns divided by the probability with which the sample contains them. LADIES
- * draws from all and divides by s · p, which is biased, the more the larger p: both come to the same for small p. As
- * there, rows are then scaled, here to the sum that they have in A (LADIES has rows that sum to one). So are the rows of
- * clusters, whose other edges are lost.
+ * Node-wise, Q has a single one a row: P is rows of A, drawn from where they are and never formed. s of a node's
+ * neighbours are drawn, each set of s with the same probability, and their values multiplied by neighbours / s. A node's
+ * own entry, where the matrix has one, is not among them: it is kept as it is.
+ *
+ * Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse (for FastGCN, whose weights do not
+ * depend on the batch, only its pattern, as in the authors' code: a node that nobody hears from would be of no use).
+ * The nodes of the layer above are columns anyway. s others are drawn, one after another with probabilities
+ * proportional to the weights of those left, and their columns divided by the chance that the sample had to contain
+ * them. LADIES draws from all, and divides by s · p as if it drew with replacement, which makes columns of large p too
+ * light. As there, rows are then scaled, here to the sum that they have in A (in LADIES they sum to one). So are rows
+ * of clusters, whose edges to other clusters are lost.
  *
  * Whatever the bulk, the threads or the back end, the same minibatches come out, bit by bit. A minibatch is one piece
- * of memory, `nodes` of its largest list first: the lists of all layers are beginnings of it. */
+ * of memory, the list of its nodes first: the lists of all layers are beginnings of the longest. */
 #include "sample.h"
 
 /* Minibatches of a bulk unless the caller says: a layer then has thousands of rows, and the waits for sizes, four a
@@ -210,7 +213,10 @@ static void *piece(char *base, int64_t *used, int64_t count, size_t size)
 }
 
 /* Where the columns of block l of the bulk are. */
-static const gnn_lists *columns_of(const bulk *b, int l) { return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; }
+static const gnn_lists *columns_of(const bulk *b, int l)
+{
+    return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; /* of clusters, the rows */
+}
 
 /* Shapes and arrays of minibatch m, which begins at `base`; the bytes that it takes. */
 static int64_t lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, gnn_minibatch *minibatch)
@@ -270,7 +276,8 @@ static sp_status deliver(gnn_sampler *s, bulk *b)
             const sp_csr *block = &s->ready[m].block[s->options.layers - 1 - l];
             b->targets[m] = (gnn_target){block->row_offsets, block->col_indices, block->values, s->ready[m].batch};
         }
-        GNN_TRY(s->backend->finish(s, &b->lists[l], columns_of(b, l), &b->drawn[l], s->options.fanout[l], b->targets));
+        GNN_TRY(s->backend->finish(s, &b->lists[l], columns_of(b, l), &b->drawn[l], s->options.fanout[l],
+                                   b->targets));
     }
     GNN_TRY(s->backend->leave(s, columns_of(b, b->layers - 1), b->targets));
 done:

@@ -1,5 +1,5 @@
-/* Sampled minibatches: their structure against the graph, the same ones whatever the bulk, the threads and the back end,
- * the distributions against exact probabilities, and the edges of what can be asked for. */
+/* Sampled minibatches: their structure against the graph, the same ones whatever the bulk, the threads and the
+ * back end, the distributions against exact probabilities, and the edges of what can be asked for. */
 #include "support.h"
 
 #include <math.h>
@@ -381,7 +381,8 @@ START_TEST(bulks_threads_and_back_ends_give_the_same_minibatches)
 }
 END_TEST
 
-/* Rows longer than what is sorted in registers, and than what fits shared memory; more draws than a warp has lanes. */
+/* Rows longer than what is sorted in registers, and than what fits shared memory; more draws than a warp has
+ * lanes. */
 START_TEST(long_rows_give_the_same_on_both_back_ends)
 {
     sp_context *host = test_context(0, 1);
@@ -654,8 +655,8 @@ START_TEST(node_wise_sums_are_estimated_without_bias)
 }
 END_TEST
 
-/* Before rows are scaled an entry is divided by the chance of its column, whose mean over all samples is then the entry.
- * A row's own entry is divided by nothing: beside it the others show by what they were. */
+/* Before rows are scaled an entry is divided by the chance of its column, whose mean over all samples is then the
+ * entry. A row's own entry is divided by nothing: beside it the others show by what they were. */
 START_TEST(layer_wise_weights_are_without_bias)
 {
     sp_context *host = test_context(0, 1);

@@ -1,16 +1,16 @@
 /* The steps of sampling on the CPU (sample.h says what each does, sampler.c in which order): rows of the stacked
  * minibatches side by side where rows do not meet, else minibatches side by side.
  *
- * Costs: a draw is a mix of 64 bits and a look through the draws before it; an entry touches its column in the matrix
- * and its place twice, both at random, 4 bytes each: with n nodes the places of a minibatch are 4n bytes, which stay in
- * a core's second-level cache up to some 250,000 nodes. */
+ * Costs: a draw is a mix of 64 bits and a look through the draws before it; an entry touches its column in the
+ * matrix and its place twice, both at random, 4 bytes each: with n nodes the places of a minibatch are 4n bytes,
+ * which stay in a core's second-level cache up to some 250,000 nodes. */
 #include <stdlib.h>
 
 #include "backend.h"
 #include "sample.h"
 
-/* Nanoseconds, roughly, that a node of a list, an entry and a candidate of layer-wise sampling take: for the number of
- * threads. */
+/* Nanoseconds, roughly, that a node of a list, an entry and a candidate of layer-wise sampling take: for the
+ * number of threads. */
 enum { NODE_COST = 4, ENTRY_COST = 16, CANDIDATE_COST = 32 };
 
 /* The list that row `row` of the stack is in. */
@@ -110,8 +110,8 @@ static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows
     return SP_OK;
 }
 
-/* `fanout` places in the row, each set of others as likely as any other (Floyd's algorithm, in Bentley and Floyd 1987),
- * and the row's own. */
+/* `fanout` places in the row, each set of others as likely as any other (Floyd's algorithm, in Bentley and Floyd
+ * 1987), and the row's own. */
 static void draw_places(const row_view *row, uint64_t state, int64_t fanout, int32_t *places)
 {
     for (int64_t t = 0; t < fanout; t++) {
@@ -354,9 +354,11 @@ static void set_value(const sp_csr *matrix, void *values, int64_t k, double valu
     else ((double *)values)[k] = value;
 }
 
-/* Values of one row; keys are place << 32 | entry, ascending. Sums run in 32 strands, as the lanes of a warp have them. */
-static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin, int64_t count,
-                         const double *scale, int64_t fanout, const uint64_t *keys, void *values, int64_t to)
+/* Values of one row; keys are place << 32 | entry, ascending. Sums run in 32 strands, as the lanes of a warp have
+ * them. */
+static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin,
+                         int64_t count, const double *scale, int64_t fanout, const uint64_t *keys, void *values,
+                         int64_t to)
 {
     const row_view row = row_of(sampler, node);
     const bool part = sampler->options.kind == GNN_SAMPLE_NODE && row.others > fanout;

@@ -1,16 +1,16 @@
-/* The steps of sampling on a CUDA device (sample.h says what each does, sampler.c in which order). All minibatches of a
- * bulk together: a launch has a row of blocks for each.
+/* The steps of sampling on a CUDA device (sample.h says what each does, sampler.c in which order). All minibatches of
+ * a bulk together: a launch has a row of blocks for each.
  *
  * Node-wise, P = Q·A is rows of A: 8, 16 or 32 lanes take a row, draw places in it and read just these columns; P is
- * never formed. New nodes are found without a sort: a bit for each node and minibatch is set, and the bits are counted
- * and listed, ascending. Columns become places by a table of 4 bytes a node and minibatch, and are sorted within rows in
- * registers. Rows of more than 32 entries are taken by warps, and sorted by blocks in shared memory.
+ * never formed. New nodes are found without a sort: a bit for each node and minibatch is set, and the bits are
+ * counted and listed, ascending. Columns become places by a table of 4 bytes a node and minibatch, and are sorted
+ * within rows in registers. Rows of more than 32 entries are taken by warps, and sorted by blocks in shared memory.
  *
- * Bytes an entry, from wherever they come: 32 for its column in A, 4 written and read again; a bit in a table of n / 8
- * bytes a minibatch, mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76 (values: 44
- * more). Of these 64 are sectors of random reads, which the second-level cache serves as far as the graph or the table,
- * 4n bytes a minibatch, fit it. Beside them 50 bytes a row and, for each layer, n / 4 bytes a minibatch. A bulk costs some
- * 20 launches and, for sizes that the host must know, three waits a layer. */
+ * Bytes an entry, from wherever they come: 32 for its column in A, 4 written and read again; a bit in a table of n
+ * / 8 bytes a minibatch, mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76
+ * (values: 44 more). Of these 64 are sectors of random reads, which the second-level cache serves as far as the
+ * graph or the table, 4n bytes a minibatch, fit it. Beside them 50 bytes a row and, for each layer, n / 4 bytes a
+ * minibatch. A bulk costs some 20 launches and, for sizes that the host must know, three waits a layer. */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
@@ -75,7 +75,8 @@ static sp_status to_host(const gnn_sampler *s, int64_t count, const int64_t *fro
     return SP_OK;
 }
 
-static sp_status send_targets(const gnn_sampler *s, int64_t count, const gnn_target *targets, scratch<gnn_target> *there)
+static sp_status send_targets(const gnn_sampler *s, int64_t count, const gnn_target *targets,
+                              scratch<gnn_target> *there)
 {
     TRY(there->allocate(s, count));
     CUDA_TRY(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
@@ -480,7 +481,10 @@ static __global__ void __launch_bounds__(THREADS) extract_known(draw_job job)
 }
 
 /* The longest row that node-wise draws can give, or more than 32. */
-static int64_t widest_row(const gnn_sampler *s, int64_t fanout) { return fanout > 32 ? 33 : fanout + (s->own != NULL); }
+static int64_t widest_row(const gnn_sampler *s, int64_t fanout)
+{
+    return fanout > 32 ? 33 : fanout + (s->own != NULL);
+}
 
 static sp_status draw(const gnn_sampler *s, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn)
@@ -556,8 +560,9 @@ static __global__ void __launch_bounds__(THREADS)
     keys[entry] = key;
 }
 
-/* thresholds[m] = the key of row m that `fanout` keys are below, or infinity: digit by digit from the highest, by counts
- * of the keys that agree so far. A block a row. Keys are at most infinity, of which there may be any number. */
+/* thresholds[m] = the key of row m that `fanout` keys are below, or infinity: digit by digit from the highest, by
+ * counts of the keys that agree so far. A block a row. Keys are at most infinity, of which there may be any
+ * number. */
 static __global__ void __launch_bounds__(SELECT_THREADS)
     select_keys(const int64_t *offsets, const uint64_t *keys, int64_t fanout, double *thresholds)
 {
@@ -759,8 +764,8 @@ template <int WIDTH, typename V> static __global__ void __launch_bounds__(THREAD
     if (lane < length) ((V *)target.values)[to + lane] = (V)value;
 }
 
-/* Ascending over a block, any number of keys: steps that compare with keys beyond the end are left out, as if these were
- * infinite, which is right where every comparison has its smaller key first. */
+/* Ascending over a block, any number of keys: steps that compare with keys beyond the end are left out, as if
+ * these were infinite, which is right where every comparison has its smaller key first. */
 static __device__ void sort_block(uint64_t *keys, int64_t count)
 {
     for (int64_t size = 2; size / 2 < count; size *= 2)
