@@ -104,30 +104,35 @@ static sp_status read_list(sp_context *context, const char *path, gnn_split kind
     return status;
 }
 
-static sp_status read_column(sp_context *context, const char *path, const volatile int *interrupt, gnn_data *data)
+sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
-    int32_t *kinds;
+    gnn_data *data = &input->data;
+    int32_t *kinds = NULL;
     int64_t count;
-    sp_status status = io_read_numbers(context, path, interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count);
-    if (status == SP_OK && count != data->graph.rows)
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld entries for %lld nodes; write one a node", path,
-                         (long long)count, (long long)data->graph.rows);
-    for (int64_t i = 0; status == SP_OK && i < count; i++) data->split[i] = (uint8_t)kinds[i];
+    sp_status status;
+    if (!data->split) TRY(sp_calloc(context, data->graph.rows, 1, (void **)&data->split));
+    TRY(io_read_numbers(context, path, options->interrupt, GNN_UNUSED, GNN_TEST, split_words, &kinds, &count));
+    if (count != data->graph.rows)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld entries for %lld nodes; write one a node", path,
+                    (long long)count, (long long)data->graph.rows));
+    for (int64_t i = 0; i < count; i++) data->split[i] = (uint8_t)kinds[i];
+    input->has_split = true;
+done:
     sp_free(context, kinds);
     return status;
 }
 
-static sp_status read_split(sp_context *context, const folder *in, const volatile int *interrupt, gnn_input *input)
+static sp_status read_splits(sp_context *context, const folder *in, const gnn_input_options *options, gnn_input *input)
 {
-    gnn_data *data = &input->data;
-    sp_status status;
-    TRY(sp_calloc(context, data->graph.rows, 1, (void **)&data->split));
-    TRY(read_list(context, in->file[TRAIN], GNN_TRAIN, interrupt, data));
-    TRY(read_list(context, in->file[VALIDATION], GNN_VALIDATION, interrupt, data));
-    TRY(read_list(context, in->file[TEST], GNN_TEST, interrupt, data));
-    if (in->file[SPLIT][0]) TRY(read_column(context, in->file[SPLIT], interrupt, data));
-    input->has_split = in->file[TRAIN][0] || in->file[SPLIT][0];
-done:
+    static const struct {
+        int stem;
+        gnn_split kind;
+    } lists[] = {{TRAIN, GNN_TRAIN}, {VALIDATION, GNN_VALIDATION}, {TEST, GNN_TEST}};
+    sp_status status = sp_calloc(context, input->data.graph.rows, 1, (void **)&input->data.split);
+    if (status == SP_OK && in->file[SPLIT][0]) return gnn_input_split(context, in->file[SPLIT], options, input);
+    for (size_t i = 0; status == SP_OK && i < sizeof lists / sizeof *lists; i++)
+        status = read_list(context, in->file[lists[i].stem], lists[i].kind, options->interrupt, &input->data);
+    input->has_split = in->file[TRAIN][0];
     return status;
 }
 
@@ -203,7 +208,7 @@ sp_status gnn_input_load(sp_context *context, const char *path, const gnn_input_
     TRY(gnn_input_graph(context, in.file[GRAPH], o, input));
     if (in.file[LABELS][0]) TRY(gnn_input_labels(context, in.file[LABELS], in.file[CLASSES], o, input));
     else TRY(all_unknown(context, &input->data));
-    status = read_split(context, &in, o->interrupt, input);
+    status = read_splits(context, &in, o, input);
 done:
     if (status != SP_OK) gnn_input_free(context, input);
     return status;
@@ -240,23 +245,53 @@ static void choose_names(const gnn_input *input, saving *to)
     if (input->classes.count > 0) to->name[CLASSES] = "classes.txt";
 }
 
-/* Makes the folder, or refuses one with files that would be read beside those that are written. */
-static sp_status make_folder(sp_context *context, const char *path, const saving *to, bool *made)
+/* Refuses a folder with files that would be read beside those that are written; `to` NULL: those that may be. */
+static sp_status look_for_others(sp_context *context, const char *path, const saving *to)
 {
-    *made = mkdir(path, 0777) == 0;
-    if (*made) return SP_OK;
-    if (errno != EEXIST) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, strerror(errno));
+    static const char *const may_be[] = {"graph.npz",  "features.npy", "features.npz",
+                                         "labels.npy", "split.npy",    "classes.txt"};
     DIR *entries = opendir(path);
     sp_status status = SP_OK;
-    if (!entries) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, strerror(errno));
+    if (!entries) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another folder", path, strerror(errno));
     for (const struct dirent *entry; status == SP_OK && (entry = readdir(entries));) {
         const int stem = stem_of(entry->d_name);
-        if (stem >= 0 && !(to->name[stem] && strcmp(to->name[stem], entry->d_name) == 0))
+        bool ours = stem < 0 || (to && to->name[stem] && strcmp(to->name[stem], entry->d_name) == 0);
+        for (size_t i = 0; !to && i < sizeof may_be / sizeof *may_be; i++)
+            ours = ours || strcmp(may_be[i], entry->d_name) == 0;
+        if (!ours)
             status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is a %.100s already; give another folder", path,
                              entry->d_name);
     }
     closedir(entries);
     return status;
+}
+
+sp_status gnn_input_check(sp_context *context, const char *path)
+{
+    char file[PATH_MAX];
+    struct stat about;
+    if (stat(path, &about) != 0) {
+        if (errno != ENOENT) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", path, strerror(errno));
+        const size_t length = strlen(path);
+        snprintf(file, sizeof file, "%s", path);
+        for (size_t at = length < sizeof file ? length : 0; at > 1 && file[at - 1] == '/';) file[--at] = '\0';
+        return io_output_check(context, file);
+    }
+    sp_status status = S_ISDIR(about.st_mode) ? look_for_others(context, path, NULL)
+                                              : sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give a folder", path,
+                                                        strerror(ENOTDIR));
+    if (status != SP_OK) return status;
+    if (snprintf(file, sizeof file, "%s/graph.npz", path) < PATH_MAX) return io_output_check(context, file);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", path, strerror(ENAMETOOLONG));
+}
+
+static sp_status make_folder(sp_context *context, const char *path, const saving *to, bool *made)
+{
+    *made = mkdir(path, 0777) == 0;
+    if (*made) return SP_OK;
+    if (errno != EEXIST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another folder", path, strerror(errno));
+    return look_for_others(context, path, to);
 }
 
 static sp_status put_features(sp_context *context, io_output *output, const gnn_features *features)

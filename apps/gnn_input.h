@@ -31,10 +31,25 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
+sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 
 /* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all of
- * them or none; the folder is made if it is not there. */
+ * them or none; the folder is made if it is not there. One that holds other files which would be read is refused, and
+ * by gnn_input_check before the work. */
+sp_status gnn_input_check(sp_context *context, const char *folder);
 sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
+
+/* A graph made up, with dense features and a split. */
+typedef struct gnn_recipe {
+    const char *spec;         /* of sp_generate; its edges are taken in both directions, those to the node itself left out */
+    int64_t edges;            /* how many entries of the matrix stay; 0: all */
+    int64_t features, classes;
+    uint64_t seed;
+} gnn_recipe;
+
+/* "flickr" and "reddit" are the sizes of the graphs that papers measure; false for other names. */
+bool gnn_recipe_named(const char *name, gnn_recipe *recipe);
+sp_status gnn_generate(sp_context *context, const gnn_recipe *recipe, gnn_input *input);
 
 /* `gnn info ...` and `gnn convert ...`: argv[0] is the command. They return what main returns. */
 int gnn_info_main(int argc, char **argv);

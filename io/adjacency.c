@@ -138,7 +138,7 @@ done:
 }
 
 /* A matrix as it was read becomes a graph's: square, weights that can be, a pattern if all are 1. */
-static sp_status settle(sp_context *context, const char *path, bool undirected, sp_csr *matrix)
+sp_status io_make_adjacency(sp_context *context, const char *path, bool undirected, sp_csr *matrix)
 {
     bool ones = true, zeros = false;
     if (matrix->rows != matrix->cols)
@@ -161,7 +161,7 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
     sp_status status = io_npz_open(context, path, options->interrupt, &npz);
     if (status != SP_OK) return status;
     status = io_npz_matrix(npz, "", matrix);
-    if (status == SP_OK) status = settle(context, path, options->undirected, matrix);
+    if (status == SP_OK) status = io_make_adjacency(context, path, options->undirected, matrix);
     io_npz_close(npz);
     return status;
 }
@@ -213,7 +213,7 @@ static sp_status read_graph(sp_context *context, io_source *source, io_format fo
     if (graph.matrix.row_offsets) {
         *matrix = graph.matrix;
         memset(&graph.matrix, 0, sizeof graph.matrix);
-        status = settle(context, io_source_name(source), options->undirected, matrix);
+        status = io_make_adjacency(context, io_source_name(source), options->undirected, matrix);
     } else {
         status = build_graph(context, &graph, options->undirected, matrix);
     }

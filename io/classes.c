@@ -150,21 +150,29 @@ static sp_status take_targets(sp_context *context, const char *path, const float
     return SP_OK;
 }
 
+sp_status io_make_classes(sp_context *context, const char *name, io_array *array, io_classes *classes)
+{
+    sp_status status;
+    memset(classes, 0, sizeof *classes);
+    if (array->dimensions == 1 || (array->dimensions == 2 && array->shape[1] == 1)) {
+        status = take_labels(context, name, array, classes);
+    } else if (array->dimensions == 2) {
+        status = io_array_to_f32(context, name, array);
+        if (status == SP_OK)
+            status = take_targets(context, name, array->values, array->shape[0], array->shape[1], classes);
+    } else {
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; labels have one, several classes a node two",
+                         name, array->dimensions);
+    }
+    if (status != SP_OK) io_classes_free(context, classes);
+    return status;
+}
+
 static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes)
 {
     io_array array;
     sp_status status = io_read_npy(context, path, interrupt, &array);
-    if (status != SP_OK) return status;
-    if (array.dimensions == 1 || (array.dimensions == 2 && array.shape[1] == 1)) {
-        status = take_labels(context, path, &array, classes);
-    } else if (array.dimensions == 2) {
-        status = io_array_to_f32(context, path, &array);
-        if (status == SP_OK)
-            status = take_targets(context, path, array.values, array.shape[0], array.shape[1], classes);
-    } else {
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; labels have one, several classes a node two",
-                         path, array.dimensions);
-    }
+    if (status == SP_OK) status = io_make_classes(context, path, &array, classes);
     io_array_free(context, &array);
     return status;
 }

@@ -203,39 +203,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
 
 /* ---- NumPy and scipy -------------------------------------------------------------------------------------- */
 
-static sp_status take_array(sp_context *context, const char *path, io_array *array, sp_dense *dense)
-{
-    if (array->dimensions != 2)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; features have two, nodes and features", path,
-                       array->dimensions);
-    sp_status status = io_array_to_f32(context, path, array);
-    if (status != SP_OK) return status;
-    *dense = (sp_dense){.rows = array->shape[0], .cols = array->shape[1], .stride = array->shape[1],
-                        .values = array->values, .type = SP_DENSE_F32, .space = SP_HOST};
-    array->values = NULL;
-    return SP_OK;
-}
-
-static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense)
-{
-    io_array array;
-    sp_status status = io_read_npy(context, path, interrupt, &array);
-    if (status == SP_OK) status = take_array(context, path, &array, dense);
-    io_array_free(context, &array);
-    return status;
-}
-
-static sp_status read_npz(sp_context *context, const char *path, const volatile int *interrupt, sp_csr *sparse)
-{
-    io_npz *npz;
-    sp_status status = io_npz_open(context, path, interrupt, &npz);
-    if (status != SP_OK) return status;
-    status = io_npz_matrix(npz, "", sparse);
-    io_npz_close(npz);
-    return status;
-}
-
-/* The row of the first number that is not finite, -1 if there is none. Bits are compared: a whole exponent of ones. */
+/* The first number that is not finite, -1 if there is none. Bits are compared: a whole exponent of ones. */
 static int64_t first_bad(sp_context *context, const float *values, int64_t count)
 {
     int64_t first = INT64_MAX;
@@ -246,19 +214,55 @@ static int64_t first_bad(sp_context *context, const float *values, int64_t count
     return first == INT64_MAX ? -1 : first;
 }
 
-static sp_status check_finite(sp_context *context, const char *path, const sp_dense *dense, const sp_csr *sparse)
+static sp_status not_finite(sp_context *context, const char *name, int64_t row)
 {
-    int64_t row = 0;
-    const bool is_sparse = sparse->row_offsets != NULL;
-    const int64_t bad = is_sparse ? first_bad(context, sparse->values, sparse->nnz)
-                                  : first_bad(context, dense->values, dense->rows * dense->cols);
-    if (bad < 0) return SP_OK;
-    if (is_sparse)
-        while (sparse->row_offsets[row + 1] <= bad) row++;
-    else row = bad / dense->cols;
     return sp_fail(context, SP_ERROR_NOT_FINITE,
-                   "%s: row %lld (from 0) has a number that is not finite; replace NaN and infinity", path,
+                   "%s: row %lld (from 0) has a number that is not finite; replace NaN and infinity", name,
                    (long long)row);
+}
+
+sp_status io_check_features(sp_context *context, const char *name, const sp_csr *sparse)
+{
+    const int64_t bad = first_bad(context, sparse->values, sparse->nnz);
+    int64_t row = 0;
+    if (bad < 0) return SP_OK;
+    while (sparse->row_offsets[row + 1] <= bad) row++;
+    return not_finite(context, name, row);
+}
+
+sp_status io_make_features(sp_context *context, const char *name, io_array *array, sp_dense *dense)
+{
+    if (array->dimensions != 2)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; features have two, nodes and features", name,
+                       array->dimensions);
+    sp_status status = io_array_to_f32(context, name, array);
+    if (status != SP_OK) return status;
+    const int64_t bad = first_bad(context, array->values, array->count);
+    if (bad >= 0) return not_finite(context, name, bad / array->shape[1]);
+    *dense = (sp_dense){.rows = array->shape[0], .cols = array->shape[1], .stride = array->shape[1],
+                        .values = array->values, .type = SP_DENSE_F32, .space = SP_HOST};
+    array->values = NULL;
+    return SP_OK;
+}
+
+static sp_status read_npy(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense)
+{
+    io_array array;
+    sp_status status = io_read_npy(context, path, interrupt, &array);
+    if (status == SP_OK) status = io_make_features(context, path, &array, dense);
+    io_array_free(context, &array);
+    return status;
+}
+
+static sp_status read_npz(sp_context *context, const char *path, const volatile int *interrupt, sp_csr *sparse)
+{
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, interrupt, &npz);
+    if (status != SP_OK) return status;
+    status = io_npz_matrix(npz, "", sparse);
+    if (status == SP_OK) status = io_check_features(context, path, sparse);
+    io_npz_close(npz);
+    return status;
 }
 
 /* ---- all -------------------------------------------------------------------------------------------------- */
@@ -296,7 +300,6 @@ sp_status io_read_features(sp_context *context, const char *path, const volatile
         status = read_text(context, source, &table, dense);
         break;
     }
-    if (status == SP_OK) status = check_finite(context, path, dense, sparse);
 done:
     io_source_close(source);
     if (status != SP_OK) sp_dense_free(context, dense);

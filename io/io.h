@@ -279,11 +279,18 @@ typedef struct io_adjacency_options {
 sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
                             sp_csr *matrix);
 
+/* The same from a matrix that was read from `name` already: it is changed. */
+sp_status io_make_adjacency(sp_context *context, const char *name, bool undirected, sp_csr *matrix);
+
 /* Features of nodes, a row a node, f32 in host memory. By content: Matrix Market (coordinate: sparse; array), .npy
  * (dense), .npz of scipy's CSR (sparse), otherwise text, a row a line, separated by commas, semicolons, tabs or
  * blanks, with one line of headings at most. `sparse` or `dense` is filled, the other zeroed. All numbers are finite. */
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
                            sp_csr *sparse);
+
+/* The same from an array of two dimensions, whose values it takes over; and from a matrix, which is only checked. */
+sp_status io_make_features(sp_context *context, const char *name, io_array *array, sp_dense *dense);
+sp_status io_check_features(sp_context *context, const char *name, const sp_csr *sparse);
 
 /* Classes of nodes, a line or row a node. */
 typedef struct io_classes {
@@ -298,7 +305,16 @@ enum { IO_MOST_CLASSES = 1 << 16 };
 /* By content: .npy (whole numbers, one dimension: labels; two: targets), Matrix Market (targets), otherwise text:
  * a label a line, whole numbers from 0 with -1 for unknown, or names. */
 sp_status io_read_classes(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes);
+/* The same from an array, whose values may be taken over. */
+sp_status io_make_classes(sp_context *context, const char *name, io_array *array, io_classes *classes);
 void io_classes_free(sp_context *context, io_classes *classes);
+
+/* The same for `nodes` nodes from GraphSAINT's class_map.json; and the roles of its role.json: 0 none, 1 training, 2
+ * validation, 3 test. */
+sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                            io_classes *classes);
+sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                        uint8_t **roles);
 
 /* A name a line, none twice. */
 sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names);

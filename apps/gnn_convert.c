@@ -1,0 +1,294 @@
+/* gnn convert: other layouts of a graph with features and labels into a folder that gnn reads fast, and graphs made up.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "gnn_input.h"
+#include "tool.h"
+
+typedef struct convert_options {
+    const char *source, *folder;
+    const char *edges, *features, *labels, *split, *classes; /* files; or numbers, for generate */
+    bool undirected;
+    int64_t seed, threads;
+    gnn_recipe recipe; /* its specification is NULL unless a graph is made up */
+} convert_options;
+
+static const char prefix[] = "generate:";
+
+/* ---- the command line -------------------------------------------------------------------------------------- */
+
+static void usage(FILE *stream)
+{
+    fputs("usage: gnn convert SOURCE DIR [options]        writes DIR/graph.npz, features.npy or .npz, labels.npy ...\n"
+          "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n"
+          "\n"
+          "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy, class_map.json,\n"
+          "                      role.json); a .npz of gnn-benchmark (adj_data, ..., attr_data, ..., labels);\n"
+          "                      generate:SPEC, see below\n"
+          "  --edges FILE        SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix\n"
+          "  --features FILE     a row of numbers a node: text, .mtx, .npy, .npz\n"
+          "  --labels FILE       a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx\n"
+          "  --split FILE        train, val, test or unused a line; or .npy\n"
+          "  --classes FILE      names of the classes, one a line\n"
+          "  --undirected        each edge stands for both directions\n"
+          "\n"
+          "  generate:flickr     89250 nodes, 899756 edges, 500 features, 7 classes\n"
+          "  generate:reddit     232965 nodes, 114615892 edges, 602 features, 41 classes\n"
+          "  generate:SPEC       a graph as sparse-bench makes them, such as rmat:16,8, both directions of each edge\n"
+          "    --edges N         so many of its edges [all]\n"
+          "    --features N --classes N   random ones, the features with a weak hint of the class [64, 8]\n"
+          "    --seed N          [1]\n"
+          "\n"
+          "  --threads N         [all]\n"
+          "  -h --help\n", stream);
+}
+
+static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line on stderr; false. */
+static bool mistake(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("gnn: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("; see gnn convert --help\n", stderr);
+    va_end(arguments);
+    return false;
+}
+
+static bool read_count(const char *option, const char *value, int64_t low, int64_t high, int64_t *number)
+{
+    if (read_integer(value, number) && *number >= low && *number <= high) return true;
+    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low,
+                   (long long)high, value);
+}
+
+static bool parse_valued(convert_options *o, const char *option, size_t length, const char *value)
+{
+    static const char *const names[] = {"--edges", "--features", "--labels", "--split", "--classes", "--seed",
+                                        "--threads"};
+    const char **files[] = {&o->edges, &o->features, &o->labels, &o->split, &o->classes};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) != length || strncmp(option, names[i], length) != 0) continue;
+        if (!value) return mistake("%s needs a value", names[i]);
+        if (i < sizeof files / sizeof *files) return *files[i] = value, true;
+        return i == 5 ? read_count(names[i], value, 0, INT64_MAX, &o->seed)
+                      : read_count(names[i], value, 1, 4096, &o->threads);
+    }
+    return mistake("unknown option \"%.40s\"", option);
+}
+
+static bool parse_recipe(convert_options *o)
+{
+    gnn_recipe *r = &o->recipe;
+    const char *spec = o->source + strlen(prefix);
+    if (o->labels || o->split) return mistake("a graph that is generated has labels and a split of its own");
+    if (!gnn_recipe_named(spec, r)) *r = (gnn_recipe){.spec = spec, .features = 64, .classes = 8};
+    r->seed = (uint64_t)o->seed;
+    return (!o->edges || read_count("--edges", o->edges, 2, INT64_MAX, &r->edges)) &&
+           (!o->features || read_count("--features", o->features, 1, 1 << 20, &r->features)) &&
+           (!o->classes || read_count("--classes", o->classes, 1, IO_MOST_CLASSES, &r->classes));
+}
+
+static bool check_together(convert_options *o)
+{
+    const bool files = o->edges || o->features || o->labels || o->split || o->classes;
+    if (o->source && strncmp(o->source, prefix, strlen(prefix)) == 0) {
+        if (!o->folder) return mistake("no folder to write to");
+        return parse_recipe(o);
+    }
+    if (!files && !o->source) return mistake("no source");
+    if (files && o->folder) return mistake("a source \"%.40s\" beside files", o->source);
+    if (files) {
+        o->folder = o->source;
+        o->source = NULL;
+        if (!o->edges || !o->features || !o->labels) return mistake("--edges, --features and --labels go together");
+    }
+    return o->folder || mistake("no folder to write to");
+}
+
+static bool parse(int argc, char **argv, convert_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->seed = 1;
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        if (strcmp(option, "--undirected") == 0) o->undirected = true;
+        else if (strncmp(option, "--", 2) == 0) {
+            const size_t length = strcspn(option, "=");
+            const char *value = option[length] ? option + length + 1 : i + 1 < argc ? argv[++i] : NULL;
+            if (!parse_valued(o, option, length, value)) return false;
+        } else if (option[0] == '-' && option[1]) return mistake("unknown option \"%.40s\"", option);
+        else if (!o->source) o->source = option;
+        else if (!o->folder) o->folder = option;
+        else return mistake("a third place \"%.40s\"", option);
+    }
+    return check_together(o);
+}
+
+/* ---- GraphSAINT's folders ---------------------------------------------------------------------------------- */
+
+static sp_status path_in(sp_context *context, const char *folder, const char *name, char path[PATH_MAX])
+{
+    if (snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", folder, strerror(ENAMETOOLONG));
+}
+
+static void take_classes(io_classes *classes, gnn_input *input)
+{
+    input->data.classes = classes->classes;
+    input->data.labels = classes->labels;
+    input->data.targets = classes->targets;
+    input->classes = classes->names;
+    memset(classes, 0, sizeof *classes);
+}
+
+static sp_status read_saint(sp_context *context, const char *folder, const gnn_input_options *reading, gnn_input *input)
+{
+    char path[PATH_MAX];
+    io_classes classes;
+    sp_status status;
+    TRY(path_in(context, folder, "feats.npy", path));
+    TRY(gnn_input_features(context, path, reading, input));
+    TRY(path_in(context, folder, "adj_full.npz", path));
+    TRY(gnn_input_graph(context, path, reading, input));
+    TRY(path_in(context, folder, "class_map.json", path));
+    TRY(io_read_class_map(context, path, reading->interrupt, input->data.graph.rows, &classes));
+    take_classes(&classes, input);
+    TRY(path_in(context, folder, "role.json", path));
+    TRY(io_read_roles(context, path, reading->interrupt, input->data.graph.rows, &input->data.split));
+    input->has_split = true;
+done:
+    return status;
+}
+
+/* ---- archives of gnn-benchmark ------------------------------------------------------------------------------- */
+
+static sp_status read_array(io_npz *npz, const char *name, sp_context *context, io_array *array)
+{
+    if (io_npz_has(npz, name)) return io_npz_read(npz, name, array);
+    memset(array, 0, sizeof *array);
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: no member %s.npy; gnn-benchmark's have adj_data, attr_data or attr_matrix, labels ...",
+                   io_npz_path(npz), name);
+}
+
+static sp_status read_attributes(sp_context *context, io_npz *npz, gnn_features *features)
+{
+    io_array array;
+    sp_status status;
+    if (io_npz_has(npz, "attr_data")) {
+        status = io_npz_matrix(npz, "attr_", &features->sparse);
+        return status == SP_OK ? io_check_features(context, io_npz_path(npz), &features->sparse) : status;
+    }
+    status = read_array(npz, "attr_matrix", context, &array);
+    if (status == SP_OK) status = io_make_features(context, io_npz_path(npz), &array, &features->dense);
+    io_array_free(context, &array);
+    return status;
+}
+
+static sp_status take_archive(sp_context *context, io_npz *npz, bool undirected, gnn_input *input)
+{
+    gnn_data *data = &input->data;
+    io_array labels = {0};
+    io_classes classes;
+    sp_status status;
+    TRY(read_attributes(context, npz, &data->features));
+    TRY(io_npz_matrix(npz, "adj_", &data->graph));
+    TRY(io_make_adjacency(context, io_npz_path(npz), undirected, &data->graph));
+    TRY(read_array(npz, "labels", context, &labels));
+    TRY(io_make_classes(context, io_npz_path(npz), &labels, &classes));
+    const int64_t rows = gnn_input_rows(&data->features), nodes = data->graph.rows, count = classes.nodes;
+    take_classes(&classes, input);
+    if (rows != nodes || count != nodes)
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but %lld rows of features and %lld labels",
+                    io_npz_path(npz), (long long)nodes, (long long)rows, (long long)count));
+    status = sp_calloc(context, nodes, 1, (void **)&data->split);
+done:
+    io_array_free(context, &labels);
+    return status;
+}
+
+static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading, gnn_input *input)
+{
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, reading->interrupt, &npz);
+    if (status != SP_OK) return status;
+    status = take_archive(context, npz, reading->undirected, input);
+    io_npz_close(npz);
+    return status;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------ */
+
+static sp_status read_files(sp_context *context, const convert_options *o, const gnn_input_options *reading,
+                            gnn_input *input)
+{
+    sp_status status;
+    TRY(gnn_input_features(context, o->features, reading, input));
+    TRY(gnn_input_graph(context, o->edges, reading, input));
+    TRY(gnn_input_labels(context, o->labels, o->classes ? o->classes : "", reading, input));
+    if (o->split) TRY(gnn_input_split(context, o->split, reading, input));
+done:
+    return status;
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && stat(path, &about) == 0;
+}
+
+static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
+{
+    const gnn_input_options reading = {.undirected = o->undirected, .interrupt = &gnn_interrupt};
+    struct stat about;
+    if (o->recipe.spec) return gnn_generate(context, &o->recipe, input);
+    if (!o->source) return read_files(context, o, &reading, input);
+    if (is_there(o->source, "adj_full.npz")) return read_saint(context, o->source, &reading, input);
+    if (stat(o->source, &about) == 0 && !S_ISDIR(about.st_mode))
+        return read_archive(context, o->source, &reading, input);
+    return gnn_input_load(context, o->source, &reading, input);
+}
+
+static sp_status convert(sp_context *context, const convert_options *o)
+{
+    const double began = wall_seconds();
+    gnn_input input = {0};
+    sp_status status;
+    TRY(gnn_input_check(context, o->folder));
+    TRY(read_source(context, o, &input));
+    TRY(gnn_input_save(context, o->folder, &input));
+    fprintf(stderr, "gnn: %s: %lld nodes, %lld edges, %lld classes in %.1f s\n", o->folder,
+            (long long)input.data.graph.rows, (long long)input.data.graph.nnz, (long long)input.data.classes,
+            wall_seconds() - began);
+done:
+    gnn_input_free(context, &input);
+    return status;
+}
+
+int gnn_convert_main(int argc, char **argv)
+{
+    convert_options o;
+    sp_context *context = NULL;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+            usage(stdout);
+            return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_FAILED;
+        }
+    if (!parse(argc, argv, &o)) return EXIT_USAGE;
+    const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
+                                    .interrupt = &gnn_interrupt};
+    sp_status status = sp_context_create(&cpu, &context);
+    if (status == SP_OK) status = convert(context, &o);
+    const int code = gnn_input_end(context, status);
+    sp_context_destroy(context);
+    return code;
+}

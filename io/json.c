@@ -1,0 +1,263 @@
+/* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or {"node": [0, 1,
+ * ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else of JSON is read.
+ */
+#include <stdio.h>
+
+#include "internal.h"
+
+typedef struct json {
+    sp_context *context;
+    const char *name, *begin, *at, *end;
+} json;
+
+static sp_status refuse(const json *text, const char *what, const char *remedy)
+{
+    int64_t line = 1;
+    const char *stop = text->at;
+    for (const char *p = text->begin; p < text->at; p++) line += *p == '\n';
+    while (stop < text->end && stop - text->at < IO_TOKEN_SHOWN && *stop != '\n') stop++;
+    return io_fail_line(text->context, text->name, line, what, text->at, stop, remedy);
+}
+
+static void skip_space(json *text)
+{
+    while (text->at < text->end && (io_is_blank(*text->at) || *text->at == '\n')) text->at++;
+}
+
+static bool take(json *text, char c)
+{
+    skip_space(text);
+    if (text->at >= text->end || *text->at != c) return false;
+    text->at++;
+    return true;
+}
+
+/* A string without escapes. */
+static bool take_string(json *text, const char **string, size_t *length)
+{
+    skip_space(text);
+    if (text->at >= text->end || *text->at != '"') return false;
+    const char *close = memchr(text->at + 1, '"', (size_t)(text->end - text->at - 1));
+    if (!close || memchr(text->at, '\\', (size_t)(close - text->at))) return false;
+    *string = text->at + 1;
+    *length = (size_t)(close - *string);
+    text->at = close + 1;
+    return true;
+}
+
+/* A whole number from `low` to `high`, also as 1.0. */
+static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
+{
+    skip_space(text);
+    const char *at = text->at, *digits = at + (at < text->end && *at == '-'), *stop = digits;
+    while (stop < text->end && *stop >= '0' && *stop <= '9') stop++;
+    if (!io_parse_index(digits, stop, INT32_MAX, number)) return false;
+    if (digits > at) *number = -*number;
+    if (text->end - stop >= 2 && stop[0] == '.' && stop[1] == '0') stop += 2;
+    if (*number < low || *number > high) return false;
+    text->at = stop;
+    return true;
+}
+
+/* The whole of a file. */
+static sp_status open_text(const io_file *file, char **bytes, json *text)
+{
+    sp_status status = sp_alloc(file->context, file->size, 1, (void **)bytes);
+    if (status == SP_OK) status = io_file_read(file, 0, *bytes, file->size, NULL);
+    *text = (json){file->context, file->name, *bytes, *bytes, *bytes + file->size};
+    return status;
+}
+
+static sp_status expect_end(json *text)
+{
+    skip_space(text);
+    return text->at == text->end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
+}
+
+/* ---- classes ---------------------------------------------------------------------------------------------- */
+
+typedef struct class_map {
+    json text;
+    int64_t nodes;
+    io_classes *classes;
+    bool begun, lists;
+    uint8_t *rows; /* of lists, in the order of the file */
+    int32_t *order; /* the nodes in that order */
+    int64_t count, order_capacity, row_capacity;
+    uint8_t *seen;
+} class_map;
+
+static sp_status take_list(class_map *map)
+{
+    io_classes *c = map->classes;
+    const bool first = map->count == 0;
+    int64_t length = 0, value;
+    for (bool more = !take(&map->text, ']'); more; length++) {
+        if (!first && length == c->classes) return refuse(&map->text, "more classes than the first node has", "lists have equal lengths");
+        if (length == IO_MOST_CLASSES) return refuse(&map->text, "more than 65536 classes", "there are no more than that");
+        if (!take_whole(&map->text, 0, 1, &value)) return refuse(&map->text, "an element that is not 0 or 1", "write 0 or 1 a class");
+        const int64_t at = first ? length : map->count * c->classes + length;
+        sp_status status = io_reserve(map->text.context, at, at + 1, 1, &map->row_capacity, (void **)&map->rows);
+        if (status != SP_OK) return status;
+        map->rows[at] = (uint8_t)value;
+        more = take(&map->text, ',');
+        if (!more && !take(&map->text, ']')) return refuse(&map->text, "a list that does not end", "write [0, 1, ...]");
+    }
+    if (first) c->classes = length;
+    return length == c->classes ? SP_OK : refuse(&map->text, "fewer classes than the first node has", "lists have equal lengths");
+}
+
+static sp_status take_class(class_map *map)
+{
+    io_classes *c = map->classes;
+    int64_t value;
+    const bool list = take(&map->text, '[');
+    if (!map->begun) map->lists = list;
+    map->begun = true;
+    if (list != map->lists) return refuse(&map->text, "numbers and lists are mixed", "give every node one kind");
+    if (list) return take_list(map);
+    if (!take_whole(&map->text, -1, IO_MOST_CLASSES - 1, &value))
+        return refuse(&map->text, "a class that is no number", "write whole numbers from 0, below 65536, or lists of 0 and 1");
+    c->labels[map->order[map->count]] = (int32_t)value;
+    if (value >= c->classes) c->classes = value + 1;
+    return SP_OK;
+}
+
+static sp_status take_node(class_map *map)
+{
+    const char *key;
+    size_t length;
+    int64_t node;
+    skip_space(&map->text);
+    json before = map->text;
+    if (!take_string(&map->text, &key, &length) || !take(&map->text, ':'))
+        return refuse(&before, "no node", "write \"NODE\": CLASS");
+    if (!io_parse_index(key, key + length, map->nodes - 1, &node))
+        return refuse(&before, "this is no node of the graph", "nodes are numbers from 0");
+    if (map->seen[node]) return refuse(&before, "a node that is there twice", "write each once");
+    map->seen[node] = 1;
+    sp_status status = io_reserve(map->text.context, map->count, map->count + 1, sizeof *map->order,
+                                  &map->order_capacity, (void **)&map->order);
+    if (status != SP_OK) return status;
+    map->order[map->count] = (int32_t)node;
+    status = take_class(map);
+    map->count++;
+    return status;
+}
+
+static sp_status read_map(class_map *map)
+{
+    sp_context *context = map->text.context;
+    io_classes *c = map->classes;
+    sp_status status;
+    IO_TRY(sp_calloc(context, map->nodes, 1, (void **)&map->seen));
+    IO_TRY(sp_alloc(context, map->nodes, sizeof *c->labels, (void **)&c->labels));
+    if (!take(&map->text, '{')) IO_TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
+    for (bool more = !take(&map->text, '}'); more;) {
+        IO_TRY(take_node(map));
+        more = take(&map->text, ',');
+        if (!more && !take(&map->text, '}')) IO_TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
+    }
+    IO_TRY(expect_end(&map->text));
+    if (map->count != map->nodes)
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but the graph has %lld; give each a class",
+                       map->text.name, (long long)map->count, (long long)map->nodes));
+    c->nodes = map->nodes;
+    if (!map->lists) goto done;
+    IO_TRY(sp_alloc(context, map->nodes * c->classes, 1, (void **)&c->targets));
+    for (int64_t i = 0; i < map->nodes; i++)
+        memcpy(c->targets + map->order[i] * c->classes, map->rows + i * c->classes, (size_t)c->classes);
+    sp_free(context, c->labels);
+    c->labels = NULL;
+done:
+    return status;
+}
+
+sp_status io_read_class_map(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                            io_classes *classes)
+{
+    class_map map = {.nodes = nodes, .classes = classes};
+    io_file file;
+    char *bytes = NULL;
+    memset(classes, 0, sizeof *classes);
+    sp_status status = io_file_open(context, path, interrupt, &file);
+    if (status != SP_OK) return status;
+    IO_TRY(open_text(&file, &bytes, &map.text));
+    status = read_map(&map);
+done:
+    sp_free(context, bytes);
+    sp_free(context, map.seen);
+    sp_free(context, map.rows);
+    sp_free(context, map.order);
+    io_file_close(&file);
+    if (status != SP_OK) io_classes_free(context, classes);
+    return status;
+}
+
+/* ---- roles ------------------------------------------------------------------------------------------------ */
+
+/* Which of `words` the string is, -1 if none. */
+static int which(const char *string, size_t length, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strlen(words[i]) == length && memcmp(words[i], string, length) == 0) return i;
+    return -1;
+}
+
+static sp_status take_role(json *text, int64_t nodes, uint8_t role, uint8_t *roles)
+{
+    int64_t node;
+    if (!take(text, '[')) return refuse(text, "no list", "write [NODE, ...]");
+    for (bool more = !take(text, ']'); more;) {
+        if (!take_whole(text, 0, nodes - 1, &node))
+            return refuse(text, "this is no node of the graph", "nodes are numbers from 0");
+        if (roles[node] && roles[node] != role)
+            return sp_fail(text->context, SP_ERROR_ARGUMENT, "%s: node %lld has two roles; give it one", text->name,
+                           (long long)node);
+        roles[node] = role;
+        more = take(text, ',');
+        if (!more && !take(text, ']')) return refuse(text, "a list that does not end", "write [NODE, ...]");
+    }
+    return SP_OK;
+}
+
+static sp_status read_roles(json *text, int64_t nodes, uint8_t *roles)
+{
+    static const char *const words[] = {"tr", "va", "te", NULL};
+    sp_status status;
+    if (!take(text, '{')) return refuse(text, "no object", "write {\"tr\": [NODE, ...], \"va\": ...}");
+    for (bool more = !take(text, '}'); more;) {
+        const char *key;
+        size_t length;
+        skip_space(text);
+        const json before = *text;
+        const int role = take_string(text, &key, &length) && take(text, ':') ? which(key, length, words) : -1;
+        if (role < 0) IO_TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
+        IO_TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
+        more = take(text, ',');
+        if (!more && !take(text, '}')) IO_TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
+    }
+    status = expect_end(text);
+done:
+    return status;
+}
+
+sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
+                        uint8_t **roles)
+{
+    io_file file;
+    char *bytes = NULL;
+    json text;
+    *roles = NULL;
+    sp_status status = io_file_open(context, path, interrupt, &file);
+    if (status != SP_OK) return status;
+    IO_TRY(open_text(&file, &bytes, &text));
+    IO_TRY(sp_calloc(context, nodes, 1, (void **)roles));
+    status = read_roles(&text, nodes, *roles);
+done:
+    sp_free(context, bytes);
+    io_file_close(&file);
+    if (status != SP_OK) sp_free(context, *roles);
+    if (status != SP_OK) *roles = NULL;
+    return status;
+}
