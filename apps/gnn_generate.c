@@ -90,7 +90,7 @@ done:
 /* Leaves `kept` of the entries beside the diagonal, evenly spread, in place. */
 static void thin(sp_csr *upper, int64_t kept)
 {
-    int64_t pairs = 0, seen = 0, at = 0, begin = 0;
+    int64_t pairs = 0, due = 0, at = 0, begin = 0;
     for (int64_t i = 0; i < upper->rows; i++)
         for (int64_t e = upper->row_offsets[i]; e < upper->row_offsets[i + 1]; e++) pairs += upper->col_indices[e] != i;
     if (kept > pairs) kept = pairs;
@@ -98,9 +98,10 @@ static void thin(sp_csr *upper, int64_t kept)
         const int64_t end = upper->row_offsets[i + 1];
         for (int64_t e = begin; e < end; e++) {
             if (upper->col_indices[e] == i) continue;
-            const int64_t before = (int64_t)((__int128)seen * kept / pairs);
-            seen++;
-            if ((int64_t)((__int128)seen * kept / pairs) > before) upper->col_indices[at++] = upper->col_indices[e];
+            due += kept;
+            if (due < pairs) continue;
+            due -= pairs;
+            upper->col_indices[at++] = upper->col_indices[e];
         }
         begin = end;
         upper->row_offsets[i + 1] = at;

@@ -67,42 +67,26 @@ static int parse(int argc, char **argv, info_options *o)
 
 /* ---- counting --------------------------------------------------------------------------------------------- */
 
-/* The entry of column j in row i, -1 if there is none. */
-static int64_t find_entry(const sp_csr *a, int64_t i, int64_t j)
-{
-    int64_t low = a->row_offsets[i], high = a->row_offsets[i + 1];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (a->col_indices[middle] < j) low = middle + 1;
-        else high = middle;
-    }
-    return low < a->row_offsets[i + 1] && a->col_indices[low] == j ? low : -1;
-}
-
-/* Edges without an equal one in the other direction; marks the nodes that have an edge. */
-static int64_t count_edges(const sp_context *context, const sp_csr *a, uint8_t *connected, info *found)
+/* Row after row, an entry (i, j) of a symmetric matrix meets (j, i) as the next one of row j: the places of those are
+ * kept. Marks the nodes that have an edge to another. */
+static bool walk_edges(const sp_csr *a, int64_t *place, uint8_t *connected, info *found)
 {
     const float *weights = a->values;
-    int64_t single = 0, loops = 0, longest = 0;
-#pragma omp parallel for schedule(dynamic, 256) reduction(+ : single, loops) reduction(max : longest) \
-    num_threads(sp_context_threads(context))
+    bool symmetric = true;
+    memcpy(place, a->row_offsets, (size_t)a->rows * sizeof *place);
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t begin = a->row_offsets[i], end = a->row_offsets[i + 1];
-        if (end - begin > longest) longest = end - begin;
+        if (end - begin > found->longest) found->longest = end - begin;
         for (int64_t e = begin; e < end; e++) {
-            const int64_t j = a->col_indices[e], mirror = find_entry(a, j, i);
-            loops += i == j;
-            single += mirror < 0 || (weights && weights[mirror] != weights[e]);
-            if (i == j) continue;
-#pragma omp atomic write
-            connected[i] = 1;
-#pragma omp atomic write
-            connected[j] = 1;
+            const int32_t j = a->col_indices[e];
+            const int64_t mirror = place[j]++;
+            symmetric = symmetric && mirror < a->row_offsets[j + 1] && a->col_indices[mirror] == i &&
+                        (!weights || weights[mirror] == weights[e]);
+            found->loops += i == j;
+            if (i != j) connected[i] = connected[j] = 1;
         }
     }
-    found->loops = loops;
-    found->longest = longest;
-    return single;
+    return symmetric;
 }
 
 static void count_labels(const gnn_data *data, info *found)
@@ -125,13 +109,16 @@ static void count_labels(const gnn_data *data, info *found)
 static sp_status count(sp_context *context, const gnn_data *data, info *found)
 {
     uint8_t *connected = NULL;
+    int64_t *place = NULL;
     sp_status status;
+    TRY(sp_alloc(context, data->graph.rows, sizeof *place, (void **)&place));
     TRY(sp_calloc(context, data->graph.rows, 1, (void **)&connected));
     TRY(sp_calloc(context, data->classes, sizeof *found->members, (void **)&found->members));
-    found->symmetric = count_edges(context, &data->graph, connected, found) == 0;
+    found->symmetric = walk_edges(&data->graph, place, connected, found);
     for (int64_t i = 0; i < data->graph.rows; i++) found->isolated += !connected[i];
     count_labels(data, found);
 done:
+    sp_free(context, place);
     sp_free(context, connected);
     return status;
 }
