@@ -1,5 +1,5 @@
-/* gnn convert: other layouts of a graph with features and labels into a folder that gnn reads fast, and graphs made up.
- */
+/* gnn convert: other layouts of a graph with features and labels, and graphs made up, into a folder that gnn reads
+ * fast. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@ static const char prefix[] = "generate:";
 
 static void usage(FILE *stream)
 {
-    fputs("usage: gnn convert SOURCE DIR [options]        writes DIR/graph.npz, features.npy or .npz, labels.npy ...\n"
+    fputs("usage: gnn convert SOURCE DIR [options]    writes DIR/graph.npz, features.npy or .npz, labels.npy ...\n"
           "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n"
           "\n"
-          "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy, class_map.json,\n"
-          "                      role.json); a .npz of gnn-benchmark (adj_data, ..., attr_data, ..., labels);\n"
+          "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy,\n"
+          "                      class_map.json, role.json); a .npz of gnn-benchmark (adj_data, ..., labels);\n"
           "                      generate:SPEC, see below\n"
           "  --edges FILE        SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix\n"
           "  --features FILE     a row of numbers a node: text, .mtx, .npy, .npz\n"
@@ -39,7 +39,7 @@ static void usage(FILE *stream)
           "\n"
           "  generate:flickr     89250 nodes, 899756 edges, 500 features, 7 classes\n"
           "  generate:reddit     232965 nodes, 114615892 edges, 602 features, 41 classes\n"
-          "  generate:SPEC       a graph as sparse-bench makes them, such as rmat:16,8, both directions of each edge\n"
+          "  generate:SPEC       a graph as sparse-bench makes them, as rmat:16,8; each edge in both directions\n"
           "    --edges N         so many of its edges [all]\n"
           "    --features N --classes N   random ones, the features with a weak hint of the class [64, 8]\n"
           "    --seed N          [1]\n"
@@ -149,7 +149,8 @@ static void take_classes(io_classes *classes, gnn_input *input)
     memset(classes, 0, sizeof *classes);
 }
 
-static sp_status read_saint(sp_context *context, const char *folder, const gnn_input_options *reading, gnn_input *input)
+static sp_status read_saint(sp_context *context, const char *folder, const gnn_input_options *reading,
+                            gnn_input *input)
 {
     char path[PATH_MAX];
     io_classes classes;
@@ -215,7 +216,8 @@ done:
     return status;
 }
 
-static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading, gnn_input *input)
+static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading,
+                              gnn_input *input)
 {
     io_npz *npz;
     sp_status status = io_npz_open(context, path, reading->interrupt, &npz);

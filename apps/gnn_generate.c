@@ -1,8 +1,8 @@
-/* Graphs made up, for benchmarks: one of sp_generate's, every edge in both directions and none to itself, with features
- * that are normally distributed around a point for each class, classes and a split drawn at random.
+/* Graphs made up, for benchmarks: one of sp_generate's, every edge in both directions and none to itself, with
+ * features that are normally distributed around a point for each class, classes and a split drawn at random.
  *
- * Numbers are functions of (seed, what, index), so that threads do not matter: hashing as in SplitMix64 (Steele, Lea and
- * Flood 2014), normal ones by Box and Muller (1958).
+ * Numbers are functions of (seed, what, index), so that threads do not matter: hashing as in SplitMix64 (Steele, Lea
+ * and Flood 2014), normal ones by Box and Muller (1958).
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@ static const struct {
     {"reddit", {"community:232965,290,60000,50,4660,80,1", 114615892, 602, 41, 1}},
 };
 
-/* Classes lie so far from each other, in units of the features' deviation and per feature, that some, not all nodes can
- * be told apart by 500 features. */
+/* Classes lie so far from each other, in units of the features' deviation and per feature, that some, not all nodes
+ * can be told apart by 500 features. */
 static const float DISTANCE = 0.05f;
 
 enum { STREAM_CLASS = 1, STREAM_SPLIT, STREAM_MEAN, STREAM_FEATURE };
@@ -56,8 +56,8 @@ static int64_t random_below(uint64_t bits, int64_t bound) { return (int64_t)((bi
 static void random_normal(uint64_t seed, uint64_t stream, uint64_t index, float pair[2])
 {
     const uint64_t bits = random_bits(seed, stream, index);
-    const float u = ((float)(uint32_t)(bits >> 40) + 1) * 0x1p-24f, angle = (float)(uint32_t)(bits & 0xffffff) * 0x1p-24f;
-    const float radius = sqrtf(-2 * logf(u)), turn = 6.283185307f * angle;
+    const float u = ((float)(uint32_t)(bits >> 40) + 1) * 0x1p-24f;
+    const float turn = 6.283185307f * 0x1p-24f * (float)(uint32_t)(bits & 0xffffff), radius = sqrtf(-2 * logf(u));
     pair[0] = radius * cosf(turn);
     pair[1] = radius * sinf(turn);
 }
@@ -92,7 +92,8 @@ static void thin(sp_csr *upper, int64_t kept)
 {
     int64_t pairs = 0, due = 0, at = 0, begin = 0;
     for (int64_t i = 0; i < upper->rows; i++)
-        for (int64_t e = upper->row_offsets[i]; e < upper->row_offsets[i + 1]; e++) pairs += upper->col_indices[e] != i;
+        for (int64_t e = upper->row_offsets[i]; e < upper->row_offsets[i + 1]; e++)
+            pairs += upper->col_indices[e] != i;
     if (kept > pairs) kept = pairs;
     for (int64_t i = 0; i < upper->rows; i++) {
         const int64_t end = upper->row_offsets[i + 1];

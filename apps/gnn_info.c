@@ -175,16 +175,16 @@ static void put_json(io_output *out, const info_options *o, const gnn_input *inp
     char name[256];
     io_output_string(out, "{\"folder\": ");
     put_json_text(out, o->folder);
-    io_output_format(out, ", \"nodes\": %lld, \"edges\": %lld, \"symmetric\": %s, \"weighted\": %s,\n", (long long)g->rows,
-                     (long long)g->nnz, boolean(found->symmetric), boolean(g->values != NULL));
+    io_output_format(out, ", \"nodes\": %lld, \"edges\": %lld, \"symmetric\": %s, \"weighted\": %s,\n",
+                     (long long)g->rows, (long long)g->nnz, boolean(found->symmetric), boolean(g->values != NULL));
     io_output_format(out, "  \"loops\": %lld, \"isolated\": %lld, \"mean_degree\": ", (long long)found->loops,
                      (long long)found->isolated);
     io_output_number(out, share(g->nnz, g->rows));
     io_output_format(out, ", \"max_degree\": %lld,\n  \"features\": %lld, \"sparse\": %s, \"filled\": %lld,\n",
                      (long long)found->longest, (long long)cols, boolean(is_sparse),
                      (long long)(is_sparse ? sparse->nnz : g->rows * cols));
-    io_output_format(out, "  \"multi_label\": %s, \"unlabelled\": %lld, \"classes\": [", boolean(data->targets != NULL),
-                     (long long)found->unlabelled);
+    io_output_format(out, "  \"multi_label\": %s, \"unlabelled\": %lld, \"classes\": [",
+                     boolean(data->targets != NULL), (long long)found->unlabelled);
     for (int64_t c = 0; c < data->classes; c++) {
         class_name(input, c, name, sizeof name);
         io_output_string(out, c ? ", {\"name\": " : "{\"name\": ");

@@ -54,8 +54,8 @@ static sp_status list_folder(sp_context *context, const char *path, folder *in)
     in->path = path;
     DIR *entries = opendir(path);
     if (!entries)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give a folder with graph.*, features.* and labels.*", path,
-                       strerror(errno));
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give a folder with graph.*, features.* and labels.*",
+                       path, strerror(errno));
     for (const struct dirent *entry; status == SP_OK && (entry = readdir(entries));) {
         const int stem = stem_of(entry->d_name);
         if (stem >= 0) status = add_file(context, in, stem, entry->d_name);
@@ -76,8 +76,8 @@ static sp_status check_files(sp_context *context, const folder *in, bool no_labe
     if (!in->file[FEATURES][0]) return missing(context, in, "features", "mtx, npy, npz, csv");
     if (!in->file[LABELS][0] && !no_labels) return missing(context, in, "labels", "txt, npy, mtx");
     if (lists && in->file[SPLIT][0])
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there are split.* and train.*, val.* or test.*; keep one kind",
-                       in->path);
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: there are split.* and train.*, val.* or test.*; keep one kind", in->path);
     if (lists && !in->file[TRAIN][0]) return missing(context, in, "train", "txt or npy with numbers of nodes");
     return SP_OK;
 }
@@ -122,7 +122,8 @@ done:
     return status;
 }
 
-static sp_status read_splits(sp_context *context, const folder *in, const gnn_input_options *options, gnn_input *input)
+static sp_status read_splits(sp_context *context, const folder *in, const gnn_input_options *options,
+                             gnn_input *input)
 {
     static const struct {
         int stem;
@@ -138,7 +139,8 @@ static sp_status read_splits(sp_context *context, const folder *in, const gnn_in
 
 /* ---- the rest ---------------------------------------------------------------------------------------------- */
 
-sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
+sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options,
+                             gnn_input *input)
 {
     gnn_features *features = &input->data.features;
     return io_read_features(context, path, options->interrupt, &features->dense, &features->sparse);
@@ -156,8 +158,9 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
     const io_adjacency_options reading = {nodes, options->undirected, options->interrupt};
     sp_status status = io_read_adjacency(context, path, &reading, &data->graph);
     if (status != SP_OK || data->graph.rows == nodes) return status;
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but there are %lld rows of features; write one a node",
-                   path, (long long)data->graph.rows, (long long)nodes);
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: %lld nodes, but there are %lld rows of features; write one a node", path,
+                   (long long)data->graph.rows, (long long)nodes);
 }
 
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
@@ -177,8 +180,8 @@ sp_status gnn_input_labels(sp_context *context, const char *path, const char *na
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: label %lld is out of range: %s names %lld classes", path,
                     (long long)(classes.classes - 1), names, (long long)classes.names.count));
     if (classes.targets && names[0] && classes.names.count != classes.classes)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes, but %s names %lld", path, (long long)classes.classes,
-                    names, (long long)classes.names.count));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes, but %s names %lld", path,
+                    (long long)classes.classes, names, (long long)classes.names.count));
     data->classes = classes.names.count > 0 ? classes.names.count : classes.classes;
     data->labels = classes.labels;
     data->targets = classes.targets;
@@ -306,8 +309,8 @@ static sp_status put_features(sp_context *context, io_output *output, const gnn_
 static void put_labels(io_output *output, const gnn_data *data)
 {
     const int64_t nodes = data->graph.rows;
-    io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, data->classes}, .count = nodes, .item_size = 4,
-                      .values = data->labels};
+    io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, data->classes}, .count = nodes,
+                      .item_size = 4, .values = data->labels};
     if (data->targets) {
         array.type = IO_U8;
         array.dimensions = 2;

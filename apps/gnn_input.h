@@ -20,29 +20,30 @@ typedef struct gnn_input {
 
 /* Reads FOLDER/graph.*, features.*, labels.* and, where there is one, the split. What is read is consistent: a square
  * graph, as many rows of features and labels as nodes, numbers that are finite, labels below the number of classes.
- * (gnn_data_check also wants nodes to train with.) A failure is a sentence "FILE:LINE: what; remedy" in sp_last_error.
- * `options` may be NULL. */
+ * (gnn_data_check also wants nodes to train with.) A failure is a sentence "FILE:LINE: what; remedy" in
+ * sp_last_error. `options` may be NULL. */
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
 void gnn_input_free(sp_context *context, gnn_input *input);
 
 /* Its steps, for files that lie elsewhere, in this order; `names` is a file of the names of classes, or "". */
-sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
+sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options,
+                             gnn_input *input);
 sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
 sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 
-/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all of
- * them or none; the folder is made if it is not there. One that holds other files which would be read is refused, and
- * by gnn_input_check before the work. */
+/* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all
+ * of them or none; the folder is made if it is not there. One that holds other files which would be read is refused,
+ * and by gnn_input_check before the work. */
 sp_status gnn_input_check(sp_context *context, const char *folder);
 sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
 
 /* A graph made up, with dense features and a split. */
 typedef struct gnn_recipe {
-    const char *spec;         /* of sp_generate; its edges are taken in both directions, those to the node itself left out */
-    int64_t edges;            /* how many entries of the matrix stay; 0: all */
+    const char *spec; /* of sp_generate; its edges are taken in both directions, those to the node itself left out */
+    int64_t edges;    /* how many entries of the matrix stay; 0: all */
     int64_t features, classes;
     uint64_t seed;
 } gnn_recipe;

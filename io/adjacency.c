@@ -34,7 +34,8 @@ static bool read_edge(io_slice *slice, char *line, char *line_end)
         if (!io_slice_weight(slice, field, stop, &weight, &keep)) return false;
     }
     if (at < end)
-        return io_slice_fail(slice, "too many fields", at, end, "an edge is SOURCE TARGET, and WEIGHT where it has one");
+        return io_slice_fail(slice, "too many fields", at, end,
+                             "an edge is SOURCE TARGET, and WEIGHT where it has one");
     return !keep || io_slice_arc(slice, source, target, weight);
 }
 
@@ -142,8 +143,8 @@ sp_status io_make_adjacency(sp_context *context, const char *path, bool undirect
 {
     bool ones = true, zeros = false;
     if (matrix->rows != matrix->cols)
-        return sp_fail(context, SP_ERROR_MATRIX, "%s: %lld rows and %lld columns; a graph needs a square matrix", path,
-                       (long long)matrix->rows, (long long)matrix->cols);
+        return sp_fail(context, SP_ERROR_MATRIX, "%s: %lld rows and %lld columns; a graph needs a square matrix",
+                       path, (long long)matrix->rows, (long long)matrix->cols);
     sp_status status = to_f32(context, matrix);
     if (status != SP_OK) return status;
     const char *wrong = matrix->values ? check_weights(context, matrix, &ones, &zeros) : NULL;

@@ -60,7 +60,8 @@ static sp_status append_name(label_reader *to, const char *name, size_t length)
     return append(to, id);
 }
 
-static sp_status read_label(label_reader *to, const char *name, int64_t line_number, const char *line, const char *end)
+static sp_status read_label(label_reader *to, const char *name, int64_t line_number, const char *line,
+                            const char *end)
 {
     int64_t number;
     sp_status status;
@@ -136,13 +137,15 @@ static sp_status take_targets(sp_context *context, const char *path, const float
                               int64_t count, io_classes *classes)
 {
     if (count > IO_MOST_CLASSES)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes; at most 65536 are read", path, (long long)count);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes; at most 65536 are read", path,
+                       (long long)count);
     sp_status status = sp_alloc(context, nodes * count, 1, (void **)&classes->targets);
     if (status != SP_OK) return status;
     for (int64_t e = 0; e < nodes * count; e++) {
         if (values[e] != 0 && values[e] != 1)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: row %lld (from 0) has a number other than 0 and 1; %s", path,
-                           (long long)(e / count), "1 says that the node has the class of the column");
+            return sp_fail(context, SP_ERROR_ARGUMENT,
+                           "%s: row %lld (from 0) has a number other than 0 and 1; 1 is for a class that it has",
+                           path, (long long)(e / count));
         classes->targets[e] = values[e] != 0;
     }
     classes->nodes = nodes;
@@ -187,8 +190,8 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     const io_graph *g = &m.graph;
     /* A matrix of classes is as good as dense; nothing else may claim that much. */
     if (m.cols > IO_MOST_CLASSES || m.rows * m.cols / 64 > g->bytes + (1 << 20))
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?", path,
-                       (long long)m.cols, (long long)m.rows));
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?",
+                       path, (long long)m.cols, (long long)m.rows));
     IO_TRY(sp_calloc(context, m.rows * m.cols, sizeof *values, (void **)&values));
     for (int64_t e = 0; e < g->arcs; e++) {
         const int64_t row = m.array ? g->tails[e] % m.rows : g->heads[e];
@@ -299,7 +302,8 @@ static bool read_word(const range *r, const char *line, const char *end, int64_t
     return read_whole(line, end, r->low, r->high, number);
 }
 
-static sp_status number_lines(sp_context *context, io_source *source, const range *r, int32_t **numbers, int64_t *count)
+static sp_status number_lines(sp_context *context, io_source *source, const range *r, int32_t **numbers,
+                              int64_t *count)
 {
     const char *line, *end;
     int64_t bytes = 0, lines = 0, capacity = 0, number;
@@ -348,7 +352,7 @@ sp_status io_read_numbers(sp_context *context, const char *path, const volatile 
     io_source *source;
     *numbers = NULL;
     *count = 0;
-    snprintf(r.remedy, sizeof r.remedy, "write %s from %lld to %lld", words ? "the words, or whole numbers" : "whole numbers",
+    snprintf(r.remedy, sizeof r.remedy, "write %swhole numbers from %lld to %lld", words ? "the words, or " : "",
              (long long)low, (long long)high);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;

@@ -58,8 +58,8 @@ typedef struct line_buffer {
 
 enum { PORTION = 1 << 16 };
 
-/* The next line, however long, from b->begin on; its length without the newline, or -1 at the end. One byte behind it is
- * readable and no part of a number. */
+/* The next line, however long, from b->begin on; its length without the newline, or -1 at the end. One byte behind it
+ * is readable and no part of a number. */
 static sp_status next_line(sp_context *context, io_source *source, line_buffer *b, int64_t *length)
 {
     int64_t searched = b->begin;
@@ -72,7 +72,8 @@ static sp_status next_line(sp_context *context, io_source *source, line_buffer *
         if (newline || b->ended) return SP_OK;
         size_t got;
         searched = b->filled;
-        sp_status status = io_reserve(context, b->filled, b->filled + PORTION + 1, 1, &b->capacity, (void **)&b->bytes);
+        const int64_t needed = b->filled + PORTION + 1;
+        sp_status status = io_reserve(context, b->filled, needed, 1, &b->capacity, (void **)&b->bytes);
         if (status == SP_OK) status = io_source_read(source, b->bytes + b->filled, PORTION, &got);
         if (status != SP_OK) return status;
         b->filled += (int64_t)got;

@@ -284,8 +284,8 @@ sp_status io_detect_format(io_source *source, io_format *format);
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);
 
-/* Text of fields separated by commas, semicolons or blanks: a line of headings, which does not begin with a number, and
- * everything up to it, and how many fields the first line of numbers has (0: there is none). */
+/* Text of fields separated by commas, semicolons or blanks: a line of headings, which does not begin with a number,
+ * and everything up to it, and how many fields the first line of numbers has (0: there is none). */
 typedef struct io_table {
     int64_t heading_bytes, heading_lines, fields;
 } io_table;
@@ -304,8 +304,8 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
                          io_graph *graph);
 sp_status io_read_mtx(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                       io_graph *graph);
-/* A matrix of any shape and signs: entries (row: head, column: tail), or in the array form all numbers, column by column
- * (tail: which, counted through). */
+/* A matrix of any shape and signs: entries (row: head, column: tail), or in the array form all numbers, column by
+ * column (tail: which, counted through). */
 typedef struct io_mtx_numbers {
     io_graph graph;
     int64_t rows, cols;

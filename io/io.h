@@ -244,7 +244,8 @@ const char *io_npz_path(const io_npz *npz);
 void io_npz_close(io_npz *npz);
 
 /* Elements as f32, f64's rounded, or as whole numbers; nothing is done where they are that already. Numbers that are
- * not finite stay such. SP_ERROR_ARGUMENT, with `name` in the sentence, for what is no (whole) number or does not fit. */
+ * not finite stay such. SP_ERROR_ARGUMENT, with `name` in the sentence, for what is no (whole) number or too large.
+ */
 sp_status io_array_to_f32(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array);
 sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array);
@@ -272,10 +273,10 @@ typedef struct io_adjacency_options {
 } io_adjacency_options;
 
 /* A graph as a square matrix, f32 or, where all weights are 1, a pattern; repeated entries are one, the sum of their
- * weights unless it is a pattern. By content: .npz of scipy's CSR, whatever io_read_graph knows by its beginning, METIS
- * by the name's ending; these are the matrix as it stands. Otherwise an edge list: SOURCE TARGET [WEIGHT] a line,
- * numbers from 0, separated by commas, semicolons, tabs or blanks, with one line of headings at most: row TARGET,
- * column SOURCE. */
+ * weights unless it is a pattern. By content: .npz of scipy's CSR, whatever io_read_graph knows by its beginning,
+ * METIS by the name's ending; these are the matrix as it stands. Otherwise an edge list: SOURCE TARGET [WEIGHT] a
+ * line, numbers from 0, separated by commas, semicolons, tabs or blanks, with one line of headings at most: row
+ * TARGET, column SOURCE. */
 sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
                             sp_csr *matrix);
 
@@ -284,7 +285,8 @@ sp_status io_make_adjacency(sp_context *context, const char *name, bool undirect
 
 /* Features of nodes, a row a node, f32 in host memory. By content: Matrix Market (coordinate: sparse; array), .npy
  * (dense), .npz of scipy's CSR (sparse), otherwise text, a row a line, separated by commas, semicolons, tabs or
- * blanks, with one line of headings at most. `sparse` or `dense` is filled, the other zeroed. All numbers are finite. */
+ * blanks, with one line of headings at most; that takes up to 16 times the file, "1," a feature, beside 64 MB.
+ * `sparse` or `dense` is filled, the other zeroed. All numbers are finite. */
 sp_status io_read_features(sp_context *context, const char *path, const volatile int *interrupt, sp_dense *dense,
                            sp_csr *sparse);
 

@@ -1,5 +1,5 @@
-/* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or {"node": [0, 1,
- * ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else of JSON is read.
+/* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or
+ * {"node": [0, 1, ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else is read.
  */
 #include <stdio.h>
 
@@ -93,18 +93,20 @@ static sp_status take_list(class_map *map)
     const bool first = map->count == 0;
     int64_t length = 0, value;
     for (bool more = !take(&map->text, ']'); more; length++) {
-        if (!first && length == c->classes) return refuse(&map->text, "more classes than the first node has", "lists have equal lengths");
-        if (length == IO_MOST_CLASSES) return refuse(&map->text, "more than 65536 classes", "there are no more than that");
-        if (!take_whole(&map->text, 0, 1, &value)) return refuse(&map->text, "an element that is not 0 or 1", "write 0 or 1 a class");
+        if (length == (first ? IO_MOST_CLASSES : c->classes))
+            return refuse(&map->text, "too many classes", "the same number for each node, at most 65536");
+        if (!take_whole(&map->text, 0, 1, &value))
+            return refuse(&map->text, "an element that is not 0 or 1", "write 0 or 1 a class");
         const int64_t at = first ? length : map->count * c->classes + length;
         sp_status status = io_reserve(map->text.context, at, at + 1, 1, &map->row_capacity, (void **)&map->rows);
         if (status != SP_OK) return status;
         map->rows[at] = (uint8_t)value;
         more = take(&map->text, ',');
-        if (!more && !take(&map->text, ']')) return refuse(&map->text, "a list that does not end", "write [0, 1, ...]");
+        if (!more && !take(&map->text, ']'))
+            return refuse(&map->text, "a list that does not end", "write [0, 1, ...]");
     }
     if (first) c->classes = length;
-    return length == c->classes ? SP_OK : refuse(&map->text, "fewer classes than the first node has", "lists have equal lengths");
+    return length == c->classes ? SP_OK : refuse(&map->text, "too few classes", "the same number for each node");
 }
 
 static sp_status take_class(class_map *map)
@@ -117,7 +119,8 @@ static sp_status take_class(class_map *map)
     if (list != map->lists) return refuse(&map->text, "numbers and lists are mixed", "give every node one kind");
     if (list) return take_list(map);
     if (!take_whole(&map->text, -1, IO_MOST_CLASSES - 1, &value))
-        return refuse(&map->text, "a class that is no number", "write whole numbers from 0, below 65536, or lists of 0 and 1");
+        return refuse(&map->text, "a class that is no number",
+                      "write whole numbers from 0, below 65536, or lists of 0 and 1");
     c->labels[map->order[map->count]] = (int32_t)value;
     if (value >= c->classes) c->classes = value + 1;
     return SP_OK;
@@ -156,7 +159,8 @@ static sp_status read_map(class_map *map)
     for (bool more = !take(&map->text, '}'); more;) {
         IO_TRY(take_node(map));
         more = take(&map->text, ',');
-        if (!more && !take(&map->text, '}')) IO_TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
+        if (!more && !take(&map->text, '}'))
+            IO_TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
     }
     IO_TRY(expect_end(&map->text));
     if (map->count != map->nodes)
@@ -235,7 +239,8 @@ static sp_status read_roles(json *text, int64_t nodes, uint8_t *roles)
         if (role < 0) IO_TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
         IO_TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
         more = take(text, ',');
-        if (!more && !take(text, '}')) IO_TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
+        if (!more && !take(text, '}'))
+            IO_TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
     }
     status = expect_end(text);
 done:

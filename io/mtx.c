@@ -150,8 +150,8 @@ static sp_status read_banner(sp_context *context, const char *name, const char *
     head->array = head->array && is_word(words[2], ends[2], "array");
     if (!head->array && !is_word(words[2], ends[2], "coordinate"))
         return io_fail_line(context, name, 1,
-                            head->square ? "only the coordinate form is read as a graph" : "an unknown form", words[2],
-                            ends[2], "write coordinate entries");
+                            head->square ? "only the coordinate form is read as a graph" : "an unknown form",
+                            words[2], ends[2], "write coordinate entries");
     state->pattern = is_word(words[3], ends[3], "pattern");
     state->integer = is_word(words[3], ends[3], "integer");
     if (!state->pattern && !state->integer && !is_word(words[3], ends[3], "real"))

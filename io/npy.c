@@ -189,8 +189,8 @@ sp_status io_npy_parse(sp_context *context, const char *name, const unsigned cha
     if (!count_elements(head)) return refuse(context, name, "a shape that is too large; save it again");
     if (head->bytes != size - head->begin)
         return sp_fail(context, SP_ERROR_MATRIX,
-                       "%s: the header wants %lld bytes of values, there are %lld; the file is %s, save it again", name,
-                       (long long)head->bytes, (long long)(size - head->begin),
+                       "%s: the header wants %lld bytes of values, there are %lld; the file is %s, save it again",
+                       name, (long long)head->bytes, (long long)(size - head->begin),
                        head->bytes > size - head->begin ? "truncated" : "too long");
     return SP_OK;
 }
@@ -375,7 +375,8 @@ sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array
         large += ((const uint64_t *)array->values)[i] > INT64_MAX;
     if (large) {
         sp_free(context, to);
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: numbers of 2^63 and more; save them as signed integers", name);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: numbers of 2^63 and more; save them as signed integers",
+                       name);
     }
     sp_free(context, array->values);
     array->values = to;
@@ -394,7 +395,8 @@ sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(sp_context_threads(context))
     for (int64_t i = 0; i < array->count; i++) others += wide[i] < INT32_MIN || wide[i] > INT32_MAX;
     if (others)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: numbers beyond 32 bits; nodes and classes are below 2^31", name);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: numbers beyond 32 bits; nodes and classes are below 2^31",
+                       name);
     int32_t *to;
     status = sp_alloc(context, array->count, sizeof *to, (void **)&to);
     if (status != SP_OK) return status;
@@ -410,7 +412,8 @@ sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array
 
 size_t io_npy_header(const io_array *array, char header[IO_NPY_WRITTEN])
 {
-    static const char *const types[] = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"};
+    static const char *const types[] = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1",
+                                        "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"};
     char shape[IO_DIMENSIONS * 24] = "", type[24];
     for (int i = 0; i < array->dimensions; i++) {
         const size_t used = strlen(shape);

@@ -1,8 +1,8 @@
 /* NumPy's .npz: a zip archive (PKWARE APPNOTE 6.3) of .npy files, stored or deflated; and scipy's CSR in one.
  *
- * Members are found by the archive's central directory alone, sizes and offsets beyond 32 bits by its zip64 fields; of
- * the local headers only their length counts. Stored members are read straight into place, deflated ones inflated in
- * portions, so that memory follows what the file holds. Checksums are compared.
+ * Members are found by the archive's central directory alone, sizes and offsets beyond 32 bits by its zip64 fields;
+ * of the local headers only their length counts. Stored members are read straight into place, deflated ones inflated
+ * in portions, so that memory follows what the file holds. Checksums are compared.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -301,7 +301,8 @@ static sp_status inflate_member(const io_npz *npz, const member *m, int64_t begi
         stream->avail_out = (uInt)wanted;
         result = inflate(stream, Z_NO_FLUSH);
         made += wanted - stream->avail_out;
-        if (result == Z_MEM_ERROR) status = sp_fail(npz->context, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+        if (result == Z_MEM_ERROR)
+            status = sp_fail(npz->context, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
         else if (made > m->size || (result != Z_OK && result != Z_STREAM_END))
             status = refuse_member(npz, m, "damaged data; the file is truncated or damaged");
     }
@@ -461,7 +462,8 @@ sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix)
     IO_TRY(read_parts(npz, prefix, &parts));
     const char *wrong = parts_wrong(npz->context, &parts);
     if (wrong)
-        IO_TRY(sp_fail(npz->context, SP_ERROR_MATRIX, "%s: no sparse matrix: %s; write it again", npz->file.name, wrong));
+        IO_TRY(sp_fail(npz->context, SP_ERROR_MATRIX, "%s: no sparse matrix: %s; write it again", npz->file.name,
+                       wrong));
     if (!ascends(npz->context, &parts)) {
         status = sort_entries(npz->context, &parts, matrix);
         goto done;
@@ -667,7 +669,8 @@ sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr
     const io_array indices = {.type = IO_I32, .dimensions = 1, .shape = {matrix->nnz}, .count = matrix->nnz,
                               .item_size = 4, .values = matrix->col_indices};
     const io_array format = {.type = IO_TEXT, .count = 1, .item_size = 3, .values = csr};
-    const io_array shape = {.type = IO_I64, .dimensions = 1, .shape = {2}, .count = 2, .item_size = 8, .values = sizes};
+    const io_array shape = {.type = IO_I64, .dimensions = 1, .shape = {2}, .count = 2, .item_size = 8,
+                            .values = sizes};
     io_npz_writer *writer;
     sp_status status = io_npz_begin(context, output, &writer), ended;
     if (status != SP_OK) return status;

@@ -37,7 +37,7 @@ static _Atomic(const char *) temporaries[MOST_OUTPUTS];
 
 static sp_status fail(sp_context *context, const char *path, const char *what)
 {
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place with -o", path, what);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another place", path, what);
 }
 
 /* ---- where ---------------------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ sp_status io_output_check(sp_context *context, const char *path)
     if (kind == TARGET_DIRECT) return SP_OK;
     folder_of(path, folder);
     if (access(folder, W_OK | X_OK) == 0) return SP_OK;
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the folder %s cannot be written: %s; give another place with -o",
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the folder %s cannot be written: %s; give another place",
                    path, folder, strerror(errno));
 }
 
