@@ -93,8 +93,10 @@ static sp_status products_step(void *user)
     own_run *run = user;
     const contraction_options options = {.engine = CONTRACTION_PRODUCT};
     contraction_info info;
+    sp_csr s = run->s;
+    s.values = NULL; /* a pattern's entries are ones, as contraction_quotient has it; the peers are given them */
     sp_csr_free(run->context, &run->c);
-    const sp_status status = contraction_product(run->context, &run->s, &run->g, &options, &run->c, &info);
+    const sp_status status = contraction_product(run->context, &s, &run->g, &options, &run->c, &info);
     if (status == SP_OK) run->peak_bytes = info.peak_bytes;
     return status;
 }

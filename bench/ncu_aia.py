@@ -35,7 +35,7 @@ def place(kernel):
     phase = next((phase for phase, start in PHASES if bare.startswith(start)), None)
     if phase == "stage":
         return "stage", phase
-    way = re.search(r"\(sp_aia\)\s*([123])", kernel)
+    way = re.search(r"<(?:float, |double, )?(?:\(sp_aia\)\s*)?([123])[,>]", bare)
     return (WAYS[way[1]], phase) if way and phase else None
 
 
