@@ -156,8 +156,8 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(Q)$(LINK).$(VERSION) -shared -Wl,-soname,libsparse.so.$(MAJOR) $(filter %.o,$^) $(LIBS)
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
 
-# Of the tools and suites only those of gnn need BLAS.
-$(BIN)/gnn $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
+# Of the tools and suites only those that use gnn need BLAS.
+$(BIN)/gnn $(BIN)/sparse-bench $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 $(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)

@@ -1,6 +1,7 @@
 /* sparse-bench: what its parts share. A run of spgemm goes through its cases one by one: make the operands
  * (bench_input), time our product (bench_own), time the peers' (bench_peers), compare (bench_check), report
- * (bench_report). Those of spmm stand in bench_spmm.h, those of contract in bench_contract.h. */
+ * (bench_report). Those of spmm stand in bench_spmm.h, those of contract in bench_contract.h, those of gnn in
+ * bench_gnn.h. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -17,11 +18,11 @@ typedef struct source {
     const char *name, *spec; /* spec NULL: name is a file */
 } source;
 
-typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT } bench_kind;
+typedef enum bench_kind { BENCH_SPGEMM, BENCH_SPMM, BENCH_CONTRACT, BENCH_GNN } bench_kind;
 
 enum { PEER_CUSPARSE = 1, PEER_GRAPHBLAS = 2, PEER_CUB = 4, PEER_DEFAULT = 8 };
 
-enum { MAX_WIDTHS = 24, MAX_GROUPINGS = 12 };
+enum { MAX_WIDTHS = 24, MAX_GROUPINGS = 12, MAX_MAXK = 8 };
 
 /* So many groups, or so many percent of the nodes. */
 typedef struct grouping {
@@ -49,13 +50,18 @@ typedef struct bench_options {
     bool aia, plan, check;
     unsigned peers; /* PEER_DEFAULT: those that fit the device */
     const char *json;
-    int64_t widths[MAX_WIDTHS]; /* spmm: columns of X */
+    int64_t widths[MAX_WIDTHS]; /* spmm: columns of X; gnn: between the layers */
     int width_count;
     sp_reduce reduce;
     sp_dense_type features;
     grouping groupings[MAX_GROUPINGS]; /* contract */
     int grouping_count;
     unsigned labels;
+    int64_t feature_count, class_count; /* gnn, of generated graphs */
+    unsigned models;                    /* a bit a gnn_layer */
+    int64_t maxk[MAX_MAXK];
+    int maxk_count;
+    bool keep, aggregate, sample;
 } bench_options;
 
 typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;

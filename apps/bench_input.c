@@ -83,6 +83,19 @@ static const source small_contracted[] = {
 };
 enum { SMALL_CONTRACTED = sizeof small_contracted / sizeof *small_contracted };
 
+/* Random graphs that have, undirected, the nodes and within 1 % the edges of those that training is measured on. */
+static const source trained[] = {
+    {"flickr", "uniform:89250,5"},
+    {"reddit", "uniform:232965,246"},
+};
+enum { TRAINED = sizeof trained / sizeof *trained };
+
+static const source small_trained[] = {
+    {"small-uniform", "uniform:2000,5"},
+    {"small-rmat", "rmat:11,8"},
+};
+enum { SMALL_TRAINED = sizeof small_trained / sizeof *small_trained };
+
 /* Of each command all presets, how many of them are "paper", and what is "small". */
 static const struct {
     const source *all;
@@ -93,6 +106,7 @@ static const struct {
     [BENCH_SPGEMM] = {presets, PRESETS, PAPER, small, SMALL},
     [BENCH_SPMM] = {graphs, GRAPHS, GRAPHS, small_graphs, SMALL_GRAPHS},
     [BENCH_CONTRACT] = {contracted, CONTRACTED, CONTRACTED, small_contracted, SMALL_CONTRACTED},
+    [BENCH_GNN] = {trained, TRAINED, TRAINED, small_trained, SMALL_TRAINED},
 };
 
 const source *preset_at(bench_kind kind, int index)

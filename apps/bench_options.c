@@ -2,9 +2,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_gnn.h"
 
-static const char *const kinds[] = {"spgemm", "spmm", "contract"};
+static const char *const kinds[] = {"spgemm", "spmm", "contract", "gnn"};
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
 static const char *const algorithms[] = {"auto", "hash", "dense", "warp"};
 static const char *const reductions[] = {"sum", "mean", "max", "min"};
@@ -32,23 +32,26 @@ void bench_usage(FILE *stream)
     fputs("usage: sparse-bench spgemm FILE... [options]    times sparse matrix products beside other libraries\n"
           "       sparse-bench spmm FILE... [options]      times products of sparse and dense matrices\n"
           "       sparse-bench contract FILE... [options]  times quotient graphs\n"
-          "       sparse-bench spgemm | spmm | contract --generate KIND:ARGS ...\n"
+          "       sparse-bench gnn FOLDER... [options]     times graph neural networks\n"
+          "       sparse-bench spgemm | spmm | contract | gnn --generate KIND:ARGS ...\n"
           "\n"
           "  sparse-bench spgemm graph.mtx.gz                  its square, with every algorithm that is there\n"
           "  sparse-bench spgemm --generate rmat:16,8 --fp32   of a matrix made up\n"
           "  sparse-bench spgemm --generate paper --json x.json\n"
           "  sparse-bench spmm --generate rmat17 --width 32,128\n"
           "  sparse-bench contract --generate rmat20 --groups 1%,10%,50%\n"
+          "  sparse-bench gnn --generate flickr --hidden 16 --keep --sample\n"
           "\n"
           "  FILE             Matrix Market, or edges FROM TO [WEIGHT] a line; .gz .zst\n"
+          "  FOLDER           a graph with features, as gnn train takes it\n"
           "  --generate X     KIND:ARGS, a preset, or a set of presets; may be repeated\n"
           "                   kinds: rmat:SCALE,DEGREE uniform:ROWS,DEGREE[,COLUMNS] grid:WIDTH,HEIGHT,KEPT%\n"
           "                     fem2d:WIDTH,HEIGHT,BLOCK fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST torus:SIZE,...\n"
           "                     web:ROWS,DEGREE,COMMON%,LOCAL%,LONGEST arrow:ROWS,DENSE,FILLED% cluster:ROWS,DEGREE\n"
           "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING% molecules:ROWS,ATOMS\n"
           "                     community:ROWS,DEGREE,LONGEST,EXPONENT%,SIZE,INSIDE%,SHUFFLED\n", stream);
-    for (int kind = BENCH_SPGEMM; kind <= BENCH_CONTRACT; kind++) print_presets(stream, (bench_kind)kind);
-    fputs("                   sets: paper (ten large ones, nine of spmm, three of contract), small (of each kind)\n"
+    for (int kind = BENCH_SPGEMM; kind <= BENCH_GNN; kind++) print_presets(stream, (bench_kind)kind);
+    fputs("                   sets: paper (ten large ones, nine of spmm, three of contract, two of gnn), small\n"
           "  --seed N         of generated matrices [4]\n"
           "  --fp64 --fp32    values [spgemm: fp64, others: fp32]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
@@ -71,6 +74,16 @@ void bench_usage(FILE *stream)
           "contract:\n"
           "  --groups N,...   groups, or percent of the nodes [1%,10%,50%]\n"
           "  --labels LIST    random, blocks (runs of nodes) [random,blocks]\n"
+          "\n"
+          "gnn:\n"
+          "  --model LIST     gcn, sage, sage-max, gin, gat [gcn,sage]\n"
+          "  --hidden N,...   columns between the two layers [16,256]\n"
+          "  --maxk K,...     also with the K largest of each row in place of ReLU\n"
+          "  --keep           also with A*X of the first layer kept from epoch to epoch\n"
+          "  --aggregate      products with the K largest of each row alone, in several ways\n"
+          "  --sample         bulk sampling\n"
+          "  --features N     of generated graphs [100]\n"
+          "  --classes N      [10]\n"
           "\n"
           "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"
           "  --limit SECONDS  for each candidate; then fewer samples do [60]\n"
@@ -154,17 +167,33 @@ static bench_request parse_count(const char *option, const char *value, int64_t 
     return REQUEST_BENCH;
 }
 
-static bench_request parse_widths(bench_options *o, const char *value)
+static bench_request parse_numbers(const char *option, const char *value, int64_t high, int most, int64_t *numbers,
+                                   int *count)
 {
     char list[200];
     if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
-    o->width_count = 0;
+    *count = 0;
     for (char *rest = list, *word; (word = strsep(&rest, ","));) {
-        int64_t width;
-        if (o->width_count == MAX_WIDTHS || !read_integer(word, &width) || width < 1 || width > 1 << 20)
-            return mistake("--width takes up to %d whole numbers from 1 to %d (got \"%.40s\")", MAX_WIDTHS, 1 << 20,
-                           value);
-        o->widths[o->width_count++] = width;
+        int64_t number;
+        if (*count == most || !read_integer(word, &number) || number < 1 || number > high)
+            return mistake("%s takes up to %d whole numbers from 1 to %lld (got \"%.40s\")", option, most,
+                           (long long)high, value);
+        numbers[(*count)++] = number;
+    }
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_models(bench_options *o, const char *value)
+{
+    char list[64];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
+    o->models = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        int chosen = GNN_GCN;
+        while (chosen <= GNN_GAT && strcmp(word, layer_name((gnn_layer)chosen)) != 0) chosen++;
+        if (chosen > GNN_GAT)
+            return mistake("--model takes gcn, sage, sage-max, gin, gat (got \"%.40s\")", value);
+        o->models |= 1u << chosen;
     }
     return REQUEST_BENCH;
 }
@@ -212,7 +241,15 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     int64_t seed;
     if (strcmp(option, "--generate") == 0) return parse_generate(o, value);
     if (strcmp(option, "--peers") == 0) return parse_peers(o, value);
-    if (strcmp(option, "--width") == 0) return parse_widths(o, value);
+    if (strcmp(option, "--width") == 0 || strcmp(option, "--hidden") == 0)
+        return parse_numbers(option, value, 1 << 20, MAX_WIDTHS, o->widths, &o->width_count);
+    if (strcmp(option, "--maxk") == 0)
+        return parse_numbers(option, value, 65536, MAX_MAXK, o->maxk, &o->maxk_count);
+    if (strcmp(option, "--model") == 0) return parse_models(o, value);
+    if (o->kind == BENCH_GNN && strcmp(option, "--features") == 0)
+        return parse_numbers(option, value, 1 << 20, 1, &o->feature_count, &(int){0});
+    if (strcmp(option, "--classes") == 0)
+        return parse_numbers(option, value, 1 << 20, 1, &o->class_count, &(int){0});
     if (strcmp(option, "--groups") == 0) return parse_groups(o, value);
     if (strcmp(option, "--labels") == 0) return parse_labels(o, value);
     if (strcmp(option, "--threads") == 0) return parse_count(option, value, 1, 4096, &o->threads);
@@ -256,11 +293,13 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
 
 static bool parse_flag(bench_options *o, const char *option)
 {
-    const struct { const char *name; bool *flag; } flags[] = {
-        {"--aat", &o->transposed}, {"--aia", &o->aia}, {"--plan", &o->plan},
+    const struct { bench_kind kind; const char *name; bool *flag; } flags[] = {
+        {BENCH_SPGEMM, "--aat", &o->transposed}, {BENCH_SPGEMM, "--aia", &o->aia}, {BENCH_SPGEMM, "--plan", &o->plan},
+        {BENCH_GNN, "--keep", &o->keep}, {BENCH_GNN, "--aggregate", &o->aggregate},
+        {BENCH_GNN, "--sample", &o->sample},
     };
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && o->kind == BENCH_SPGEMM; i++)
-        if (strcmp(option, flags[i].name) == 0) return *flags[i].flag = true;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (o->kind == flags[i].kind && strcmp(option, flags[i].name) == 0) return *flags[i].flag = true;
     if (strcmp(option, "--fp64") == 0) o->type = SP_F64;
     else if (strcmp(option, "--fp32") == 0) o->type = SP_F32;
     else if (strcmp(option, "--no-check") == 0) o->check = false;
@@ -284,17 +323,20 @@ static bool takes_value(const bench_options *o, const char *option)
 {
     static const char *const all[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
                                        "--limit", "--peers", "--json"};
-    static const char *const own[][4] = {
-        [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
-        [BENCH_SPMM] = {"--width", "--reduce", "--features", ""},
-        [BENCH_CONTRACT] = {"--groups", "--labels", "", ""},
+    static const char *const own[][5] = {
+        [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm", ""},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features", "", ""},
+        [BENCH_CONTRACT] = {"--groups", "--labels", "", "", ""},
+        [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--features", "--classes"},
     };
-    return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], 4) >= 0;
+    return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], 5) >= 0;
 }
 
 static bench_request check_options(bench_options *o)
 {
     if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
+    if (o->kind == BENCH_GNN && o->type == SP_F64) return mistake("gnn is measured in fp32 alone");
+    if (o->aggregate && o->maxk_count == 0) return mistake("--aggregate needs --maxk");
     if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
     if (o->kind == BENCH_SPMM && o->type == SP_F64) {
         if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
@@ -308,12 +350,14 @@ bench_request bench_parse(int argc, char **argv, bench_options *o)
     *o = (bench_options){.type = SP_F64, .device = "auto", .repeat = 10, .limit = 60, .check = true, .seed = 4,
                          .peers = PEER_DEFAULT, .widths = {16, 32, 64, 96, 128, 256, 384}, .width_count = 7,
                          .groupings = {{1, true}, {10, true}, {50, true}}, .grouping_count = 3,
-                         .labels = LABELS_RANDOM | LABELS_BLOCKS};
-    const int kind = read_word(argv[1], kinds, 3);
+                         .labels = LABELS_RANDOM | LABELS_BLOCKS, .feature_count = 100, .class_count = 10,
+                         .models = 1u << GNN_GCN | 1u << GNN_SAGE};
+    const int kind = read_word(argv[1], kinds, 4);
     if (kind < 0)
-        return mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm and contract are", argv[1]);
+        return mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract and gnn are", argv[1]);
     o->kind = (bench_kind)kind;
     if (o->kind != BENCH_SPGEMM) o->type = SP_F32;
+    if (o->kind == BENCH_GNN) o->width_count = 2, o->widths[1] = 256;
     bool files = false;
     for (int i = 2; i < argc; i++) {
         const char *option = argv[i];

@@ -1,13 +1,14 @@
 /* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
  *
- * For sparse-dense products see bench_spmm.c, for quotient graphs bench_contract.c. For sparse products, for each
- * matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What its parts do
+ * For sparse-dense products see bench_spmm.c, for quotient graphs bench_contract.c, for training bench_gnn.c. For
+ * sparse products, for each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What its parts do
  * stands in bench.h. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench_contract.h"
+#include "bench_gnn.h"
 #include "bench_spmm.h"
 
 /* ---- signals ------------------------------------------------------------------------------------------- */
@@ -140,6 +141,7 @@ static int run(const bench_options *o)
     if (status == SP_OK)
         status = o->kind == BENCH_SPMM       ? spmm_run(host, o, &interrupt_signal, &code)
                  : o->kind == BENCH_CONTRACT ? contract_run(host, o, &interrupt_signal, &code)
+                 : o->kind == BENCH_GNN      ? gnn_run(host, o, &interrupt_signal, &code)
                                              : run_all(host, o, &code);
     if (interrupt_signal) {
         fprintf(stderr, "sparse-bench: stopped by signal %d\n", interrupt_signal);
