@@ -165,7 +165,7 @@ typedef struct gnn_sampler_options {
     int layers;
     int64_t fanout[GNN_MAX_LAYERS]; /* fanout[0] of the nodes of the batch (the last layer), and on from there */
     int64_t batch;                  /* nodes a minibatch; clusters a minibatch for GNN_SAMPLE_CLUSTER */
-    int64_t bulk;                   /* minibatches drawn by one product; 0: as many as the memory holds, at most 64 */
+    int64_t bulk;                   /* minibatches drawn together; 0: 64 on a device, two a thread on the CPU */
     const int32_t *clusters;        /* GNN_SAMPLE_CLUSTER: each node's (host, copied) */
 } gnn_sampler_options;
 

@@ -13,16 +13,12 @@
  * number of threads. */
 enum { NODE_COST = 4, ENTRY_COST = 16, CANDIDATE_COST = 32 };
 
-/* The list that row `row` of the stack is in. */
-static int64_t list_of(const gnn_lists *lists, int64_t row)
+/* The list that row `row` of the stack is in; `near` is where the row before was. */
+static int64_t list_of(const gnn_lists *lists, int64_t row, int64_t near)
 {
-    int64_t low = 0, high = lists->count;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        if (lists->first[middle] <= row) low = middle;
-        else high = middle;
-    }
-    return low;
+    while (lists->first[near] > row) near--;
+    while (lists->first[near + 1] <= row) near++;
+    return near;
 }
 
 static sp_status clear(const gnn_sampler *sampler, int64_t lists)
@@ -96,13 +92,15 @@ static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows
     const int64_t count = rows->first[rows->count];
     drawn->offsets[0] = 0;
     const int threads = cpu_threads(sampler->engine, ENTRY_COST * count);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
+    int64_t list = 0;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
     for (int64_t r = 0; r < count; r++) {
         if (sampler->options.kind == GNN_SAMPLE_NODE) {
             const row_view row = row_of(sampler, rows->nodes[r]);
             drawn->offsets[r + 1] = row.others <= fanout ? row.length : fanout + (row.own >= 0);
         } else {
-            drawn->offsets[r + 1] = known_entries(sampler, list_of(rows, r), rows->nodes[r]);
+            list = list_of(rows, r, list);
+            drawn->offsets[r + 1] = known_entries(sampler, list, rows->nodes[r]);
         }
     }
     for (int64_t r = 0; r < count; r++) drawn->offsets[r + 1] += drawn->offsets[r];
@@ -129,17 +127,15 @@ static void draw_places(const row_view *row, uint64_t state, int64_t fanout, int
     places[fanout] = (int32_t)row->own;
 }
 
-static void draw_row(const gnn_sampler *sampler, int64_t list, int32_t node, uint64_t state, int64_t fanout,
-                     int32_t *cols, int32_t *at)
+static void draw_row(const gnn_sampler *sampler, const row_view *row, uint32_t *drawn, uint64_t state,
+                     int64_t fanout, int32_t *cols, int32_t *at)
 {
-    const row_view row = row_of(sampler, node);
-    uint32_t *drawn = sampler->drawn + list * sampler->words;
-    const int64_t count = row.others <= fanout ? row.length : fanout + (row.own >= 0);
-    if (row.others > fanout) draw_places(&row, state, fanout, cols);
+    const int64_t count = row->others <= fanout ? row->length : fanout + (row->own >= 0);
+    if (row->others > fanout) draw_places(row, state, fanout, cols);
     else for (int64_t t = 0; t < count; t++) cols[t] = (int32_t)t;
     for (int64_t t = 0; t < count; t++) {
         if (at) at[t] = cols[t];
-        const int32_t col = sampler->a.col_indices[row.begin + cols[t]];
+        const int32_t col = sampler->a.col_indices[row->begin + cols[t]];
         cols[t] = col;
         const uint32_t bit = 1u << col % 32;
         if (!(__atomic_load_n(drawn + col / 32, __ATOMIC_RELAXED) & bit))
@@ -158,20 +154,38 @@ static void extract_row(const gnn_sampler *sampler, int64_t list, int32_t node, 
     }
 }
 
+/* Rows ahead whose offsets and first columns are fetched: they stand anywhere. */
+enum { OFFSETS_AHEAD = 16, COLUMNS_AHEAD = 8 };
+
+static void fetch_ahead(const gnn_sampler *sampler, const int32_t *nodes, int64_t left)
+{
+    if (left > OFFSETS_AHEAD) __builtin_prefetch(sampler->a.row_offsets + nodes[OFFSETS_AHEAD]);
+    if (left > COLUMNS_AHEAD)
+        __builtin_prefetch(sampler->a.col_indices + sampler->a.row_offsets[nodes[COLUMNS_AHEAD]]);
+}
+
 static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn)
 {
     const int64_t count = rows->first[rows->count];
+    const uint64_t site = GNN_SITE_SAMPLE + (uint64_t)layer;
     const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->first[rows->count]);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
+    int64_t list = 0;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
     for (int64_t r = 0; r < count; r++) {
-        const int64_t list = list_of(rows, r), index = (number + list) * sampler->a.rows + rows->nodes[r];
+        const int32_t node = rows->nodes[r];
         int32_t *cols = drawn->cols + drawn->offsets[r], *at = drawn->at ? drawn->at + drawn->offsets[r] : NULL;
-        if (sampler->options.kind == GNN_SAMPLE_NODE)
-            draw_row(sampler, list, rows->nodes[r],
-                     gnn_random(sampler->engine->seed, sampler->pass, GNN_SITE_SAMPLE + (uint64_t)layer, index),
-                     fanout, cols, at);
-        else extract_row(sampler, list, rows->nodes[r], cols, at);
+        list = list_of(rows, r, list);
+        fetch_ahead(sampler, rows->nodes + r, count - r);
+        if (sampler->options.kind == GNN_SAMPLE_NODE) {
+            const row_view row = row_of(sampler, node);
+            const int64_t index = (number + list) * sampler->a.rows + node;
+            const uint64_t state =
+                row.others > fanout ? gnn_random(sampler->engine->seed, sampler->pass, site, index) : 0;
+            draw_row(sampler, &row, sampler->drawn + list * sampler->words, state, fanout, cols, at);
+        } else {
+            extract_row(sampler, list, node, cols, at);
+        }
     }
     return SP_OK;
 }
@@ -389,11 +403,13 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
     uint64_t *all;
     const sp_status status = sp_alloc(sampler->engine->context, entries, sizeof *all, (void **)&all);
     if (status != SP_OK) return status;
-    for (int64_t m = 0; m < rows->count; m++) targets[m].offsets[0] = 0;
+    int64_t m = 0;
+    for (int64_t list = 0; list < rows->count; list++) targets[list].offsets[0] = 0;
     const int threads = cpu_threads(sampler->engine, ENTRY_COST * entries);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(m)
     for (int64_t r = 0; r < count; r++) {
-        const int64_t m = list_of(rows, r), begin = drawn->offsets[r], length = drawn->offsets[r + 1] - begin;
+        m = list_of(rows, r, m);
+        const int64_t begin = drawn->offsets[r], length = drawn->offsets[r + 1] - begin;
         const int64_t to = begin - drawn->first[m];
         uint64_t *keys = all + begin;
         for (int64_t t = 0; t < length; t++)
