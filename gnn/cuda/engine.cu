@@ -1,5 +1,6 @@
 /* The CUDA back end: its state, steps, captured work, and the table of its operations. */
 #include "backend.cuh"
+#include "sample.h"
 
 sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call)
 {
@@ -180,4 +181,5 @@ const gnn_backend gnn_backend_cuda = {
     .edge_scores_backward = gnn_cuda_edge_scores_backward,
     .gather = gnn_cuda_gather,
     .maximum_backward = gnn_cuda_maximum_backward,
+    .sample = &gnn_sample_cuda,
 };

@@ -14,11 +14,11 @@
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_scan.cuh>
-#include <cuda_runtime.h>
 
+#include "backend.cuh"
 #include "sample.h"
 
-enum { THREADS = 256, WORDS_A_THREAD = 4, CHUNK_WORDS = THREADS * WORDS_A_THREAD };
+enum { WORDS_A_THREAD = 4, CHUNK_WORDS = THREADS * WORDS_A_THREAD };
 /* Entries that a block sorts in shared memory, 32 KB. */
 enum { SORTED_IN_SHARED = 4096 };
 enum { SELECT_THREADS = 1024, SELECT_BITS = 11, SELECT_BINS = 1 << SELECT_BITS };
@@ -26,25 +26,7 @@ enum { SELECT_THREADS = 1024, SELECT_BITS = 11, SELECT_BINS = 1 << SELECT_BITS }
 static constexpr unsigned FULL_WARP = 0xffffffffu;
 static constexpr uint64_t INFINITE_KEY = 0x7ff0000000000000u; /* the bits of infinity */
 
-/* ---- host: checked calls, arrays ---------------------------------------------------------------------- */
-
-static sp_status check(const gnn_sampler *s, cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess) return SP_OK;
-    cudaGetLastError();
-    return sp_fail(s->engine->context,
-                   error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%s: sampling: %s failed: %s (%s)", sp_context_device(s->engine->context), what,
-                   cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
-/* Both return the failure from the calling function. */
-#define TRY(call)                             \
-    do {                                      \
-        const sp_status status_ = (call);     \
-        if (status_ != SP_OK) return status_; \
-    } while (0)
-#define CUDA_TRY(call, what) TRY(check(s, (call), what))
+/* ---- host: arrays, sizes, launches -------------------------------------------------------------------- */
 
 /* Device memory that ends with its scope. */
 template <typename T> struct scratch {
@@ -65,38 +47,38 @@ template <typename T> struct scratch {
     }
 };
 
-static cudaStream_t stream_of(const gnn_sampler *s) { return (cudaStream_t)sp_context_stream(s->engine->context); }
+static cudaStream_t stream_of(const gnn_sampler *s) { return state_of(s->engine)->stream; }
 
 /* The sizes that the host must know; waits for the stream. */
 static sp_status to_host(const gnn_sampler *s, int64_t count, const int64_t *from, int64_t *to)
 {
-    CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)), "a copy");
-    CUDA_TRY(cudaStreamSynchronize(stream_of(s)), "waiting");
+    gnn_engine *engine = s->engine;
+    CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
+    CUDA_TRY(cudaStreamSynchronize(stream_of(s)));
     return SP_OK;
 }
 
 static sp_status send_targets(const gnn_sampler *s, int64_t count, const gnn_target *targets,
                               scratch<gnn_target> *there)
 {
+    gnn_engine *engine = s->engine;
     TRY(there->allocate(s, count));
     CUDA_TRY(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
-                             stream_of(s)),
-             "a copy");
+                             stream_of(s)));
     return SP_OK;
 }
 
 /* sums[i] = Σ of sums up to i, in place. */
 static sp_status scan(const gnn_sampler *s, int64_t count, int64_t *sums)
 {
+    gnn_engine *engine = s->engine;
     size_t bytes = 0;
     scratch<char> work;
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)), "a scan");
+    CUDA_TRY(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)));
     TRY(work.allocate(s, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)), "a scan");
+    CUDA_TRY(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)));
     return SP_OK;
 }
-
-static int64_t blocks_for(int64_t work, int64_t a_block) { return (work + a_block - 1) / a_block; }
 
 static int64_t longest_list(const gnn_lists *lists)
 {
@@ -111,7 +93,7 @@ static int64_t longest_list(const gnn_lists *lists)
 /* So many threads for each node of the longest list, a row of blocks for each list. No list: no blocks. */
 static dim3 grid_for(const gnn_lists *lists, int threads)
 {
-    return dim3((unsigned)blocks_for(longest_list(lists) * threads, THREADS), (unsigned)lists->count);
+    return dim3((unsigned)ceil_div(longest_list(lists) * threads, THREADS), (unsigned)lists->count);
 }
 
 /* ---- what kernels see --------------------------------------------------------------------------------- */
@@ -165,11 +147,12 @@ struct row_view {
 
 static sp_status clear(const gnn_sampler *s, int64_t lists)
 {
+    gnn_engine *engine = s->engine;
     const size_t bytes = (size_t)(lists * s->words) * sizeof *s->known;
     cudaStream_t stream = stream_of(s);
-    CUDA_TRY(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream), "cudaMemsetAsync");
-    CUDA_TRY(cudaMemsetAsync(s->known, 0, bytes, stream), "cudaMemsetAsync");
-    CUDA_TRY(cudaMemsetAsync(s->drawn, 0, bytes, stream), "cudaMemsetAsync");
+    CUDA_TRY(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream));
+    CUDA_TRY(cudaMemsetAsync(s->known, 0, bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(s->drawn, 0, bytes, stream));
     return SP_OK;
 }
 
@@ -185,10 +168,11 @@ static __global__ void __launch_bounds__(THREADS) enter_nodes(graph g, const int
 
 static sp_status enter(const gnn_sampler *s, const gnn_lists *lists)
 {
+    gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(lists, 1);
     if (grid.x == 0) return SP_OK;
     enter_nodes<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes);
-    CUDA_TRY(cudaGetLastError(), "enter_nodes");
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -206,12 +190,13 @@ static __global__ void __launch_bounds__(THREADS)
 
 static sp_status leave(const gnn_sampler *s, const gnn_lists *lists, const gnn_target *targets)
 {
+    gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(lists, 1);
     scratch<gnn_target> there;
     if (grid.x == 0) return SP_OK;
     TRY(send_targets(s, lists->count, targets, &there));
     leave_nodes<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes, there.data);
-    CUDA_TRY(cudaGetLastError(), "leave_nodes");
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -263,21 +248,22 @@ static __global__ void __launch_bounds__(THREADS)
 
 static sp_status list_nodes(const gnn_sampler *s, bool fresh, gnn_lists *lists)
 {
-    const int64_t chunks = blocks_for(s->words, CHUNK_WORDS);
+    gnn_engine *engine = s->engine;
+    const int64_t chunks = ceil_div(s->words, CHUNK_WORDS);
     const dim3 grid((unsigned)chunks, (unsigned)lists->count);
     const graph g = graph_of(s);
     scratch<int64_t> ends;
     TRY(ends.allocate(s, chunks * lists->count));
     count_bits<<<grid, THREADS, 0, stream_of(s)>>>(g, fresh, ends.data);
-    CUDA_TRY(cudaGetLastError(), "count_bits");
+    CUDA_TRY(cudaGetLastError());
     TRY(scan(s, chunks * lists->count, ends.data));
     find_firsts<<<1, THREADS, 0, stream_of(s)>>>(lists->count, chunks, ends.data, lists->first_there);
-    CUDA_TRY(cudaGetLastError(), "find_firsts");
+    CUDA_TRY(cudaGetLastError());
     TRY(to_host(s, lists->count + 1, lists->first_there, lists->first));
     TRY(sp_array_create(s->engine->context, lists->first[lists->count], sizeof *lists->nodes, SP_DEVICE,
                         (void **)&lists->nodes));
     write_bits<<<grid, THREADS, 0, stream_of(s)>>>(g, fresh, ends.data, lists->nodes);
-    CUDA_TRY(cudaGetLastError(), "write_bits");
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -308,14 +294,15 @@ static __global__ void __launch_bounds__(THREADS) merge_bits(int64_t words, uint
 
 static sp_status grow(const gnn_sampler *s, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown)
 {
+    gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(grown, 1);
     const int64_t words = lists->count * s->words;
     if (grid.x == 0) return SP_OK;
     grow_lists<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes, fresh->first_there,
                                                    fresh->nodes, grown->first_there, grown->nodes);
-    CUDA_TRY(cudaGetLastError(), "grow_lists");
-    merge_bits<<<(unsigned)blocks_for(words, THREADS), THREADS, 0, stream_of(s)>>>(words, s->known, s->drawn);
-    CUDA_TRY(cudaGetLastError(), "merge_bits");
+    CUDA_TRY(cudaGetLastError());
+    merge_bits<<<(unsigned)ceil_div(words, THREADS), THREADS, 0, stream_of(s)>>>(words, s->known, s->drawn);
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -354,19 +341,20 @@ static __global__ void pick_offsets(int64_t lists, const int64_t *first, const i
 
 static sp_status count_entries(const gnn_sampler *s, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn)
 {
+    gnn_engine *engine = s->engine;
     const int64_t count = rows->first[rows->count];
     scratch<int64_t> picked;
     TRY(picked.allocate(s, rows->count + 1));
     if (s->options.kind == GNN_SAMPLE_NODE)
-        count_drawn<<<(unsigned)blocks_for(count + 1, THREADS), THREADS, 0, stream_of(s)>>>(
+        count_drawn<<<(unsigned)ceil_div(count + 1, THREADS), THREADS, 0, stream_of(s)>>>(
             graph_of(s), count, rows->nodes, fanout, drawn->offsets);
     else
         count_known<<<grid_for(rows, 32), THREADS, 0, stream_of(s)>>>(graph_of(s), rows->first_there, rows->nodes,
                                                                       drawn->offsets);
-    CUDA_TRY(cudaGetLastError(), "counting entries");
+    CUDA_TRY(cudaGetLastError());
     TRY(scan(s, count + 1, drawn->offsets));
     pick_offsets<<<1, THREADS, 0, stream_of(s)>>>(rows->count, rows->first_there, drawn->offsets, picked.data);
-    CUDA_TRY(cudaGetLastError(), "pick_offsets");
+    CUDA_TRY(cudaGetLastError());
     return to_host(s, rows->count + 1, picked.data, drawn->first);
 }
 
@@ -489,6 +477,7 @@ static int64_t widest_row(const gnn_sampler *s, int64_t fanout)
 static sp_status draw(const gnn_sampler *s, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn)
 {
+    gnn_engine *engine = s->engine;
     const draw_job job = {graph_of(s),     rows->first_there, rows->nodes,
                           s->engine->seed, GNN_SITE_SAMPLE + (uint64_t)layer,
                           s->pass,         number,            fanout,
@@ -503,7 +492,7 @@ static sp_status draw(const gnn_sampler *s, const gnn_lists *rows, int64_t numbe
     else if (widest <= 16) draw_short<16><<<grid, THREADS, 0, stream>>>(job);
     else if (widest <= 32) draw_short<32><<<grid, THREADS, 0, stream>>>(job);
     else draw_long<<<grid, THREADS, 0, stream>>>(job);
-    CUDA_TRY(cudaGetLastError(), "drawing");
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -622,7 +611,8 @@ static __global__ void __launch_bounds__(THREADS)
 static sp_status choose(const gnn_sampler *s, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds)
 {
-    const unsigned blocks = (unsigned)blocks_for(p->nnz, THREADS);
+    gnn_engine *engine = s->engine;
+    const unsigned blocks = (unsigned)ceil_div(p->nnz, THREADS);
     const graph g = graph_of(s);
     const candidates c = candidates_of(s, p);
     cudaStream_t stream = stream_of(s);
@@ -631,13 +621,13 @@ static sp_status choose(const gnn_sampler *s, const sp_csr *p, int64_t number, i
     if (blocks) {
         make_keys<<<blocks, THREADS, 0, stream>>>(g, c, s->engine->seed, s->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
                                                   number, keys.data);
-        CUDA_TRY(cudaGetLastError(), "make_keys");
+        CUDA_TRY(cudaGetLastError());
     }
     select_keys<<<(unsigned)p->rows, SELECT_THREADS, 0, stream>>>(p->row_offsets, keys.data, fanout, thresholds);
-    CUDA_TRY(cudaGetLastError(), "select_keys");
+    CUDA_TRY(cudaGetLastError());
     if (blocks) {
         mark_chosen<<<blocks, THREADS, 0, stream>>>(g, c, keys.data, thresholds);
-        CUDA_TRY(cudaGetLastError(), "mark_chosen");
+        CUDA_TRY(cudaGetLastError());
     }
     return SP_OK;
 }
@@ -665,11 +655,12 @@ static __global__ void __launch_bounds__(THREADS)
 static sp_status weigh(const gnn_sampler *s, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
                        const gnn_lists *grown, double *scale)
 {
+    gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(grown, 1);
     if (grid.x == 0) return SP_OK;
     weigh_nodes<<<grid, THREADS, 0, stream_of(s)>>>(candidates_of(s, p), thresholds, lists->first_there,
                                                     grown->first_there, grown->nodes, scale);
-    CUDA_TRY(cudaGetLastError(), "weigh_nodes");
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
@@ -830,6 +821,7 @@ template <typename V>
 static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, const gnn_lists *columns,
                                const gnn_drawn *drawn, int64_t fanout, const gnn_target *targets)
 {
+    gnn_engine *engine = s->engine;
     const int64_t count = rows->first[rows->count], entries = drawn->first[rows->count];
     const bool node_wise = s->options.kind == GNN_SAMPLE_NODE;
     const int64_t widest = node_wise ? widest_row(s, fanout) : 33;
@@ -844,7 +836,7 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
         TRY(long_rows.allocate(s, count));
         TRY(long_count.allocate(s, 1));
         TRY(keys.allocate(s, s->a.rows > SORTED_IN_SHARED ? entries : 0));
-        CUDA_TRY(cudaMemsetAsync(long_count.data, 0, sizeof *long_count.data, stream), "cudaMemsetAsync");
+        CUDA_TRY(cudaMemsetAsync(long_count.data, 0, sizeof *long_count.data, stream));
     }
     const finish_job<V> job = {graph_of(s),    rows->first_there,    rows->nodes,
                                drawn->offsets, drawn->cols,          drawn->at,
@@ -855,10 +847,10 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
     if (widest <= 8) finish_short<8><<<grid, THREADS, 0, stream>>>(job);
     else if (widest <= 16) finish_short<16><<<grid, THREADS, 0, stream>>>(job);
     else finish_short<32><<<grid, THREADS, 0, stream>>>(job);
-    CUDA_TRY(cudaGetLastError(), "finish_short");
+    CUDA_TRY(cudaGetLastError());
     if (widest > 32) {
         finish_long<<<(unsigned)(count < 1024 ? count : 1024), THREADS, 0, stream>>>(job, rows->count);
-        CUDA_TRY(cudaGetLastError(), "finish_long");
+        CUDA_TRY(cudaGetLastError());
     }
     return SP_OK;
 }
