@@ -222,6 +222,51 @@ static void products(subject *s)
 START_TEST(multiplies_as_defined) { on_subjects(_i, products); }
 END_TEST
 
+/* Products that are large enough for the ways that only large ones take, and their errors beside Σ |a·b|: f32
+ * additions of k terms in whatever order stay well below k · 2^-24 of it. */
+static void check_large_product(subject *s, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                                double beta)
+{
+    double *a = random_numbers(s, m * k), *b = random_numbers(s, k * n), *c = random_numbers(s, m * n);
+    double *wanted = numbers(m * n), *size = numbers(m * n);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t p = 0; p < k; p++) {
+            const double by = a[i * k + p];
+            for (int64_t j = 0; j < n; j++) {
+                wanted[i * n + j] += by * b[p * n + j];
+                size[i * n + j] += fabs(by * b[p * n + j]);
+            }
+        }
+    double *flipped_a = numbers(m * k), *flipped_b = numbers(k * n);
+    for (int64_t e = 0; e < m * k; e++) flipped_a[transpose_a ? e % k * m + e / k : e] = a[e];
+    for (int64_t e = 0; e < k * n; e++) flipped_b[transpose_b ? e % n * k + e / n : e] = b[e];
+    sp_dense x = put_matrix(s, transpose_a ? k : m, transpose_a ? m : k, flipped_a);
+    sp_dense y = put_matrix(s, transpose_b ? n : k, transpose_b ? k : n, flipped_b), z = put_matrix(s, m, n, c);
+    ck_ok(s->context, s->back->multiply(s->engine, transpose_a, transpose_b, 0.5, &x, &y, beta, &z));
+    double *is = take_matrix(s, &z);
+    for (int64_t e = 0; e < m * n; e++) {
+        const double error = fabs(is[e] - 0.5 * wanted[e] - beta * c[e]), most = 5e-7 * (size[e] + fabs(c[e]));
+        test_expect(error <= most, "%s: %lld x %lld x %lld, %d%d: number %lld is off by %g, more than %g", s->name,
+                    (long long)m, (long long)k, (long long)n, transpose_a, transpose_b, (long long)e, error, most);
+    }
+    end_matrix(s, &x);
+    end_matrix(s, &y);
+    void *all[] = {a, b, c, wanted, size, flipped_a, flipped_b, is};
+    for (size_t e = 0; e < sizeof all / sizeof *all; e++) free(all[e]);
+}
+
+START_TEST(large_products_keep_the_digits_of_f32)
+{
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        subject s = make_subject(_i, SP_DENSE_F32, layout, 0);
+        check_large_product(&s, false, false, 700, 250, 404, 0);
+        check_large_product(&s, true, false, 250, 128, 2111, layout % 2);
+        check_large_product(&s, false, true, 1300, 257 + 127 * (layout % 2), 202, 0.5);
+        free_subject(&s);
+    }
+}
+END_TEST
+
 START_TEST(refuses_products_that_blas_cannot_count)
 {
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
@@ -1139,6 +1184,7 @@ int main(void)
     TCase *tcase = tcase_create("dense");
     tcase_set_timeout(tcase, 300);
     test_on_devices(tcase, multiplies_as_defined);
+    test_on_devices(tcase, large_products_keep_the_digits_of_f32);
     test_on_devices(tcase, refuses_products_that_blas_cannot_count);
     test_on_devices(tcase, activations_and_dropout_go_forward_and_back);
     test_on_devices(tcase, relu_lets_nan_through);

@@ -119,7 +119,7 @@ template <typename T> struct edge_scores_work {
         const T own = left[row * left_stride];
 #pragma unroll 4
         for (int64_t e = begin; e < end; e += step) {
-            const T score = own + right[__ldg(cols + e) * right_stride];
+            const T score = own + __ldg(right + __ldg(cols + e) * right_stride);
             values[e] = score > 0 ? score : slope * score;
         }
         return 0;
@@ -142,7 +142,7 @@ template <typename T> struct edge_backward_work {
 #pragma unroll 4
         for (int64_t e = begin; e < end; e += step) {
             T value = values[e];
-            if (!(own + right[__ldg(cols + e) * right_stride] > 0)) values[e] = value *= slope;
+            if (!(own + __ldg(right + __ldg(cols + e) * right_stride) > 0)) values[e] = value *= slope;
             sum += (double)value;
         }
         return sum;

@@ -26,6 +26,7 @@ struct gnn_cuda_state {
     int64_t blocks;    /* that fill the device */
     int64_t captured_from; /* the engine's step when a capture began */
     cublas *blas;
+    float *split_partial; /* parts of C of multiply_split.cu; NULL where that is of no use */
 };
 
 /* What a block leaves for the last one at most: sums of a tile of columns, or the scores of all splits. */
@@ -36,6 +37,7 @@ static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_c
 sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call);
 sp_status gnn_cuda_open_blas(gnn_engine *engine);
 void gnn_cuda_close_blas(gnn_engine *engine);
+sp_status gnn_cuda_open_split(gnn_engine *engine);
 
 #define TRY(call)                             \
     do {                                      \
@@ -58,6 +60,12 @@ static inline sp_status check_grid(gnn_engine *engine, int64_t blocks)
 
 sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                             const sp_dense *b, double beta, sp_dense *c);
+
+/* The same on tensor cores: multiply_split.cu, and whether that is faster. */
+bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
+                         const sp_dense *c);
+sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha,
+                                  const sp_dense *a, const sp_dense *b, double beta, sp_dense *c);
 
 sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                            sp_dense *y);
@@ -133,6 +141,8 @@ static inline bool is_aligned(const sp_dense *matrix)
     return (size_t)matrix->cols * size % 16 == 0 && (size_t)matrix->stride * size % 16 == 0 &&
            (uintptr_t)matrix->values % 16 == 0;
 }
+
+struct nothing {};
 
 /* The lanes of this thread's group. */
 template <int LANES> static __device__ __forceinline__ unsigned group_mask()

@@ -126,6 +126,7 @@ static void close_engine(gnn_engine *engine)
     gnn_cuda_close_blas(engine);
     sp_array_free(engine->context, SP_DEVICE, state->partial);
     sp_array_free(engine->context, SP_DEVICE, state->tickets);
+    sp_array_free(engine->context, SP_DEVICE, state->split_partial);
     sp_array_free(engine->context, SP_DEVICE, engine->step_there);
     sp_free(engine->context, state);
     engine->state = NULL;
@@ -149,6 +150,7 @@ static sp_status open_engine(gnn_engine *engine)
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
     TRY(set_step(engine, 0));
+    TRY(gnn_cuda_open_split(engine));
     return gnn_cuda_open_blas(engine);
 }
 

@@ -1,5 +1,5 @@
-/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64. cuBLAS counts by columns, so it is
- * asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for which the rows of C, B and A are columns as they lie.
+/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64, or multiply_split.cu. cuBLAS counts
+ * by columns, so it is asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for which the rows of C, B and A are columns as they lie.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. Its work space is the engine's, so that products can be captured and take the same way in every run.
@@ -139,6 +139,8 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                        (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
     if (inner == 0 && beta == 0) return gnn_cuda_fill(engine, 0, c);
+    if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c))
+        return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, a, b, beta, c);
     CUDA_TRY(cudaSetDevice(state_of(engine)->device));
     return check_blas(engine,
                       c->type == SP_DENSE_F32

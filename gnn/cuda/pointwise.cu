@@ -164,8 +164,6 @@ sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t 
 
 /* ---- copies and sums ------------------------------------------------------------------------------------- */
 
-struct nothing {};
-
 template <typename T, int V> struct copy_op {
     using local = nothing;
     using input = pack<T, V>;
