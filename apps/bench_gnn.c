@@ -10,63 +10,17 @@
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 
-/* An undirected graph without weights or loops: each entry of the generated matrix stands for both directions. */
-static sp_status make_graph(sp_context *host, const bench_options *o, const char *spec, sp_csr *graph)
-{
-    sp_csr made;
-    int32_t *rows = NULL;
-    int64_t count = 0;
-    sp_status status = sp_generate(host, spec, o->seed, SP_F32, &made);
-    if (status != SP_OK) return status;
-    if (made.rows != made.cols) TRY(sp_fail(host, SP_ERROR_ARGUMENT, "%s is no graph: it is not square", spec));
-    TRY(sp_alloc(host, made.nnz, sizeof *rows, (void **)&rows));
-    for (int64_t i = 0, k = 0; i < made.rows; i++)
-        for (; k < made.row_offsets[i + 1]; k++) {
-            if (made.col_indices[k] == i) continue;
-            rows[count] = (int32_t)i;
-            made.col_indices[count++] = made.col_indices[k];
-        }
-    TRY(sp_csr_from_coo(host, made.rows, made.rows, count, rows, made.col_indices, NULL, SP_F32, SP_COMBINE_FIRST,
-                        true, graph));
-done:
-    sp_free(host, rows);
-    sp_csr_free(host, &made);
-    return status;
-}
-
-/* Features from -1 to 1, classes at random, half of the nodes to train with, a quarter each to validate and test. */
-static sp_status make_data(sp_context *host, const bench_options *o, const char *spec, gnn_data *data)
-{
-    const int64_t width = o->feature_count;
-    sp_status status;
-    data->classes = o->class_count;
-    TRY(make_graph(host, o, spec, &data->graph));
-    const int64_t nodes = data->graph.rows;
-    TRY(sp_dense_create(host, nodes, width, SP_DENSE_F32, SP_HOST, &data->features.dense));
-    TRY(sp_alloc(host, nodes, sizeof *data->labels, (void **)&data->labels));
-    TRY(sp_alloc(host, nodes, sizeof *data->split, (void **)&data->split));
-    float *values = data->features.dense.values;
-#pragma omp parallel for schedule(static) num_threads(sp_context_threads(host))
-    for (int64_t i = 0; i < nodes; i++) {
-        static const uint8_t splits[] = {GNN_TRAIN, GNN_TRAIN, GNN_VALIDATION, GNN_TEST};
-        const uint64_t random = gnn_scrambled(o->seed ^ (uint64_t)i << 20);
-        data->labels[i] = (int32_t)((random >> 2) % (uint64_t)o->class_count);
-        data->split[i] = splits[random % 4];
-        for (int64_t j = 0; j < width; j++)
-            values[i * width + j] = (float)((double)(gnn_scrambled(random ^ (uint64_t)j) >> 11) * 0x1p-52 - 1);
-    }
-done:
-    return status;
-}
-
+/* A folder, a preset of gnn convert, or any generated graph with features and classes as the options say. */
 static sp_status load_data(sp_context *host, const bench_options *o, const source *from,
                            const volatile int *interrupt, gnn_data *data)
 {
     const gnn_input_options reading = {.interrupt = interrupt};
+    gnn_recipe recipe = {.spec = from->spec, .features = o->feature_count, .classes = o->class_count, .seed = o->seed};
     gnn_input input;
     memset(data, 0, sizeof *data);
-    if (from->spec) return make_data(host, o, from->spec, data);
-    sp_status status = gnn_input_load(host, from->name, &reading, &input);
+    if (from->spec) gnn_recipe_named(from->spec, &recipe);
+    const sp_status status = from->spec ? gnn_generate(host, &recipe, &input)
+                                        : gnn_input_load(host, from->name, &reading, &input);
     if (status != SP_OK) return status;
     *data = input.data;
     input.data = (gnn_data){0};

@@ -82,7 +82,7 @@ void bench_usage(FILE *stream)
           "  --keep           also with A*X of the first layer kept from epoch to epoch\n"
           "  --aggregate      products with the K largest of each row alone, in several ways\n"
           "  --sample         bulk sampling\n"
-          "  --features N     of generated graphs [100]\n"
+          "  --features N     of graphs made by KIND:ARGS [100]\n"
           "  --classes N      [10]\n"
           "\n"
           "  --repeat N       samples, of which the median counts, after one to warm up [10]\n"

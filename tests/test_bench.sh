@@ -160,6 +160,31 @@ ok "bad reductions" fails 2 '--reduce is' spmm --reduce product a.mtx
 ok "bad features" fails 2 '--features is' spmm --features f8 a.mtx
 ok "options of the other command" fails 2 'unknown option "--aat"' spmm --aat a.mtx
 
+# ---- graph neural networks -----------------------------------------------------------------------------------------
+
+networks() { # networks EXPRESSION ARGUMENTS...: the run is right, and so is what it writes
+    local expression=$1
+    shift
+    rm -f out.json
+    status 0 gnn $quick --json out.json "$@" && json out.json '(d["bench"] == "gnn" and m["symmetric"] and
+        all(t[k]["median_seconds"] > 0 for t in m["training"] for k in ("forward", "epoch")) and ('"$expression"'))'
+}
+tiny="--generate rmat:7,6 --features 9 --classes 3 --hidden 8"
+ok "training" networks '[(t["model"], t["maxk"], t["kept"]) for t in m["training"]] == [("gcn", 0, False),
+    ("gcn", 0, True), ("gcn", 3, False), ("sage", 0, False), ("sage", 0, True), ("sage", 3, False)] and
+    m["nodes"] == 128 and m["features"] == 9 and m["classes"] == 3' $tiny --keep --maxk 3
+ok "every model trains" networks '[t["model"] for t in m["training"]] == "gcn sage sage-max gin gat".split()' $tiny \
+    --model gcn,sage,sage-max,gin,gat
+ok "aggregation agrees with the dense product" networks 'len(m["aggregation"]) == 2 and all(r[k]["error"] < 1e-5
+    for a in m["aggregation"] for r in a["rows"] for k in ("forward", "backward") if "failed" not in r[k])' $tiny \
+    --model gcn --maxk 1,3 --aggregate
+ok "sampling" networks '[s["fanout"] for s in m["sampling"]] == [[25, 10], [15, 10, 5]] and
+    all(s["edges"] > 0 and s["edges_a_second"] > 0 for s in m["sampling"])' $tiny --model gcn --sample
+ok "bad models" fails 2 '--model takes' gnn --generate small --model gcn,rnn
+ok "bad widths between layers" fails 2 '--hidden takes' gnn --generate small --hidden 0
+ok "aggregation of nothing in particular" fails 2 'needs --maxk' gnn --generate small --aggregate
+ok "a folder that is not there" fails 1 'nowhere' gnn $quick nowhere
+
 # ---- a peer --------------------------------------------------------------------------------------------------------
 
 if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
