@@ -393,11 +393,9 @@ static double tolerance(const example *e, double wide, double single)
     return e->o.type == SP_DENSE_F64 ? wide : single;
 }
 
-/* The logits of the model are those of the formula. */
-static void check_forward(runner *r, const example *e)
+/* The logits are those of the formula. */
+static void compare_logits(runner *r, const example *e, const sp_dense *logits)
 {
-    const sp_dense *logits;
-    ck_ok(r->context, gnn_model_forward(r->model, r->block, &r->x, e->training, &logits));
     const mat expected = formula(e);
     ck_assert_msg(logits->rows == expected.rows && logits->cols == expected.cols, "%s: shape", describe(e));
     double *found = malloc((size_t)(logits->rows * logits->cols + 1) * sizeof *found);
@@ -407,6 +405,13 @@ static void check_forward(runner *r, const example *e)
         test_expect(fabs(found[k] - expected.v[k]) <= tolerance(e, 1e-11, 1e-5) * (1 + fabs(expected.v[k])),
                     "%s: logit %lld is %.15g, not %.15g", describe(e), (long long)k, found[k], expected.v[k]);
     free(found);
+}
+
+static void check_forward(runner *r, const example *e)
+{
+    const sp_dense *logits;
+    ck_ok(r->context, gnn_model_forward(r->model, r->block, &r->x, e->training, &logits));
+    compare_logits(r, e, logits);
 }
 
 /* Σ logits ∘ direction */
@@ -459,22 +464,37 @@ static void check_parameter(const example *e, const gnn_parameter *p, const doub
     free(expected);
 }
 
-static void check_gradients(runner *r, const example *e)
+/* The gradients that the model holds are those of Σ logits ∘ direction. */
+static void compare_gradients(runner *r, const example *e, const double *direction)
+{
+    double *found = malloc((size_t)gnn_model_size(r->model) * sizeof *found);
+    ck_assert_ptr_nonnull(found);
+    to_host(r, found, gnn_model_gradients(r->model), gnn_model_size(r->model));
+    for (int i = 0; i < e->parameters; i++) check_parameter(e, &e->parameter[i], found, direction);
+    free(found);
+}
+
+/* A direction for the logits, on the host and, in *there, where the engine computes. */
+static double *draw_direction(runner *r, const example *e, sp_dense *there)
 {
     test_random random = test_seed(e->seed + 2);
-    const int64_t rows = e->a[e->o.layers - 1].rows, count = rows * e->o.outputs, size = gnn_model_size(r->model);
-    double *direction = malloc((size_t)(count + 1) * 8), *found = malloc((size_t)size * 8);
-    sp_dense gradient;
-    ck_assert(direction && found);
+    const int64_t rows = e->a[e->o.layers - 1].rows, count = rows * e->o.outputs;
+    double *direction = malloc((size_t)(count + 1) * sizeof *direction);
+    ck_assert_ptr_nonnull(direction);
     for (int64_t k = 0; k < count; k++) direction[k] = (float)(2 * test_unit(&random) - 1);
-    ck_ok(r->context, sp_dense_create(r->context, rows, e->o.outputs, e->o.type, r->engine->space, &gradient));
-    to_space(r, gradient.values, direction, count);
+    ck_ok(r->context, sp_dense_create(r->context, rows, e->o.outputs, e->o.type, r->engine->space, there));
+    to_space(r, there->values, direction, count);
+    return direction;
+}
+
+static void check_gradients(runner *r, const example *e)
+{
+    sp_dense gradient;
+    double *direction = draw_direction(r, e, &gradient);
     ck_ok(r->context, gnn_model_backward(r->model, r->block, &r->x, &gradient));
-    to_host(r, found, gnn_model_gradients(r->model), size);
-    for (int i = 0; i < e->parameters; i++) check_parameter(e, &e->parameter[i], found, direction);
+    compare_gradients(r, e, direction);
     sp_dense_free(r->context, &gradient);
     free(direction);
-    free(found);
 }
 
 /* Of one kind of layer, every number of layers, shape and kind of features, with and without dropout. */
@@ -764,6 +784,44 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
             runner r = make_runner(_i, &e);
             check_forward(&r, &e);
             check_gradients(&r, &e);
+            free_runner(&r);
+            free_example(host, &e);
+        }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* What was recorded once is right for other weights, features and steps: masks are drawn anew. */
+START_TEST(a_full_batch_pass_can_be_recorded_and_replayed)
+{
+    sp_context *host = test_context(0, 1);
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
+        for (int variant = 0; variant < (layer == GNN_SAGE_MAX ? 1 : 2); variant++) {
+            const bool maxk = variant == 1 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
+            example e = draw_example(host, 95, (gnn_layer)layer, 2, DIRECTED, variant, DROPOUT | (maxk ? MAXK : 0));
+            runner r = make_runner(_i, &e);
+            const gnn_backend *backend = r.engine->backend;
+            const sp_dense *logits;
+            sp_dense gradient;
+            void *graph;
+            double *direction = draw_direction(&r, &e, &gradient);
+            for (int pass = 0; pass < 2; pass++) {
+                if (pass) ck_ok(r.context, backend->capture_begin(r.engine));
+                ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, true, &logits));
+                ck_ok(r.context, gnn_model_backward(r.model, r.block, &r.x, &gradient));
+            }
+            ck_ok(r.context, backend->capture_end(r.engine, &graph));
+            for (int replay = 0; replay < 3; replay++) {
+                e.seed++;
+                draw_weights(&r, &e);
+                ck_ok(r.context, backend->set_step(r.engine, ++e.step));
+                ck_ok(r.context, backend->replay(r.engine, graph));
+                compare_logits(&r, &e, logits);
+                compare_gradients(&r, &e, direction);
+            }
+            backend->forget(r.engine, graph);
+            sp_dense_free(r.context, &gradient);
+            free(direction);
             free_runner(&r);
             free_example(host, &e);
         }
@@ -1144,6 +1202,8 @@ int main(void)
     test_on_devices(models, dropout_ends_with_training);
     test_on_devices(models, what_is_aggregated_is_kept_until_another_block_comes);
     test_on_devices(models, maxk_of_all_columns_is_linear);
+    tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());
+    if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(models, weights_start_within_glorots_bounds_and_biases_at_zero);
     tcase_add_test(models, every_allocation_may_fail_and_nothing_grows_after_the_first_pass);
     test_on_devices(models, impossible_models_are_refused_and_say_why);
