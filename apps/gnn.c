@@ -74,6 +74,7 @@ static int end_of(gnn_job *job, sp_status status)
         return EXIT_KEPT;
     }
     if (status == SP_OK) return answer();
+    if (job->mistaken) return EXIT_USAGE;
     if (gnn_interrupt) {
         gnn_notice(job, "stopped by signal %d; nothing was written", gnn_interrupt);
         return EXIT_SIGNAL + gnn_interrupt;

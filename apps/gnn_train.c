@@ -22,8 +22,8 @@ static sp_status take_saved(gnn_job *job)
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", path, why);
     }
-    if (gnn_parse(job->argc, job->argv, &saved, &job->resumed) != REQUEST_RUN)
-        return sp_fail(job->host, SP_ERROR_ARGUMENT, "the options do not go with the model in %s", path);
+    job->mistaken = gnn_parse(job->argc, job->argv, &saved, &job->resumed) != REQUEST_RUN;
+    if (job->mistaken) return SP_ERROR_ARGUMENT;
     job->settings = &job->resumed;
 done:
     return status;

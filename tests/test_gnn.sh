@@ -1,0 +1,304 @@
+#!/bin/bash
+# gnn train and gnn predict from the command line to their files: what is learnt, reports, plots, saved models and going
+# on with them, predictions, refusals with their lines, atomic output, signals.
+#   GNN  the tool [$BUILD/bin/gnn]
+cd "$(dirname "$0")/.." || exit 1
+tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+
+ok() { # ok NAME COMMAND...: the command succeeds
+    local name=$1
+    shift
+    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 5 check.out run.err 2>/dev/null
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+status() { # status EXPECTED ARGUMENTS...
+    local expected=$1 got
+    shift
+    "$tool" "$@" >run.out 2>run.err
+    got=$?
+    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
+}
+no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
+    local expected=$1 pattern=$2
+    shift 2
+    rm -f X
+    status "$expected" "$@" && [ ! -s run.out ] && [ ! -e X ] && no_leftovers && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -qE -- "^gnn: .*$pattern" run.err || { cat run.err; return 1; }
+}
+
+# Three rings of 40 nodes with chords, and an edge between rings now and then; every third node has a feature of its
+# ring, the others one that says nothing.
+rings() { # rings FOLDER
+    mkdir -p "$1"
+    awk 'BEGIN {
+        print "%%MatrixMarket matrix coordinate pattern symmetric"; print "120 120 252"
+        for (c = 0; c < 3; c++) for (i = 0; i < 40; i++) {
+            a = c * 40 + i + 1; b = c * 40 + (i + 1) % 40 + 1; print (a > b ? a " " b : b " " a)
+            b = c * 40 + (i + 5) % 40 + 1; print (a > b ? a " " b : b " " a) }
+        for (i = 0; i < 12; i++) print 41 + 3 * i, 1 + 3 * i }' >"$1/graph.mtx"
+    awk 'BEGIN {
+        print "%%MatrixMarket matrix coordinate real general"; print "120 6 120"
+        for (i = 0; i < 120; i++) print i + 1, (i % 3 ? 4 + i % 2 : 1 + int(i / 40)), 2 }' >"$1/features.mtx"
+    awk 'BEGIN { for (i = 0; i < 120; i++) print int(i / 40) }' >"$1/labels.txt"
+    awk 'BEGIN { for (i = 0; i < 120; i++) if (i % 10 == 0) print i }' >"$1/train.txt"
+    awk 'BEGIN { for (i = 0; i < 120; i++) if (i % 10 == 3) print i }' >"$1/val.txt"
+    awk 'BEGIN { for (i = 0; i < 120; i++) if (i % 10 > 4) print i }' >"$1/test.txt"
+}
+rings d
+quick="--rate 0.05 --dropout 0.1 --epochs 40"
+
+# ---- help -----------------------------------------------------------------------------------------------
+
+ok 'without arguments: usage on stderr, status 2' eval 'status 2 && [ ! -s run.out ] && grep -q "^usage" run.err'
+one_screen() { status 0 "$@" && [ ! -s run.err ] && [ "$(wc -l <run.out)" -le 40 ] && ! grep -E '^.{121}' run.out; }
+ok '--help fits a screen' one_screen --help
+ok 'train --help' one_screen train --help
+ok 'predict -h' one_screen predict -h
+ok '--version' eval 'status 0 --version && grep -qE "^gnn [0-9.]+$" run.out'
+
+# ---- training -------------------------------------------------------------------------------------------
+
+learns() { # learns LEAST ARGUMENTS...: so much accuracy on test nodes
+    local least=$1
+    shift
+    status 0 train d $quick "$@" --report r.json && [ ! -s run.err ] && no_leftovers &&
+        awk -v least="$least" 'match($0, /"test_accuracy": [0-9.]+/) {
+            found = substr($0, RSTART + 17, RLENGTH - 17); exit } END { print found; exit !(found >= least) }' r.json
+}
+for model in gcn sage gin gat; do ok "$model learns" learns 0.9 --model $model; done
+ok 'sage-max learns' learns 0.75 --model sage-max
+for sampler in node layer fastgcn; do ok "sampler $sampler" learns 0.85 --sampler $sampler --batch 6; done
+ok 'fan-outs' learns 0.85 --sampler node --fanout 4,3 --bulk 2 --layers 2
+ok 'clusters by matchings' learns 0.85 --sampler cluster
+ok 'clusters by mcl' learns 0.85 --sampler cluster --clusters mcl --batch 4
+awk '{ print $1 }' d/labels.txt >clusters.txt
+ok 'clusters of a file' learns 0.85 --sampler cluster --clusters clusters.txt --batch 1
+ok 'adamw' learns 0.9 --optimizer adamw
+ok 'sgd' learns 0.9 --optimizer sgd --rate 0.5
+ok 'MaxK' learns 0.9 --maxk 8
+ok 'three layers, A·X kept' learns 0.9 --layers 3 --keep-aggregated --decay-all --rate-step 20 --rate-factor 0.5
+ok 'a drawn split' learns 0.9 --split 6,6
+ok 'features as they are' learns 0.9 --no-normalise --evaluate-every 5
+ok 'one line of everything' eval 'status 0 train d $quick && [ "$(wc -l <run.out)" -eq 3 ] && grep -q "120 nodes, 504 edges, 6 features, 3 classes; 12 training, 12 validation, 60 test nodes" run.out'
+ok '--quiet' eval 'status 0 train d $quick --quiet && [ ! -s run.out ] && [ ! -s run.err ]'
+ok 'patience ends it' eval 'status 0 train d --rate 0.5 --epochs 5000 --patience 3 && grep -qE "^epoch [0-9]+ of [0-9]{1,3}:" run.out'
+threads() { status 0 train d $quick --save "m$1" --threads "$1" && cmp "m$1" m1; }
+ok 'a model is saved' threads 1
+ok 'the same with two threads' threads 2
+mkdir named
+cp d/* named
+awk '{ print "ring" $1 }' d/labels.txt >named/labels.txt
+several() {
+    cp -r d several && rm several/labels.txt &&
+        awk 'BEGIN { print "%%MatrixMarket matrix coordinate pattern general"; print "120 3 240"
+            for (i = 0; i < 120; i++) { print i + 1, 1 + int(i / 40); print i + 1, 1 + (int(i / 40) + 1) % 3 } }' \
+            >several/labels.mtx &&
+        status 0 train several $quick --save ms && grep -q 'test micro F1 0.9\|test micro F1 1' run.out &&
+        status 0 predict several --load ms -o several.txt && [ "$(sort several.txt | uniq | wc -l)" -lt 20 ] &&
+        [ "$(awk 'NF == 2' several.txt | wc -l)" -gt 100 ]
+}
+ok 'nodes with several classes' several
+
+# ---- going on and predicting ----------------------------------------------------------------------------
+
+goes_on() { # 15 epochs, then up to 40: the same bytes as 40 at once
+    status 0 train d --model sage --rate 0.05 --hidden 12 --epochs 40 --save whole &&
+        status 0 train d --model sage --rate 0.05 --hidden 12 --epochs 15 --save part &&
+        status 0 train d --resume part --epochs 40 --save rest && cmp whole rest
+}
+ok '--resume goes on as if nothing had been' goes_on
+ok 'nothing left to do' fails 1 'part was trained for all epochs: --epochs' train d --resume part --epochs 15
+ok 'another shape' fails 1 'part: the saved model has 12 hidden columns, not 20' train d --resume part --hidden 20 --epochs 50
+ok 'options that do not go with the model' fails 2 '--maxk 13 of 12 columns' train d --resume part --maxk 13
+predicts() {
+    status 0 predict d --load m1 -o p.txt && grep -q 'test accuracy' run.out && [ "$(wc -l <p.txt)" -eq 120 ] &&
+        paste p.txt d/labels.txt | awk '$1 == $2 { n++ } END { exit n < 100 }'
+}
+ok 'predictions' predicts
+ok 'to standard output' eval 'status 0 predict d --load m1 -o - && cmp run.out p.txt'
+scores() {
+    status 0 predict d --load m1 -o s.txt --scores && cut -f 1 s.txt | cmp - p.txt &&
+        awk -F '\t' 'NF != 4 || $2 + $3 + $4 < 0.999 || $2 + $3 + $4 > 1.001 || $($1 + 2) < 0.333 { bad = 1 } END { exit bad }' \
+            s.txt
+}
+ok 'scores' scores
+names() { status 0 predict named --load m1 -o n.txt && sed 's/^ring//' n.txt | cmp - p.txt; }
+ok 'classes by their names' names
+unlabelled() { mkdir -p bare && cp d/graph.mtx d/features.mtx bare && status 0 predict bare --load m1 -o b.txt && cmp b.txt p.txt; }
+ok 'a folder without labels' unlabelled
+ok 'no such model' fails 1 'nofile: .*o such file' predict d --load nofile -o X
+ok 'what is no model' fails 1 'd/graph.mtx: this is no saved model' predict d --load d/graph.mtx -o X
+truncated() { head -c 700 m1 >cut && fails 1 'cut: the saved model is truncated' predict d --load cut -o X; }
+ok 'a truncated model' truncated
+damaged() {
+    { head -c 500 m1; printf '\377\376'; tail -c +503 m1; } >damaged && ! cmp -s damaged m1 &&
+        fails 1 'damaged: this is no saved model: its checksum is wrong' predict d --load damaged -o X
+}
+ok 'a damaged model' damaged
+ok 'a damaged model to go on with' fails 1 'damaged: .*checksum' train d --resume damaged --save X
+narrow() {
+    mkdir -p narrow && cp d/* narrow && sed '2s/6/7/' d/features.mtx >narrow/features.mtx &&
+        fails 1 'm1: the saved model has 6 features, not 7' predict narrow --load m1 -o X
+}
+ok 'a model for other features' narrow
+more_classes() {
+    mkdir -p more && cp d/* more && sed '1s/.*/3/' d/labels.txt >more/labels.txt &&
+        fails 1 'more: the labels have 4 classes, the model in m1 has 3' predict more --load m1 -o X
+}
+ok 'a model for other classes' more_classes
+
+# ---- reports and plots ----------------------------------------------------------------------------------
+
+if command -v python3 >/dev/null; then
+    report() {
+        status 0 train d $quick --seeds 3 --report r.json --plot p.svg && python3 - <<'PYTHON'
+import json, statistics
+r = json.load(open("r.json"))
+assert r["tool"] == "gnn" and r["command"] == "train" and r["device"] and r["threads"] >= 1
+assert r["data"]["nodes"] == 120 and r["data"]["edges"] == 504 and r["data"]["classes"] == 3
+assert r["data"]["sparse_features"] and r["data"]["training"] == 12 and r["data"]["test"] == 60
+assert r["options"]["model"] == "gcn" and r["options"]["hidden"] == 16 and r["options"]["epochs"] == 40
+assert [run["seed"] for run in r["runs"]] == [1, 2, 3]
+tests = [run["test_accuracy"] for run in r["runs"]]
+assert abs(r["test_accuracy"] - statistics.mean(tests)) < 1e-8
+assert abs(r["test_accuracy_deviation"] - statistics.stdev(tests)) < 1e-8
+for run in r["runs"]:
+    epochs = run["epochs"]
+    assert [e["epoch"] for e in epochs] == list(range(1, 41))
+    best = min(epochs, key=lambda e: e["validation_loss"])
+    assert run["best_epoch"] == best["epoch"] and abs(run["validation_loss"] - best["validation_loss"]) < 1e-5
+    assert abs(run["median_epoch_seconds"] - statistics.median(e["seconds"] for e in epochs)) < 1e-8
+    assert epochs[-1]["loss"] < epochs[0]["loss"] and all(0 <= e["test_accuracy"] <= 1 for e in epochs)
+assert r["seconds"]["total"] > 0 and r["peak_host_bytes"] > 0 and not r["stopped"]
+PYTHON
+    }
+    ok '--report' report
+    plot() {
+        python3 - <<'PYTHON'
+import re, xml.etree.ElementTree as tree
+root = tree.parse("p.svg").getroot()
+space = "{http://www.w3.org/2000/svg}"
+width, height = float(root.get("width")), float(root.get("height"))
+curves = root.findall(space + "polyline")
+assert len(curves) == 6
+for curve in curves:
+    points = [tuple(map(float, p.split(","))) for p in curve.get("points").split()]
+    assert len(points) == 40 and all(0 <= x <= width and 0 <= y <= height for x, y in points)
+    assert all(a[0] < b[0] for a, b in zip(points, points[1:]))
+words = [t.text for t in root.findall(space + "text")]
+assert words.count("epoch") == 2 and "loss" in words and "accuracy" in words and "validation" in words
+PYTHON
+    }
+    ok '--plot' plot
+    sparse_plot() { status 0 train d --epochs 1 --plot one.svg && python3 -c 'import xml.dom.minidom as m; m.parse("one.svg")'; }
+    ok 'a plot of one epoch' sparse_plot
+    null_report() {
+        status 0 train d --epochs 5 --evaluate-every 5 --report r.json && python3 -c '
+import json
+e = json.load(open("r.json"))["runs"][0]["epochs"]
+assert e[0]["test_loss"] is None and e[4]["test_loss"] > 0'
+    }
+    ok 'what was not evaluated is null' null_report
+    on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" train d --epochs 3 >run.out; }
+    erased=$(printf '\r\033[K')
+    ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}epoch 1 of 3  loss " run.out'
+else skip 'no python3: report'; skip 'no python3: plot'; skip 'no python3: progress line'; fi
+
+# ---- refusals -------------------------------------------------------------------------------------------
+
+refuses() { # refuses NAME PATTERN FILE TEXT ARGUMENTS...: such a file in the folder is refused
+    local name=$1 pattern=$2 file=$3 text=$4
+    shift 4
+    rm -rf bad && cp -r d bad && rm -f "bad/${file%%.*}".*
+    printf '%b' "$text" >"bad/$file"
+    ok "$name" fails 1 "$pattern" train bad --save X "$@"
+}
+mtx='%%MatrixMarket matrix coordinate real general\n'
+refuses 'too few rows of features' 'graph.mtx: 120 nodes, but there are 119 rows' features.mtx "${mtx}119 6 1\n1 1 1\n"
+refuses 'NaN among features' 'features.csv:2: ' features.csv '1,2\n1,nan\n'
+refuses 'an infinite feature' 'features.mtx:3: ' features.mtx "${mtx}120 6 1\n1 1 inf\n"
+refuses 'too few labels' 'labels.txt: 2 labels for 120 nodes' labels.txt '0\n1\n'
+refuses 'a label out of range' 'labels.txt:2: ' labels.txt '0\n70000\n1\n'
+refuses 'a negative label' 'labels.txt:3: ' labels.txt '0\n1\n-2\n'
+refuses 'no training nodes' 'bad: there are no training nodes' train.txt ''
+refuses 'a training node that is none' 'train.txt:2: ' train.txt '1\n120\n'
+refuses 'a training node without a label' 'bad: node 3 \(from 0\) is a validation node but has no label' labels.txt \
+    "$(awk '{ print (NR == 4 ? -1 : $1) "\\n" }' d/labels.txt | tr -d '\n')"
+refuses 'a graph that is not square' 'graph.mtx' graph.mtx "${mtx}4 3 0\n"
+truncated_npz() { # half of what gnn convert, or anybody, wrote
+    rm -rf bad && cp -r d bad && rm bad/features.mtx && printf 'PK\003\004\024\0\0\0\0\0' >bad/features.npz &&
+        fails 1 'features.npz' train bad --save X
+}
+ok 'a truncated npz' truncated_npz
+ok 'no such folder' fails 1 'nodir: .*o such file' train nodir --save X
+no_split() { rm -rf bad && cp -r d bad && rm bad/train.txt bad/val.txt bad/test.txt && fails 1 'there is no split; .*--split' train bad; }
+ok 'no split' no_split
+ok 'a split drawn instead' eval 'status 0 train bad $quick --split 5,5'
+no_features() { rm -rf bad && cp -r d bad && rm bad/features.mtx && fails 1 'there is no features' train bad; }
+ok 'no features' no_features
+ok 'a loss that is no number' fails 1 'epoch [0-9]+: the .* loss is .*; a learning rate below 1e\+30' train d --rate 1e30 --save X
+ok 'clusters that are not there' fails 1 'nofile: .*o such file' train d --sampler cluster --clusters nofile
+head -n 119 clusters.txt >short.txt
+ok 'clusters of too few nodes' fails 1 'short.txt' train d --sampler cluster --clusters short.txt
+ok 'folder of the model is missing' fails 1 'nodir' train d --save nodir/m
+ok 'folder of the report is missing' fails 1 'nodir' train d --save X --report nodir/r
+ok 'folder of the plot is missing' fails 1 'nodir' train d --save X --plot nodir/p
+ok 'folder of the predictions is missing' fails 1 'nodir' predict d --load m1 -o nodir/p
+for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x' 'd --layers 0' 'd --layers 17' \
+    'd --hidden 0' 'd --maxk 0' 'd --maxk 17' 'd --epochs 0' 'd --rate 0' 'd --rate x' 'd --dropout 1' 'd --dropout -1' \
+    'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
+    'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
+    'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --save X' \
+    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --quiet=1' \
+    'd --scores' 'd -o X' '--load m1'; do
+    ok "usage error: train $wrong" fails 2 '; see gnn --help$' train $wrong
+done
+for wrong in '' 'd' 'd --load m1' 'd -o X' 'd --load m1 -o X --hidden 5' 'd --load m1 -o X --report r'; do
+    ok "usage error: predict $wrong" fails 2 '; see gnn --help$' predict $wrong
+done
+ok 'an unknown command' fails 2 'the first argument is one of train, predict' learn d
+ok 'no CUDA device' eval '"$tool" train d --epochs 2 --device cuda >run.out 2>run.err || grep -q "^gnn: --device cuda: .*; use --device cpu or auto$" run.err'
+
+# ---- files and signals ----------------------------------------------------------------------------------
+
+all_or_nothing() { # the report cannot be written in full: the model does not appear either
+    rm -f X
+    status 1 train d --epochs 2 --save X --report /dev/full && [ ! -e X ] && no_leftovers
+}
+if [ -w /dev/full ]; then
+    ok 'all outputs or none' all_or_nothing
+    to_full() { ! "$tool" predict d --load m1 -o - >/dev/full 2>run.err && [ -s run.err ]; }
+    ok 'output to a full device fails' to_full
+else skip 'no /dev/full'; fi
+survives() { cp m1 kept && status 1 train d --rate 1e30 --save kept && cmp kept m1; }
+ok 'an old model survives a failure' survives
+stopped() { # stopped SIGNAL STATUS ARGUMENTS...: while it trains
+    local signal=$1 expected=$2
+    shift 2
+    timeout --preserve-status -s "$signal" 1 "$tool" train d --epochs 100000000 --evaluate-every 1000 "$@" >run.out 2>run.err
+    local got=$?
+    [ $got -eq "$expected" ] && no_leftovers && [ "$(wc -l <run.err)" -eq 1 ] || { echo "status $got"; cat run.err; return 1; }
+}
+rm -f stopped.m
+ok 'SIGINT keeps the model' eval 'stopped INT 75 --save stopped.m && grep -q "stopped.m is complete" run.err'
+ok 'which can be used' status 0 predict d --load stopped.m -o X
+ok 'SIGTERM without a model to keep' eval 'rm -f X; stopped TERM 143 --report X && [ ! -e X ]'
+ok 'SIGHUP' stopped HUP 129
+ok 'closed streams' eval '"$tool" train d --epochs 2 --save closed.m --quiet <&- >&- 2>&- && [ -s closed.m ]'
+ok 'a name that breaks lines' eval 'cp -r d "odd
+name" && status 0 train "odd
+name" --epochs 2 --report odd.json --quiet'
+ok 'no progress line elsewhere' eval 'status 0 train d --epochs 2 && [ ! -s run.err ]'
+ok 'no temporary files are left' no_leftovers
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
