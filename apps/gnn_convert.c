@@ -20,7 +20,7 @@ typedef struct convert_options {
 
 static const char prefix[] = "generate:";
 
-/* ---- the command line -------------------------------------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------------------------------------- */
 
 static void usage(FILE *stream)
 {
@@ -132,7 +132,7 @@ static bool parse(int argc, char **argv, convert_options *o)
     return check_together(o);
 }
 
-/* ---- GraphSAINT's folders ---------------------------------------------------------------------------------- */
+/* ---- GraphSAINT's folders ------------------------------------------------------------------------------ */
 
 static sp_status path_in(sp_context *context, const char *folder, const char *name, char path[PATH_MAX])
 {
@@ -169,7 +169,7 @@ done:
     return status;
 }
 
-/* ---- archives of gnn-benchmark ------------------------------------------------------------------------------- */
+/* ---- archives of gnn-benchmark ------------------------------------------------------------------------- */
 
 static sp_status read_array(io_npz *npz, const char *name, sp_context *context, io_array *array)
 {
@@ -227,7 +227,7 @@ static sp_status read_archive(sp_context *context, const char *path, const gnn_i
     return status;
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------ */
+/* ---- all ----------------------------------------------------------------------------------------------- */
 
 static sp_status read_files(sp_context *context, const convert_options *o, const gnn_input_options *reading,
                             gnn_input *input)

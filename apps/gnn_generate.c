@@ -36,7 +36,7 @@ bool gnn_recipe_named(const char *name, gnn_recipe *recipe)
     return false;
 }
 
-/* ---- random numbers --------------------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------------------------ */
 
 static uint64_t hash(uint64_t x)
 {
@@ -62,7 +62,7 @@ static void random_normal(uint64_t seed, uint64_t stream, uint64_t index, float 
     pair[1] = radius * sinf(turn);
 }
 
-/* ---- the graph --------------------------------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------------- */
 
 /* Every edge between two nodes once, where the column is the larger. */
 static sp_status take_upper(sp_context *context, const sp_csr *drawn, sp_csr *upper)
@@ -156,7 +156,7 @@ done:
     return status;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 
 static sp_status make_means(sp_context *context, const gnn_recipe *recipe, float **means)
 {

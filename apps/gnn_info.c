@@ -20,7 +20,7 @@ typedef struct info {
     bool symmetric;
 } info;
 
-/* ---- the command line ------------------------------------------------------------------------------------- */
+/* ---- the command line ---------------------------------------------------------------------------------- */
 
 static void usage(FILE *stream)
 {
@@ -65,7 +65,7 @@ static int parse(int argc, char **argv, info_options *o)
     return o->folder ? EXIT_DONE : mistake("no folder");
 }
 
-/* ---- counting --------------------------------------------------------------------------------------------- */
+/* ---- counting ------------------------------------------------------------------------------------------ */
 
 /* Row after row, an entry (i, j) of a symmetric matrix meets (j, i) as the next one of row j: the places of those are
  * kept. Marks the nodes that have an edge to another. */
@@ -123,7 +123,7 @@ done:
     return status;
 }
 
-/* ---- output ----------------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------------------- */
 
 static double share(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0; }
 
@@ -199,7 +199,7 @@ static void put_json(io_output *out, const info_options *o, const gnn_input *inp
     else io_output_string(out, "null}\n");
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------------- */
 
 static sp_status show(sp_context *context, const info_options *o, const gnn_input *input)
 {

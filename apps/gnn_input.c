@@ -13,7 +13,7 @@
 
 volatile int gnn_interrupt;
 
-/* ---- files of a folder ------------------------------------------------------------------------------------ */
+/* ---- files of a folder --------------------------------------------------------------------------------- */
 
 /* What the files of a folder are called before their endings. */
 static const char *const stems[] = {"graph", "features", "labels", "train", "val", "test", "split", "classes"};
@@ -82,7 +82,7 @@ static sp_status check_files(sp_context *context, const folder *in, bool no_labe
     return SP_OK;
 }
 
-/* ---- splits ------------------------------------------------------------------------------------------------ */
+/* ---- splits -------------------------------------------------------------------------------------------- */
 
 static const char *const split_words[] = {"unused", "train", "val", "test", NULL};
 
@@ -137,7 +137,7 @@ static sp_status read_splits(sp_context *context, const folder *in, const gnn_in
     return status;
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------------------ */
 
 sp_status gnn_input_features(sp_context *context, const char *path, const gnn_input_options *options,
                              gnn_input *input)
@@ -230,7 +230,7 @@ void gnn_input_free(sp_context *context, gnn_input *input)
     memset(input, 0, sizeof *input);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 /* The files that are written; `name` NULL: not this one. */
 typedef struct saving {
@@ -368,7 +368,7 @@ done:
     return status;
 }
 
-/* ---- the end of a command ----------------------------------------------------------------------------------- */
+/* ---- the end of a command ------------------------------------------------------------------------------ */
 
 int gnn_input_end(const sp_context *context, sp_status status)
 {

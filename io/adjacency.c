@@ -3,17 +3,14 @@
 
 #include "internal.h"
 
-/* ---- edge lists ------------------------------------------------------------------------------------------- */
+/* ---- edge lists ---------------------------------------------------------------------------------------- */
 
 static bool read_end(io_slice *slice, const char **at, const char *end, int32_t *node)
 {
-    const char *field = *at, *stop = field;
+    const char *field = io_next_field(at, end), *stop = io_field_end(field, end);
     int64_t number;
-    while (stop < end && *stop >= '0' && *stop <= '9') stop++;
-    io_next_field(at, end);
-    const bool ended = stop == end || io_is_blank(*stop) || *stop == ',' || *stop == ';';
-    if (!ended || !io_parse_index(field, stop, slice->state->rows - 1, &number))
-        return io_slice_fail(slice, "an end of an edge that is no node", field, stop == field ? *at : stop,
+    if (!io_parse_index(field, stop, slice->state->rows - 1, &number))
+        return io_slice_fail(slice, "an end of an edge that is no node", field, stop,
                              "nodes are whole numbers from 0, one less than there are at most");
     *node = (int32_t)number;
     return true;
@@ -21,17 +18,15 @@ static bool read_end(io_slice *slice, const char **at, const char *end, int32_t 
 
 static bool read_edge(io_slice *slice, char *line, char *line_end)
 {
-    const char *end = line_end, *at = io_skip_blanks(line, end), *field;
-    int32_t source, target;
+    const char *end = line_end, *at = io_skip_blanks(line, end);
+    int32_t source = 0, target = 0;
     float weight = 1;
     bool keep = true;
     if (at == end || *line == '#' || *line == '%') return true;
     if (!read_end(slice, &at, end, &source) || !read_end(slice, &at, end, &target)) return false;
     if (at < end) {
-        field = io_next_field(&at, end);
-        const char *stop = field;
-        while (stop < end && !io_is_blank(*stop) && *stop != ',' && *stop != ';') stop++;
-        if (!io_slice_weight(slice, field, stop, &weight, &keep)) return false;
+        const char *field = io_next_field(&at, end);
+        if (!io_slice_weight(slice, field, io_field_end(field, end), &weight, &keep)) return false;
     }
     if (at < end)
         return io_slice_fail(slice, "too many fields", at, end,
@@ -39,7 +34,7 @@ static bool read_edge(io_slice *slice, char *line, char *line_end)
     return !keep || io_slice_arc(slice, source, target, weight);
 }
 
-/* ---- entries ---------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------- */
 
 /* Triples that make the matrix. */
 typedef struct triples {
@@ -78,7 +73,7 @@ static sp_status build_graph(sp_context *context, const io_graph *g, bool undire
     return build(context, &from, undirected, matrix);
 }
 
-/* ---- matrices --------------------------------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------------------------------------ */
 
 static sp_status to_f32(sp_context *context, sp_csr *matrix)
 {
@@ -167,7 +162,7 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
     return status;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------------- */
 
 static bool names_metis(const char *path)
 {

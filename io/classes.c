@@ -7,7 +7,7 @@ enum { MOST_NAME = 255 };
 
 static const char class_remedy[] = "write whole numbers from 0, below 65536, or -1 where the class is unknown";
 
-/* ---- text ------------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 /* A line without blanks around it; false for one that is empty or a comment. */
 static bool trim(const char **line, const char **end)
@@ -113,7 +113,7 @@ done:
     return status;
 }
 
-/* ---- arrays ----------------------------------------------------------------------------------------------- */
+/* ---- arrays -------------------------------------------------------------------------------------------- */
 
 static sp_status take_labels(sp_context *context, const char *path, io_array *array, io_classes *classes)
 {
@@ -205,7 +205,7 @@ done:
     return status;
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------------- */
 
 sp_status io_read_classes(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes)
 {
@@ -237,7 +237,7 @@ void io_classes_free(sp_context *context, io_classes *classes)
     memset(classes, 0, sizeof *classes);
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 static sp_status name_lines(sp_context *context, io_source *source, io_labels *labels)
 {
@@ -284,7 +284,7 @@ sp_status io_read_names(sp_context *context, const char *path, const volatile in
     return status;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 typedef struct range {
     int64_t low, high;

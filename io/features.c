@@ -8,30 +8,27 @@
 
 #include "internal.h"
 
-/* ---- text ------------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------- */
 
 static bool is_separator(char c) { return c == ',' || c == ';'; }
 
-const char *io_next_field(const char **at, const char *end)
-{
-    const char *field = io_skip_blanks(*at, end), *stop = field;
-    while (stop < end && !io_is_blank(*stop) && !is_separator(*stop)) stop++;
-    *at = io_skip_blanks(stop, end);
-    if (*at < end && is_separator(**at)) ++*at;
-    *at = *at < end ? io_skip_blanks(*at, end) : *at;
-    return field;
-}
-
-/* The end of a field that begins at `field`. */
-static const char *field_end(const char *field, const char *end)
+const char *io_field_end(const char *field, const char *end)
 {
     while (field < end && !io_is_blank(*field) && !is_separator(*field)) field++;
     return field;
 }
 
+const char *io_next_field(const char **at, const char *end)
+{
+    const char *field = io_skip_blanks(*at, end);
+    *at = io_skip_blanks(io_field_end(field, end), end);
+    if (*at < end && is_separator(**at)) *at = io_skip_blanks(*at + 1, end);
+    return field;
+}
+
 static bool begins_with_number(const char *line, const char *end)
 {
-    const char *field = io_skip_blanks(line, end), *stop = field_end(field, end);
+    const char *field = io_skip_blanks(line, end), *stop = io_field_end(field, end);
     double value;
     return stop > field && io_parse_decimal(field, stop, &value) == stop;
 }
@@ -134,7 +131,7 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
     int64_t col = 0;
     while (end > at && io_is_blank(end[-1])) end--;
     for (bool more = true; more; col++) {
-        const char *stop = field_end(at, end);
+        const char *stop = io_field_end(at, end);
         double value;
         if (col == slice->state->cols)
             return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
@@ -180,7 +177,7 @@ done:
     return status;
 }
 
-/* ---- Matrix Market ---------------------------------------------------------------------------------------- */
+/* ---- Matrix Market ------------------------------------------------------------------------------------- */
 
 static sp_status read_mtx(sp_context *context, io_source *source, const volatile int *interrupt, sp_dense *dense,
                           sp_csr *sparse)
@@ -202,7 +199,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     return status;
 }
 
-/* ---- NumPy and scipy -------------------------------------------------------------------------------------- */
+/* ---- NumPy and scipy ----------------------------------------------------------------------------------- */
 
 /* The first number that is not finite, -1 if there is none. Bits are compared: a whole exponent of ones. */
 static int64_t first_bad(sp_context *context, const float *values, int64_t count)
@@ -266,7 +263,7 @@ static sp_status read_npz(sp_context *context, const char *path, const volatile 
     return status;
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------- */
+/* ---- all ----------------------------------------------------------------------------------------------- */
 
 sp_status io_detect_content(io_source *source, io_content *content)
 {

@@ -291,8 +291,9 @@ typedef struct io_table {
 } io_table;
 sp_status io_scan_table(sp_context *context, const char *path, const volatile int *interrupt, io_table *table);
 sp_status io_skip_heading(io_source *source, const io_table *table);
-/* The field at *at, which moves on to where the next one begins. */
+/* The field at *at, which moves on to where the next one begins; and where a field ends. */
 const char *io_next_field(const char **at, const char *end);
+const char *io_field_end(const char *field, const char *end);
 
 /* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
  * own, so a million is free, and eight a byte. */

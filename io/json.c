@@ -74,7 +74,7 @@ static sp_status expect_end(json *text)
     return text->at == text->end ? SP_OK : refuse(text, "something follows the object", "the file holds one object");
 }
 
-/* ---- classes ---------------------------------------------------------------------------------------------- */
+/* ---- classes ------------------------------------------------------------------------------------------- */
 
 typedef struct class_map {
     json text;
@@ -198,7 +198,7 @@ done:
     return status;
 }
 
-/* ---- roles ------------------------------------------------------------------------------------------------ */
+/* ---- roles --------------------------------------------------------------------------------------------- */
 
 /* Which of `words` the string is, -1 if none. */
 static int which(const char *string, size_t length, const char *const *words)

@@ -17,7 +17,7 @@ static sp_status refuse(sp_context *context, const char *name, const char *what)
     return sp_fail(context, SP_ERROR_MATRIX, "%s: %s", name, what);
 }
 
-/* ---- the header's literal -------------------------------------------------------------------------------- */
+/* ---- the header's literal ------------------------------------------------------------------------------ */
 
 typedef struct literal {
     const char *at, *end;
@@ -195,7 +195,7 @@ sp_status io_npy_parse(sp_context *context, const char *name, const unsigned cha
     return SP_OK;
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------- */
 
 static void swap_bytes(sp_context *context, void *values, int64_t items, size_t size)
 {
@@ -299,7 +299,7 @@ void io_array_free(sp_context *context, io_array *array)
     memset(array, 0, sizeof *array);
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------ */
+/* ---- conversions --------------------------------------------------------------------------------------- */
 
 /* IEEE 754 half precision: subnormal numbers are multiples of 2^-24. */
 static float from_half(uint16_t half)
@@ -408,7 +408,7 @@ sp_status io_array_to_i32(sp_context *context, const char *name, io_array *array
     return SP_OK;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 size_t io_npy_header(const io_array *array, char header[IO_NPY_WRITTEN])
 {

@@ -52,7 +52,7 @@ static uint64_t number(const unsigned char *at, int bytes)
     return value;
 }
 
-/* ---- the directory --------------------------------------------------------------------------------------- */
+/* ---- the directory ------------------------------------------------------------------------------------- */
 
 /* Where the end record begins, in the last bytes of the file; -1 if there is none. */
 static int64_t find_end(const unsigned char *tail, int64_t count)
@@ -205,7 +205,7 @@ void io_npz_close(io_npz *npz)
 
 const char *io_npz_path(const io_npz *npz) { return npz->file.name; }
 
-/* ---- members --------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------------------- */
 
 /* NAME or NAME.npy; of several the last, as Python has it. */
 static const member *find(const io_npz *npz, const char *name)
@@ -353,7 +353,7 @@ sp_status io_npz_read(io_npz *npz, const char *name, io_array *array)
                                : read_deflated(npz, m, called, begin, array);
 }
 
-/* ---- matrices -------------------------------------------------------------------------------------------- */
+/* ---- matrices ------------------------------------------------------------------------------------------ */
 
 typedef struct csr_parts {
     io_array data, indices, offsets, shape;
@@ -479,7 +479,7 @@ done:
     return status;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 typedef struct written {
     char name[MOST_NAME];

@@ -1,0 +1,76 @@
+/* Text of features, classes, edges and GraphSAINT's JSON, one of them by the first byte; from a file, as their readers
+ * open it twice. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "target.h"
+
+static const char *file_of(const uint8_t *data, size_t size)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/fuzz_nodes.%ld", (long)getpid());
+    FILE *file = fopen(path, "wb");
+    fuzz_require(file && fwrite(data, 1, size, file) == size && fclose(file) == 0);
+    return path;
+}
+
+static void read_features(sp_context *context, const char *path)
+{
+    sp_dense dense;
+    sp_csr sparse;
+    if (io_read_features(context, path, NULL, &dense, &sparse) != SP_OK) return;
+    for (int64_t e = 0; dense.values && e < dense.rows * dense.cols; e++)
+        fuzz_require(isfinite(((float *)dense.values)[e]));
+    if (sparse.row_offsets) fuzz_require(sp_csr_check(context, &sparse) == SP_OK);
+    sp_dense_free(context, &dense);
+    sp_csr_free(context, &sparse);
+}
+
+static void check_classes(sp_context *context, io_classes *c)
+{
+    for (int64_t i = 0; c->labels && i < c->nodes; i++) fuzz_require(c->labels[i] >= -1 && c->labels[i] < c->classes);
+    for (int64_t e = 0; c->targets && e < c->nodes * c->classes; e++) fuzz_require(c->targets[e] <= 1);
+    fuzz_check_names(&c->names);
+    io_classes_free(context, c);
+}
+
+static void read_one(sp_context *context, int kind, bool undirected, const char *path)
+{
+    const io_adjacency_options options = {.nodes = undirected ? 50 : 0, .undirected = undirected};
+    io_classes classes;
+    uint8_t *roles;
+    int32_t *numbers;
+    int64_t count;
+    sp_csr graph;
+    switch (kind) {
+    case 0: read_features(context, path); break;
+    case 1:
+        if (io_read_classes(context, path, NULL, &classes) == SP_OK) check_classes(context, &classes);
+        break;
+    case 2:
+        if (io_read_adjacency(context, path, &options, &graph) != SP_OK) break;
+        fuzz_require(sp_csr_check(context, &graph) == SP_OK);
+        sp_csr_free(context, &graph);
+        break;
+    case 3:
+        if (io_read_class_map(context, path, NULL, 5, &classes) == SP_OK) check_classes(context, &classes);
+        break;
+    case 4:
+        if (io_read_roles(context, path, NULL, 5, &roles) == SP_OK) sp_free(context, roles);
+        break;
+    default:
+        if (io_read_numbers(context, path, NULL, 0, 9, NULL, &numbers, &count) == SP_OK) sp_free(context, numbers);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    sp_context *context = fuzz_context(data[0] & 64 ? 2 : 1);
+    const char *path = file_of(data + 1, size - 1);
+    read_one(context, (data[0] & 7) % 6, data[0] & 128, path);
+    unlink(path);
+    sp_context_destroy(context);
+    fuzz_require(fuzz_live == 0);
+    return 0;
+}
