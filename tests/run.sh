@@ -34,7 +34,8 @@ for source in tests/test_*.c; do
     run "$suite" "$BUILD/tests/$suite"
 done
 if [ "${1-}" != --suites ]; then
-    for script in check_layers test_cli test_contract test_gnn test_bench golden live_mcl scipy_contraction pipelines; do
+    for script in check_layers test_cli test_contract test_gnn test_gnn_data test_bench golden live_mcl scipy_contraction \
+        pipelines; do
         if [ -f "tests/$script.sh" ]; then run "$script" bash "tests/$script.sh"; fi
     done
 fi

@@ -63,7 +63,9 @@ static void multiply_tile(const product *p, int64_t task)
         beta = 0;
     }
     void *to = (void *)at(&c, false, i, j);
-    const int a_stride = (int)p->a->stride, b_stride = (int)p->b->stride, c_stride = (int)c.stride;
+    /* BLAS ends the process over a stride of 0, also where there is nothing to read. */
+    const int a_stride = p->a->stride > 0 ? (int)p->a->stride : 1, b_stride = p->b->stride > 0 ? (int)p->b->stride : 1;
+    const int c_stride = (int)c.stride;
     if (c.type == SP_DENSE_F32)
         cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, inner, (float)p->alpha, a, a_stride, b, b_stride, (float)beta,
                     to, c_stride);

@@ -1,5 +1,5 @@
-/* Text of features, classes, edges and GraphSAINT's JSON, one of them by the first byte; from a file, as their readers
- * open it twice. */
+/* Text of features, classes, edges and GraphSAINT's JSON, one of them by the first byte; from a file, as their
+ * readers open it twice. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* Arrays and archives of NumPy. Checksums of an archive are made right first, or nothing but them would be tested. What
- * is accepted has the sizes that it claims, and finite features, labels and columns within their ranges. */
+/* Arrays and archives of NumPy. Checksums of an archive are made right first, or nothing but them would be tested.
+ * What is accepted has the sizes that it claims, and finite features, labels and columns within their ranges. */
 #include <zlib.h>
 
 #include "target.h"
@@ -20,7 +20,8 @@ static void repair(unsigned char *file, size_t size)
         if (memcmp(file + at, "PK\1\2", 4) != 0 || number(file + at + 10, 2) != 0) continue;
         const size_t bytes = (size_t)number(file + at + 20, 4), local = (size_t)number(file + at + 42, 4);
         if (local + LOCAL > size) continue;
-        const size_t begin = local + LOCAL + (size_t)number(file + local + 26, 2) + (size_t)number(file + local + 28, 2);
+        const size_t name = (size_t)number(file + local + 26, 2), extra = (size_t)number(file + local + 28, 2);
+        const size_t begin = local + LOCAL + name + extra;
         if (begin > size || bytes > size - begin) continue;
         const uint32_t crc = (uint32_t)crc32_z(0, file + begin, bytes);
         for (int i = 0; i < 4; i++) file[at + 16 + (size_t)i] = (unsigned char)(crc >> 8 * i);

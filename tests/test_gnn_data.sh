@@ -1,0 +1,292 @@
+#!/bin/bash
+# gnn's folders: every file in every format, refusals with their files and lines, gnn info, gnn convert from each
+# layout, graphs made up; and against numpy and scipy, the system's or those that scipy_contraction.sh installed.
+#   GNN  the tool [$BUILD/bin/gnn]
+cd "$(dirname "$0")/.." || exit 1
+tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
+cora=$PWD/data/cora venv=$PWD/${BUILD:-build}/venv/bin/python3
+work=$(mktemp -d) || exit 1
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0 skipped=0
+
+ok() { # ok NAME COMMAND...: the command succeeds
+    local name=$1
+    shift
+    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        head -n 5 check.out run.err 2>/dev/null
+    fi
+}
+skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
+status() { # status EXPECTED ARGUMENTS...
+    local expected=$1 got
+    shift
+    "$tool" "$@" >run.out 2>run.err
+    got=$?
+    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
+}
+fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no folder X
+    local expected=$1 pattern=$2
+    shift 2
+    rm -rf X
+    status "$expected" "$@" && [ ! -s run.out ] && [ ! -e X ] && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -qE -- "^gnn: .*$pattern" run.err || { cat run.err; return 1; }
+}
+says() { # says FIELD=VALUE... FOLDER [OPTION]: what gnn info --json says of it
+    local folder=${*: -1} pair
+    status 0 info --json $folder && tr -d '\n' <run.out >info.json || return 1
+    for pair in "${@:1:$#-1}"; do
+        grep -qF -- "\"${pair%%=*}\": ${pair#*=}" info.json || { echo "not $pair:"; cat info.json; return 1; }
+    done
+}
+folder() { # folder NAME: a new one with three nodes, all of it text
+    rm -rf "$1"
+    mkdir "$1"
+    printf '0\t1\n1\t2\n' >"$1/graph.tsv"
+    printf '1,0\n0,1\n1,1\n' >"$1/features.csv"
+    printf '0\n1\n1\n' >"$1/labels.txt"
+}
+with() { # with FILE TEXT: folder d, one file of it replaced (its other formats removed); FILE - is left out
+    folder d
+    rm -f "d/${1%%.*}".*
+    [ "$2" = - ] || printf "$2" >"d/$1"
+}
+
+# ---- folders --------------------------------------------------------------------------------------------
+
+ok 'Cora' says nodes=2708 edges=10556 symmetric=true weighted=false loops=0 isolated=0 max_degree=168 features=1433 \
+    sparse=true filled=49216 unlabelled=0 "$cora"
+ok 'its split' grep -qF '"split": {"train": 140, "val": 500, "test": 1000, "unused": 1068}' info.json
+ok 'its classes' grep -qF '[{"name": "0", "nodes": 351}, {"name": "1", "nodes": 217}' info.json
+ok 'as text' eval 'status 0 info "$cora" && grep -q "^features   1433, sparse, 49216 filled (1.27 %)$" run.out'
+folder d
+ok 'text' says nodes=3 edges=2 symmetric=false features=2 sparse=false filled=6 split=null isolated=0 d
+ok 'undirected' says edges=4 symmetric=true mean_degree=1.3333333333333333 'd --undirected'
+with labels.txt 'red\nblue\nred\n'
+ok 'classes by name' says 'classes=[{"name": "red", "nodes": 2}, {"name": "blue", "nodes": 1}]' d
+with classes.txt 'yes\nno\nmaybe\n'
+ok 'names for numbers' says 'classes=[{"name": "yes", "nodes": 1}, {"name": "no", "nodes": 2}, {"name": "maybe"' d
+with labels.txt '0\n-1\n5\n'
+ok 'unknown labels' says unlabelled=1 d
+with labels.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 1\n1 2\n3 1\n'
+ok 'several classes a node' says multi_label=true unlabelled=1 'classes=[{"name": "0", "nodes": 2}' d
+with labels.txt -
+ok 'without labels' says unlabelled=3 'classes=[]' d
+with split.txt 'train\nval\ntest\n'
+ok 'a split by words' says 'split={"train": 1, "val": 1, "test": 1, "unused": 0}' d
+with train.txt '2\n'
+ok 'a split by lists' says 'split={"train": 1, "val": 0, "test": 0, "unused": 2}' d
+with graph.metis '3 2\n2\n1 3\n2\n'
+ok 'METIS' says edges=4 symmetric=true d
+with graph.mtx '%%%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 0.5\n3 1 1\n2 2 4\n'
+ok 'weights and loops' says edges=5 symmetric=true weighted=true loops=1 d
+with features.mtx '%%%%MatrixMarket matrix array real general\n3 1\n1\n0\n-2\n'
+ok 'dense Matrix Market' says features=1 sparse=false d
+ok 'files of others are passed over' eval 'touch d/README d/graph d/features.csv.tmp.7 "d/labels.txt~" d/.hidden &&
+    says features=1 d'
+
+# ---- what is refused ------------------------------------------------------------------------------------
+
+ok 'no folder named' fails 2 'no folder; see gnn info --help' info
+ok 'an unknown option' fails 2 'unknown option "--nix"; see gnn info --help' info --nix d
+ok 'a wrong number of threads' fails 2 '--threads takes a whole number' info d --threads=0
+ok 'no such folder' fails 1 'nowhere: No such file or directory; give a folder with graph' info nowhere
+ok 'a file' fails 1 'Not a directory' info d/labels.txt
+refused() { # refused NAME FILE TEXT PATTERN
+    with "$2" "$3"
+    ok "$1" fails 1 "$4" convert d X
+}
+refused 'no graph' graph.tsv - 'd: there is no graph.\*; put one there'
+refused 'no features' features.csv - 'd: there is no features.\*'
+refused 'no labels' labels.txt - 'd: there is no labels.\*'
+with graph.tsv '0 1\n'; cp d/graph.tsv d/graph.csv
+ok 'two graphs' fails 1 'd: there are graph.csv and graph.tsv; keep one' convert d X
+refused 'a node that is none' graph.tsv '0 1\n1 3\n' 'd/graph.tsv:2: an end of an edge that is no node \(got "3"\)'
+refused 'a graph that is not square' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 4 0\n' \
+    'd/graph.mtx:2: rows and columns differ'
+refused 'a graph of another size' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n4 4 0\n' \
+    'd/graph.mtx: 4 nodes, but there are 3 rows of features'
+refused 'too few rows of features' features.csv '1\n2\n' 'd/graph.tsv:2: an end of an edge that is no node'
+refused 'too many rows of features' features.csv '1\n2\n3\n4\n' 'd/labels.txt: 3 labels for 4 nodes'
+refused 'rows of unequal length' features.csv '1,2\n3\n' 'd/features.csv:2: fewer numbers'
+refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is no number \(got "nan"\)'
+refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
+refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
+refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes'
+refused 'a label without a name' classes.txt 'a\n' 'd/labels.txt: label 1 is out of range: d/classes.txt names 1'
+refused 'a name that is there twice' classes.txt 'a\na\n' 'd/classes.txt:2: a name that is there twice'
+refused 'a split that is too short' split.txt 'train\n' 'd/split.txt: 1 entries for 3 nodes'
+refused 'an unknown word in a split' split.txt 'train\nx\n' 'd/split.txt:2: a number that is out of range \(got "x"\)'
+refused 'a training node that is none' train.txt '0\n3\n' 'd/train.txt:2: a number that is out of range'
+refused 'validation without training' val.txt '0\n' 'd: there is no train.\*'
+with train.txt '0\n1\n'; printf '1\n' >d/test.txt
+ok 'a node in two lists' fails 1 'd/test.txt: node 1 is in train, too' convert d X
+printf 'train\nval\ntest\n' >d/split.txt
+ok 'two kinds of split' fails 1 'd: there are split.\* and train.\*' convert d X
+refused 'an archive that is none' graph.npz 'PK\003\004' 'd/graph.npz: the archive has no end; the file is truncated'
+refused 'an array that is none' features.npy '\223NUMPY\001' 'd/features.npy: too short for an array'
+if command -v gzip >/dev/null; then
+    folder d
+    gzip d/*
+    ok 'compressed files' says nodes=3 edges=2 d
+    head -c 30 d/graph.tsv.gz >cut && mv cut d/graph.tsv.gz
+    ok 'one that is cut' fails 1 'd/graph.tsv.gz: .*truncated' convert d X
+else skip 'no gzip'; fi
+
+# ---- gnn convert ----------------------------------------------------------------------------------------
+
+one_screen() { status 0 "$@" && [ ! -s run.err ] && [ "$(wc -l <run.out)" -le 40 ] && ! grep -E '^.{121}' run.out; }
+ok 'gnn info --help' one_screen info --help
+ok 'gnn convert --help' one_screen convert -h
+ok 'Cora, rewritten' status 0 convert "$cora" c
+ok 'five files' eval '[ "$(ls c | tr "\n" " ")" = "features.npz graph.npz labels.npy split.npy " ]'
+same() { # same FOLDER FOLDER: they hold the same, by gnn info
+    says nodes="$(says "$1" && sed 's/.*"nodes": \([0-9]*\), "edges.*/\1/' info.json)" "$2" &&
+        sed 's/"folder": "[^"]*"//' info.json >b.json && says "$1" && sed 's/"folder": "[^"]*"//' info.json >a.json &&
+        cmp a.json b.json
+}
+ok 'it is the same' same "$cora" c
+ok 'and again' eval 'status 0 convert c c2 && cmp c/graph.npz c2/graph.npz && cmp c/features.npz c2/features.npz &&
+    cmp c/labels.npy c2/labels.npy && cmp c/split.npy c2/split.npy'
+ok 'over itself' eval 'status 0 convert c2 c2 && cmp c/graph.npz c2/graph.npz'
+folder d
+ok 'not beside other files' fails 1 'd: there is a (graph.tsv|features.csv|labels.txt) already' convert c d
+ok 'not into a file' fails 1 'give a folder' convert c d/labels.txt
+ok 'not where no folder is' fails 1 'cannot be written' convert c nowhere/X
+with labels.txt 'red\nblue\nred\n'
+ok 'names of classes' eval 'status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "red blue " ] && same d n'
+with labels.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 1\n1 2\n3 1\n'
+ok 'several classes a node' eval 'rm -rf n && status 0 convert d n && same d n'
+folder d
+printf 'train\ntest\nval\n' >s.txt
+printf 'no\nyes\n' >c.txt
+ok 'files from anywhere' status 0 convert --edges d/graph.tsv --features d/features.csv --labels=d/labels.txt f \
+    --split s.txt --classes c.txt --undirected
+ok 'what they hold' says edges=4 'split={"train": 1, "val": 1, "test": 1, "unused": 0}' \
+    'classes=[{"name": "no", "nodes": 1}, {"name": "yes", "nodes": 2}]' f
+ok 'not all of them' fails 2 '--edges, --features and --labels go together' convert --edges d/graph.tsv X
+ok 'files beside a source' fails 2 'a source "c" beside files' convert --edges d/graph.tsv c X
+ok 'no target' fails 2 'no folder to write to' convert c
+ok 'no source' fails 2 'no source' convert
+ok 'no value' fails 2 '--split needs a value' convert c X --split
+ok 'an unknown option' fails 2 'unknown option "--nix"' convert c X --nix 1
+ok 'three places' fails 2 'a third place "Y"' convert c X Y
+made=generate:community:2000,10,100,50,50,80,1
+ok 'a graph made up' status 0 convert $made g --features 9 --classes 5 --edges 9000
+ok 'as it was wanted' says nodes=2000 edges=9000 symmetric=true weighted=false loops=0 features=9 sparse=false \
+    unlabelled=0 g
+ok 'the same whatever the threads' eval 'status 0 convert $made g1 --features 9 --classes 5 --edges 9000 --threads 1 &&
+    cmp g/graph.npz g1/graph.npz && cmp g/features.npy g1/features.npy &&
+    cmp g/labels.npy g1/labels.npy && cmp g/split.npy g1/split.npy'
+ok 'another with another seed' eval 'status 0 convert $made g2 --seed 2 --features 9 --classes 5 --edges 9000 &&
+    ! cmp -s g/graph.npz g2/graph.npz && ! cmp -s g/features.npy g2/features.npy'
+ok 'more edges than it has' fails 1 'it has [0-9]* edges, not 100000' convert generate:uniform:100,3 X --edges 100000
+ok 'no such kind' fails 1 'nix' convert generate:nix:3 X
+ok 'not square' fails 1 'square' convert generate:uniform:100,3,50 X
+ok 'labels for it' fails 2 'labels and a split of its own' convert generate:uniform:100,3 X --labels s.txt
+write_error() { (trap '' XFSZ; ulimit -f 60; "$tool" convert c X 2>/dev/null; [ $? -eq 1 ]) && [ ! -e X ]; }
+ok 'a write error leaves nothing' write_error
+
+# ---- numpy and scipy ------------------------------------------------------------------------------------
+
+has_scipy() { "$1" -c 'import scipy.sparse; scipy.sparse.csr_array' 2>/dev/null; }
+python=python3
+has_scipy "$python" || python=$venv
+if has_scipy "$python"; then
+    ok 'they read what is written' "$python" - <<'PY'
+import numpy as np, scipy.sparse as sp
+a, x = sp.load_npz('c/graph.npz'), sp.load_npz('c/features.npz')
+y, s = np.load('c/labels.npy'), np.load('c/split.npy')
+assert a.shape == (2708, 2708) and a.nnz == 10556 and (a != a.T).nnz == 0 and a.has_canonical_format
+assert x.shape == (2708, 1433) and x.nnz == 49216 and (x.data == 1).all()
+assert y.dtype == np.int32 and list(np.bincount(y)) == [351, 217, 418, 818, 426, 298, 180]
+assert list(np.bincount(s)) == [1068, 140, 500, 1000]
+d = np.load('g/features.npy')
+assert d.shape == (2000, 9) and d.dtype == np.float32 and abs(d.mean()) < 0.05 and abs(d.std() - 1) < 0.05
+g = sp.load_npz('g/graph.npz')
+assert g.nnz == 9000 and (g != g.T).nnz == 0 and g.diagonal().sum() == 0
+PY
+    "$python" - <<'PY'
+import json, os, zipfile
+import numpy as np, scipy.sparse as sp
+random = np.random.default_rng(7)
+def folder(name, a, x, y, s=None):
+    os.mkdir(name)
+    sp.save_npz(name + '/graph.npz', a)
+    if sp.issparse(x): sp.save_npz(name + '/features.npz', x, compressed=False)
+    else: np.save(name + '/features.npy', x)
+    np.save(name + '/labels.npy', y)
+    if s is not None: np.save(name + '/split.npy', s)
+a = sp.random(60, 60, 0.1, 'csr', random_state=3)
+x, y, s = random.normal(size=(60, 7)), random.integers(0, 4, 60), random.integers(0, 4, 60)
+folder('p32', a.astype('f4'), x.astype('f4'), y.astype('i4'), s.astype('u1'))
+folder('p64', a, np.asfortranarray(x), y, s)
+folder('psparse', a.astype('f4'), sp.csr_matrix(np.where(x > 0.5, x, 0)), y)
+folder('ptargets', (a > 0).astype('i8'), x.astype('>f4'), random.integers(0, 2, (60, 5)).astype(bool))
+u = a.copy()
+u.indices, u.data, u.has_sorted_indices = u.indices[::-1].copy(), u.data[::-1].copy(), False
+u.indptr = u.nnz - u.indptr[::-1]
+folder('punsorted', u, x, y)
+folder('pwide', a, x, y)
+z = np.load('pwide/graph.npz')
+np.savez('pwide/graph.npz', **{k: z[k].astype('i8') if k in ('indices', 'indptr') else z[k] for k in z.files})
+folder('pnan', a, np.where(np.arange(60)[:, None] == 17, np.nan, x), y)
+folder('pnegative', a, x, np.where(np.arange(60) == 9, -5, y))
+folder('prows', a, x[:59], y)
+folder('pwrong', a, x, y)
+b = bytearray(open('pwrong/graph.npz', 'rb').read())
+with zipfile.ZipFile('pwrong/graph.npz') as f: at = f.getinfo('data.npy').header_offset
+b[at + 200] ^= 1
+open('pwrong/graph.npz', 'wb').write(b)
+folder('pcut', a, x, y)
+b = open('pcut/graph.npz', 'rb').read()
+open('pcut/graph.npz', 'wb').write(b[:len(b) // 2])
+folder('pobject', a, x, np.array([{}] * 60, dtype=object))
+folder('prect', a[:, :50], x, y)
+sp.save_npz('csc.npz', a.tocsc())
+os.mkdir('saint')
+sp.save_npz('saint/adj_full.npz', a > 0)
+np.save('saint/feats.npy', x)
+json.dump({str(i): int(y[i]) for i in random.permutation(60)}, open('saint/class_map.json', 'w'))
+json.dump({'tr': list(range(30)), 'va': list(range(30, 40)), 'te': list(range(40, 60))}, open('saint/role.json', 'w'))
+t = sp.csr_matrix(np.where(x > 0, x, 0).astype('f4'))
+np.savez_compressed('bench.npz', adj_data=a.data, adj_indices=a.indices, adj_indptr=a.indptr, adj_shape=a.shape,
+                    attr_data=t.data, attr_indices=t.indices, attr_indptr=t.indptr, attr_shape=t.shape, labels=y,
+                    class_names=np.array(['a', 'b', 'c', 'd']))
+np.savez('dense.npz', adj_data=a.data, adj_indices=a.indices, adj_indptr=a.indptr, adj_shape=a.shape, attr_matrix=x,
+         labels=y)
+PY
+    ok 'what they write' says nodes=60 edges=360 weighted=true features=7 sparse=false p32
+    for kind in p64 psparse ptargets punsorted pwide; do ok "$kind" says nodes=60 edges=360 features=7 $kind; done
+    ok 'the same in 64 bits and Fortran order' eval 'status 0 convert p32 q32 && status 0 convert p64 q64 &&
+        cmp q32/features.npy q64/features.npy && cmp q32/labels.npy q64/labels.npy && cmp q32/graph.npz q64/graph.npz'
+    ok 'sorted' env GNN_TOOL="$tool" "$python" - <<'PY'
+import subprocess, os, numpy as np, scipy.sparse as sp
+subprocess.run([os.environ['GNN_TOOL'], 'convert', 'punsorted', 'qunsorted'], check=True)
+a, b = sp.load_npz('punsorted/graph.npz').toarray().astype('f4'), sp.load_npz('qunsorted/graph.npz')
+assert b.has_canonical_format and (a == b.toarray()).all()
+PY
+    ok 'GraphSAINT' status 0 convert saint qsaint
+    ok 'its roles and classes' eval "says 'split={\"train\": 30, \"val\": 10, \"test\": 20, \"unused\": 0}' \
+        weighted=false edges=360 qsaint && cmp qsaint/labels.npy q32/labels.npy && cmp qsaint/features.npy q32/features.npy"
+    ok 'gnn-benchmark' eval 'status 0 convert bench.npz qbench &&
+        says nodes=60 edges=360 sparse=true split=null qbench'
+    ok 'with dense attributes' eval 'status 0 convert dense.npz qdense && cmp qdense/features.npy q32/features.npy'
+    ok 'NaN' fails 1 'pnan/features.npy: row 17 \(from 0\) has a number that is not finite' convert pnan X
+    ok 'a negative label' fails 1 'pnegative/labels.npy: element 9 \(from 0\) is no class' convert pnegative X
+    ok 'a wrong number of rows' fails 1 'prows/graph.npz: 60 nodes, but there are 59 rows' convert prows X
+    ok 'a wrong checksum' fails 1 'pwrong/graph.npz: data.npy: (the checksum is wrong|damaged data)' convert pwrong X
+    ok 'a cut archive' fails 1 'pcut/graph.npz: the archive has no end; the file is truncated' convert pcut X
+    ok 'Python objects' fails 1 'pobject/labels.npy: elements that are not read' convert pobject X
+    ok 'a rectangle' fails 1 'prect/graph.npz: 60 rows and 50 columns' convert prect X
+    cp csc.npz p32/graph.npz
+    ok 'columns' fails 1 'p32/graph.npz: a sparse matrix that is not CSR' convert p32 X
+    ok 'another archive' fails 1 'csc.npz: no member attr_matrix.npy' convert csc.npz X
+    rm saint/role.json
+    ok 'GraphSAINT without roles' fails 1 'saint/role.json: No such file' convert saint X
+else skip 'no scipy'; fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
