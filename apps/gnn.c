@@ -1,8 +1,8 @@
 /* gnn: graph neural networks from the command line: train, predict, info, convert.
  *
  * This file holds what a process begins with, what ends it early, and what it says. The command line of train and
- * predict is in gnn_options, their steps in gnn_train and gnn_predict, what they share in gnn_job; info and convert have
- * files of their own.
+ * predict is in gnn_options, their steps in gnn_train and gnn_predict, what they share in gnn_job; info and convert
+ * have files of their own.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -138,7 +138,8 @@ int main(int argc, char **argv)
         puts("gnn " SP_VERSION);
         return answer();
     }
-    fprintf(stderr, "gnn: the first argument is one of train, predict, info, convert (got \"%.40s\"); see gnn --help\n",
+    fprintf(stderr,
+            "gnn: the first argument is one of train, predict, info, convert (got \"%.40s\"); see gnn --help\n",
             command);
     return EXIT_USAGE;
 }

@@ -1,4 +1,4 @@
-/* One run of gnn train or gnn predict: its settings, what its steps share, and the steps that have files of their own. */
+/* One run of gnn train or gnn predict: its settings, what its steps share, the steps that have files of their own. */
 #ifndef GNN_JOB_H
 #define GNN_JOB_H
 

@@ -168,7 +168,8 @@ static bool read_list(const char *value, int64_t low, int64_t most, int64_t *num
         if (length == 0 || length >= sizeof text) return false;
         memcpy(text, value, length);
         text[length] = '\0';
-        if (!read_integer(text, &numbers[*count]) || numbers[*count] < low || numbers[*count] > INT32_MAX) return false;
+        if (!read_integer(text, &numbers[*count])) return false;
+        if (numbers[*count] < low || numbers[*count] > INT32_MAX) return false;
         ++*count;
         value += length;
         if (*value == '\0') return true;
@@ -191,7 +192,8 @@ static bool parse_other(gnn_settings *s, const char *option, const char *value)
     int64_t pair[2], count;
     if (strcmp(option, "--device") == 0) return parse_device(s, value);
     if (strcmp(option, "--memory") == 0)
-        return read_bytes(value, &s->memory) || mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
+        return read_bytes(value, &s->memory) ||
+               mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
     if (strcmp(option, "--fanout") == 0)
         return read_list(value, 1, GNN_MAX_LAYERS, s->fanout, &s->fanouts) ||
                mistake("--fanout takes whole numbers such as 25,10 (got \"%.40s\")", value);
@@ -298,7 +300,8 @@ static bool check_together(const gnn_settings *s)
         return s->out ? check_outputs(s) : mistake("no output: give -o FILE");
     }
     if (s->maxk > s->hidden)
-        return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk, (long long)s->hidden);
+        return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk,
+                       (long long)s->hidden);
     if (s->maxk > 0 && s->model == GNN_GAT) return mistake("--maxk does not go with gat");
     if (s->keep_aggregated && s->input_dropout > 0)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
@@ -307,9 +310,11 @@ static bool check_together(const gnn_settings *s)
     if (s->fanouts > 0 && s->fanouts != s->layers)
         return mistake("--fanout has %lld numbers, but there are %lld layers", (long long)s->fanouts,
                        (long long)s->layers);
-    if (s->sampler == SAMPLER_FULL && (s->batch > 0 || s->bulk > 0)) return mistake("--batch and --bulk go with --sampler");
+    if (s->sampler == SAMPLER_FULL && (s->batch > 0 || s->bulk > 0))
+        return mistake("--batch and --bulk go with --sampler");
     if (s->clusters && s->sampler != SAMPLER_CLUSTER) return mistake("--clusters goes with --sampler cluster");
-    if (s->seeds > 1 && (s->save || s->resume)) return mistake("--save and --resume are for one run: leave --seeds out");
+    if (s->seeds > 1 && (s->save || s->resume))
+        return mistake("--save and --resume are for one run: leave --seeds out");
     return check_outputs(s);
 }
 
@@ -327,7 +332,7 @@ static bool parse_argument(int argc, char **argv, int *i, bool folders, gnn_sett
         const option_entry *entry = &entries[k];
         if (strlen(entry->name) != length || strncmp(option, entry->name, length) != 0) continue;
         if (!(entry->commands & command))
-            return mistake("%s is no option of gnn %s", entry->name, s->command == COMMAND_TRAIN ? "train" : "predict");
+            return mistake("%s is no option of gnn %s", entry->name, command == FOR_TRAIN ? "train" : "predict");
         if (entry->kind == VALUE_FLAG)
             return option[length] == '=' ? mistake("%s takes no value", entry->name) : parse_value(s, entry, NULL);
         if (option[length] == '=') return parse_value(s, entry, equals + 1);

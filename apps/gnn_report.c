@@ -1,5 +1,5 @@
-/* The JSON report of gnn train: data, options, every epoch of every run, what came out. Times are wall seconds; what was
- * not evaluated is null. */
+/* The JSON report of gnn train: data, options, every epoch of every run, what came out. Times are wall seconds; what
+ * was not evaluated is null. */
 #include <math.h>
 #include <sys/resource.h>
 
@@ -100,7 +100,8 @@ static void put_training(const gnn_job *job, io_output *out)
     put_text(out, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
         io_output_string(out, "\"fanout\": [");
-        for (int64_t l = 0; l < s->fanouts; l++) io_output_format(out, "%s%lld", l ? ", " : "", (long long)s->fanout[l]);
+        for (int64_t l = 0; l < s->fanouts; l++)
+            io_output_format(out, "%s%lld", l ? ", " : "", (long long)s->fanout[l]);
         io_output_string(out, "], ");
         put_whole(out, "batch", how->sampler.batch);
         put_whole(out, "bulk", how->sampler.bulk);

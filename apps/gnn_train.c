@@ -79,7 +79,8 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
     if (!job->terminal || time - *shown < 0.1) return;
     *shown = time;
     if (job->run_count > 1)
-        snprintf(which, sizeof which, "run %lld of %lld  ", (long long)(run - job->runs + 1), (long long)job->run_count);
+        snprintf(which, sizeof which, "run %lld of %lld  ", (long long)(run - job->runs + 1),
+                 (long long)job->run_count);
     while (judged > run->epochs && isnan(judged->accuracy[GNN_TRAIN])) judged--;
     if (!isnan(judged->accuracy[GNN_TRAIN]))
         snprintf(accuracies, sizeof accuracies, "  accuracy %.3f  validation %.3f  test %.3f",
@@ -124,8 +125,9 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
         gnn_epoch epoch;
         sp_status status = gnn_trainer_epoch(trainer, &epoch, &done);
         if (status == SP_OK && epoch.epoch == 0)
-            status = sp_fail(job->compute, SP_ERROR_ARGUMENT, "%s was trained for all epochs: --epochs %lld adds as many",
-                             job->settings->resume, 2 * (long long)job->how.epochs);
+            status = sp_fail(job->compute, SP_ERROR_ARGUMENT,
+                             "%s was trained for all epochs: --epochs %lld adds as many", job->settings->resume,
+                             2 * (long long)job->how.epochs);
         if (status == SP_OK) status = add_epoch(job, run, &epoch);
         if (status != SP_OK) return status;
         show_epoch(job, run, &shown);
@@ -182,24 +184,27 @@ static sp_status put_model(gnn_job *job, io_output *out)
 static void summarise(gnn_job *job)
 {
     const gnn_run *run = &job->runs[0];
+    const gnn_features *x = &job->data.features;
     const char *measure = job->data.targets ? "micro F1" : "accuracy";
     double deviation;
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
     if (job->settings->quiet) return;
     gnn_quiet(job);
-    printf("%s: %lld nodes, %lld edges, %lld features, %lld classes; %lld training, %lld validation, %lld test nodes\n",
-           job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
-           (long long)(job->data.features.dense.values ? job->data.features.dense.cols : job->data.features.sparse.cols),
-           (long long)job->data.classes, (long long)job->nodes[GNN_TRAIN], (long long)job->nodes[GNN_VALIDATION],
-           (long long)job->nodes[GNN_TEST]);
+    printf("%s: %lld nodes, %lld edges, %lld features, %lld classes; ", job->settings->folder,
+           (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
+           (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes);
+    printf("%lld training, %lld validation, %lld test nodes\n", (long long)job->nodes[GNN_TRAIN],
+           (long long)job->nodes[GNN_VALIDATION], (long long)job->nodes[GNN_TEST]);
     printf("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch\n", model_word(job->settings->model),
            (long long)job->settings->layers, (long long)job->parameters, job->device_name,
            1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
     if (job->run_count > 1)
-        printf("test %s %.4f, deviation %.4f, over %lld seeds\n", measure, test, deviation, (long long)job->run_count);
+        printf("test %s %.4f, deviation %.4f, over %lld seeds\n", measure, test, deviation,
+               (long long)job->run_count);
     else
         printf("epoch %lld of %lld: validation %s %.4f, test %s %.4f\n", (long long)run->best_epoch,
-               (long long)run->epochs[run->count - 1].epoch, measure, run->best.accuracy[GNN_VALIDATION], measure, test);
+               (long long)run->epochs[run->count - 1].epoch, measure, run->best.accuracy[GNN_VALIDATION], measure,
+               test);
 }
 
 sp_status gnn_train(gnn_job *job)

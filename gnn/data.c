@@ -83,8 +83,8 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is in split %d, but there are %d",
                            (long long)i, split, GNN_SPLITS);
         if (split != GNN_UNUSED && data->labels && data->labels[i] < 0)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label", (long long)i,
-                           split_names[split]);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label",
+                           (long long)i, split_names[split]);
         training += split == GNN_TRAIN;
     }
     if (training == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no training nodes");

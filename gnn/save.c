@@ -1,6 +1,6 @@
-/* Trainers as bytes: a head of fixed width with options and progress, then the parameters, the best parameters and the
- * optimizer's moments, as they lie in memory (little-endian). A checksum covers all of it: bytes from outside are not
- * believed before it is right, and their sizes not before they add up. */
+/* Trainers as bytes: a head of fixed width with options and progress, then the parameters, the best parameters and
+ * the optimizer's moments, as they lie in memory (little-endian). A checksum covers all of it: bytes from outside are
+ * not believed before it is right, and their sizes not before they add up. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -104,8 +104,8 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     if (status != SP_OK) return status;
     GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
     for (int i = 0; i < parts; i++)
-        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), made + sizeof head + (size_t)i * one,
-                              SP_HOST, part[i], there));
+        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
+                              made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
     memcpy(made, &head, sizeof head);
     head.checksum = whole_checksum(made, head.bytes);
     memcpy(made, &head, sizeof head);
@@ -128,8 +128,8 @@ static bool in_range(int64_t number, int64_t low, int64_t high) { return number 
 /* Options that a trainer can have; what else is wrong with them it finds itself. */
 static bool is_plausible(const saved_head *h)
 {
-    const double reals[] = {h->input_dropout, h->dropout, h->attention_dropout, h->rate, h->beta1, h->beta2, h->epsilon,
-                            h->decay};
+    const double reals[] = {h->input_dropout, h->dropout, h->attention_dropout, h->rate, h->beta1, h->beta2,
+                            h->epsilon, h->decay};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
         if (!isfinite(reals[i])) return false;
     return in_range(h->layer, GNN_GCN, GNN_GAT) && in_range(h->layers, 1, GNN_MAX_LAYERS) &&
@@ -227,7 +227,8 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     GNN_TRY(read_head(t->context, bytes, size, &head));
     GNN_TRY(match_shape(t, &head));
     const int kept = gnn_optimizer_state(t->optimizer, moments, &steps);
-    if (head.moments && head.moments != kept) return damaged(t->context, "its moments are not those of its optimizer");
+    if (head.moments && head.moments != kept)
+        return damaged(t->context, "its moments are not those of its optimizer");
     const int parts = list_parts(t, &head, part, &steps);
     const size_t one = (size_t)head.parameters * number_size(head.type);
     gnn_trainer_forget(t);

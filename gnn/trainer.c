@@ -1,9 +1,10 @@
-/* Training: epochs of gradient steps over the whole graph or over sampled minibatches, evaluation, the best parameters.
+/* Training: epochs of gradient steps over the whole graph or over sampled minibatches, evaluation, the best
+ * parameters.
  *
  * Full batch, an epoch is one step: forward, loss and its gradient, backward, optimizer. Nothing in it waits for the
- * device, so that a back end that can records it as one graph: the first epoch runs as it is, which makes all buffers,
- * the second is recorded, and from then on an epoch is a replay and the reading of one score. Small graphs are bound by
- * launches, and gain most. Evaluation is recorded likewise.
+ * device, so that a back end that can records it as one graph: the first epoch runs as it is, which makes all
+ * buffers, the second is recorded, and from then on an epoch is a replay and the reading of one score. Small graphs
+ * are bound by launches, and gain most. Evaluation is recorded likewise.
  */
 #include "trainer.h"
 
@@ -174,8 +175,8 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
-/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of the
- * right type are not copied. */
+/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of
+ * the right type are not copied. */
 static sp_status place_features(gnn_trainer *t)
 {
     const gnn_features *given = &t->data->features;
@@ -333,8 +334,9 @@ static sp_status lose(gnn_trainer *t, const sp_dense *logits, const int32_t *nod
                       sp_dense *gradient)
 {
     const gnn_backend *b = t->engine->backend;
-    return t->several ? b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient)
-                      : b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient);
+    if (t->several)
+        return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient);
+    return b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient);
 }
 
 /* One step down the gradient; `nodes` (NULL: all) are those behind the rows of the last block. */
@@ -400,9 +402,7 @@ static sp_status run(gnn_trainer *t, sp_status (*work)(gnn_trainer *), gnn_recor
 
 static sp_status full_epoch(gnn_trainer *t, gnn_score *total)
 {
-    const int64_t step_before = t->engine->step;
-    sp_status status = run(t, full_step, &t->training);
-    t->engine->step = step_before + 1; /* a replay advances the device's copy only */
+    const sp_status status = run(t, full_step, &t->training);
     return status == SP_OK ? read_scores(t, 1, total) : status;
 }
 
@@ -505,7 +505,7 @@ static sp_status copy_parameters(gnn_trainer *t, void *to, const void *from)
 static sp_status not_finite(gnn_trainer *t, const char *which, double loss)
 {
     return sp_fail(t->context, SP_ERROR_NOT_FINITE,
-                   "epoch %lld: the %s loss is %g; a learning rate below %g, or features that are normalised, may help",
+                   "epoch %lld: the %s loss is %g; a learning rate below %g, or normalised features, may help",
                    (long long)t->epoch, which, loss, t->rate);
 }
 
@@ -545,6 +545,13 @@ done:
     return status;
 }
 
+/* So many epochs without a better one. */
+static bool is_hopeless(const gnn_trainer *t)
+{
+    const int64_t patience = t->options.patience;
+    return patience > 0 && t->nodes[GNN_VALIDATION] > 0 && t->epoch - t->best_epoch >= patience;
+}
+
 sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
 {
     const gnn_trainer_options *o = &t->options;
@@ -559,7 +566,7 @@ sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
         if (last || t->epoch % o->evaluate_every == 0) {
             GNN_TRY(evaluate(t, &now));
             GNN_TRY(judge(t, &now));
-            last = last || (o->patience > 0 && t->nodes[GNN_VALIDATION] > 0 && t->epoch - t->best_epoch >= o->patience);
+            last = last || is_hopeless(t);
         }
     }
     *epoch = now;

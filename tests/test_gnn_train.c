@@ -1,5 +1,5 @@
-/* Training on every device: data and their splits, what is learnt full batch and by each sampler, repeatability, saved
- * trainers, what ends a training. The graph is a planted partition: communities whose features say a little. */
+/* Training on every device: data and their splits, what is learnt full batch and by each sampler, repeatability,
+ * saved trainers, what ends a training. The graph is a planted partition: communities whose features say a little. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +41,9 @@ static gnn_data make_data(sp_context *host, bool sparse, bool several)
     if (several) ck_ok(host, sp_calloc(host, NODES * CLASSES, 1, (void **)&data.targets));
     else ck_ok(host, sp_alloc(host, NODES, sizeof *data.labels, (void **)&data.labels));
     for (int64_t i = 0; i < NODES; i++) {
-        if (!several) data.labels[i] = true_class(i);
-        else data.targets[i * CLASSES + true_class(i)] = data.targets[i * CLASSES + (true_class(i) + 1) % CLASSES] = 1;
+        const int32_t class = true_class(i), next = (class + 1) % CLASSES;
+        if (!several) data.labels[i] = class;
+        else data.targets[i * CLASSES + class] = data.targets[i * CLASSES + next] = 1;
     }
     ck_ok(host, gnn_data_draw_split(host, &data, several ? 60 : 15, several ? 60 : 15, 1));
     ck_ok(host, gnn_data_check(host, &data));
@@ -93,8 +94,8 @@ static bool same_number(double a, double b) { return a == b || (isnan(a) && isna
 static void same_epochs(const gnn_epoch *a, const gnn_epoch *b, int64_t count)
 {
     for (int64_t e = 0; e < count; e++) {
-        test_expect(a[e].epoch == b[e].epoch && same_number(a[e].loss, b[e].loss), "epoch %lld: loss %.17g, not %.17g",
-                    (long long)a[e].epoch, b[e].loss, a[e].loss);
+        test_expect(a[e].epoch == b[e].epoch && same_number(a[e].loss, b[e].loss),
+                    "epoch %lld: loss %.17g, not %.17g", (long long)a[e].epoch, b[e].loss, a[e].loss);
         for (int k = 0; k < GNN_SPLITS; k++)
             test_expect(same_number(a[e].split_loss[k], b[e].split_loss[k]) &&
                             same_number(a[e].accuracy[k], b[e].accuracy[k]),
@@ -117,11 +118,12 @@ START_TEST(the_first_node_that_is_wrong_is_named)
     for (int sparse = 0; sparse < 2; sparse++) {
         gnn_data data = make_data(host, sparse, false);
         float *x = sparse ? data.features.sparse.values : data.features.dense.values;
-        const int64_t at = sparse ? data.features.sparse.row_offsets[17] : 17 * FEATURES + 3, last = at + 5 * FEATURES;
+        const int64_t at = sparse ? data.features.sparse.row_offsets[17] : 17 * FEATURES + 3;
+        const int64_t last = at + 5 * FEATURES;
         const float kept = x[at], then = x[last];
         x[at] = NAN;
         x[last] = INFINITY;
-        refuses_data(host, &data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (from 0)");
+        refuses_data(host, &data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (");
         x[at] = kept;
         x[last] = then;
         data.labels[40] = CLASSES;
@@ -255,7 +257,8 @@ END_TEST
 
 enum { MOST_EPOCHS = 200 };
 
-static void learns(int device, const gnn_data *data, const gnn_trainer_options *options, double least, const char *name)
+static void learns(int device, const gnn_data *data, const gnn_trainer_options *options, double least,
+                   const char *name)
 {
     subject s = make_subject(device, data, options, 2);
     gnn_epoch epochs[MOST_EPOCHS], best;
@@ -463,7 +466,8 @@ START_TEST(the_learning_rate_follows_its_schedule)
     subject s = make_subject(_i, &data, &options, 3);
     train(&s, EPOCHS, epochs);
     for (int e = 1; e < EPOCHS; e++)
-        ck_assert_msg((epochs[e].split_loss[GNN_TEST] == epochs[e - 1].split_loss[GNN_TEST]) == (e >= 3), "epoch %d", e + 1);
+        ck_assert_msg((epochs[e].split_loss[GNN_TEST] == epochs[e - 1].split_loss[GNN_TEST]) == (e >= 3), "epoch %d",
+                      e + 1);
     free_subject(&s);
     gnn_data_free(host, &data);
     sp_context_destroy(host);
@@ -550,8 +554,8 @@ START_TEST(predictions_are_what_the_accuracy_counts)
             right += classes[i] == data.labels[i];
             count++;
         }
-        test_expect(several || fabs((double)right / (double)count - now.accuracy[GNN_TEST]) < 1e-12, "%lld of %lld right",
-                    (long long)right, (long long)count);
+        test_expect(several || fabs((double)right / (double)count - now.accuracy[GNN_TEST]) < 1e-12,
+                    "%lld of %lld right", (long long)right, (long long)count);
         free_subject(&s);
         gnn_data_free(host, &data);
     }
