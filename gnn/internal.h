@@ -168,6 +168,18 @@ struct gnn_engine {
     int64_t blocks;     /* that were made with it */
 };
 
+/* ---- matrices ----------------------------------------------------------------------------------------- */
+
+/* `cols` rounded up to whole packets of 16 bytes, as which the sparse products read and write. */
+static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
+{
+    const int64_t packet = type == SP_DENSE_F64 ? 2 : type == SP_DENSE_F32 ? 4 : 8;
+    return (cols + packet - 1) / packet * packet;
+}
+
+/* Allocates rows that begin at multiples of 16 bytes, in the engine's space. What lies between them is nobody's. */
+sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
+
 /* ---- blocks ------------------------------------------------------------------------------------------- */
 
 struct gnn_block {

@@ -199,7 +199,7 @@ static sp_status take_dense(gnn_model *model, const sp_dense *x, double rate)
     sp_status status;
     model->input.dense = *x;
     if (rate == 0) return SP_OK;
-    GNN_TRY(gnn_matrix_shape(model->engine, x->rows, x->cols, x->type, &model->dropped));
+    GNN_TRY(gnn_matrix_shape_rows(model->engine, x->rows, x->cols, x->type, &model->dropped));
     GNN_TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
     model->input.dense = model->dropped.now;
 done:
@@ -334,7 +334,8 @@ sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gn
         if (i + 1 < layers && (l->after.activation != GNN_LINEAR || l->after.rate > 0))
             GNN_TRY(engine->backend->backward(engine, &l->after, &l->output.now, gradient, &l->gradient.now));
         if (i > 0) {
-            GNN_TRY(gnn_matrix_shape(engine, block[i]->a.cols, l->inputs, l->type, &model->layer[i - 1].gradient));
+            GNN_TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type,
+                                          &model->layer[i - 1].gradient));
             input_gradient = &model->layer[i - 1].gradient.now;
         }
         if (l->kind == GNN_GAT) GNN_TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));

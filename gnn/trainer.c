@@ -175,6 +175,27 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
+/* A copy of a host matrix in the engine's space, its rows at multiples of 16 bytes. */
+static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
+{
+    sp_dense copy, made = {0};
+    sp_status status = sp_dense_copy(t->context, from, t->engine->space, &copy);
+    if (status != SP_OK) return status;
+    if (copy.cols != gnn_whole_cols(copy.cols, copy.type)) {
+        GNN_TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
+        GNN_TRY(t->engine->backend->copy(t->engine, &copy, &made));
+        GNN_TRY(t->engine->backend->wait(t->engine));
+        sp_dense_free(t->context, &copy);
+        copy = made;
+    }
+    *to = copy;
+    return SP_OK;
+done:
+    sp_dense_free(t->context, &made);
+    sp_dense_free(t->context, &copy);
+    return status;
+}
+
 /* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of
  * the right type are not copied. */
 static sp_status place_features(gnn_trainer *t)
@@ -187,9 +208,8 @@ static sp_status place_features(gnn_trainer *t)
     if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
         t->borrowed_dense = host && same_type && given->dense.values;
         if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
-        if (same_type && given->dense.values) return sp_dense_copy(t->context, &given->dense, SP_DEVICE, &t->x.dense);
-        GNN_TRY(make_dense(t, &made.dense));
-        GNN_TRY(sp_dense_copy(t->context, &made.dense, t->engine->space, &t->x.dense));
+        if (!same_type || !given->dense.values) GNN_TRY(make_dense(t, &made.dense));
+        GNN_TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
     } else {
         t->borrowed_sparse = host && same_type && given->sparse.values;
         if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
@@ -321,7 +341,7 @@ static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     if (rows > *capacity) {
         sp_dense_free(t->context, matrix);
         *capacity = 0;
-        sp_status status = sp_dense_create(t->context, rows, cols, t->options.model.type, t->engine->space, matrix);
+        sp_status status = gnn_rows_create(t->engine, rows, cols, t->options.model.type, matrix);
         if (status != SP_OK) return status;
         *capacity = rows;
     }

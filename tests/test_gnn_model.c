@@ -328,6 +328,13 @@ static void to_host(runner *r, double *to, const void *from, int64_t count)
     free(rounded);
 }
 
+static void rows_to_host(runner *r, double *to, const sp_dense *from)
+{
+    const size_t size = from->type == SP_DENSE_F32 ? 4 : 8;
+    for (int64_t i = 0; i < from->rows; i++)
+        to_host(r, to + i * from->cols, (const char *)from->values + (size_t)(i * from->stride) * size, from->cols);
+}
+
 static void make_features(runner *r, const example *e)
 {
     const int64_t rows = e->a[0].cols, cols = e->o.inputs;
@@ -400,7 +407,7 @@ static void compare_logits(runner *r, const example *e, const sp_dense *logits)
     ck_assert_msg(logits->rows == expected.rows && logits->cols == expected.cols, "%s: shape", describe(e));
     double *found = malloc((size_t)(logits->rows * logits->cols + 1) * sizeof *found);
     ck_assert_ptr_nonnull(found);
-    to_host(r, found, logits->values, logits->rows * logits->cols);
+    rows_to_host(r, found, logits);
     for (int64_t k = 0; k < expected.rows * expected.cols; k++)
         test_expect(fabs(found[k] - expected.v[k]) <= tolerance(e, 1e-11, 1e-5) * (1 + fabs(expected.v[k])),
                     "%s: logit %lld is %.15g, not %.15g", describe(e), (long long)k, found[k], expected.v[k]);
@@ -763,7 +770,7 @@ START_TEST(maxk_of_all_columns_is_linear)
     double found[1000];
     ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, false, &logits));
     ck_assert_int_le(y.rows * y.cols, 1000);
-    to_host(&r, found, logits->values, y.rows * y.cols);
+    rows_to_host(&r, found, logits);
     for (int64_t k = 0; k < y.rows * y.cols; k++) ck_assert_double_eq_tol(found[k], y.v[k], 1e-12);
     free_runner(&r);
     free_example(host, &e);
