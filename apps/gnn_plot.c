@@ -14,7 +14,7 @@ typedef struct curve {
     double (*value)(const gnn_epoch *epoch);
 } curve;
 
-enum { PAGE_WIDTH = 800, PAGE_HEIGHT = 640, LEFT = 72, RIGHT = 150 };
+enum { PAGE_WIDTH = 840, PAGE_HEIGHT = 640, LEFT = 72, RIGHT = 190 };
 enum { CHART_HEIGHT = 240, FIRST_TOP = 44, SECOND_TOP = 344 };
 enum { MOST_POINTS = 2000, TICKS = 5 };
 
