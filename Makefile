@@ -46,6 +46,8 @@ CUDA_LIBS := -Wl,--as-needed $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA
              -lcudart_static -Wl,-Bstatic -lstdc++ -Wl,-Bdynamic -ldl -lrt -lpthread
 endif
 
+comma := ,
+
 # ---- flags ---------------------------------------------------------------------------------------------------
 
 # Contraction is off on both sides: a fused multiply-add would round differently on the CPU and on the GPU.
@@ -131,6 +133,8 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 
 $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
 $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
+# Hopper's matrix instructions are only in the code for that device alone.
+$(OBJ)/gnn/cuda/multiply_split.cu.o: private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests

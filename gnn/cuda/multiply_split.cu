@@ -1,29 +1,30 @@
-/* C = alpha · op(A) · op(B) + beta · C in f32 on tensor cores that multiply TF32 numbers (11 bits): every number is
- * the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for A2·B2, 2^-22 of it. (Markidis et al.
- * 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
- * theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions round; so sums over SLAB terms
- * are formed there and added up by f32 additions, which leaves errors no larger than those of an f32 product.
+/* C = alpha · op(A) · op(B) + beta · C in f32 on Hopper's tensor cores, which multiply TF32 numbers (11 bits): every
+ * number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for A2·B2, 2^-22 of it.
+ * (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
+ * the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions round; so sums over
+ * SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than those of an f32
+ * product.
  *
- * A block of 8 warps makes TILE x TILE of C, a warp 64 x 32 of it, in slabs of SLAB of the inner dimension, which are
- * copied to shared memory STAGES - 1 slabs ahead. A slab of an operand lies there as it does in memory, rows padded
- * so that the 32 lanes' reads of a fragment fall into 32 banks. Numbers are split in registers, on their way to the
- * tensor cores: 4 instructions a number beside 6 to 12 multiplications of 8 x 16 x 8 for each 8 numbers a lane. Where
- * tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into parts,
- * which are summed by a second launch, always in the same order.
+ * A block of two warpgroups makes TILE x TILE of C, a warpgroup 64 rows of it, in slabs of SLAB of the inner
+ * dimension, which are copied to shared memory STAGES - 1 slabs ahead, as they lie in memory, rows padded so that the
+ * 32 lanes' reads of a fragment fall into 32 banks. While the tensor cores work on a slab (wgmma runs in the
+ * background) the threads split the next one: B within shared memory, where wgmma wants it, four numbers of the inner
+ * dimension side by side; A into registers. Where tiles are too few for the device (Xᵀ·G, whose inner dimension is
+ * the nodes) the inner dimension is cut into parts, which are summed by a second launch, always in the same order.
  *
- * The tensor cores of 8.0 and 9.0 multiply TF32 8 and 7 times as fast as the other units f32; on others it is not
- * worth it, and cuBLAS is asked.
+ * An H200 multiplies TF32 numbers at 494 TFLOP/s, a third of which is 165, and f32 ones at 67. On other devices
+ * cuBLAS is asked.
  */
 #include "backend.cuh"
 
-enum { TILE = 128, SLAB = 32, STAGES = 4, WARP_ROWS = 64, WARP_COLS = 32 };
-enum { MMA_ROWS = 16, MMA_COLS = 8, MMA_INNER = 8, DOWN = WARP_ROWS / MMA_ROWS, ACROSS = WARP_COLS / MMA_COLS };
+enum { TILE = 128, SLAB = 32, STAGES = 4, GROUP_ROWS = 64, STEPS = SLAB / 8, SUMS = GROUP_ROWS * TILE / 128 };
 
 /* Rows of a slab in shared memory: along the inner dimension, or along the outer one. */
 enum { INNER_ROW = SLAB + 4, OUTER_ROW = TILE + 8, OPERAND = TILE * INNER_ROW };
 static_assert(SLAB * OUTER_ROW <= OPERAND, "a slab fits either way");
 
-constexpr size_t SHARED_BYTES = (size_t)STAGES * 2 * OPERAND * sizeof(float);
+/* Stages of A and B as they come, then B split: two buffers of two halves of SLAB x TILE. */
+constexpr size_t SHARED_BYTES = ((size_t)STAGES * 2 * OPERAND + 4 * SLAB * TILE) * sizeof(float);
 
 /* Less work than that takes no longer elsewhere. */
 static const double LEAST_WORK = 1 << 26;
@@ -38,12 +39,16 @@ struct split_product {
     bool pairs; /* two numbers of C may be stored at once */
 };
 
-/* ---- instructions ---------------------------------------------------------------------------------------- */
+/* ---- instructions, which other devices have not or do not need ------------------------------------------- */
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER
+#endif
 
 /* Copies `bytes` of BYTES from global to shared memory, and zeros for the others, in the background. */
 template <int BYTES> static __device__ __forceinline__ void copy_ahead(float *to, const float *from, int bytes)
 {
-#if __CUDA_ARCH__ >= 800
+#ifdef HOPPER
     const unsigned place = (unsigned)__cvta_generic_to_shared(to);
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(bytes) : "memory");
@@ -55,7 +60,7 @@ template <int BYTES> static __device__ __forceinline__ void copy_ahead(float *to
 
 static __device__ __forceinline__ void end_group()
 {
-#if __CUDA_ARCH__ >= 800
+#ifdef HOPPER
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
@@ -63,20 +68,91 @@ static __device__ __forceinline__ void end_group()
 /* Until all but the last PENDING groups of this thread have arrived. */
 template <int PENDING> static __device__ __forceinline__ void wait_groups()
 {
-#if __CUDA_ARCH__ >= 800
+#ifdef HOPPER
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 #endif
 }
 
-/* sums += a · b, 16 x 8 x 8 a warp. With g = lane / 4 and t = lane % 4: a holds (g, t), (g + 8, t), (g, t + 4),
- * (g + 8, t + 4); b (t, g), (t + 4, g); sums (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). */
-static __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+/* What the threads have written to shared memory is there for the tensor cores, after the next barrier. */
+static __device__ __forceinline__ void publish()
 {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#ifdef HOPPER
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Before the first product whose registers other instructions have touched. */
+static __device__ __forceinline__ void begin_products()
+{
+#ifdef HOPPER
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void end_products()
+{
+#ifdef HOPPER
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void wait_products()
+{
+#ifdef HOPPER
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#endif
+}
+
+/* The tensor cores still read or write the register up to here. */
+static __device__ __forceinline__ void hold(float &x)
+{
+#ifdef HOPPER
+    asm volatile("" : "+f"(x)::"memory");
+#endif
+}
+static __device__ __forceinline__ void hold(uint32_t &x)
+{
+#ifdef HOPPER
+    asm volatile("" : "+r"(x)::"memory");
+#endif
+}
+
+/* Describes 8 x TILE of B at `b` in shared memory to the tensor cores: core matrices of 8 columns of C by 4 numbers
+ * of the inner dimension (16 bytes each), the next 8 columns 128 bytes on, the next 4 numbers TILE · 16 bytes on, not
+ * swizzled. */
+static __device__ __forceinline__ uint64_t describe(const float *b)
+{
+    const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = TILE * 16, outer = 128;
+    return place >> 4 | inner >> 4 << 16 | outer >> 4 << 32;
+}
+
+/* sums = a · b, or sums += a · b (`keep`), 64 x TILE x 8 a warpgroup, in the background. Warp w of the group holds
+ * rows 16w to 16w + 15. With g = lane / 4 and t = lane % 4: a holds (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4) of
+ * its rows; sums[4j ..] are (g, 8j + 2t), (g, 8j + 2t + 1), (g + 8, 8j + 2t), (g + 8, 8j + 2t + 1). */
+static __device__ __forceinline__ void multiply_add(float (&sums)[SUMS], const uint32_t (&a)[4], uint64_t b,
+                                                    bool keep)
+{
+#ifdef HOPPER
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                 "{%64, %65, %66, %67}, %68, keep, 1, 1;\n}"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
+                   "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
+                   "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]),
+                   "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]),
+                   "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+                   "+f"(sums[30]), "+f"(sums[31]), "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]), "+f"(sums[35]),
+                   "+f"(sums[36]), "+f"(sums[37]), "+f"(sums[38]), "+f"(sums[39]), "+f"(sums[40]), "+f"(sums[41]),
+                   "+f"(sums[42]), "+f"(sums[43]), "+f"(sums[44]), "+f"(sums[45]), "+f"(sums[46]), "+f"(sums[47]),
+                   "+f"(sums[48]), "+f"(sums[49]), "+f"(sums[50]), "+f"(sums[51]), "+f"(sums[52]), "+f"(sums[53]),
+                   "+f"(sums[54]), "+f"(sums[55]), "+f"(sums[56]), "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]),
+                   "+f"(sums[60]), "+f"(sums[61]), "+f"(sums[62]), "+f"(sums[63])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)keep)
+                 : "memory");
 #endif
 }
 
@@ -112,36 +188,46 @@ static __device__ __forceinline__ void fetch(float *shared, const float *values,
     }
 }
 
-/* Adds the products of one slab to the warp's sums. */
-template <bool INNER_A, bool INNER_B>
-static __device__ __forceinline__ void multiply_slab(const float *a, const float *b, int row, int col,
-                                                     float (&sums)[DOWN][ACROSS][4])
+/* B's slab split: number (outer, inner) at (inner / 4 · TILE + outer) · 4 + inner % 4 of `to`, and its second part
+ * SLAB · TILE further on. */
+template <bool INNER> static __device__ __forceinline__ void split_b(const float *from, float *to)
 {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
-    for (int k = 0; k < SLAB; k += MMA_INNER) {
-        uint32_t a1[DOWN][4], a2[DOWN][4], b1[ACROSS][2], b2[ACROSS][2];
+    for (int c = 0; c < TILE * SLAB / 4 / THREADS; c++) {
+        const int chunk = c * THREADS + threadIdx.x, outer = chunk % TILE, inner = chunk / TILE * 4;
+        uint32_t first[4], second[4];
 #pragma unroll
-        for (int ie = 0; ie < DOWN * 4; ie++) {
-            const int i = ie / 4, e = ie % 4, outer = row + i * MMA_ROWS + g + e % 2 * 8;
-            split(a[place_of<INNER_A>(outer, k + t + e / 2 * 4)], &a1[i][e], &a2[i][e]);
-        }
-#pragma unroll
-        for (int je = 0; je < ACROSS * 2; je++) {
-            const int j = je / 2, e = je % 2, outer = col + j * MMA_COLS + g;
-            split(b[place_of<INNER_B>(outer, k + t + e * 4)], &b1[j][e], &b2[j][e]);
-        }
-        /* The small ones first; sixteen of each kind depend on nothing between them. */
-#pragma unroll
-        for (int ij = 0; ij < DOWN * ACROSS; ij++)
-            multiply_add(sums[ij / ACROSS][ij % ACROSS], a2[ij / ACROSS], b1[ij % ACROSS]);
-#pragma unroll
-        for (int ij = 0; ij < DOWN * ACROSS; ij++)
-            multiply_add(sums[ij / ACROSS][ij % ACROSS], a1[ij / ACROSS], b2[ij % ACROSS]);
-#pragma unroll
-        for (int ij = 0; ij < DOWN * ACROSS; ij++)
-            multiply_add(sums[ij / ACROSS][ij % ACROSS], a1[ij / ACROSS], b1[ij % ACROSS]);
+        for (int e = 0; e < 4; e++) split(from[place_of<INNER>(outer, inner + e)], &first[e], &second[e]);
+        ((uint4 *)to)[chunk] = make_uint4(first[0], first[1], first[2], first[3]);
+        ((uint4 *)(to + SLAB * TILE))[chunk] = make_uint4(second[0], second[1], second[2], second[3]);
     }
+}
+
+/* This thread's numbers of A's slab: of rows `row` and `row` + 8. */
+template <bool INNER>
+static __device__ __forceinline__ void split_a(const float *from, int row, uint32_t (&first)[STEPS][4],
+                                               uint32_t (&second)[STEPS][4])
+{
+#pragma unroll
+    for (int k = 0; k < STEPS * 4; k++) {
+        const int step = k / 4, e = k % 4, inner = step * 8 + e / 2 * 4 + threadIdx.x % 4;
+        split(from[place_of<INNER>(row + e % 2 * 8, inner)], &first[step][e], &second[step][e]);
+    }
+}
+
+/* Begins the products of a slab, small ones first. */
+static __device__ __forceinline__ void begin_slab(float (&sums)[SUMS], const uint32_t (&first)[STEPS][4],
+                                                  const uint32_t (&second)[STEPS][4], const float *b)
+{
+    begin_products();
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        const uint64_t b1 = describe(b + step * 8 * TILE), b2 = describe(b + (SLAB + step * 8) * TILE);
+        multiply_add(sums, second[step], b1, step > 0);
+        multiply_add(sums, first[step], b2, true);
+        multiply_add(sums, first[step], b1, true);
+    }
+    end_products();
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
@@ -170,12 +256,11 @@ template <bool INNER_A, bool INNER_B, int V>
 static __global__ void __launch_bounds__(THREADS, 1) multiply_split(const split_product p)
 {
     extern __shared__ float4 aligned_shared[];
-    float *const shared = (float *)aligned_shared;
+    float *const shared = (float *)aligned_shared, *const ready = shared + STAGES * 2 * OPERAND;
     const unsigned row_tile = blockIdx.x / p.col_tiles, col_tile = blockIdx.x - row_tile * p.col_tiles;
     const int64_t first_row = (int64_t)row_tile * TILE, first_col = (int64_t)col_tile * TILE;
     const int64_t begin = blockIdx.y * p.part_inner, end = min(begin + p.part_inner, p.inner);
-    const int slabs = (int)((end - begin + SLAB - 1) / SLAB), warp = threadIdx.x / 32;
-    const int row = warp % (TILE / WARP_ROWS) * WARP_ROWS, col = warp / (TILE / WARP_ROWS) * WARP_COLS;
+    const int slabs = (int)((end - begin + SLAB - 1) / SLAB), row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
     const auto fetch_slab = [&](int s) {
         float *stage = shared + s % STAGES * 2 * OPERAND;
         const int64_t inner = begin + (int64_t)s * SLAB;
@@ -185,27 +270,48 @@ static __global__ void __launch_bounds__(THREADS, 1) multiply_split(const split_
         }
         end_group();
     };
-    float totals[DOWN][ACROSS][4] = {};
-    for (int s = 0; s < STAGES - 1; s++) fetch_slab(s);
-    for (int s = 0; s < slabs; s++) {
+    uint32_t first[STEPS][4], second[STEPS][4], next_first[STEPS][4], next_second[STEPS][4];
+    const auto split_slab = [&](int s) {
         const float *stage = shared + s % STAGES * 2 * OPERAND;
-        float sums[DOWN][ACROSS][4] = {};
-        /* Slab s is there for all, and all are done with slab s - 1, whose place the next to be fetched takes. */
-        wait_groups<STAGES - 2>();
-        __syncthreads();
-        fetch_slab(s + STAGES - 1);
-        multiply_slab<INNER_A, INNER_B>(stage, stage + OPERAND, row, col, sums);
+        split_b<INNER_B>(stage + OPERAND, ready + s % 2 * 2 * SLAB * TILE);
+        publish();
+        split_a<INNER_A>(stage, row, next_first, next_second);
+    };
+    float totals[SUMS] = {}, sums[SUMS];
+    for (int s = 0; s < STAGES - 1; s++) fetch_slab(s);
+    wait_groups<STAGES - 2>();
+    __syncthreads();
+    split_slab(0);
+    for (int s = 0; s < slabs; s++) {
 #pragma unroll
-        for (int e = 0; e < DOWN * ACROSS * 4; e++)
-            totals[e / (ACROSS * 4)][e / 4 % ACROSS][e % 4] += sums[e / (ACROSS * 4)][e / 4 % ACROSS][e % 4];
+        for (int e = 0; e < STEPS * 4; e++) {
+            first[e / 4][e % 4] = next_first[e / 4][e % 4];
+            second[e / 4][e % 4] = next_second[e / 4][e % 4];
+        }
+        __syncthreads(); /* for slab s to be split */
+        begin_slab(sums, first, second, ready + s % 2 * 2 * SLAB * TILE);
+        fetch_slab(s + STAGES - 1); /* where slab s - 1 was */
+        wait_groups<STAGES - 2>();
+        __syncthreads(); /* for slab s + 1 to be there */
+        if (s + 1 < slabs) split_slab(s + 1);
+        wait_products();
+#pragma unroll
+        for (int e = 0; e < STEPS * 4; e++) {
+            hold(first[e / 4][e % 4]);
+            hold(second[e / 4][e % 4]);
+        }
+#pragma unroll
+        for (int e = 0; e < SUMS; e++) {
+            hold(sums[e]);
+            totals[e] += sums[e];
+        }
     }
     float *const c = p.c + blockIdx.y * p.part_size;
-    const int64_t g = first_row + row + threadIdx.x % 32 / 4, t = first_col + col + threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int ij = 0; ij < DOWN * ACROSS; ij++) {
-        const int i = ij / ACROSS, j = ij % ACROSS;
-        store_pair(p, c, g + i * MMA_ROWS, t + j * MMA_COLS, totals[i][j][0], totals[i][j][1]);
-        store_pair(p, c, g + i * MMA_ROWS + 8, t + j * MMA_COLS, totals[i][j][2], totals[i][j][3]);
+    for (int j = 0; j < TILE / 8; j++) {
+        const int64_t at = first_col + j * 8 + threadIdx.x % 4 * 2;
+        store_pair(p, c, first_row + row, at, totals[4 * j], totals[4 * j + 1]);
+        store_pair(p, c, first_row + row + 8, at, totals[4 * j + 2], totals[4 * j + 3]);
     }
 }
 
@@ -306,10 +412,9 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
 sp_status gnn_cuda_open_split(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
-    int major = 0, minor = 0;
+    int major = 0;
     CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device));
-    CUDA_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, state->device));
-    if (minor != 0 || (major != 8 && major != 9)) return SP_OK;
+    if (major != 9) return SP_OK;
     return sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,
                            SP_DEVICE, (void **)&state->split_partial);
 }
