@@ -1,0 +1,698 @@
+#!/usr/bin/env python3
+"""PyTorch and PyTorch Geometric on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are compared
+with. fp32, without TF32, unless said.
+
+  gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
+                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose is
+                                   given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph
+  gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
+                                   pyg-lib or torch-sparse is there
+  gnn_torch.py accuracy FOLDER...  test accuracy at the lowest validation loss, over seeds, with the hyper-parameters
+                                   that gnn train has by default
+  gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in f64
+
+Results are written as JSON (--json FILE) in the shape of sparse-bench's.
+"""
+import argparse
+import datetime
+import glob
+import json
+import math
+import os
+import platform
+import statistics
+import sys
+import time
+
+import numpy as np
+import scipy.sparse
+import torch
+import torch.nn.functional as F
+
+UNUSED, TRAIN, VALIDATION, TEST = range(4)
+
+# ---- data
+
+
+class Data:
+    """A folder: graph (CSR, row i holds the nodes that i hears from), features, labels, split."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.name = os.path.basename(os.path.normpath(folder))
+        self.graph = scipy.sparse.load_npz(os.path.join(folder, "graph.npz")).tocsr()
+        self.graph.sum_duplicates()
+        dense = os.path.join(folder, "features.npy")
+        self.features = np.load(dense) if os.path.exists(dense) else \
+            scipy.sparse.load_npz(os.path.join(folder, "features.npz")).toarray()
+        self.features = np.ascontiguousarray(self.features, dtype=np.float32)
+        self.labels = np.load(os.path.join(folder, "labels.npy")).astype(np.int64)
+        split = os.path.join(folder, "split.npy")
+        self.split = np.load(split).astype(np.int64) if os.path.exists(split) else None
+        self.classes = int(self.labels.max()) + 1
+
+    @property
+    def nodes(self):
+        return self.graph.shape[0]
+
+    def normalise(self):
+        sums = np.abs(self.features).sum(1, keepdims=True)
+        self.features = self.features / np.where(sums == 0, 1, sums)
+
+    def without_loops(self):
+        rows = np.repeat(np.arange(self.nodes, dtype=self.graph.indices.dtype), np.diff(self.graph.indptr))
+        kept = rows != self.graph.indices
+        if kept.all():
+            return self.graph
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=self.nodes))])
+        return scipy.sparse.csr_matrix((self.graph.data[kept], self.graph.indices[kept], offsets), self.graph.shape)
+
+    def mean(self):
+        """D^-1·A of the pattern without loops."""
+        graph = self.without_loops()
+        degrees = np.diff(graph.indptr)
+        values = np.repeat(1 / np.maximum(degrees, 1), degrees)
+        return scipy.sparse.csr_matrix((values, graph.indices, graph.indptr), graph.shape)
+
+    def normalised(self):
+        """D^-1/2·(A + I)·D^-1/2."""
+        graph = (self.without_loops() + scipy.sparse.identity(self.nodes, format="csr")).tocsr()
+        root = 1 / np.sqrt(np.asarray(graph.sum(1)).ravel())
+        scale = scipy.sparse.diags(root)
+        made = (scale @ graph @ scale).tocsr()
+        made.sort_indices()
+        return made
+
+
+MASK = (1 << 64) - 1
+
+
+def mix(x):
+    x = ((x ^ x >> 30) * 0xbf58476d1ce4e5b9) & MASK
+    x = ((x ^ x >> 27) * 0x94d049bb133111eb) & MASK
+    return x ^ x >> 31
+
+
+def random_bits(seed, step, site, index):
+    """gnn's random numbers, functions of their arguments."""
+    key = (mix((seed + 0x9e3779b97f4a7c15 * (step + 1)) & MASK) + 0xd1b54a32d192ed03 * (site + 1)) & MASK
+    return mix((mix(key) + 0x9e3779b97f4a7c15 * (index + 1)) & MASK)
+
+
+def draw_split(labels, classes, train, validation, seed):
+    """The split that gnn train --split TRAIN,VALIDATION --seed SEED draws."""
+    split = np.where(labels < 0, UNUSED, TEST)
+    for c in range(classes):
+        nodes = np.flatnonzero(labels == c).tolist()
+        size = len(nodes)
+        half = (size + 1) // 2
+        few = size < train or size - train < validation
+        first = half if few and train > half else train
+        second = min(size - first, validation)
+        for i in range(size - 1, 0, -1):
+            j = random_bits(seed, c, 0x73706c6974, i) % (i + 1)
+            nodes[i], nodes[j] = nodes[j], nodes[i]
+        split[nodes[:first]] = TRAIN
+        split[nodes[first:first + second]] = VALIDATION
+    return split
+
+
+def csr_tensor(matrix, device, dtype=torch.float32):
+    """Offsets and columns of 32 bits where they fit, which cuSPARSE prefers."""
+    index = torch.int32 if matrix.nnz < 2**31 else torch.int64
+    return torch.sparse_csr_tensor(torch.as_tensor(matrix.indptr, dtype=index),
+                                   torch.as_tensor(matrix.indices, dtype=index),
+                                   torch.as_tensor(matrix.data, dtype=dtype), size=matrix.shape).to(device)
+
+
+def edge_index(matrix, device):
+    """PyG's pairs of source and target."""
+    rows = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+    return torch.as_tensor(np.stack([matrix.indices.astype(np.int64), rows])).to(device)
+
+
+# ---- models
+
+
+class Gather(torch.autograd.Function):
+    """A·X with the transpose given: autograd's own transposes A in every backward pass."""
+
+    @staticmethod
+    def forward(context, a, transpose, x):
+        context.transpose = transpose
+        return a @ x
+
+    @staticmethod
+    def backward(context, gradient):
+        return None, None, context.transpose @ gradient
+
+
+class HandLayer(torch.nn.Module):
+    """GCN: A·X·W + b. SAGE: X·W_self + A·X·W + b. Aggregates the narrower of X and X·W."""
+
+    def __init__(self, inputs, outputs, sage, kept):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(inputs, outputs))
+        self.own = torch.nn.Parameter(torch.empty(inputs, outputs)) if sage else None
+        self.bias = torch.nn.Parameter(torch.zeros(outputs))
+        self.kept = kept
+        torch.nn.init.xavier_uniform_(self.weight)
+        if sage:
+            torch.nn.init.xavier_uniform_(self.own)
+
+    def forward(self, x, a, transpose, aggregated):
+        if self.kept:
+            y = aggregated @ self.weight
+        elif self.weight.shape[1] <= self.weight.shape[0]:
+            y = Gather.apply(a, transpose, x @ self.weight)
+        else:
+            y = Gather.apply(a, transpose, x) @ self.weight
+        return y + self.bias if self.own is None else y + torch.addmm(self.bias, x, self.own)
+
+
+class HandModel(torch.nn.Module):
+    def __init__(self, inputs, hidden, classes, sage, kept):
+        super().__init__()
+        self.first = HandLayer(inputs, hidden, sage, kept)
+        self.second = HandLayer(hidden, classes, sage, False)
+
+    def forward(self, x, graph):
+        a, transpose, aggregated = graph
+        h = F.dropout(F.relu(self.first(x, a, transpose, aggregated)), 0.5, self.training)
+        return self.second(h, a, transpose, None)
+
+
+class PygModel(torch.nn.Module):
+    """Two layers of PyG with dropout before each of them as asked for."""
+
+    def __init__(self, kind, inputs, hidden, classes, heads=8, dropout=0.5, input_dropout=0.0, cached=False,
+                 normalize=True, attention=0.0):
+        super().__init__()
+        from torch_geometric import nn
+        self.kind, self.dropout, self.input_dropout = kind, dropout, input_dropout
+        if kind == "gcn":
+            self.first = nn.GCNConv(inputs, hidden, cached=cached, normalize=normalize)
+            self.second = nn.GCNConv(hidden, classes, cached=cached, normalize=normalize)
+        elif kind == "sage":
+            self.first = nn.SAGEConv(inputs, hidden, aggr="mean")
+            self.second = nn.SAGEConv(hidden, classes, aggr="mean")
+        elif kind == "gin":
+            def inner(before, after):
+                return torch.nn.Sequential(torch.nn.Linear(before, hidden), torch.nn.ReLU(),
+                                           torch.nn.Linear(hidden, after))
+            self.first = nn.GINConv(inner(inputs, hidden))
+            self.second = nn.GINConv(inner(hidden, classes))
+        else:
+            self.first = nn.GATConv(inputs, hidden, heads=heads, dropout=attention)
+            self.second = nn.GATConv(hidden * heads, classes, heads=1, concat=False, dropout=attention)
+
+    def forward(self, x, graph):
+        activation = F.elu if self.kind == "gat" else F.relu
+        x = F.dropout(x, self.input_dropout, self.training)
+        h = F.dropout(activation(self.first(x, graph)), self.dropout, self.training)
+        return self.second(h, graph)
+
+
+# ---- times
+
+
+def machine():
+    cuda = torch.cuda.is_available()
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as file:
+            cpu = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import torch_geometric
+        geometric = torch_geometric.__version__
+    except ImportError:
+        geometric = None
+    return {"cpu": cpu, "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None, "driver": None,
+            "cuda": torch.version.cuda, "torch": torch.__version__, "torch_geometric": geometric}
+
+
+def run_time(step, repeat, limit, device):
+    """Seconds a step: samples of as many steps as take 20 ms, after three to warm up."""
+    cuda = device.type == "cuda"
+
+    def span(count):
+        if not cuda:
+            began = time.perf_counter()
+            for _ in range(count):
+                step()
+            return time.perf_counter() - began
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(count):
+            step()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3
+
+    span(3)
+    once = span(1)
+    count = max(1, min(200, math.ceil(0.02 / max(once, 1e-7))))
+    samples, began = [], time.perf_counter()
+    while len(samples) < repeat and (len(samples) < 3 or time.perf_counter() - began < limit):
+        samples.append(span(count) / count)
+    return {"median_seconds": statistics.median(samples), "samples": samples}
+
+
+def as_graph(step):
+    """The step as one CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def failure(error):
+    memory = isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error)
+    return {"failed": "memory" if memory else "failed", "why": str(error).strip().split("\n")[0][:200]}
+
+
+def attempt(action):
+    try:
+        return action()
+    except Exception as error:  # whatever it is, it becomes a word in the table
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return failure(error)
+
+
+# ---- speed
+
+
+def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=x.is_cuda, capturable=capturable)
+    call = torch.compile(model) if compiled else model
+
+    def epoch():
+        model.train()
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(call(x, graph)[train_nodes], train_labels).backward()
+        optimizer.step()
+
+    def forward():
+        model.eval()
+        with torch.no_grad():
+            call(x, graph)
+
+    return forward, epoch
+
+
+def measure_variant(make, graphed, compiled, options, device):
+    """Times of forward and epoch of the model that make(capturable, compiled) gives."""
+    def one(which):
+        step = make(graphed, compiled)[which]
+        if graphed:
+            step = as_graph(step)
+        return run_time(step, options.repeat, options.limit, device)
+    return {"forward": attempt(lambda: one(0)), "epoch": attempt(lambda: one(1))}
+
+
+def variants_of(data, kind, hidden, kept, device, cache):
+    """(name, by hand, make) for each way to run a model."""
+    x = cache.setdefault("x", torch.as_tensor(data.features).to(device))
+    chosen = np.flatnonzero(data.split == TRAIN)
+    nodes, labels = torch.as_tensor(chosen).to(device), torch.as_tensor(data.labels[chosen]).to(device)
+    inputs, classes, sage = x.shape[1], data.classes, kind == "sage"
+    matrix = cache.setdefault(kind, data.mean() if sage else data.normalised())
+
+    def hand(capturable, compiled):
+        a = cache.setdefault(kind + " csr", csr_tensor(matrix, device))
+        transpose = a
+        if sage:
+            transpose = cache.setdefault(kind + " transpose", csr_tensor(matrix.T.tocsr(), device))
+        aggregated = cache.setdefault(kind + " kept", a @ x) if kept else None
+        model = HandModel(inputs, hidden, classes, sage, kept).to(device)
+        return steps_of(model, x, (a, transpose, aggregated), nodes, labels, capturable, compiled)
+
+    def pyg_csr(capturable, compiled):
+        plain = matrix
+        if sage:
+            plain = scipy.sparse.csr_matrix((np.ones_like(matrix.data), matrix.indices, matrix.indptr), matrix.shape)
+        a = cache.setdefault(kind + " pyg", csr_tensor(plain, device))
+        model = PygModel(kind, inputs, hidden, classes, normalize=False).to(device)
+        return steps_of(model, x, a, nodes, labels, capturable, compiled)
+
+    def pyg_scatter(capturable, compiled):
+        edges = cache.setdefault("edges", edge_index(data.without_loops(), device))
+        model = PygModel(kind, inputs, hidden, classes, cached=kind == "gcn").to(device)
+        return steps_of(model, x, edges, nodes, labels, capturable, compiled)
+
+    if kept:
+        return [("CSR by hand", True, hand)]
+    return [("PyG CSR", False, pyg_csr), ("CSR by hand", True, hand), ("PyG scatter", False, pyg_scatter)]
+
+
+def best_of(variants, key, by_hand):
+    ran = [v for v in variants if "median_seconds" in v[key] and (by_hand or not v["by_hand"])]
+    if not ran:
+        return {"failed": "failed", "why": variants[0][key].get("why", "") if variants else ""}
+    best = min(ran, key=lambda v: v[key]["median_seconds"])
+    return {"name": best["name"], "median_seconds": best[key]["median_seconds"]}
+
+
+def speed_case(data, kind, hidden, kept, options, device, cache):
+    variants = []
+    for name, by_hand, make in variants_of(data, kind, hidden, kept, device, cache):
+        modes = [(False, False)]
+        if device.type == "cuda":
+            modes.append((True, False))
+        if options.compile and name == "PyG scatter":
+            modes.append((False, True))
+        for graphed, compiled in modes:
+            times = measure_variant(make, graphed, compiled, options, device)
+            title = name + (", CUDA graph" if graphed else "") + (", compiled" if compiled else "")
+            variants.append({"name": title, "by_hand": by_hand, **times})
+            said = [f"{1e3 * times[k]['median_seconds']:.3f}" if "median_seconds" in times[k] else times[k]["failed"]
+                    for k in ("forward", "epoch")]
+            print(f"  {kind} {hidden}{' kept' if kept else ''}  {title}: forward {said[0]}, epoch {said[1]} ms",
+                  flush=True)
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+    return {"model": kind, "hidden": hidden, "maxk": 0, "kept": kept,
+            "forward": best_of(variants, "forward", True), "epoch": best_of(variants, "epoch", True),
+            "forward_pyg": best_of(variants, "forward", False), "epoch_pyg": best_of(variants, "epoch", False),
+            "variants": variants}
+
+
+def speed(options, device):
+    made = []
+    for folder in options.folders:
+        data, cache, training = Data(folder), {}, []
+        print(f"{data.name}: {data.nodes} nodes, {data.graph.nnz} edges", flush=True)
+        for kind in options.model:
+            for hidden in options.hidden:
+                training.append(speed_case(data, kind, hidden, False, options, device, cache))
+                if options.keep:
+                    training.append(speed_case(data, kind, hidden, True, options, device, cache))
+        made.append({**describe(data), "training": training, "aggregation": [], "sampling": []})
+    return made
+
+
+def describe(data):
+    return {"matrix": data.name, "generated": None, "file": data.folder, "nodes": data.nodes,
+            "edges": int(data.graph.nnz), "features": int(data.features.shape[1]), "classes": data.classes,
+            "training_nodes": int((data.split == TRAIN).sum()) if data.split is not None else None}
+
+
+# ---- sampling
+
+
+def sample_hop(offsets, columns, nodes, fanout, replace):
+    """Edges (target's place among nodes, neighbour) of `fanout` neighbours of each node."""
+    begin = offsets[nodes]
+    degree = offsets[nodes + 1] - begin
+    if replace:
+        places = (torch.rand(len(nodes), fanout, device=nodes.device) * degree[:, None]).long()
+        wanted = (degree > 0)[:, None].expand_as(places)
+        target = torch.arange(len(nodes), device=nodes.device)[:, None].expand_as(places)[wanted]
+        return target, columns[(begin[:, None] + places)[wanted]]
+    # Every neighbour gets a random key; those with the smallest keys of each node stay.
+    target = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), degree)
+    first = torch.cumsum(degree, 0) - degree
+    within = torch.arange(len(target), device=nodes.device) - first[target]
+    entry = begin[target] + within
+    order = torch.argsort(target.double() + torch.rand(len(target), device=nodes.device, dtype=torch.float64))
+    kept = order[within < fanout]
+    return target[kept], columns[entry[kept]]
+
+
+def sample_batch(offsets, columns, batch, fanouts, replace):
+    nodes, edges = batch, 0
+    for fanout in fanouts:
+        target, neighbour = sample_hop(offsets, columns, nodes, fanout, replace)
+        known = len(nodes)
+        unique, inverse = torch.unique(torch.cat([nodes, neighbour]), return_inverse=True)
+        _local_edges = (inverse[:known][target], inverse[known:])
+        nodes = unique
+        edges += len(target)
+    return edges
+
+
+def sample_passes(step, batches, options, device):
+    """Edges a second over passes of all batches, within the limit."""
+    def finish():
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+    step(batches[0])
+    samples, edges_seen = [], 0
+    began = time.perf_counter()
+    while len(samples) < options.repeat and (not samples or time.perf_counter() - began < options.limit):
+        finish()
+        start, edges, done = time.perf_counter(), 0, 0
+        for batch in batches:
+            edges += step(batch)
+            done += 1
+            if time.perf_counter() - start > options.limit:
+                break
+        finish()
+        seconds = time.perf_counter() - start
+        samples.append(seconds * len(batches) / done)
+        edges_seen = edges * len(batches) // done
+    middle = statistics.median(samples)
+    return {"edges": edges_seen, "edges_a_second": edges_seen / middle, "median_seconds": middle, "samples": samples}
+
+
+def neighbor_loader(data, fanouts, train_nodes, workers, options):
+    from torch_geometric.data import Data as PygData
+    from torch_geometric.loader import NeighborLoader
+    graph = PygData(edge_index=edge_index(data.without_loops(), torch.device("cpu")), num_nodes=data.nodes)
+    loader = NeighborLoader(graph, num_neighbors=list(fanouts), batch_size=options.batch, input_nodes=train_nodes,
+                            shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+    samples, edges = [], 0
+    began = time.perf_counter()
+    for number in range(options.repeat + 1):  # the first warms up
+        start, edges, seconds = time.perf_counter(), 0, 0
+        for batch in loader:
+            edges += batch.edge_index.shape[1]
+        seconds = time.perf_counter() - start
+        if number > 0:
+            samples.append(seconds)
+        if samples and time.perf_counter() - began > options.limit:
+            break
+    middle = statistics.median(samples)
+    return {"edges": edges, "edges_a_second": edges / middle, "median_seconds": middle, "samples": samples}
+
+
+def sample(options, device):
+    made = []
+    for folder in options.folders:
+        data, sampling = Data(folder), []
+        graph = data.without_loops()
+        offsets = torch.as_tensor(graph.indptr.astype(np.int64)).to(device)
+        columns = torch.as_tensor(graph.indices.astype(np.int64)).to(device)
+        train = torch.as_tensor(np.flatnonzero(data.split == TRAIN))
+        for fanouts in ((25, 10), (15, 10, 5)):
+            shuffled = train[torch.randperm(len(train))].to(device)
+            batches = list(torch.split(shuffled, options.batch))
+            ways = [("vectorised, without replacement", lambda b: sample_batch(offsets, columns, b, fanouts, False)),
+                    ("vectorised, with replacement", lambda b: sample_batch(offsets, columns, b, fanouts, True))]
+            found = [{"name": name, **attempt(lambda: sample_passes(step, batches, options, device))}
+                     for name, step in ways]
+            for workers in (0, min(16, os.cpu_count() or 1)):
+                found.append({"name": f"NeighborLoader, {workers} workers",
+                              **attempt(lambda: neighbor_loader(data, fanouts, train, workers, options))})
+            for way in found:
+                rate = f"{way['edges_a_second'] / 1e6:.1f} M edges a second" if "edges" in way else way["why"]
+                print(f"  {data.name} {fanouts} {way['name']}: {rate}", flush=True)
+            sampling.append({"fanout": list(fanouts), "batch": options.batch, "minibatches": len(batches),
+                             "variants": found})
+        made.append({**describe(data), "training": [], "aggregation": [], "sampling": sampling})
+    return made
+
+
+# ---- accuracy
+
+# What gnn train has by default.
+DEFAULTS = {"hidden": 16, "dropout": 0.5, "rate": 0.01, "decay": 5e-4, "decay_all": False, "heads": 8}
+GAT_DEFAULTS = {"hidden": 8, "dropout": 0.6, "rate": 0.005, "decay": 5e-4, "decay_all": True, "heads": 8}
+
+
+def train_once(data, kind, seed, options, device):
+    """Test accuracy after the epoch with the lowest validation loss, and after that with the best validation accuracy."""
+    settings = {**(GAT_DEFAULTS if kind == "gat" else DEFAULTS)}
+    for name in ("hidden_size", "dropout", "rate", "decay"):
+        value = getattr(options, name)
+        if value is not None:
+            settings["hidden" if name == "hidden_size" else name] = value
+    torch.manual_seed(seed)
+    split = data.split if not options.split else draw_split(data.labels, data.classes, *options.split, seed)
+    x, labels = torch.as_tensor(data.features).to(device), torch.as_tensor(data.labels).to(device)
+    edges = edge_index(data.without_loops(), device)
+    train, validation, test = (torch.as_tensor(np.flatnonzero(split == s)).to(device) for s in (TRAIN, VALIDATION, TEST))
+    model = PygModel(kind, x.shape[1], settings["hidden"], data.classes, heads=settings["heads"],
+                     dropout=settings["dropout"], input_dropout=settings["dropout"], cached=kind == "gcn",
+                     attention=settings["dropout"]).to(device)
+    rest = 5e-4 if settings["decay_all"] else 0
+    optimizer = torch.optim.Adam([{"params": model.first.parameters(), "weight_decay": settings["decay"]},
+                                  {"params": model.second.parameters(), "weight_decay": rest}], lr=settings["rate"])
+    best_loss, at_loss, best_accuracy, at_accuracy = math.inf, 0, -1, 0
+    for _ in range(options.epochs):
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(x, edges)[train], labels[train]).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            logits = model(x, edges)
+            loss = F.cross_entropy(logits[validation], labels[validation]).item()
+            right = (logits.argmax(1) == labels).float()
+        accuracy, tested = right[validation].mean().item(), right[test].mean().item()
+        if loss < best_loss:
+            best_loss, at_loss = loss, tested
+        if accuracy > best_accuracy:
+            best_accuracy, at_accuracy = accuracy, tested
+    return at_loss, at_accuracy
+
+
+def accuracy(options, device):
+    made = []
+    for folder in options.folders:
+        data, found = Data(folder), []
+        if not options.no_normalise:
+            data.normalise()
+        for kind in options.model:
+            runs = [train_once(data, kind, seed, options, device) for seed in range(1, options.seeds + 1)]
+            tested = [run[0] for run in runs]
+            found.append({"model": kind, "seeds": options.seeds, "test_accuracy": statistics.mean(tested),
+                          "deviation": statistics.stdev(tested) if len(tested) > 1 else 0, "runs": tested,
+                          "test_accuracy_at_best_accuracy": statistics.mean(run[1] for run in runs)})
+            print(f"  {data.name} {kind}: {100 * found[-1]['test_accuracy']:.2f} +- "
+                  f"{100 * found[-1]['deviation']:.2f}", flush=True)
+        made.append({**describe(data), "accuracy": found})
+    return made
+
+
+# ---- gradients
+
+
+def formula(kind, w, x, data):
+    """Logits of the exported model by the formulas of gnn.h, with dense matrices."""
+    def matrix(made):
+        return torch.as_tensor(made.toarray())
+
+    def layer(number, h):
+        p = {name.split(".", 1)[1]: value for name, value in w.items() if name.startswith(f"layer{number}.")}
+        if kind == "gcn":
+            return matrix(data.normalised()) @ (h @ p["weight"]) + p["bias"]
+        if kind == "sage":
+            return h @ p["weight_self"] + matrix(data.mean()) @ (h @ p["weight_neighbours"]) + p["bias"]
+        if kind == "gin":
+            a = matrix(data.without_loops() != 0).to(h.dtype)
+            return torch.relu((a @ h + h) @ p["weight_1"] + p["bias_1"]) @ p["weight_2"] + p["bias_2"]
+        mask = torch.as_tensor((data.without_loops() + scipy.sparse.identity(data.nodes)).toarray() != 0)
+        heads, width = p["attention_left"].shape
+        parts = []
+        for k in range(heads):
+            z = (h @ p["weight"])[:, k * width:(k + 1) * width]
+            scores = F.leaky_relu((z @ p["attention_left"][k])[:, None] + (z @ p["attention_right"][k])[None, :], 0.2)
+            parts.append(torch.softmax(scores.masked_fill(~mask, -math.inf), 1) @ z)
+        joined = torch.cat(parts, 1) if p["bias"].numel() == heads * width else sum(parts) / heads
+        return joined + p["bias"]
+
+    hidden = layer(1, x)
+    return layer(2, F.elu(hidden) if kind == "gat" else torch.relu(hidden))
+
+
+def check(options, device):
+    data = Data(options.folders[0])
+    x = torch.as_tensor(data.features, dtype=torch.float64)
+    train = torch.as_tensor(np.flatnonzero(data.split == TRAIN))
+    found = []
+    for path in sorted(glob.glob(os.path.join(options.folders[1], "*.json"))):
+        with open(path) as file:
+            exported = json.load(file)
+        stem = path[:-len(".json")]
+        weights, gradients = np.load(stem + "-weights.npy"), np.load(stem + "-gradients.npy")
+        w = {}
+        for p in exported["parameters"]:
+            shape = (p["rows"], p["cols"]) if p["rows"] > 1 or "attention" in p["name"] else (p["cols"],)
+            flat = weights[p["offset"]:p["offset"] + p["rows"] * p["cols"]].astype(np.float64)
+            w[p["name"]] = torch.tensor(flat.reshape(shape), requires_grad=True)
+        logits = formula(exported["model"], w, x, data)
+        F.cross_entropy(logits[train], torch.as_tensor(data.labels)[train]).backward()
+        apart = np.abs(np.load(stem + "-logits.npy").reshape(logits.shape) - logits.detach().numpy()).max()
+        errors = {}
+        for p in exported["parameters"]:
+            theirs = w[p["name"]].grad.numpy().ravel()
+            ours = gradients[p["offset"]:p["offset"] + p["rows"] * p["cols"]]
+            errors[p["name"]] = float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-300))
+        found.append({"model": exported["model"], "type": exported["type"], "logits_error": float(apart),
+                      "gradient_error": max(errors.values()), "parameters": errors})
+        print(f"  {exported['model']} in {exported['type']}: logits within {apart:.1e}, gradients within "
+              f"{max(errors.values()):.1e}", flush=True)
+    return [{**describe(data), "gradients": found}]
+
+
+# ---- the command line
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
+def words(text):
+    return text.split(",")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["speed", "sample", "accuracy", "check"])
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--json")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", type=words, help="gcn,sage; accuracy: gcn,sage,gin,gat")
+    parser.add_argument("--hidden", type=numbers, default=[16, 256])
+    parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
+    parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
+    parser.add_argument("--repeat", type=int, default=10)
+    parser.add_argument("--limit", type=float, default=20, help="seconds for each candidate")
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--split", type=numbers, help="TRAIN,VALIDATION nodes a class, drawn as gnn train does")
+    parser.add_argument("--hidden-size", type=int)
+    parser.add_argument("--dropout", type=float)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--decay", type=float)
+    parser.add_argument("--no-normalise", action="store_true")
+    options = parser.parse_args()
+    options.model = options.model or (["gcn", "sage", "gin", "gat"] if options.command == "accuracy"
+                                      else ["gcn", "sage"])
+    return options
+
+
+def main():
+    options = parse()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    device = torch.device(options.device)
+    commands = {"speed": speed, "sample": sample, "accuracy": accuracy, "check": check}
+    made = commands[options.command](options, device)
+    if options.json:
+        result = {"bench": "gnn-torch", "command": options.command, "date": datetime.date.today().isoformat(),
+                  "commit": os.environ.get("BENCH_COMMIT"), "machine": machine(),
+                  "options": {"device": options.device, "threads": options.threads or torch.get_num_threads(),
+                              "values": "fp32", "repeat": options.repeat}, "matrices": made}
+        with open(options.json + ".part", "w") as file:
+            json.dump(result, file, indent=1)
+        os.replace(options.json + ".part", options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
