@@ -62,6 +62,7 @@ typedef struct bench_options {
     int64_t maxk[MAX_MAXK];
     int maxk_count;
     bool keep, aggregate, sample;
+    const char *export; /* a folder, NULL: nothing is exported */
 } bench_options;
 
 typedef enum bench_request { REQUEST_BENCH, REQUEST_HELP, REQUEST_VERSION, REQUEST_MISTAKE } bench_request;

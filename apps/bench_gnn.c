@@ -161,6 +161,7 @@ static sp_status measure_case(gnn_case *c)
 {
     const bench_options *o = c->options;
     sp_status status;
+    if (o->export) return gnn_export(c);
     TRY(measure_models(c));
     for (int w = 0; w < o->width_count && o->aggregate; w++)
         for (int m = 0; m < o->maxk_count; m++)

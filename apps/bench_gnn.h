@@ -81,6 +81,9 @@ static inline uint64_t gnn_scrambled(uint64_t z)
 sp_status gnn_aggregate(gnn_case *c, int64_t width, int64_t k);
 sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers);
 
+/* Writes a pass of every model to the folder that the options name (bench_gnn_export.c). */
+sp_status gnn_export(gnn_case *c);
+
 /* ---- report -------------------------------------------------------------------------------------------- */
 
 const char *layer_name(gnn_layer layer);

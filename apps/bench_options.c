@@ -76,12 +76,13 @@ void bench_usage(FILE *stream)
           "  --labels LIST    random, blocks (runs of nodes) [random,blocks]\n"
           "\n"
           "gnn:\n"
-          "  --model LIST     gcn, sage, sage-max, gin, gat [gcn,sage]\n"
+          "  --model LIST     gcn, sage, sage-max, gin, gat, none [gcn,sage]\n"
           "  --hidden N,...   columns between the two layers [16,256]\n"
           "  --maxk K,...     also with the K largest of each row in place of ReLU\n"
           "  --keep           also with A*X of the first layer kept from epoch to epoch\n"
           "  --aggregate      products with the K largest of each row alone, in several ways\n"
           "  --sample         bulk sampling\n"
+          "  --export FOLDER  no times: weights, logits and gradients of one pass, for other libraries\n"
           "  --features N     of graphs made by KIND:ARGS [100]\n"
           "  --classes N      [10]\n"
           "\n"
@@ -190,9 +191,10 @@ static bench_request parse_models(bench_options *o, const char *value)
     o->models = 0;
     for (char *rest = list, *word; (word = strsep(&rest, ","));) {
         int chosen = GNN_GCN;
+        if (strcmp(word, "none") == 0) continue;
         while (chosen <= GNN_GAT && strcmp(word, layer_name((gnn_layer)chosen)) != 0) chosen++;
         if (chosen > GNN_GAT)
-            return mistake("--model takes gcn, sage, sage-max, gin, gat (got \"%.40s\")", value);
+            return mistake("--model takes gcn, sage, sage-max, gin, gat or none (got \"%.40s\")", value);
         o->models |= 1u << chosen;
     }
     return REQUEST_BENCH;
@@ -258,6 +260,7 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     if (strcmp(option, "--times-generated") == 0) o->times = generated(o, value);
     if (strcmp(option, "--device") == 0) o->device = value;
     if (strcmp(option, "--json") == 0) o->json = value;
+    if (strcmp(option, "--export") == 0) o->export = value;
     if (strcmp(option, "--memory") == 0 && !read_bytes(value, &o->memory))
         return mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
     if (strcmp(option, "--limit") == 0 && !(read_number(value, &o->limit) && o->limit > 0))
@@ -323,13 +326,15 @@ static bool takes_value(const bench_options *o, const char *option)
 {
     static const char *const all[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
                                        "--limit", "--peers", "--json"};
-    static const char *const own[][5] = {
-        [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm", ""},
-        [BENCH_SPMM] = {"--width", "--reduce", "--features", "", ""},
-        [BENCH_CONTRACT] = {"--groups", "--labels", "", "", ""},
-        [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--features", "--classes"},
+    static const char *const own[][6] = {
+        [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features"},
+        [BENCH_CONTRACT] = {"--groups", "--labels"},
+        [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--features", "--classes", "--export"},
     };
-    return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], 5) >= 0;
+    int count = 0;
+    while (count < (int)(sizeof *own / sizeof **own) && own[o->kind][count]) count++;
+    return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], count) >= 0;
 }
 
 static bench_request check_options(bench_options *o)
