@@ -1194,6 +1194,7 @@ int main(void)
     TCase *optimizers = tcase_create("optimizers");
     tcase_set_timeout(formulas, 300);
     tcase_set_timeout(models, 300);
+    tcase_set_timeout(optimizers, 300);
     test_on_devices(formulas, gcn_and_its_gradients_follow_the_formula);
     test_on_devices(formulas, sage_and_its_gradients_follow_the_formula);
     test_on_devices(formulas, sage_max_and_its_gradients_follow_the_formula);
