@@ -346,12 +346,26 @@ static void make_features(runner *r, const example *e)
     to_space(r, r->x.dense.values, e->x, rows * cols);
 }
 
-static void free_runner(runner *r)
+static runner open_runner(int device)
+{
+    runner r = {.context = test_context(device, 2)};
+    ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
+    return r;
+}
+
+/* What load_runner made. */
+static void unload_runner(runner *r)
 {
     for (int i = 0; i < GNN_MAX_LAYERS; i++) gnn_block_free(r->block[i]);
     gnn_model_free(r->model);
     sp_dense_free(r->context, &r->x.dense);
     sp_csr_free(r->context, &r->x.sparse);
+    *r = (runner){.context = r->context, .engine = r->engine};
+}
+
+static void free_runner(runner *r)
+{
+    unload_runner(r);
     gnn_engine_free(r->engine);
     sp_context_destroy(r->context);
 }
@@ -369,19 +383,22 @@ static void draw_weights(runner *r, example *e)
     to_space(r, gnn_model_weights(r->model), e->weights, size);
 }
 
+static void load_runner(runner *r, example *e)
+{
+    ck_ok(r->context, gnn_model_create(r->engine, &e->o, &r->model));
+    for (int i = 0; i < e->o.layers; i++)
+        ck_ok(r->context, gnn_block_create(r->engine, &e->a[i], e->o.layer, e->symmetric, e->o.hidden, &r->block[i]));
+    make_features(r, e);
+    e->o = *gnn_model_shape(r->model);
+    draw_weights(r, e);
+    e->step = 5;
+    ck_ok(r->context, r->engine->backend->set_step(r->engine, e->step));
+}
+
 static runner make_runner(int device, example *e)
 {
-    runner r = {.context = test_context(device, 2)};
-    ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
-    ck_ok(r.context, gnn_model_create(r.engine, &e->o, &r.model));
-    for (int i = 0; i < e->o.layers; i++)
-        ck_ok(r.context, gnn_block_create(r.engine, &e->a[i], e->o.layer, e->symmetric && e->o.layer != GNN_SAGE,
-                                          e->o.hidden, &r.block[i]));
-    make_features(&r, e);
-    e->o = *gnn_model_shape(r.model);
-    draw_weights(&r, e);
-    e->step = 5;
-    ck_ok(r.context, r.engine->backend->set_step(r.engine, e->step));
+    runner r = open_runner(device);
+    load_runner(&r, e);
     return r;
 }
 
@@ -509,6 +526,7 @@ static void check_layer(int device, gnn_layer layer, bool maxk)
 {
     sp_context *host = test_context(0, 1);
     uint64_t seed = 1000 * ((uint64_t)layer + 1);
+    runner r = open_runner(device);
     kinks = differences = 0;
     for (int layers = maxk ? 2 : 1; layers <= MOST_LAYERS; layers++)
         for (int kind = 0; kind < SHAPES; kind++)
@@ -516,14 +534,15 @@ static void check_layer(int device, gnn_layer layer, bool maxk)
                 for (int64_t c = 0; c < 2 * test_cases(2); c++) {
                     example e = draw_example(host, seed++, layer, layers, (shape)kind, variant,
                                              (c % 2 ? DROPOUT : 0) | (maxk ? MAXK : 0));
-                    runner r = make_runner(device, &e);
+                    load_runner(&r, &e);
                     check_forward(&r, &e);
                     check_gradients(&r, &e);
-                    free_runner(&r);
+                    unload_runner(&r);
                     free_example(host, &e);
                 }
     ck_assert_msg(kinks * 100 <= differences, "%lld of %lld differences cross a kink", (long long)kinks,
                   (long long)differences);
+    free_runner(&r);
     sp_context_destroy(host);
 }
 
@@ -781,6 +800,7 @@ END_TEST
 START_TEST(single_precision_is_as_good_as_it_can_be)
 {
     sp_context *host = test_context(0, 1);
+    runner r = open_runner(_i);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int64_t c = 0; c < test_cases(12); c++) {
             const uint64_t seed = 100 * (uint64_t)layer + (uint64_t)c;
@@ -788,12 +808,13 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
             const int variant = layer == GNN_SAGE_MAX ? 0 : (int)c % 3;
             example e = draw_example(host, seed, (gnn_layer)layer, 2, (shape)(c / 2 % 3), variant,
                                      SINGLE | (c % 2 ? DROPOUT : 0) | (maxk ? MAXK : 0));
-            runner r = make_runner(_i, &e);
+            load_runner(&r, &e);
             check_forward(&r, &e);
             check_gradients(&r, &e);
-            free_runner(&r);
+            unload_runner(&r);
             free_example(host, &e);
         }
+    free_runner(&r);
     sp_context_destroy(host);
 }
 END_TEST
@@ -840,12 +861,11 @@ START_TEST(weights_start_within_glorots_bounds_and_biases_at_zero)
 {
     sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
-        runner r = {.context = test_context(_i, 1)};
+        runner r = open_runner(_i);
         const gnn_model_options o = {.layer = (gnn_layer)layer, .inputs = 40, .hidden = 30, .outputs = 7,
                                      .type = SP_DENSE_F64};
         int count;
         int64_t next = 0;
-        ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
         ck_ok(r.context, gnn_model_create(r.engine, &o, &r.model));
         const gnn_parameter *p = gnn_model_parameters(r.model, &count);
         double *numbers = malloc((size_t)gnn_model_size(r.model) * sizeof *numbers);
@@ -972,9 +992,8 @@ START_TEST(impossible_models_are_refused_and_say_why)
         {{.layers = 1, .inputs = 5, .outputs = 3, .hidden = 4, .maxk = 2}, "MaxK is for hidden layers"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .keep_aggregated = true, .input_dropout = 0.5}, "cannot be kept"},
     };
-    runner r = {.context = test_context(_i, 1)};
+    runner r = open_runner(_i);
     gnn_model *model;
-    ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(gnn_model_create(r.engine, &bad[i].o, &model), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(model);
@@ -1170,9 +1189,8 @@ START_TEST(impossible_optimizers_are_refused_and_say_why)
                {{.beta2 = -0.5}, "betas of 0.9 and -0.5"},
                {{.epsilon = -1}, "an epsilon of -1"},
                {{.decay = -1}, "a decay of -1"}};
-    runner r = {.context = test_context(_i, 1)};
+    runner r = open_runner(_i);
     gnn_optimizer *optimizer;
-    ck_ok(r.context, gnn_engine_create(r.context, SEED, &r.engine));
     ck_ok(r.context, gnn_model_create(r.engine, &(gnn_model_options){.inputs = 5, .outputs = 3, .hidden = 4},
                                       &r.model));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
