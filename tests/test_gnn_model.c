@@ -24,7 +24,7 @@ static mat zeros(int64_t rows, int64_t cols)
 {
     mat m = {rows, cols, arena + arena_used};
     arena_used += (size_t)(rows * cols);
-    ck_assert_uint_le(arena_used, sizeof arena / sizeof *arena);
+    test_expect(arena_used <= sizeof arena / sizeof *arena, "the arena is too small");
     for (int64_t k = 0; k < rows * cols; k++) m.v[k] = 0;
     return m;
 }
@@ -32,7 +32,7 @@ static mat zeros(int64_t rows, int64_t cols)
 static mat times(mat a, mat b)
 {
     mat c = zeros(a.rows, b.cols);
-    ck_assert_int_eq(a.cols, b.rows);
+    test_expect(a.cols == b.rows, "%lld columns times %lld rows", (long long)a.cols, (long long)b.rows);
     for (int64_t i = 0; i < c.rows; i++)
         for (int64_t j = 0; j < c.cols; j++)
             for (int64_t k = 0; k < a.cols; k++) c.v[i * c.cols + j] += a.v[i * a.cols + k] * b.v[k * b.cols + j];
@@ -43,7 +43,7 @@ static mat times(mat a, mat b)
 static mat plus(mat a, mat b, bool each)
 {
     mat c = zeros(a.rows, a.cols);
-    ck_assert_int_eq(a.cols, b.cols);
+    test_expect(a.cols == b.cols, "%lld columns plus %lld", (long long)a.cols, (long long)b.cols);
     for (int64_t k = 0; k < a.rows * a.cols; k++) c.v[k] = a.v[k] + b.v[each ? k % a.cols : k];
     return c;
 }
@@ -116,7 +116,7 @@ static mat gather(const example *e, const sp_csr *a, mat p)
 {
     const gnn_layer kind = e->o.layer;
     mat q = zeros(a->rows, p.cols);
-    ck_assert_int_eq(a->cols, p.rows);
+    test_expect(a->cols == p.rows, "%lld columns times %lld rows", (long long)a->cols, (long long)p.rows);
     for (int64_t i = 0; i < q.rows; i++)
         for (int64_t c = 0; c < q.cols; c++) {
             double *to = &q.v[i * q.cols + c];
