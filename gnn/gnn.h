@@ -118,9 +118,10 @@ void *gnn_model_gradients(gnn_model *model);
 const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
 
 /* Logits of the rows of the last block: block[0] is the first layer's, `x` has a row for each of its columns, is of
- * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model, until its next call, and have a stride.
- * `training` turns dropout on. With the block that came last the same features must come: plans for sparse ones, and
- * what keep_aggregated keeps, stay until another block comes. */
+ * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model until its next call;
+ * their stride may exceed their columns. Matrices that are given may have a stride too, for the last row as well; one
+ * of whole 16 bytes is best. `training` turns dropout on. With the block that came last the same features must come:
+ * plans for sparse ones, and what keep_aggregated keeps, stay until another block comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);
 /* Gradients of all parameters from that of the logits, after a forward pass with the same blocks and features. */

@@ -239,7 +239,8 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     sp_status status;
     layer->aggregate_first = aggregates_first(layer, block, x, keep);
     GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
-    if (gin) GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
+    if (gin)
+        GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
     if (own) GNN_TRY(own_forward(layer, x, z));
     if (layer->aggregate_first) {
         GNN_TRY(aggregate_input(layer, block, x, keep));
