@@ -54,17 +54,30 @@ static void fill_options(gnn_trainer *t)
     if (o->optimizer.rate == 0) o->optimizer.rate = 0.01;
 }
 
-/* Every entry has its mirror image of the same value. The transpose is made for that; it is freed again at once. */
+static bool same_value(const sp_csr *a, int64_t e, int64_t f)
+{
+    if (!a->values) return true;
+    if (a->value_type == SP_F64) return ((const double *)a->values)[e] == ((const double *)a->values)[f];
+    return ((const float *)a->values)[e] == ((const float *)a->values)[f];
+}
+
+/* Every entry has its mirror image of the same value. Rows ascend, and so do the mirror images in each of them: those
+ * of entries (i, j) are found where row j was left. */
 static sp_status find_symmetry(sp_context *context, const sp_csr *a, bool *symmetric)
 {
-    const size_t size = a->value_type == SP_F64 ? sizeof(double) : sizeof(float);
-    sp_csr transpose;
-    sp_status status = sp_csr_transpose(context, a, &transpose);
+    int64_t *next;
+    bool all = true;
+    sp_status status = sp_alloc(context, a->rows, sizeof *next, (void **)&next);
     if (status != SP_OK) return status;
-    *symmetric = memcmp(a->row_offsets, transpose.row_offsets, (size_t)(a->rows + 1) * sizeof *a->row_offsets) == 0 &&
-                 memcmp(a->col_indices, transpose.col_indices, (size_t)a->nnz * sizeof *a->col_indices) == 0 &&
-                 (!a->values || memcmp(a->values, transpose.values, (size_t)a->nnz * size) == 0);
-    sp_csr_free(context, &transpose);
+    memcpy(next, a->row_offsets, (size_t)a->rows * sizeof *next);
+    for (int64_t i = 0; all && i < a->rows; i++)
+        for (int64_t e = a->row_offsets[i]; all && e < a->row_offsets[i + 1]; e++) {
+            const int32_t j = a->col_indices[e];
+            const int64_t mirror = next[j]++;
+            all = mirror < a->row_offsets[j + 1] && a->col_indices[mirror] == i && same_value(a, e, mirror);
+        }
+    sp_free(context, next);
+    *symmetric = all;
     return SP_OK;
 }
 

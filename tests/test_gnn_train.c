@@ -422,6 +422,65 @@ START_TEST(ways_to_hold_features_make_no_difference)
 }
 END_TEST
 
+/* Entries (i, j) with i + j divisible by 3 and i < j go (way 0), or have another weight (way 1). */
+static void make_directed(sp_csr *g, int way)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0, e = 0; i < g->rows; i++) {
+        for (const int64_t end = g->row_offsets[i + 1]; e < end; e++) {
+            const int32_t j = g->col_indices[e];
+            const bool odd = i < j && (i + j) % 3 == 0;
+            if (odd && way == 0) continue;
+            ((float *)g->values)[kept] = ((const float *)g->values)[e] * (odd ? 2 : 1);
+            g->col_indices[kept++] = j;
+        }
+        g->row_offsets[i + 1] = kept;
+    }
+    g->nnz = kept;
+}
+
+/* What a step goes down is the gradient of the loss that is reported, also where edges have a direction. */
+START_TEST(gradients_are_those_of_the_loss_on_directed_graphs)
+{
+    sp_context *host = test_context(0, 1);
+    for (int way = 0; way < 2; way++)
+        for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+            gnn_data data = make_data(host, false, false);
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            gnn_epoch epoch, up, down;
+            bool done;
+            make_directed(&data.graph, way);
+            options.model.type = SP_DENSE_F64;
+            options.model.dropout = options.model.input_dropout = options.optimizer.decay = 0;
+            options.optimizer.method = GNN_SGD;
+            subject s = make_subject(0, &data, &options, 3);
+            gnn_model *model = gnn_trainer_model(s.trainer);
+            const int64_t size = gnn_model_size(model);
+            double *weights = gnn_model_weights(model), *gradients = gnn_model_gradients(model);
+            double *start = malloc((size_t)size * sizeof *start);
+            ck_assert_ptr_nonnull(start);
+            memcpy(start, weights, (size_t)size * sizeof *start);
+            ck_ok(s.context, gnn_trainer_epoch(s.trainer, &epoch, &done));
+            memcpy(weights, start, (size_t)size * sizeof *start);
+            for (int64_t k = 0; k < size; k += 1 + size / 20) {
+                const double h = 1e-6;
+                weights[k] = start[k] + h;
+                ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &up));
+                weights[k] = start[k] - h;
+                ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &down));
+                weights[k] = start[k];
+                const double slope = (up.split_loss[GNN_TRAIN] - down.split_loss[GNN_TRAIN]) / (2 * h);
+                test_expect(fabs(slope - gradients[k]) < 1e-6, "%s, way %d, parameter %lld: %g, not %g",
+                            layer_names[layer], way, (long long)k, gradients[k], slope);
+            }
+            free(start);
+            free_subject(&s);
+            gnn_data_free(host, &data);
+        }
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* ---- the course of a training --------------------------------------------------------------------------- */
 
 START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
@@ -816,6 +875,7 @@ int main(void)
     tcase_add_loop_test(training, devices_train_alike, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(training, ways_to_hold_features_make_no_difference);
+    tcase_add_test(training, gradients_are_those_of_the_loss_on_directed_graphs);
     test_on_devices(training, patience_ends_a_training_and_the_best_parameters_are_kept);
     test_on_devices(training, the_learning_rate_follows_its_schedule);
     test_on_devices(training, evaluations_come_at_their_interval_and_at_the_end);
