@@ -28,8 +28,8 @@ static void usage(FILE *stream)
           "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n"
           "\n"
           "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy,\n"
-          "                      class_map.json, role.json); a .npz of gnn-benchmark (adj_data, ..., labels);\n"
-          "                      generate:SPEC, see below\n"
+          "                      class_map.json, role.json); planetoid's FOLDER/ind.NAME; a .npz of gnn-benchmark\n"
+          "                      (adj_data, ..., labels); generate:SPEC, see below\n"
           "  --edges FILE        SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix\n"
           "  --features FILE     a row of numbers a node: text, .mtx, .npy, .npz\n"
           "  --labels FILE       a class a line: numbers from 0 (-1 unknown) or names; or .npy, .mtx\n"
@@ -171,24 +171,37 @@ done:
 
 /* ---- archives of gnn-benchmark ------------------------------------------------------------------------- */
 
-static sp_status read_array(io_npz *npz, const char *name, sp_context *context, io_array *array)
+/* A member by one of two names. */
+static sp_status read_array(sp_context *context, io_npz *npz, const char *name, const char *other, io_array *array)
 {
-    if (io_npz_has(npz, name)) return io_npz_read(npz, name, array);
     memset(array, 0, sizeof *array);
+    if (io_npz_has(npz, name)) return io_npz_read(npz, name, array);
+    if (io_npz_has(npz, other)) return io_npz_read(npz, other, array);
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: no member %s.npy; gnn-benchmark's have adj_data, attr_data or attr_matrix, labels ...",
                    io_npz_path(npz), name);
 }
 
+static sp_status read_matrix_object(io_npz *npz, const char *name, sp_csr *matrix)
+{
+    io_pickle *pickle;
+    sp_status status = io_npz_pickle(npz, name, &pickle);
+    if (status == SP_OK) status = io_pickle_matrix(pickle, matrix);
+    io_pickle_close(pickle);
+    return status;
+}
+
 static sp_status read_attributes(sp_context *context, io_npz *npz, gnn_features *features)
 {
     io_array array;
+    const bool parts = io_npz_has(npz, "attr_data");
     sp_status status;
-    if (io_npz_has(npz, "attr_data")) {
-        status = io_npz_matrix(npz, "attr_", &features->sparse);
+    if (parts || io_npz_has(npz, "node_attr")) {
+        status = parts ? io_npz_matrix(npz, "attr_", &features->sparse)
+                       : read_matrix_object(npz, "node_attr", &features->sparse);
         return status == SP_OK ? io_check_features(context, io_npz_path(npz), &features->sparse) : status;
     }
-    status = read_array(npz, "attr_matrix", context, &array);
+    status = read_array(context, npz, "attr_matrix", "attr_matrix", &array);
     if (status == SP_OK) status = io_make_features(context, io_npz_path(npz), &array, &features->dense);
     io_array_free(context, &array);
     return status;
@@ -201,9 +214,10 @@ static sp_status take_archive(sp_context *context, io_npz *npz, bool undirected,
     io_classes classes;
     sp_status status;
     TRY(read_attributes(context, npz, &data->features));
-    TRY(io_npz_matrix(npz, "adj_", &data->graph));
+    TRY(io_npz_has(npz, "adj_matrix") ? read_matrix_object(npz, "adj_matrix", &data->graph)
+                                      : io_npz_matrix(npz, "adj_", &data->graph));
     TRY(io_make_adjacency(context, io_npz_path(npz), undirected, &data->graph));
-    TRY(read_array(npz, "labels", context, &labels));
+    TRY(read_array(context, npz, "labels", "node_label", &labels));
     TRY(io_make_classes(context, io_npz_path(npz), &labels, &classes));
     const int64_t rows = gnn_input_rows(&data->features), nodes = data->graph.rows, count = classes.nodes;
     take_classes(&classes, input);
@@ -241,11 +255,11 @@ done:
     return status;
 }
 
-static bool is_there(const char *folder, const char *name)
+static bool is_there(const char *begin, char between, const char *name)
 {
     char path[PATH_MAX];
     struct stat about;
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && stat(path, &about) == 0;
+    return snprintf(path, sizeof path, "%s%c%s", begin, between, name) < PATH_MAX && stat(path, &about) == 0;
 }
 
 static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
@@ -254,7 +268,8 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     struct stat about;
     if (o->recipe.spec) return gnn_generate(context, &o->recipe, input);
     if (!o->source) return read_files(context, o, &reading, input);
-    if (is_there(o->source, "adj_full.npz")) return read_saint(context, o->source, &reading, input);
+    if (is_there(o->source, '.', "test.index")) return gnn_input_planetoid(context, o->source, &reading, input);
+    if (is_there(o->source, '/', "adj_full.npz")) return read_saint(context, o->source, &reading, input);
     if (stat(o->source, &about) == 0 && !S_ISDIR(about.st_mode))
         return read_archive(context, o->source, &reading, input);
     return gnn_input_load(context, o->source, &reading, input);

@@ -205,6 +205,8 @@ void io_npz_close(io_npz *npz)
 
 const char *io_npz_path(const io_npz *npz) { return npz->file.name; }
 
+sp_context *io_npz_context(const io_npz *npz) { return npz->context; }
+
 /* ---- members ------------------------------------------------------------------------------------------- */
 
 /* NAME or NAME.npy; of several the last, as Python has it. */
@@ -252,7 +254,6 @@ static sp_status read_stored(const io_npz *npz, const member *m, const char *nam
     uint32_t crc = 0;
     io_npy_head head;
     sp_status status;
-    if (m->size != m->compressed) return refuse_member(npz, m, "sizes that cannot be; write the file again");
     IO_TRY(sp_alloc(npz->context, count, 1, (void **)&head_bytes));
     IO_TRY(io_file_read(&npz->file, begin, head_bytes, count, NULL));
     IO_TRY(io_npy_parse(npz->context, name, head_bytes, count, m->size, &head));
@@ -311,55 +312,93 @@ static sp_status inflate_member(const io_npz *npz, const member *m, int64_t begi
     return status;
 }
 
-static sp_status read_deflated(const io_npz *npz, const member *m, const char *name, int64_t begin, io_array *array)
+/* All bytes of a member, their checksum compared; *out is NULL on failure. */
+static sp_status read_whole(const io_npz *npz, const member *m, int64_t begin, unsigned char **out)
 {
     z_stream stream = {.zalloc = zip_allocate, .zfree = zip_release, .opaque = npz->context};
-    unsigned char *input = NULL, *out = NULL;
-    io_npy_head head;
-    sp_status status = sp_alloc(npz->context, INPUT, 1, (void **)&input);
-    if (status != SP_OK) return status;
-    if (inflateInit2(&stream, -15) != Z_OK) {
+    unsigned char *input = NULL;
+    sp_status status;
+    *out = NULL;
+    if (m->method == STORED) {
+        status = sp_alloc(npz->context, m->compressed, 1, (void **)out);
+        if (status == SP_OK) status = io_file_read(&npz->file, begin, *out, m->compressed, NULL);
+    } else {
+        status = sp_alloc(npz->context, INPUT, 1, (void **)&input);
+        if (status == SP_OK && inflateInit2(&stream, -15) != Z_OK)
+            status = sp_fail(npz->context, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
+        else if (status == SP_OK) {
+            status = inflate_member(npz, m, begin, &stream, input, out);
+            inflateEnd(&stream);
+        }
         sp_free(npz->context, input);
-        return sp_fail(npz->context, SP_ERROR_HOST_MEMORY, "out of memory for decompression");
     }
-    IO_TRY(inflate_member(npz, m, begin, &stream, input, &out));
-    IO_TRY(check_crc(npz, m, io_crc(npz->context, 0, out, m->size)));
-    IO_TRY(io_npy_parse(npz->context, name, out, m->size, m->size, &head));
-    memmove(out, out + head.begin, (size_t)head.bytes);
-    status = io_npy_finish(npz->context, name, out, &head);
-    out = NULL;
-    if (status == SP_OK) *array = head.array;
-done:
-    inflateEnd(&stream);
-    sp_free(npz->context, input);
-    sp_free(npz->context, out);
+    if (status == SP_OK) status = check_crc(npz, m, io_crc(npz->context, 0, *out, m->size));
+    if (status != SP_OK) sp_free(npz->context, *out);
+    if (status != SP_OK) *out = NULL;
     return status;
+}
+
+static sp_status read_deflated(const io_npz *npz, const member *m, const char *name, int64_t begin, io_array *array)
+{
+    unsigned char *bytes;
+    io_npy_head head;
+    sp_status status = read_whole(npz, m, begin, &bytes);
+    if (status != SP_OK) return status;
+    status = io_npy_parse(npz->context, name, bytes, m->size, m->size, &head);
+    if (status != SP_OK) {
+        sp_free(npz->context, bytes);
+        return status;
+    }
+    memmove(bytes, bytes + head.begin, (size_t)head.bytes);
+    status = io_npy_finish(npz->context, name, bytes, &head);
+    if (status == SP_OK) *array = head.array;
+    return status;
+}
+
+/* The member and where its bytes begin. */
+static sp_status open_member(const io_npz *npz, const char *name, const member **m, int64_t *begin)
+{
+    *m = find(npz, name);
+    *begin = 0;
+    if (!*m)
+        return sp_fail(npz->context, SP_ERROR_ARGUMENT, "%s: %.200s: there is no such member in the archive",
+                       npz->file.name, name);
+    if ((*m)->flags & ENCRYPTED) return refuse_member(npz, *m, "it is encrypted; write it without");
+    if ((*m)->method != STORED && (*m)->method != DEFLATED)
+        return refuse_member(npz, *m, "a compression that is not read; write it with numpy.savez");
+    if ((*m)->method == STORED && (*m)->size != (*m)->compressed)
+        return refuse_member(npz, *m, "sizes that cannot be; write the file again");
+    return find_bytes(npz, *m, begin);
 }
 
 sp_status io_npz_read(io_npz *npz, const char *name, io_array *array)
 {
-    const member *m = find(npz, name);
+    const member *m;
     char called[PATH_MAX + MOST_NAME];
-    int64_t begin = 0;
+    int64_t begin;
     memset(array, 0, sizeof *array);
     snprintf(called, sizeof called, "%s: %.200s", npz->file.name, name);
-    if (!m) return sp_fail(npz->context, SP_ERROR_ARGUMENT, "%s: there is no such member in the archive", called);
-    if (m->flags & ENCRYPTED) return refuse_member(npz, m, "it is encrypted; write it without");
-    if (m->method != STORED && m->method != DEFLATED)
-        return refuse_member(npz, m, "a compression that is not read; write it with numpy.savez");
-    sp_status status = find_bytes(npz, m, &begin);
+    sp_status status = open_member(npz, name, &m, &begin);
     if (status != SP_OK) return status;
     return m->method == STORED ? read_stored(npz, m, called, begin, array)
                                : read_deflated(npz, m, called, begin, array);
 }
 
+sp_status io_npz_bytes(io_npz *npz, const char *name, unsigned char **bytes, int64_t *size)
+{
+    const member *m;
+    int64_t begin;
+    *bytes = NULL;
+    *size = 0;
+    sp_status status = open_member(npz, name, &m, &begin);
+    if (status == SP_OK) status = read_whole(npz, m, begin, bytes);
+    if (status == SP_OK) *size = m->size;
+    return status;
+}
+
 /* ---- matrices ------------------------------------------------------------------------------------------ */
 
-typedef struct csr_parts {
-    io_array data, indices, offsets, shape;
-} csr_parts;
-
-static void free_parts(sp_context *context, csr_parts *parts)
+void io_csr_parts_free(sp_context *context, io_csr_parts *parts)
 {
     io_array_free(context, &parts->data);
     io_array_free(context, &parts->indices);
@@ -389,24 +428,31 @@ static sp_status check_format(io_npz *npz, const char *prefix)
     return status;
 }
 
-static sp_status read_parts(io_npz *npz, const char *prefix, csr_parts *parts)
+static sp_status read_parts(io_npz *npz, const char *prefix, io_csr_parts *parts)
 {
     sp_status status;
     IO_TRY(check_format(npz, prefix));
     IO_TRY(read_part(npz, prefix, "shape", &parts->shape));
     IO_TRY(read_part(npz, prefix, "indptr", &parts->offsets));
     IO_TRY(read_part(npz, prefix, "indices", &parts->indices));
-    IO_TRY(read_part(npz, prefix, "data", &parts->data));
-    IO_TRY(io_array_to_i64(npz->context, npz->file.name, &parts->shape));
-    IO_TRY(io_array_to_i64(npz->context, npz->file.name, &parts->offsets));
-    IO_TRY(io_array_to_i32(npz->context, npz->file.name, &parts->indices));
-    status = io_array_to_f32(npz->context, npz->file.name, &parts->data);
+    status = read_part(npz, prefix, "data", &parts->data);
+done:
+    return status;
+}
+
+static sp_status convert_parts(sp_context *context, const char *name, io_csr_parts *parts)
+{
+    sp_status status;
+    IO_TRY(io_array_to_i64(context, name, &parts->shape));
+    IO_TRY(io_array_to_i64(context, name, &parts->offsets));
+    IO_TRY(io_array_to_i32(context, name, &parts->indices));
+    status = io_array_to_f32(context, name, &parts->data);
 done:
     return status;
 }
 
 /* Offsets and columns, all that is not the order of columns. */
-static const char *parts_wrong(sp_context *context, const csr_parts *parts)
+static const char *parts_wrong(sp_context *context, const io_csr_parts *parts)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
     const int32_t *columns = parts->indices.values;
@@ -428,7 +474,7 @@ static const char *parts_wrong(sp_context *context, const csr_parts *parts)
 }
 
 /* Unsorted or repeated columns: by way of triples. */
-static sp_status sort_entries(sp_context *context, const csr_parts *parts, sp_csr *matrix)
+static sp_status sort_entries(sp_context *context, const io_csr_parts *parts, sp_csr *matrix)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
     int32_t *rows;
@@ -443,7 +489,7 @@ static sp_status sort_entries(sp_context *context, const csr_parts *parts, sp_cs
     return status;
 }
 
-static bool ascends(sp_context *context, const csr_parts *parts)
+static bool ascends(sp_context *context, const io_csr_parts *parts)
 {
     const int64_t *offsets = parts->offsets.values, rows = parts->offsets.count - 1;
     const int32_t *columns = parts->indices.values;
@@ -454,28 +500,30 @@ static bool ascends(sp_context *context, const csr_parts *parts)
     return wrong == 0;
 }
 
+sp_status io_make_csr(sp_context *context, const char *name, io_csr_parts *parts, sp_csr *matrix)
+{
+    memset(matrix, 0, sizeof *matrix);
+    sp_status status = convert_parts(context, name, parts);
+    if (status != SP_OK) return status;
+    const char *wrong = parts_wrong(context, parts);
+    if (wrong) return sp_fail(context, SP_ERROR_MATRIX, "%s: no sparse matrix: %s; write it again", name, wrong);
+    if (!ascends(context, parts)) return sort_entries(context, parts, matrix);
+    const int64_t *shape = parts->shape.values;
+    *matrix = (sp_csr){.rows = shape[0], .cols = shape[1], .nnz = parts->indices.count, .value_type = SP_F32};
+    matrix->row_offsets = parts->offsets.values;
+    matrix->col_indices = parts->indices.values;
+    matrix->values = parts->data.values;
+    parts->offsets.values = parts->indices.values = parts->data.values = NULL;
+    return SP_OK;
+}
+
 sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix)
 {
-    csr_parts parts = {0};
-    sp_status status;
+    io_csr_parts parts = {0};
     memset(matrix, 0, sizeof *matrix);
-    IO_TRY(read_parts(npz, prefix, &parts));
-    const char *wrong = parts_wrong(npz->context, &parts);
-    if (wrong)
-        IO_TRY(sp_fail(npz->context, SP_ERROR_MATRIX, "%s: no sparse matrix: %s; write it again", npz->file.name,
-                       wrong));
-    if (!ascends(npz->context, &parts)) {
-        status = sort_entries(npz->context, &parts, matrix);
-        goto done;
-    }
-    const int64_t *shape = parts.shape.values;
-    *matrix = (sp_csr){.rows = shape[0], .cols = shape[1], .nnz = parts.indices.count, .value_type = SP_F32};
-    matrix->row_offsets = parts.offsets.values;
-    matrix->col_indices = parts.indices.values;
-    matrix->values = parts.data.values;
-    parts.offsets.values = parts.indices.values = parts.data.values = NULL;
-done:
-    free_parts(npz->context, &parts);
+    sp_status status = read_parts(npz, prefix, &parts);
+    if (status == SP_OK) status = io_make_csr(npz->context, npz->file.name, &parts, matrix);
+    io_csr_parts_free(npz->context, &parts);
     return status;
 }
 
