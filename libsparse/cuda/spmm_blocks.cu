@@ -59,18 +59,7 @@ static __global__ void __launch_bounds__(THREADS)
     counts[row] = count;
 }
 
-/* Where neighbouring rows are alike, those of a window of so many stay together, so that what is in flight shares rows of
- * X in the first-level caches. */
-enum { WINDOW_ROWS = 1024 };
-
-/* Classes of all bins, or of all windows: there those of rows of several blocks come first, and are one class. */
-static int64_t count_classes(const block_sizes &sizes, int64_t rows, int bins)
-{
-    if (!sizes.coarse || bins > 1) return (int64_t)bins * sizes.classes;
-    return 1 + (rows + WINDOW_ROWS - 1) / WINDOW_ROWS * sizes.classes;
-}
-
-/* Sorted, keys run through the bins or windows, and in each from rows of several blocks down to empty ones. */
+/* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
     list_parts(block_sizes sizes, int64_t rows, const int64_t *offsets, const int32_t *cols, int bins,
                int64_t bin_columns, const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows,
@@ -81,10 +70,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at = first ? first[row] : row;
     for_parts(offsets, cols, row, bins, bin_columns, [&](int bin, int64_t begin, int64_t end) {
         const int entries = (int)(end - begin);
-        const int place = sizes.place_of(entries);
-        keys[at] = (uint32_t)(!sizes.coarse || bins > 1 ? bin * sizes.classes + place
-                              : place == 0              ? 0
-                                                        : row / WINDOW_ROWS * sizes.classes + 1 + place);
+        keys[at] = (uint32_t)(bin * sizes.classes + sizes.classes - 1 - sizes.class_of(entries));
         numbers[at] = (uint32_t)at;
         part_rows[at] = (int32_t)row;
         part_starts[at] = begin;
@@ -218,7 +204,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const block_sizes sizes(parts);
-    const int64_t classes = count_classes(sizes, a->rows, bins);
+    const int64_t classes = (int64_t)bins * sizes.classes;
     device_array<uint32_t> keys, numbers;
     device_array<int64_t> class_begin, first, edges;
     device_array<int32_t> counts;
@@ -244,7 +230,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
     TRY(edges.allocate(context, 2 * bins + 1));
-    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, classes / bins, class_begin.data, first.data,
+    find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, sizes.classes, class_begin.data, first.data,
                                                                edges.data);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),

@@ -14,7 +14,6 @@ struct block_sizes {
     explicit block_sizes(const spmm_blocks *parts)
         : group(parts->group_entries), block(group * SPMM_GROUPS), classes(block + 2), coarse(parts->coarse)
     {
-        for (classes = coarse ? 3 : classes; coarse && 8 << (classes - 3) < block;) classes++;
     }
     /* The most entries of rows of a class. */
     __host__ __device__ __forceinline__ int class_of(int entries) const
@@ -23,13 +22,6 @@ struct block_sizes {
         int top = 8;
         while (top < entries) top *= 2;
         return coarse && entries > 0 ? top : entries;
-    }
-    /* The class's number, those of most entries first. */
-    __device__ __forceinline__ int place_of(int entries) const
-    {
-        const int most = class_of(entries);
-        if (!coarse) return classes - 1 - most;
-        return entries > block ? 0 : entries == 0 ? classes - 1 : classes - 2 - (28 - __clz(most));
     }
     /* Groups that share a row. */
     __host__ __device__ __forceinline__ int groups_of(int entries) const
