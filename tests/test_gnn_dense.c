@@ -152,7 +152,8 @@ static double *take_matrix(const subject *s, sp_dense *matrix)
     char *array = (char *)matrix->values - (size_t)s->offset * size_of(s);
     double *all = take_numbers(s, count, array), *made = numbers(matrix->rows * matrix->cols);
     for (int64_t k = 0; k < count; k++) {
-        const int64_t place = k - s->offset, i = place / matrix->stride, j = place % matrix->stride;
+        const int64_t place = k - s->offset, stride = matrix->stride > 0 ? matrix->stride : 1;
+        const int64_t i = place / stride, j = place % stride;
         if (place >= 0 && j < matrix->cols) made[i * matrix->cols + j] = all[k];
         else
             test_expect(all[k] == UNTOUCHED, "%s: number %lld outside the matrix is %g", s->name, (long long)k,
