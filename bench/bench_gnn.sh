@@ -91,7 +91,21 @@ for part in $parts; do
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
     accuracy)
-        read -ra sets <<<"$data"
+        sets=() reports=()
+        for set in $data; do
+            copy=$folder/accuracy/$(basename "$set")
+            mkdir -p "$folder/accuracy"
+            [ -e "$copy/graph.npz" ] || "$build/bin/gnn" convert "$set" "$copy" || exit 1
+            sets+=("$copy")
+            for kind in gcn sage gin gat; do
+                report=$copy-$kind.json
+                "$build/bin/gnn" train "$copy" --model $kind --seeds "$seeds" ${split:+--split "$split"} --quiet \
+                    --device "$device" --report "$report" || status=1
+                reports+=("$report")
+            done
+        done
+        python3 -B bench/table.py --reports "bench/results/gnn-$name-accuracy.json" "${reports[@]}" || status=1
+        written+=("bench/results/gnn-$name-accuracy.json")
         theirs torch-accuracy accuracy "${sets[@]}" --seeds "$seeds" ${split:+--split "$split"}
         ;;
     check)

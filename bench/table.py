@@ -2,10 +2,13 @@
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
-<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->, and <!-- /bench -->; everything else of the
-files is left alone. With --check nothing is written and the exit status says whether the tables are up to date; --show FILE... prints the tables
-of these results.
+<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->, <!-- bench:gnn-train -->,
+<!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
+<!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
+whether the tables are up to date; --show FILE... prints the tables of these results; --reports FILE REPORT... gathers
+reports of gnn train into one result.
 """
+import datetime
 import glob
 import json
 import math
@@ -340,6 +343,171 @@ def spmm_rows(result):
     return lines
 
 
+# ---- graph neural networks
+
+GNN_PARTS = ("train", "aggregate", "sample", "torch", "torch-sample", "accuracy", "torch-accuracy", "torch-check")
+TORCH_WAYS = ("PyG CSR", "PyG scatter", "CSR by hand")
+
+
+def gnn_runs(paths):
+    """{name: {part: result}} of files gnn-NAME-PART.json, by name."""
+    runs = {}
+    for path in paths:
+        name = os.path.basename(path)[len("gnn-"):-len(".json")]
+        part = max((p for p in GNN_PARTS if name.endswith("-" + p)), key=len, default=None)
+        if part:
+            runs.setdefault(name[:-len(part) - 1], {})[part] = load([path])[0]
+    return dict(sorted(runs.items()))
+
+
+def gnn_heading(result):
+    machine = result["machine"]
+    parts = [machine["gpu"] or "", machine["cpu"], f"{result['options']['threads'] or machine['cores']} threads"]
+    parts += [f"PyTorch {machine['torch']}" if "torch" in machine else "",
+              f"PyTorch Geometric {machine['torch_geometric']}" if machine.get("torch_geometric") else "",
+              "fp32", result["date"], f"commit {result['commit']}" if result["commit"] else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def cases(run, part, key):
+    """{graph: list} of a part of a run; empty where it was not measured."""
+    return {matrix["matrix"]: matrix[key] for matrix in run.get(part, {"matrices": []})["matrices"]}
+
+
+def both_times(times):
+    said = [milliseconds(t["median_seconds"]) if works(t) else t["failed"] for t in times if t]
+    return " / ".join(said)
+
+
+def fastest(variants, key, ways):
+    ran = [v[key] for v in variants if v["name"].split(",")[0] in ways]
+    good = [t for t in ran if works(t)]
+    return min(good, key=lambda t: t["median_seconds"]) if good else ran[0] if ran else None
+
+
+def ratio_of(theirs, ours):
+    return f"{theirs['median_seconds'] / ours['median_seconds']:.2f}×" if works(theirs) and works(ours) else ""
+
+
+def gnn_train_rows(run):
+    """Forward and epoch, ours beside each way of PyTorch, each at its fastest; MaxK beside ReLU."""
+    titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in TORCH_WAYS] + \
+        ["ours, ms", "epoch faster than PyG's best by", "than the best by", "than our ReLU by"]
+    lines, theirs = [], cases(run, "torch", "training")
+    for graph, trainings in cases(run, "train", "training").items():
+        for t in trainings:
+            same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
+            variants = same[0]["variants"] if same else []
+            relu = next((o for o in trainings if o["maxk"] == 0 and not o["kept"] and
+                         all(o[k] == t[k] for k in ("model", "hidden"))), None)
+            cells = [graph, t["model"], str(t["hidden"]), "kept" if t["kept"] else "each time", str(t["maxk"] or "")]
+            cells += [both_times([fastest(variants, k, (way,)) for k in ("forward", "epoch")]) if variants else ""
+                      for way in TORCH_WAYS]
+            cells += ["**" + both_times([t["forward"], t["epoch"]]) + "**",
+                      ratio_of(fastest(variants, "epoch", TORCH_WAYS[:2]), t["epoch"]),
+                      ratio_of(fastest(variants, "epoch", TORCH_WAYS), t["epoch"]),
+                      ratio_of(relu["epoch"], t["epoch"]) if relu and t["maxk"] else ""]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
+
+
+def gnn_maxk_rows(run):
+    lines = []
+    for graph, aggregations in cases(run, "aggregate", "aggregation").items():
+        for a in aggregations:
+            base = next((r for r in a["rows"] if r["name"] == "cuSPARSE" and works(r["forward"])), a["rows"][1])
+            total = sum(base[k]["median_seconds"] for k in ("forward", "backward"))
+            for row in a["rows"]:
+                forward, backward = row["forward"], row["backward"]
+                good = works(forward) and works(backward)
+                mine = sum(t["median_seconds"] for t in (forward, backward)) if good else None
+                cells = [graph, f"{a['k']} of {a['width']}", row["name"], both_times([forward]), both_times([backward]),
+                         milliseconds(mine) if good else "", f"{total / mine:.2f}×" if good else "",
+                         f"{max(forward['error'], backward['error']):.1e}" if good else ""]
+                lines.append("| " + " | ".join(cells) + " |")
+            lines.append(f"| {graph} | {a['k']} of {a['width']} | selection alone | {both_times([a['select']])} | | | | |")
+    return lines and ["| graph | kept | implementation | forward, ms | backward, ms | total, ms "
+                      "| faster than cuSPARSE by | largest error |", "|" + "---|" * 8] + lines
+
+
+def gnn_sample_rows(run):
+    lines, theirs, names = [], cases(run, "torch-sample", "sampling"), []
+    for samplings in theirs.values():
+        for s in samplings:
+            names += [v["name"] for v in s["variants"] if v["name"] not in names]
+    for graph, samplings in cases(run, "sample", "sampling").items():
+        for s in samplings:
+            same = [o for o in theirs.get(graph, ()) if o["fanout"] == s["fanout"]]
+            variants = {v["name"]: v for v in same[0]["variants"]} if same else {}
+            mine = s["edges_a_second"]
+            rates = [v["edges_a_second"] for v in variants.values() if works(v)]
+            cells = [graph, ", ".join(map(str, s["fanout"])), count(s["edges"]), str(s["minibatches"])]
+            cells += [f"{variants[n]['edges_a_second'] / 1e6:.1f}" if works(variants.get(n)) else
+                      variants[n]["failed"] if n in variants else "" for n in names]
+            cells += [f"**{mine / 1e6:.1f}**" if mine else s["pass"]["failed"],
+                      f"{mine / max(rates):.1f}×" if mine and rates else ""]
+            lines.append("| " + " | ".join(cells) + " |")
+    titles = ["graph", "fan-outs", "edges a pass", "minibatches"] + [n + ", M edges a second" for n in names] + \
+        ["ours, M edges a second", "faster than the best by"]
+    return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
+
+
+def gnn_accuracy_rows(run):
+    lines, theirs = [], cases(run, "torch-accuracy", "accuracy")
+    for graph, found in cases(run, "accuracy", "accuracy").items():
+        for a in found:
+            same = [o for o in theirs.get(graph, ()) if o["model"] == a["model"]]
+            cells = [graph, a["model"], str(a["maxk"] or ""), str(a["seeds"])]
+            for side in (a, same[0] if same else None):
+                cells.append(f"{100 * side['test_accuracy']:.2f} ± {100 * side['deviation']:.2f}" if side else "")
+            cells.append(f"{100 * (a['test_accuracy'] - same[0]['test_accuracy']):+.2f}" if same else "")
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines and ["| graph | model | MaxK | seeds | ours, % | PyTorch Geometric, % | points |",
+                      "|" + "---|" * 7] + lines
+
+
+def gnn_check_rows(run):
+    lines = []
+    for graph, found in cases(run, "torch-check", "gradients").items():
+        lines += [f"| {graph} | {g['model']} | {g['type']} | {g['logits_error']:.1e} | {g['gradient_error']:.1e} |"
+                  for g in found]
+    return lines and ["| graph | model | type | logits apart by | gradients, relative |", "|" + "---|" * 5] + lines
+
+
+GNN_TABLES = (("gnn-train", "train", gnn_train_rows), ("gnn-maxk", "aggregate", gnn_maxk_rows),
+              ("gnn-sample", "sample", gnn_sample_rows), ("gnn-accuracy", "accuracy", gnn_accuracy_rows),
+              ("gnn-check", "torch-check", gnn_check_rows))
+
+
+def gnn_table(runs, part, rows):
+    lines = []
+    for run in runs.values():
+        made = rows(run)
+        if made:
+            other = run.get("torch" if part == "train" else "torch-" + part)
+            beside = f"; beside it {gnn_heading(other)}" if other and part != "torch-check" else ""
+            lines += ["", gnn_heading(run[part]) + beside + ":", ""] + made
+    return "\n".join(lines[1:])
+
+
+def gather_reports(path, reports):
+    """Reports of gnn train, a run of seeds each, as one result."""
+    matrices, machine, threads, date = {}, None, 0, datetime.date.today().isoformat()
+    for report in load(reports):
+        name = os.path.basename(os.path.normpath(report["data"]["folder"]))
+        options = report["options"]
+        gpu = report["device"].partition(" ")[2] or None
+        machine, threads = {"cpu": "", "cores": os.cpu_count(), "gpu": gpu}, report["threads"]
+        matrices.setdefault(name, []).append(
+            {"model": options["model"], "maxk": options["maxk"], "seeds": options["seeds"],
+             "test_accuracy": report["test_accuracy"], "deviation": report["test_accuracy_deviation"] or 0,
+             "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]})
+    with open(path, "w") as file:
+        json.dump({"bench": "gnn", "date": date, "commit": os.environ.get("BENCH_COMMIT"), "machine": machine,
+                   "options": {"threads": threads},
+                   "matrices": [{"matrix": name, "accuracy": found} for name, found in matrices.items()]}, file, indent=1)
+
+
 # ---- files
 
 
@@ -359,6 +527,8 @@ def filled(text, folder):
     made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
     made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
     made += [("contract", tables(results("contract-*.json"), contract_rows))]
+    runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
+    made += [(marker, gnn_table(runs, part, rows)) for marker, part, rows in GNN_TABLES]
     for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
                       lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),
@@ -367,7 +537,14 @@ def filled(text, folder):
 
 
 def main():
+    if len(sys.argv) > 2 and sys.argv[1] == "--reports":
+        gather_reports(sys.argv[2], sys.argv[3:])
+        return 0
     if len(sys.argv) > 1 and sys.argv[1] == "--show":
+        runs = gnn_runs(path for path in sys.argv[2:] if os.path.basename(path).startswith("gnn-"))
+        for _, part, rows in GNN_TABLES:
+            if gnn_table(runs, part, rows):
+                print(gnn_table(runs, part, rows), end="\n\n")
         for result in load(sys.argv[2:]):
             if result["bench"] == "spmm":
                 print(tables([result], spmm_rows, spmm_heading))
