@@ -15,7 +15,8 @@ static sp_status load_data(sp_context *host, const bench_options *o, const sourc
                            const volatile int *interrupt, gnn_data *data)
 {
     const gnn_input_options reading = {.interrupt = interrupt};
-    gnn_recipe recipe = {.spec = from->spec, .features = o->feature_count, .classes = o->class_count, .seed = o->seed};
+    gnn_recipe recipe = {.spec = from->spec, .features = o->feature_count, .classes = o->class_count,
+                         .seed = o->seed};
     gnn_input input;
     memset(data, 0, sizeof *data);
     if (from->spec) gnn_recipe_named(from->spec, &recipe);

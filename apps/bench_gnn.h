@@ -1,6 +1,7 @@
 /* sparse-bench gnn: what its parts share. A case is a graph with features: full-batch training of every model asked
- * for (bench_gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (bench_gnn_aggregate.c), bulk
- * sampling (bench_gnn_sample.c); then lines and the JSON so far (bench_gnn_report.c). */
+ * for (bench_gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (bench_gnn_aggregate.c),
+ * bulk sampling (bench_gnn_sample.c); then lines and the JSON so far (bench_gnn_report.c). Or one pass of every model
+ * as files (bench_gnn_export.c). */
 #ifndef BENCH_GNN_H
 #define BENCH_GNN_H
 

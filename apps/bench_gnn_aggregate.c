@@ -120,8 +120,8 @@ static void drop(aggregate_run *run)
 
 /* ---- comparison ---------------------------------------------------------------------------------------- */
 
-/* The largest difference between a row that is expected and what there is of it, all or the columns given, relative to
- * the largest number of the row. */
+/* The largest difference between a row that is expected and what there is of it (all, or the columns given), relative
+ * to the largest number of the row. */
 static void compare_row(const float *expected, int64_t width, const float *got, const int32_t *columns, int64_t count,
                         double *worst)
 {

@@ -1,5 +1,5 @@
-/* sparse-bench gnn --export: one pass of each model, forward and backward, without dropout, in f32 and in f64, as files
- * for whoever wants to compare it with another library: FOLDER/MODEL-TYPE.json says where each parameter begins,
+/* sparse-bench gnn --export: one pass of each model, forward and backward, without dropout, in f32 and in f64, as
+ * files for whoever wants to compare it with another library: FOLDER/MODEL-TYPE.json says where each parameter begins,
  * -weights.npy and -gradients.npy hold all of them, -logits.npy the logits. The loss is the mean cross-entropy of the
  * training nodes. */
 #include <errno.h>

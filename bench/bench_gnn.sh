@@ -1,6 +1,6 @@
 #!/bin/bash
-# Graph neural networks beside PyTorch and PyTorch Geometric: full-batch training of GCN and GraphSAGE on graphs of the
-# shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), neighbour sampling, accuracy.
+# Graph neural networks beside PyTorch and PyTorch Geometric: full-batch training of GCN and GraphSAGE on graphs of
+# the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), neighbour sampling, accuracy.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
     case $1 in
     --small) small=yes ;;
     --help) usage && exit 0 ;;
-    --device | --graphs | --parts | --model | --hidden | --maxk | --repeat | --limit | --threads | --folder | --data | \
-        --seeds | --split | --name)
+    --device | --graphs | --parts | --model | --hidden | --maxk | --repeat | --limit | --threads | --folder | \
+        --data | --seeds | --split | --name)
         [ $# -gt 1 ] || { usage >&2 && exit 2; }
         declare "${1#--}=$2"
         shift
@@ -47,6 +47,7 @@ if [ -z "$device" ]; then
     device=cpu
     if [ -n "$gpu" ]; then device=cuda; fi
 fi
+export BENCH_DRIVER=${gpu#*, }
 export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
 if [ "$device" = cpu ]; then
     name=${name:-cpu-${threads:-$(nproc)}cores} graphs=${graphs:-flickr}

@@ -229,8 +229,8 @@ def machine():
         geometric = torch_geometric.__version__
     except ImportError:
         geometric = None
-    return {"cpu": cpu, "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None, "driver": None,
-            "cuda": torch.version.cuda, "torch": torch.__version__, "torch_geometric": geometric}
+    return {"cpu": cpu, "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
+            "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__, "torch_geometric": geometric}
 
 
 def run_time(step, repeat, limit, device):
@@ -520,7 +520,7 @@ GAT_DEFAULTS = {"hidden": 8, "dropout": 0.6, "rate": 0.005, "decay": 5e-4, "deca
 
 
 def train_once(data, kind, seed, options, device):
-    """Test accuracy after the epoch with the lowest validation loss, and after that with the best validation accuracy."""
+    """Test accuracy after the epoch of the lowest validation loss, and after that of the best accuracy."""
     settings = {**(GAT_DEFAULTS if kind == "gat" else DEFAULTS)}
     for name in ("hidden_size", "dropout", "rate", "decay"):
         value = getattr(options, name)
@@ -530,7 +530,8 @@ def train_once(data, kind, seed, options, device):
     split = data.split if not options.split else draw_split(data.labels, data.classes, *options.split, seed)
     x, labels = torch.as_tensor(data.features).to(device), torch.as_tensor(data.labels).to(device)
     edges = edge_index(data.without_loops(), device)
-    train, validation, test = (torch.as_tensor(np.flatnonzero(split == s)).to(device) for s in (TRAIN, VALIDATION, TEST))
+    train, validation, test = (torch.as_tensor(np.flatnonzero(split == kind_of)).to(device)
+                               for kind_of in (TRAIN, VALIDATION, TEST))
     model = PygModel(kind, x.shape[1], settings["hidden"], data.classes, heads=settings["heads"],
                      dropout=settings["dropout"], input_dropout=settings["dropout"], cached=kind == "gcn",
                      attention=settings["dropout"]).to(device)

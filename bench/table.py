@@ -415,17 +415,18 @@ def gnn_maxk_rows(run):
     lines = []
     for graph, aggregations in cases(run, "aggregate", "aggregation").items():
         for a in aggregations:
+            kept = f"{a['k']} of {a['width']}"
             base = next((r for r in a["rows"] if r["name"] == "cuSPARSE" and works(r["forward"])), a["rows"][1])
             total = sum(base[k]["median_seconds"] for k in ("forward", "backward"))
             for row in a["rows"]:
                 forward, backward = row["forward"], row["backward"]
                 good = works(forward) and works(backward)
                 mine = sum(t["median_seconds"] for t in (forward, backward)) if good else None
-                cells = [graph, f"{a['k']} of {a['width']}", row["name"], both_times([forward]), both_times([backward]),
+                cells = [graph, kept, row["name"], both_times([forward]), both_times([backward]),
                          milliseconds(mine) if good else "", f"{total / mine:.2f}×" if good else "",
                          f"{max(forward['error'], backward['error']):.1e}" if good else ""]
                 lines.append("| " + " | ".join(cells) + " |")
-            lines.append(f"| {graph} | {a['k']} of {a['width']} | selection alone | {both_times([a['select']])} | | | | |")
+            lines.append(f"| {graph} | {kept} | selection alone | {both_times([a['select']])} | | | | |")
     return lines and ["| graph | kept | implementation | forward, ms | backward, ms | total, ms "
                       "| faster than cuSPARSE by | largest error |", "|" + "---|" * 8] + lines
 
@@ -502,10 +503,11 @@ def gather_reports(path, reports):
             {"model": options["model"], "maxk": options["maxk"], "seeds": options["seeds"],
              "test_accuracy": report["test_accuracy"], "deviation": report["test_accuracy_deviation"] or 0,
              "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]})
+    made = {"bench": "gnn", "date": date, "commit": os.environ.get("BENCH_COMMIT"), "machine": machine,
+            "options": {"threads": threads},
+            "matrices": [{"matrix": name, "accuracy": found} for name, found in matrices.items()]}
     with open(path, "w") as file:
-        json.dump({"bench": "gnn", "date": date, "commit": os.environ.get("BENCH_COMMIT"), "machine": machine,
-                   "options": {"threads": threads},
-                   "matrices": [{"matrix": name, "accuracy": found} for name, found in matrices.items()]}, file, indent=1)
+        json.dump(made, file, indent=1)
 
 
 # ---- files
