@@ -180,6 +180,17 @@ ok "aggregation agrees with the dense product" networks 'len(m["aggregation"]) =
     --model gcn --maxk 1,3 --aggregate
 ok "sampling" networks '[s["fanout"] for s in m["sampling"]] == [[25, 10], [15, 10, 5]] and
     all(s["edges"] > 0 and s["edges_a_second"] > 0 for s in m["sampling"])' $tiny --model gcn --sample
+exported() { # exported: every array that --export writes has as many numbers as its parameters say
+    status 0 gnn $quick $tiny --model gcn,gat --export passes && python3 -c 'import ast, json
+for model in "gcn-f32", "gcn-f64", "gat-f32", "gat-f64":
+    last = json.load(open(f"passes/{model}.json"))["parameters"][-1]
+    for name in "weights", "gradients":
+        bytes = open(f"passes/{model}-{name}.npy", "rb").read()
+        header = ast.literal_eval(bytes[10:10 + int.from_bytes(bytes[8:10], "little")].decode())
+        assert header["shape"] == (last["offset"] + last["rows"] * last["cols"],), header
+        assert any(bytes[128:])'
+}
+ok "passes are exported" exported
 ok "bad models" fails 2 '--model takes' gnn --generate small --model gcn,rnn
 ok "bad widths between layers" fails 2 '--hidden takes' gnn --generate small --hidden 0
 ok "aggregation of nothing in particular" fails 2 'needs --maxk' gnn --generate small --aggregate
