@@ -130,6 +130,15 @@ sp_status gnn_read_saved(gnn_job *job, const char *path)
     return SP_OK;
 }
 
+sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved)
+{
+    const gnn_features *x = &job->data.features;
+    const int64_t columns = x->dense.values ? x->dense.cols : x->sparse.cols;
+    if (columns == saved->inputs) return SP_OK;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the saved model has %lld features, not %lld", path,
+                   (long long)saved->inputs, (long long)columns);
+}
+
 void gnn_close(gnn_job *job)
 {
     if (job->host) {

@@ -72,6 +72,7 @@ bool gnn_is_large(const gnn_job *job); /* worth opening a CUDA device for */
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *));
 sp_status gnn_read_data(gnn_job *job);
 sp_status gnn_read_saved(gnn_job *job, const char *path);
+sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved); /* as many in both */
 void gnn_close(gnn_job *job);
 
 typedef struct gnn_file {

@@ -8,21 +8,20 @@
 /* ---- before ---------------------------------------------------------------------------------------------- */
 
 /* A saved model stands for the options that the command line does not name. */
-static sp_status take_saved(gnn_job *job)
+static sp_status take_saved(gnn_job *job, gnn_trainer_options *saved)
 {
     const char *path = job->settings->resume;
-    gnn_trainer_options saved = {0};
     bool several;
     char why[256];
     sp_status status;
     if (!path) return SP_OK;
     TRY(gnn_read_saved(job, path));
-    status = gnn_saved_options(job->host, job->saved, job->saved_size, &saved, &several);
+    status = gnn_saved_options(job->host, job->saved, job->saved_size, saved, &several);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", path, why);
     }
-    job->mistaken = gnn_parse(job->argc, job->argv, &saved, &job->resumed) != REQUEST_RUN;
+    job->mistaken = gnn_parse(job->argc, job->argv, saved, &job->resumed) != REQUEST_RUN;
     if (job->mistaken) return SP_ERROR_ARGUMENT;
     job->settings = &job->resumed;
 done:
@@ -214,10 +213,12 @@ sp_status gnn_train(gnn_job *job)
                               {job->settings->save, put_model}};
     const int count = sizeof files / sizeof *files;
     const double began = wall_seconds();
+    gnn_trainer_options saved = {0};
     sp_status status;
     TRY(gnn_check_files(job, files, count));
-    TRY(take_saved(job));
+    TRY(take_saved(job, &saved));
     TRY(gnn_read_data(job));
+    if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved.model));
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);
     TRY(gnn_make_clusters(job));

@@ -125,6 +125,19 @@ static sp_status damaged(sp_context *context, const char *what)
 
 static bool in_range(int64_t number, int64_t low, int64_t high) { return number >= low && number <= high; }
 
+/* Each layer has a matrix of weights at least: so no head asks for more memory than its file takes. */
+static bool weights_fit(const saved_head *h)
+{
+    const bool gat = h->layer == GNN_GAT, gin = h->layer == GNN_GIN;
+    double weights = 0;
+    for (int64_t l = 0; l < h->layers; l++) {
+        const double hidden = (double)h->hidden * (double)(gat ? h->heads : 1);
+        const double last = (double)h->outputs * (double)(gat ? h->output_heads : 1);
+        weights += (l == 0 ? (double)h->inputs : hidden) * (l + 1 < h->layers || gin ? hidden : last);
+    }
+    return weights <= (double)h->parameters;
+}
+
 /* Options that a trainer can have; what else is wrong with them it finds itself. */
 static bool is_plausible(const saved_head *h)
 {
@@ -139,7 +152,8 @@ static bool is_plausible(const saved_head *h)
            in_range(h->type, SP_DENSE_F32, SP_DENSE_F64) && in_range(h->method, GNN_ADAM, GNN_SGD) &&
            in_range(h->epoch, 0, INT64_MAX) && in_range(h->best_epoch, 0, h->epoch) &&
            in_range(h->step, 0, INT64_MAX - 1) && in_range(h->steps, 0, INT64_MAX - 1) && !isnan(h->best_loss) &&
-           in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX);
+           in_range(h->has_best, 0, 1) && in_range(h->moments, 0, 2) && in_range(h->parameters, 1, INT64_MAX) &&
+           weights_fit(h);
 }
 
 static sp_status read_head(sp_context *context, const void *bytes, int64_t size, saved_head *head)
