@@ -89,6 +89,8 @@ sp_status gnn_predict(gnn_job *job);
 /* gnn_clusters.c: the clusters of minibatches, as --clusters says. */
 sp_status gnn_make_clusters(gnn_job *job);
 /* gnn_report.c and gnn_plot.c */
+typedef char gnn_text[16];
+const char *gnn_show(double accuracy, gnn_text text); /* "none" where there was nothing to judge */
 double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *deviation);
 double gnn_test_accuracy(const gnn_run *run);
 double gnn_epoch_seconds(const gnn_run *run);

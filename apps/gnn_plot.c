@@ -138,6 +138,7 @@ sp_status gnn_put_plot(gnn_job *job, io_output *out)
 {
     const gnn_run *run = &job->runs[0];
     const char *measure = job->data.targets ? "micro F1" : "accuracy";
+    gnn_text text;
     io_output_format(out,
                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
                      "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333333\">\n",
@@ -145,7 +146,7 @@ sp_status gnn_put_plot(gnn_job *job, io_output *out)
     io_output_format(out, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", PAGE_WIDTH, PAGE_HEIGHT);
     io_output_format(out, "<text x=\"%d\" y=\"24\" font-size=\"15\">%s, %lld layers: best epoch %lld, ", LEFT,
                      model_word(job->how.model.layer), (long long)job->how.model.layers, (long long)run->best_epoch);
-    io_output_format(out, "%s %.4f (test)</text>\n", measure, gnn_test_accuracy(run));
+    io_output_format(out, "%s %s (test)</text>\n", measure, gnn_show(gnn_test_accuracy(run), text));
     put_chart(out, run, FIRST_TOP, "loss", losses);
     put_chart(out, run, SECOND_TOP, measure, accuracies);
     io_output_string(out, "</svg>\n");

@@ -101,6 +101,7 @@ static sp_status put_classes(gnn_job *job, io_output *out)
 sp_status gnn_predict(gnn_job *job)
 {
     const gnn_file files[] = {{job->settings->out, put_classes}};
+    gnn_text text;
     sp_status status;
     TRY(gnn_check_files(job, files, 1));
     TRY(load(job));
@@ -108,8 +109,8 @@ sp_status gnn_predict(gnn_job *job)
     TRY(gnn_write_files(job, files, 1));
     gnn_quiet(job);
     if (job->data.split && !job->settings->quiet && strcmp(job->settings->out, "-") != 0)
-        printf("%s: test %s %.4f\n", job->settings->folder, job->targets ? "micro F1" : "accuracy",
-               job->runs[0].best.accuracy[GNN_TEST]);
+        printf("%s: test %s %s\n", job->settings->folder, job->targets ? "micro F1" : "accuracy",
+               gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
 done:
     return status;
 }

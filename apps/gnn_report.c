@@ -5,6 +5,13 @@
 
 #include "gnn_job.h"
 
+const char *gnn_show(double accuracy, gnn_text text)
+{
+    if (isnan(accuracy)) return "none";
+    snprintf(text, sizeof(gnn_text), "%.4f", accuracy);
+    return text;
+}
+
 /* ---- means over the runs -------------------------------------------------------------------------------- */
 
 double gnn_test_accuracy(const gnn_run *run) { return run->best.accuracy[GNN_TEST]; }

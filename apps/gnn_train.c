@@ -74,7 +74,8 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
 {
     const gnn_epoch *now = &run->epochs[run->count - 1], *judged = now;
     const double time = wall_seconds();
-    char which[48] = "", accuracies[64] = "";
+    char which[48] = "", accuracies[96] = "";
+    gnn_text text[3];
     if (!job->terminal || time - *shown < 0.1) return;
     *shown = time;
     if (job->run_count > 1)
@@ -82,8 +83,9 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
                  (long long)job->run_count);
     while (judged > run->epochs && isnan(judged->accuracy[GNN_TRAIN])) judged--;
     if (!isnan(judged->accuracy[GNN_TRAIN]))
-        snprintf(accuracies, sizeof accuracies, "  accuracy %.3f  validation %.3f  test %.3f",
-                 judged->accuracy[GNN_TRAIN], judged->accuracy[GNN_VALIDATION], judged->accuracy[GNN_TEST]);
+        snprintf(accuracies, sizeof accuracies, "  accuracy %s  validation %s  test %s",
+                 gnn_show(judged->accuracy[GNN_TRAIN], text[0]), gnn_show(judged->accuracy[GNN_VALIDATION], text[1]),
+                 gnn_show(judged->accuracy[GNN_TEST], text[2]));
     gnn_progress(job, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms", which, (long long)now->epoch,
                  (long long)job->how.epochs, now->loss, accuracies, 1e3 * now->seconds);
 }
@@ -186,6 +188,7 @@ static void summarise(gnn_job *job)
     const gnn_features *x = &job->data.features;
     const char *measure = job->data.targets ? "micro F1" : "accuracy";
     double deviation;
+    gnn_text text[2];
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
     if (job->settings->quiet) return;
     gnn_quiet(job);
@@ -198,12 +201,12 @@ static void summarise(gnn_job *job)
            (long long)job->settings->layers, (long long)job->parameters, job->device_name,
            1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
     if (job->run_count > 1)
-        printf("test %s %.4f, deviation %.4f, over %lld seeds\n", measure, test, deviation,
-               (long long)job->run_count);
+        printf("test %s %s, deviation %s, over %lld seeds\n", measure, gnn_show(test, text[0]),
+               gnn_show(deviation, text[1]), (long long)job->run_count);
     else
-        printf("epoch %lld of %lld: validation %s %.4f, test %s %.4f\n", (long long)run->best_epoch,
-               (long long)run->epochs[run->count - 1].epoch, measure, run->best.accuracy[GNN_VALIDATION], measure,
-               test);
+        printf("epoch %lld of %lld: validation %s %s, test %s %s\n", (long long)run->best_epoch,
+               (long long)run->epochs[run->count - 1].epoch, measure,
+               gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure, gnn_show(test, text[1]));
 }
 
 sp_status gnn_train(gnn_job *job)

@@ -107,6 +107,12 @@ several() {
         [ "$(awk 'NF == 2' several.txt | wc -l)" -gt 100 ]
 }
 ok 'nodes with several classes' several
+training_only() { # no other nodes: the last parameters count
+    rm -rf bad && cp -r d bad && rm bad/val.txt bad/test.txt && status 0 train bad $quick --report r.json &&
+        grep -q '^epoch 40 of 40: validation accuracy none, test accuracy none$' run.out &&
+        grep -q '"test_accuracy": null' r.json
+}
+ok 'training nodes alone' training_only
 
 # ---- going on and predicting ----------------------------------------------------------------------------
 
@@ -212,6 +218,23 @@ assert e[0]["test_loss"] is None and e[4]["test_loss"] > 0'
     erased=$(printf '\r\033[K')
     ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}epoch 1 of 3  loss " run.out'
 else skip 'no python3: report'; skip 'no python3: plot'; skip 'no python3: progress line'; fi
+
+# ---- on a GPU -------------------------------------------------------------------------------------------
+
+if "$tool" train d --epochs 1 --device cuda --quiet 2>/dev/null; then
+    for model in gcn sage gin gat; do ok "$model learns on CUDA" learns 0.9 --model $model --device cuda; done
+    for sampler in node layer fastgcn cluster; do
+        ok "sampler $sampler on CUDA" learns 0.85 --sampler $sampler --device cuda
+    done
+    cuda_goes_on() {
+        status 0 train d --rate 0.05 --epochs 40 --device cuda --save cuda.whole &&
+            status 0 train d --rate 0.05 --epochs 15 --device cuda --save cuda.part &&
+            status 0 train d --resume cuda.part --epochs 40 --device cuda --save cuda.rest && cmp cuda.whole cuda.rest
+    }
+    ok '--resume on CUDA' cuda_goes_on
+    cuda_predicts() { status 0 predict d --load m1 -o cuda.txt --device cuda && cmp cuda.txt p.txt; }
+    ok 'CUDA predicts what the CPU does' cuda_predicts
+else skip 'no CUDA device'; fi
 
 # ---- refusals -------------------------------------------------------------------------------------------
 
