@@ -257,9 +257,12 @@ refuses 'a training node that is none' 'train.txt:2: ' train.txt '1\n120\n'
 refuses 'a training node without a label' 'bad: node 3 \(from 0\) is a validation node but has no label' labels.txt \
     "$(awk '{ print (NR == 4 ? -1 : $1) "\\n" }' d/labels.txt | tr -d '\n')"
 refuses 'a graph that is not square' 'graph.mtx' graph.mtx "${mtx}4 3 0\n"
-truncated_npz() { # half of what gnn convert, or anybody, wrote
-    rm -rf bad && cp -r d bad && rm bad/features.mtx && printf 'PK\003\004\024\0\0\0\0\0' >bad/features.npz &&
-        fails 1 'features.npz' train bad --save X
+truncated_npz() { # cut at several places
+    rm -rf bad npz && cp -r d bad && rm bad/features.mtx && status 0 convert d npz || return 1
+    for part in 1 30 50 90; do
+        head -c $(($(wc -c <npz/features.npz) * part / 100)) npz/features.npz >bad/features.npz &&
+            fails 1 'bad/features.npz: ' train bad --save X || return 1
+    done
 }
 ok 'a truncated npz' truncated_npz
 ok 'no such folder' fails 1 'nodir: .*o such file' train nodir --save X
