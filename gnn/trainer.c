@@ -626,7 +626,7 @@ sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
 
 /* ---- prediction ---------------------------------------------------------------------------------------- */
 
-static double logit(const sp_dense *x, int64_t i, int64_t j)
+static double number_at(const sp_dense *x, int64_t i, int64_t j)
 {
     const int64_t place = i * x->stride + j;
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
@@ -638,8 +638,8 @@ static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classe
     for (int64_t i = 0; i < logits->rows; i++) {
         int64_t best = 0;
         for (int64_t c = 0; c < logits->cols; c++) {
-            if (logit(logits, i, c) > logit(logits, i, best)) best = c;
-            if (t->several && targets) targets[i * logits->cols + c] = logit(logits, i, c) > 0;
+            if (number_at(logits, i, c) > number_at(logits, i, best)) best = c;
+            if (t->several && targets) targets[i * logits->cols + c] = number_at(logits, i, c) > 0;
         }
         if (!t->several && classes) classes[i] = (int32_t)best;
     }
@@ -648,20 +648,21 @@ static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classe
 sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets, float *scores)
 {
     const sp_dense *logits;
-    sp_dense made = {0}, here = {0};
+    sp_dense chances = {0}, here = {0}, chances_here = {0};
     sp_status status;
     GNN_TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
     GNN_TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
+    if (scores) {
+        GNN_TRY(gnn_rows_create(t->engine, logits->rows, logits->cols, logits->type, &chances));
+        GNN_TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &chances));
+        GNN_TRY(sp_dense_copy(t->context, &chances, SP_HOST, &chances_here));
+    }
     choose(t, &here, classes, targets);
-    if (!scores) goto done;
-    sp_dense_free(t->context, &here);
-    GNN_TRY(sp_dense_create(t->context, logits->rows, logits->cols, logits->type, t->engine->space, &made));
-    GNN_TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &made));
-    GNN_TRY(sp_dense_copy(t->context, &made, SP_HOST, &here));
-    for (int64_t i = 0; i < here.rows; i++)
-        for (int64_t c = 0; c < here.cols; c++) scores[i * here.cols + c] = (float)logit(&here, i, c);
+    for (int64_t i = 0; scores && i < here.rows; i++)
+        for (int64_t c = 0; c < here.cols; c++) scores[i * here.cols + c] = (float)number_at(&chances_here, i, c);
 done:
-    sp_dense_free(t->context, &made);
+    sp_dense_free(t->context, &chances);
+    sp_dense_free(t->context, &chances_here);
     sp_dense_free(t->context, &here);
     return status;
 }
