@@ -10,18 +10,18 @@
 
 /* ---- subjects ------------------------------------------------------------------------------------------ */
 
-enum { CLASSES = 4, SIZE = 60, NODES = CLASSES * SIZE, FEATURES = 24, SEED = 5 };
+enum { CLASSES = 4, SIZE = 60, NODES = CLASSES * SIZE, FEATURES = 22, SEED = 5 };
 
 static int32_t true_class(int64_t node) { return (int32_t)(node / SIZE); }
 
-/* Feature j belongs to class j % CLASSES: there with probability 0.35 in its class, 0.05 outside. */
+/* Feature j belongs to class j % CLASSES: there with probability 0.45 in its class, 0.05 outside. */
 static void put_features(sp_context *host, test_random *random, bool sparse, gnn_features *x)
 {
     double *numbers = calloc((size_t)NODES * FEATURES, sizeof *numbers);
     ck_assert_ptr_nonnull(numbers);
     for (int64_t i = 0; i < NODES; i++)
         for (int64_t j = 0; j < FEATURES; j++)
-            numbers[i * FEATURES + j] = test_unit(random) < (j % CLASSES == true_class(i) ? 0.35 : 0.05);
+            numbers[i * FEATURES + j] = test_unit(random) < (j % CLASSES == true_class(i) ? 0.45 : 0.05);
     if (sparse) {
         x->sparse = test_from_dense(host, NODES, FEATURES, numbers, SP_F32);
     } else {
@@ -396,18 +396,21 @@ START_TEST(devices_train_alike)
 }
 END_TEST
 
-/* Without dropout of the features, sparse or dense ones, f32 or f64, A·X kept or not, make little difference. */
+/* Without dropout of the features, dense ones (way 0), sparse ones (1), f64 (2), A·X kept (3), sparse ones in f64 (4),
+ * patterns (5) make little difference. */
 START_TEST(ways_to_hold_features_make_no_difference)
 {
     enum { EPOCHS = 5 };
     sp_context *host = test_context(0, 1);
     gnn_epoch first[EPOCHS], other[EPOCHS];
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
-        for (int way = 0; way < 4; way++) {
-            gnn_data data = make_data(host, way == 1, false);
+        for (int way = 0; way < 6; way++) {
+            gnn_data data = make_data(host, way == 1 || way > 3, false);
             gnn_trainer_options options = usual((gnn_layer)layer);
             options.model.input_dropout = 0;
-            options.model.type = way == 2 ? SP_DENSE_F64 : SP_DENSE_F32;
+            options.model.type = way == 2 || way == 4 ? SP_DENSE_F64 : SP_DENSE_F32;
+            if (way == 5) sp_free(host, data.features.sparse.values);
+            if (way == 5) data.features.sparse.values = NULL;
             options.model.keep_aggregated = way == 3;
             subject s = make_subject(_i, &data, &options, 3);
             train(&s, EPOCHS, way ? other : first);
@@ -418,6 +421,43 @@ START_TEST(ways_to_hold_features_make_no_difference)
             free_subject(&s);
             gnn_data_free(host, &data);
         }
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* With fan-outs above every degree, no dropout and next to no steps, minibatches have the loss of the whole; more of
+ * them than are read at once. */
+START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(SEED);
+    gnn_data data = {.classes = 3};
+    ck_ok(host, sp_generate(host, "grid:40,30,100", 1, SP_F32, &data.graph));
+    const int64_t nodes = data.graph.rows;
+    ck_ok(host, sp_dense_create(host, nodes, 5, SP_DENSE_F32, SP_HOST, &data.features.dense));
+    ck_ok(host, sp_alloc(host, nodes, sizeof *data.labels, (void **)&data.labels));
+    ck_ok(host, sp_alloc(host, nodes, sizeof *data.split, (void **)&data.split));
+    for (int64_t i = 0; i < 5 * nodes; i++) ((float *)data.features.dense.values)[i] = (float)test_unit(&random);
+    for (int64_t i = 0; i < nodes; i++) data.labels[i] = (int32_t)test_below(&random, 3);
+    memset(data.split, GNN_TRAIN, (size_t)nodes);
+    ck_ok(host, gnn_data_check(host, &data));
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
+        gnn_trainer_options options = usual((gnn_layer)layer);
+        gnn_epoch whole, sampled;
+        bool done;
+        options.model.dropout = options.model.input_dropout = 0;
+        options.optimizer = (gnn_optimizer_options){.method = GNN_SGD, .rate = 1e-20};
+        options.sampled = true;
+        options.sampler.batch = 1;
+        subject s = make_subject(_i, &data, &options, 3);
+        ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &whole));
+        ck_ok(s.context, gnn_trainer_epoch(s.trainer, &sampled, &done));
+        test_expect(fabs(whole.split_loss[GNN_TRAIN] - sampled.loss) < 1e-5, "%s: %.9g, not %.9g", layer_names[layer],
+                    sampled.loss, whole.split_loss[GNN_TRAIN]);
+        ck_assert(sampled.edges > 2 * nodes);
+        free_subject(&s);
+    }
+    gnn_data_free(host, &data);
     sp_context_destroy(host);
 }
 END_TEST
@@ -814,7 +854,7 @@ START_TEST(models_of_another_shape_are_refused_with_the_difference)
     refuses_bytes(&data, &other, bytes, size, "the saved model was trained by Adam, not SGD");
     refuses_bytes(&several, &options, bytes, size, "the saved model gives a node one class, the data several");
     several.features.dense.cols = FEATURES - 1;
-    refuses_bytes(&several, &options, bytes, size, "the saved model has 24 features, not 23");
+    refuses_bytes(&several, &options, bytes, size, "the saved model has 22 features, not 21");
     sp_free(s.context, bytes);
     free_subject(&s);
     gnn_data_free(host, &data);
@@ -928,6 +968,7 @@ int main(void)
     tcase_add_loop_test(training, devices_train_alike, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(training, ways_to_hold_features_make_no_difference);
+    test_on_devices(training, minibatches_of_all_neighbours_have_the_loss_of_the_whole);
     tcase_add_test(training, gradients_are_those_of_the_loss_on_directed_graphs);
     test_on_devices(training, patience_ends_a_training_and_the_best_parameters_are_kept);
     test_on_devices(training, the_learning_rate_follows_its_schedule);
