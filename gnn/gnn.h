@@ -173,8 +173,8 @@ typedef struct gnn_sampler_options {
 /* One minibatch: block[l] are the neighbourhoods of layer l (0 the first to be computed), with values that make sums over
  * the sample estimate those over all neighbours (patterns stay patterns): without bias node-wise, otherwise with each
  * row's sum as it is in the matrix. node[l][j] is the graph's node behind column j of block[l]: nodes of the next layer
- * first, as they are there, then others ascending; the last block's rows are the batch. All in the engine's space, in one
- * piece, which gnn_minibatch_free gives back: arrays may be shared and are not to be freed alone. */
+ * first, as they are there, then others ascending; the last block's rows are the batch. All in the engine's space, in the
+ * memory of `bulk`, which is given back with the last minibatch that was drawn into it. */
 typedef struct gnn_minibatch {
     int layers;
     sp_csr block[GNN_MAX_LAYERS];
@@ -182,6 +182,7 @@ typedef struct gnn_minibatch {
     int32_t *batch;     /* the graph's nodes behind the rows of the last block */
     int64_t batch_size;
     int64_t edges;      /* of all blocks */
+    struct gnn_bulk *bulk;
 } gnn_minibatch;
 
 /* Matrix-based bulk sampling (Tripathy et al. 2024): rows of P = Q·A of several minibatches at once, distributions out of

@@ -117,6 +117,8 @@ struct gnn_sampler {
     int64_t clusters, *cluster_first; /* GNN_SAMPLE_CLUSTER, host: where each one's nodes begin in */
     int32_t *cluster_nodes;
 
+    int64_t asked_count; /* nodes of the last pass, on the host and in the engine's space */
+    int32_t *asked, *asked_there;
     int64_t pass, minibatches, next; /* of the pass; the first that is not drawn yet */
     int64_t *first;                  /* minibatches + 1, host: where each one's batch begins in */
     int32_t *nodes;
@@ -136,7 +138,9 @@ struct gnn_sampler {
 typedef struct gnn_sample_backend {
     /* All marks of so many lists become -1 and 0. */
     sp_status (*clear)(const gnn_sampler *sampler, int64_t lists);
-    /* The nodes of the lists are known at their places. */
+    /* to = from in the order of the upper 32 bits of each entry's random number, of equals as they come. */
+    sp_status (*shuffle)(const gnn_sampler *sampler, int64_t pass, int64_t count, const int32_t *from, int32_t *to);
+    /* The nodes of the lists are known at their places. Writes first_there. */
     sp_status (*enter)(const gnn_sampler *sampler, const gnn_lists *lists);
     /* Nothing is known any more; each list goes to its target. */
     sp_status (*leave)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets);
@@ -155,7 +159,8 @@ typedef struct gnn_sample_backend {
      * thresholds[m] is the smallest key that does not, infinite if there is none. */
     sp_status (*choose)(const gnn_sampler *sampler, const sp_csr *p, int64_t number, int layer, int64_t fanout,
                         double *thresholds);
-    /* grown = lists, each followed by its fresh nodes, which are known from now on; nothing is drawn any more. */
+    /* grown = lists, each followed by its fresh nodes, which are known from now on; nothing is drawn any more.
+     * Writes first_there. */
     sp_status (*grow)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown);
     /* scale of the grown lists' nodes: 1 for those of `lists`, for the others 1 over the probability w · threshold
      * has of being above E, all other keys given: with it sums are estimated without bias (Cohen and Kaplan 2007). */

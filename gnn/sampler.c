@@ -1,6 +1,6 @@
 /* Bulk sampling by matrices (Tripathy et al., "Distributed matrix-based sampling for graph neural network training",
- * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a layer
- * is
+ * 2024; Li et al., section V.C). The minibatches of a bulk are stacked; with Q the rows that a layer computes, a
+ * layer is
  *   P = Q·A        what can be drawn;
  *   SAMPLE(P, s)   s draws without replacement from each row;
  *   EXTRACT        the rows and columns drawn, columns numbered within their minibatch: the nodes of the layer above
@@ -8,19 +8,19 @@
  * and its columns are the rows of the layer below.
  *
  * Node-wise, Q has a single one a row: P is rows of A, drawn from where they are and never formed. s of a node's
- * neighbours are drawn, each set of s with the same probability, and their values multiplied by neighbours / s. A node's
- * own entry, where the matrix has one, is not among them: it is kept as it is.
+ * neighbours are drawn, each set of s with the same probability, and their values multiplied by neighbours / s. A
+ * node's own entry, where the matrix has one, is not among them: it is kept as it is.
  *
  * Layer-wise, Q has a row a minibatch and P = Q·(A ∘ A), a product of libsparse (for FastGCN, whose weights do not
  * depend on the batch, only its pattern, as in the authors' code: a node that nobody hears from would be of no use).
  * The nodes of the layer above are columns anyway. s others are drawn, one after another with probabilities
  * proportional to the weights of those left, and their columns divided by the chance that the sample had to contain
- * them. LADIES draws from all, and divides by s · p as if it drew with replacement, which makes columns of large p too
- * light. As there, rows are then scaled, here to the sum that they have in A (in LADIES they sum to one). So are rows
- * of clusters, whose edges to other clusters are lost.
+ * them. LADIES draws from all, and divides by s · p as if it drew with replacement, which makes columns of large p
+ * too light. As there, rows are then scaled, here to the sum that they have in A (in LADIES they sum to one). So are
+ * rows of clusters, whose edges to other clusters are lost.
  *
- * Whatever the bulk, the threads or the back end, the same minibatches come out, bit by bit. A minibatch is one piece
- * of memory, the list of its nodes first: the lists of all layers are beginnings of the longest. */
+ * Whatever the bulk, the threads or the back end, the same minibatches come out, bit by bit. In the memory of a bulk
+ * the list of each minibatch's nodes comes first: the lists of its layers are beginnings of it. */
 #include "sample.h"
 
 /* Minibatches of a bulk unless the caller says. On a device a layer then has thousands of rows, and the waits for
@@ -31,6 +31,12 @@ enum { DEVICE_BULK = 64, THREAD_BULK = 2, MOST_BULK = 65535 };
 static const int64_t MARK_BYTES = (int64_t)4 << 30;
 
 /* ---- a bulk ------------------------------------------------------------------------------------------- */
+
+/* What the minibatches that were drawn together lie in. */
+struct gnn_bulk {
+    int64_t users; /* minibatches that are not freed yet */
+    char *memory;
+};
 
 /* Block l from the top: its rows are lists[l], its columns lists[l + 1]. */
 typedef struct bulk {
@@ -50,19 +56,21 @@ static void free_array(const gnn_sampler *s, void *array)
     sp_array_free(s->engine->context, s->engine->space, array);
 }
 
+/* A host array in the engine's space. */
+static sp_status take_array(const gnn_sampler *s, int64_t count, size_t size, const void *from, void *array)
+{
+    const sp_status status = create_array(s, count, size, array);
+    return status == SP_OK ? sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from,
+                                           SP_HOST)
+                           : status;
+}
+
 static sp_status create_lists(const gnn_sampler *s, int64_t count, gnn_lists *lists)
 {
     *lists = (gnn_lists){.count = count};
     const sp_status status =
         sp_alloc(s->engine->context, count + 1, sizeof *lists->first, (void **)&lists->first);
     return status == SP_OK ? create_array(s, count + 1, sizeof *lists->first, &lists->first_there) : status;
-}
-
-/* Once `first` is known on the host. */
-static sp_status place_lists(const gnn_sampler *s, gnn_lists *lists)
-{
-    return sp_array_copy(s->engine->context, lists->count + 1, sizeof *lists->first, lists->first_there,
-                         s->engine->space, lists->first, SP_HOST);
 }
 
 static void free_lists(const gnn_sampler *s, gnn_lists *lists)
@@ -123,7 +131,6 @@ static sp_status grow_lists(gnn_sampler *s, const gnn_lists *rows, gnn_lists *co
     GNN_TRY(s->backend->list(s, true, &fresh));
     GNN_TRY(create_lists(s, rows->count, columns));
     for (int64_t m = 0; m <= rows->count; m++) columns->first[m] = rows->first[m] + fresh.first[m];
-    GNN_TRY(place_lists(s, columns));
     GNN_TRY(create_array(s, columns->first[rows->count], sizeof *columns->nodes, &columns->nodes));
     GNN_TRY(s->backend->grow(s, rows, &fresh, columns));
 done:
@@ -205,7 +212,7 @@ done:
 
 /* ---- minibatches -------------------------------------------------------------------------------------- */
 
-/* A piece of a minibatch's memory, from a multiple of 256 bytes on; `base` NULL only counts. */
+/* A piece of the bulk's memory, from a multiple of 256 bytes on; `base` NULL only counts. */
 static void *piece(char *base, int64_t *used, int64_t count, size_t size)
 {
     const int64_t begin = (*used + 255) / 256 * 256;
@@ -219,14 +226,14 @@ static const gnn_lists *columns_of(const bulk *b, int l)
     return b->lists[l + 1].count ? &b->lists[l + 1] : &b->lists[l]; /* of clusters, the rows */
 }
 
-/* Shapes and arrays of minibatch m, which begins at `base`; the bytes that it takes. */
-static int64_t lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, gnn_minibatch *minibatch)
+/* Shapes and arrays of minibatch m, of which the bulk's memory at `base` is used so far. */
+static void lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, int64_t *used,
+                    gnn_minibatch *minibatch)
 {
     const gnn_lists *last = columns_of(b, b->layers - 1);
     const int layers = s->options.layers;
-    int64_t used = 0;
     *minibatch = (gnn_minibatch){.layers = layers, .batch_size = b->lists[0].first[m + 1] - b->lists[0].first[m]};
-    minibatch->batch = piece(base, &used, last->first[m + 1] - last->first[m], sizeof *minibatch->batch);
+    minibatch->batch = piece(base, used, last->first[m + 1] - last->first[m], sizeof *minibatch->batch);
     for (int l = 0; l < layers; l++) {
         sp_csr *block = &minibatch->block[layers - 1 - l];
         minibatch->node[l] = minibatch->batch;
@@ -237,15 +244,14 @@ static int64_t lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *bas
             block->rows = rows->first[m + 1] - rows->first[m];
             block->cols = columns->first[m + 1] - columns->first[m];
             block->nnz = b->drawn[l].first[m + 1] - b->drawn[l].first[m];
-            block->row_offsets = piece(base, &used, block->rows + 1, sizeof *block->row_offsets);
-            block->col_indices = piece(base, &used, block->nnz, sizeof *block->col_indices);
+            block->row_offsets = piece(base, used, block->rows + 1, sizeof *block->row_offsets);
+            block->col_indices = piece(base, used, block->nnz, sizeof *block->col_indices);
             block->value_type = s->a.value_type;
             block->space = s->engine->space;
-            if (s->a.values) block->values = piece(base, &used, block->nnz, s->a.value_type == SP_F32 ? 4 : 8);
+            if (s->a.values) block->values = piece(base, used, block->nnz, s->a.value_type == SP_F32 ? 4 : 8);
         }
         minibatch->edges += block->nnz;
     }
-    return used;
 }
 
 static void drop_ready(gnn_sampler *s)
@@ -257,21 +263,41 @@ static void drop_ready(gnn_sampler *s)
     s->ready_count = s->ready_next = 0;
 }
 
-/* The bulk's minibatches become the sampler's `ready`. */
+/* Memory for the bulk's minibatches, which become the sampler's `ready`. */
+static sp_status make_ready(gnn_sampler *s, const bulk *b)
+{
+    sp_context *context = s->engine->context;
+    const int64_t count = b->lists[0].count;
+    struct gnn_bulk *made = NULL;
+    gnn_minibatch *ready = NULL;
+    int64_t used = 0;
+    sp_status status;
+    GNN_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    GNN_TRY(sp_alloc(context, count, sizeof *ready, (void **)&ready));
+    for (int64_t m = 0; m < count; m++) lay_out(s, b, m, NULL, &used, &ready[m]);
+    GNN_TRY(create_array(s, used, 1, &made->memory));
+    used = 0;
+    for (int64_t m = 0; m < count; m++) {
+        lay_out(s, b, m, made->memory, &used, &ready[m]);
+        ready[m].bulk = made;
+    }
+    made->users = count;
+    s->ready = ready;
+    s->ready_count = count;
+done:
+    if (status != SP_OK) {
+        sp_free(context, ready);
+        sp_free(context, made);
+    }
+    return status;
+}
+
 static sp_status deliver(gnn_sampler *s, bulk *b)
 {
     const int64_t count = b->lists[0].count;
     sp_status status;
+    GNN_TRY(make_ready(s, b));
     GNN_TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
-    GNN_TRY(sp_calloc(s->engine->context, count, sizeof *s->ready, (void **)&s->ready));
-    for (; s->ready_count < count; s->ready_count++) {
-        gnn_minibatch *minibatch = &s->ready[s->ready_count];
-        char *base;
-        const int64_t bytes = lay_out(s, b, s->ready_count, NULL, minibatch);
-        memset(minibatch, 0, sizeof *minibatch);
-        GNN_TRY(create_array(s, bytes, 1, &base));
-        lay_out(s, b, s->ready_count, base, minibatch);
-    }
     for (int l = 0; l < b->layers; l++) {
         for (int64_t m = 0; m < count; m++) {
             const sp_csr *block = &s->ready[m].block[s->options.layers - 1 - l];
@@ -292,7 +318,6 @@ static sp_status draw_bulk(gnn_sampler *s, int64_t count)
     GNN_TRY(create_marks(s, count));
     GNN_TRY(create_lists(s, count, &b.lists[0]));
     for (int64_t m = 0; m <= count; m++) b.lists[0].first[m] = s->first[s->next + m] - s->first[s->next];
-    GNN_TRY(place_lists(s, &b.lists[0]));
     b.lists[0].nodes = s->nodes + s->first[s->next];
     GNN_TRY(s->backend->enter(s, &b.lists[0]));
     GNN_TRY(draw_layers(s, &b));
@@ -328,22 +353,14 @@ sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
 
 void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch)
 {
-    sp_array_free(engine->context, engine->space, minibatch->batch);
+    struct gnn_bulk *b = minibatch->bulk;
     memset(minibatch, 0, sizeof *minibatch);
+    if (!b || --b->users > 0) return;
+    sp_array_free(engine->context, engine->space, b->memory);
+    sp_free(engine->context, b);
 }
 
 /* ---- a pass ------------------------------------------------------------------------------------------- */
-
-/* Fisher and Yates. */
-static void shuffle(const gnn_sampler *s, int64_t pass, int32_t *order, int64_t count)
-{
-    for (int64_t i = count - 1; i > 0; i--) {
-        const int64_t j = gnn_below(gnn_random(s->engine->seed, pass, GNN_SITE_SHUFFLE, i), i + 1);
-        const int32_t swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
-    }
-}
 
 /* Nodes that are there, none of them twice; or the failure that names the first that is not. */
 static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t count)
@@ -363,79 +380,116 @@ static sp_status check_nodes(const gnn_sampler *s, const int32_t *nodes, int64_t
     return status;
 }
 
-/* The batches of nodes in this order. */
-static sp_status cut_nodes(const gnn_sampler *s, int64_t pass, const int32_t *nodes, int64_t count, int32_t *order,
-                           int64_t *first, int64_t *minibatches)
+static void forget_pass(gnn_sampler *s)
 {
-    const int64_t batch = s->options.batch;
-    *minibatches = count / batch + (count % batch > 0);
-    if (count) memcpy(order, nodes, (size_t)count * sizeof *order);
-    shuffle(s, pass, order, count);
-    for (int64_t b = 0; b < *minibatches; b++) first[b] = b * batch;
-    first[*minibatches] = count;
-    return SP_OK;
+    drop_ready(s);
+    sp_free(s->engine->context, s->first);
+    free_array(s, s->nodes);
+    s->first = NULL;
+    s->nodes = NULL;
+    s->minibatches = s->next = 0;
 }
 
-/* The batches of all nodes of the clusters that hold one of `nodes`: clusters shuffled, their nodes ascending. */
-static sp_status cut_clusters(const gnn_sampler *s, int64_t pass, const int32_t *nodes, int64_t count, int32_t *order,
-                              int64_t *first, int64_t *minibatches)
+static void forget_nodes(gnn_sampler *s)
 {
-    int32_t *wanted = NULL;
-    uint8_t *chosen = NULL;
-    int64_t clusters = 0, used = 0;
+    sp_free(s->engine->context, s->asked);
+    free_array(s, s->asked_there);
+    s->asked = s->asked_there = NULL;
+}
+
+/* Keeps the nodes, in the engine's space too: mostly the next pass is over the same ones, and comparing takes a tenth
+ * of the time that checking and sending them takes. */
+static sp_status take_nodes(gnn_sampler *s, const int32_t *nodes, int64_t count)
+{
+    sp_context *context = s->engine->context;
+    const size_t bytes = (size_t)count * sizeof *nodes;
+    if (s->asked && count == s->asked_count && (count == 0 || memcmp(nodes, s->asked, bytes) == 0)) return SP_OK;
+    sp_status status = check_nodes(s, nodes, count);
+    if (status != SP_OK) return status;
+    forget_nodes(s);
+    GNN_TRY(sp_alloc(context, count, sizeof *s->asked, (void **)&s->asked));
+    GNN_TRY(take_array(s, count, sizeof *nodes, nodes, &s->asked_there));
+    if (count) memcpy(s->asked, nodes, bytes);
+    s->asked_count = count;
+done:
+    if (status != SP_OK) forget_nodes(s);
+    return status;
+}
+
+/* The batches of the nodes, shuffled. */
+static sp_status cut_nodes(gnn_sampler *s, int64_t pass, int64_t count)
+{
+    const int64_t batch = s->options.batch, minibatches = count / batch + (count % batch > 0);
     sp_status status;
-    GNN_TRY(sp_alloc(s->engine->context, s->clusters, sizeof *wanted, (void **)&wanted));
-    GNN_TRY(sp_calloc(s->engine->context, s->a.rows, sizeof *chosen, (void **)&chosen));
-    for (int64_t i = 0; i < count; i++) chosen[nodes[i]] = 1;
+    GNN_TRY(sp_alloc(s->engine->context, minibatches + 1, sizeof *s->first, (void **)&s->first));
+    for (int64_t b = 0; b < minibatches; b++) s->first[b] = b * batch;
+    s->first[minibatches] = count;
+    GNN_TRY(create_array(s, count, sizeof *s->nodes, &s->nodes));
+    GNN_TRY(s->backend->shuffle(s, pass, count, s->asked_there, s->nodes));
+    s->minibatches = minibatches;
+done:
+    return status;
+}
+
+/* Clusters that hold one of the nodes, ascending. */
+static sp_status find_clusters(gnn_sampler *s, int32_t *wanted, int64_t *count)
+{
+    uint8_t *chosen;
+    const sp_status status = sp_calloc(s->engine->context, s->a.rows, sizeof *chosen, (void **)&chosen);
+    if (status != SP_OK) return status;
+    *count = 0;
+    for (int64_t i = 0; i < s->asked_count; i++) chosen[s->asked[i]] = 1;
     for (int64_t c = 0; c < s->clusters; c++)
         for (int64_t k = s->cluster_first[c]; k < s->cluster_first[c + 1]; k++)
             if (chosen[s->cluster_nodes[k]]) {
-                wanted[clusters++] = (int32_t)c;
+                wanted[(*count)++] = (int32_t)c;
                 break;
             }
-    shuffle(s, pass, wanted, clusters);
-    *minibatches = 0;
+    sp_free(s->engine->context, chosen);
+    return status;
+}
+
+/* The batches of all nodes of the clusters that hold one of the nodes: clusters shuffled, their nodes ascending. */
+static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
+{
+    sp_context *context = s->engine->context;
+    const sp_space space = s->engine->space;
+    int32_t *wanted = NULL, *order = NULL, *there = NULL, *shuffled = NULL;
+    int64_t clusters, minibatches = 0, used = 0;
+    sp_status status;
+    GNN_TRY(sp_alloc(context, s->clusters, sizeof *wanted, (void **)&wanted));
+    GNN_TRY(sp_alloc(context, s->a.rows, sizeof *order, (void **)&order));
+    GNN_TRY(sp_alloc(context, s->clusters / s->options.batch + 2, sizeof *s->first, (void **)&s->first));
+    GNN_TRY(find_clusters(s, wanted, &clusters));
+    GNN_TRY(take_array(s, clusters, sizeof *wanted, wanted, &there));
+    GNN_TRY(create_array(s, clusters, sizeof *wanted, &shuffled));
+    GNN_TRY(s->backend->shuffle(s, pass, clusters, there, shuffled));
+    GNN_TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, space));
     for (int64_t c = 0; c < clusters; c++) {
         const int64_t begin = s->cluster_first[wanted[c]], size = s->cluster_first[wanted[c] + 1] - begin;
-        if (c % s->options.batch == 0) first[(*minibatches)++] = used;
+        if (c % s->options.batch == 0) s->first[minibatches++] = used;
         memcpy(order + used, s->cluster_nodes + begin, (size_t)size * sizeof *order);
         used += size;
     }
-    first[*minibatches] = used;
+    s->first[minibatches] = used;
+    GNN_TRY(take_array(s, used, sizeof *order, order, &s->nodes));
+    s->minibatches = minibatches;
 done:
-    sp_free(s->engine->context, chosen);
-    sp_free(s->engine->context, wanted);
+    free_array(s, there);
+    free_array(s, shuffled);
+    sp_free(context, order);
+    sp_free(context, wanted);
     return status;
 }
 
 sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count, int64_t pass)
 {
-    sp_context *context = s->engine->context;
-    const bool clusters = s->options.kind == GNN_SAMPLE_CLUSTER;
-    int32_t *order = NULL, *there = NULL;
-    int64_t *first = NULL, minibatches = 0;
     sp_status status;
-    GNN_TRY(check_nodes(s, nodes, count));
-    const int64_t most = clusters ? s->a.rows : count, units = clusters ? s->clusters : count;
-    GNN_TRY(sp_alloc(context, most, sizeof *order, (void **)&order));
-    GNN_TRY(sp_alloc(context, units / s->options.batch + 2, sizeof *first, (void **)&first));
-    GNN_TRY((clusters ? cut_clusters : cut_nodes)(s, pass, nodes, count, order, first, &minibatches));
-    GNN_TRY(create_array(s, first[minibatches], sizeof *there, &there));
-    GNN_TRY(sp_array_copy(context, first[minibatches], sizeof *there, there, s->engine->space, order, SP_HOST));
-    drop_ready(s);
-    sp_free(context, s->first);
-    free_array(s, s->nodes);
-    s->first = first;
-    s->nodes = there;
-    s->minibatches = minibatches;
+    GNN_TRY(take_nodes(s, nodes, count));
+    forget_pass(s);
     s->pass = pass;
-    s->next = 0;
+    GNN_TRY(s->options.kind == GNN_SAMPLE_CLUSTER ? cut_clusters(s, pass) : cut_nodes(s, pass, count));
 done:
-    sp_free(context, order);
-    if (status != SP_OK) {
-        sp_free(context, first);
-        free_array(s, there);
-    }
     return status;
 }
 
@@ -466,15 +520,6 @@ static sp_status check_options(gnn_engine *engine, const sp_csr *matrix, const g
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld is in cluster %d: 0 to %lld are possible",
                            (long long)i, options->clusters[i], (long long)matrix->rows - 1);
     return SP_OK;
-}
-
-/* A host array in the engine's space. */
-static sp_status take_array(const gnn_sampler *s, int64_t count, size_t size, const void *from, void *array)
-{
-    const sp_status status = create_array(s, count, size, array);
-    return status == SP_OK ? sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from,
-                                           SP_HOST)
-                           : status;
 }
 
 static double value_of(const sp_csr *matrix, int64_t k)
@@ -598,7 +643,7 @@ void gnn_sampler_free(gnn_sampler *s)
 {
     if (!s) return;
     sp_context *context = s->engine->context;
-    drop_ready(s);
+    forget_pass(s);
     free_marks(s);
     if (s->squares.values != s->a.values) free_array(s, s->squares.values);
     sp_csr_free(context, &s->copy);
@@ -607,8 +652,7 @@ void gnn_sampler_free(gnn_sampler *s)
     free_array(s, s->weights);
     sp_free(context, s->cluster_first);
     sp_free(context, s->cluster_nodes);
-    sp_free(context, s->first);
-    free_array(s, s->nodes);
+    forget_nodes(s);
     sp_free(context, s);
 }
 

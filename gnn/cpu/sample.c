@@ -30,8 +30,43 @@ static sp_status clear(const gnn_sampler *sampler, int64_t lists)
     return SP_OK;
 }
 
+typedef struct keyed {
+    uint32_t key;
+    int32_t node;
+} keyed;
+
+/* One pass of a radix sort, by the bits of the key from `shift` on. */
+static void sort_digit(const keyed *from, keyed *to, int64_t count, int shift)
+{
+    enum { BINS = 2048 };
+    int64_t starts[BINS + 1] = {0};
+    for (int64_t i = 0; i < count; i++) starts[(from[i].key >> shift) % BINS + 1]++;
+    for (int b = 0; b < BINS; b++) starts[b + 1] += starts[b];
+    for (int64_t i = 0; i < count; i++) to[starts[(from[i].key >> shift) % BINS]++] = from[i];
+}
+
+static sp_status shuffle(const gnn_sampler *sampler, int64_t pass, int64_t count, const int32_t *from, int32_t *to)
+{
+    sp_context *context = sampler->engine->context;
+    keyed *one = NULL, *other = NULL;
+    sp_status status;
+    GNN_TRY(sp_alloc(context, count, sizeof *one, (void **)&one));
+    GNN_TRY(sp_alloc(context, count, sizeof *other, (void **)&other));
+    for (int64_t i = 0; i < count; i++)
+        one[i] = (keyed){(uint32_t)(gnn_random(sampler->engine->seed, pass, GNN_SITE_SHUFFLE, i) >> 32), from[i]};
+    sort_digit(one, other, count, 0);
+    sort_digit(other, one, count, 11);
+    sort_digit(one, other, count, 22);
+    for (int64_t i = 0; i < count; i++) to[i] = other[i].node;
+done:
+    sp_free(context, other);
+    sp_free(context, one);
+    return status;
+}
+
 static sp_status enter(const gnn_sampler *sampler, const gnn_lists *lists)
 {
+    memcpy(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first);
     const int threads = cpu_threads(sampler->engine, NODE_COST * lists->first[lists->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
@@ -220,6 +255,7 @@ static sp_status list_nodes(const gnn_sampler *sampler, bool fresh, gnn_lists *l
 
 static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_lists *fresh, gnn_lists *grown)
 {
+    memcpy(grown->first_there, grown->first, (size_t)(grown->count + 1) * sizeof *grown->first);
     const int threads = cpu_threads(sampler->engine, NODE_COST * grown->first[grown->count]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < lists->count; m++) {
@@ -427,6 +463,7 @@ static sp_status finish(const gnn_sampler *sampler, const gnn_lists *rows, const
 
 const gnn_sample_backend gnn_sample_cpu = {
     .clear = clear,
+    .shuffle = shuffle,
     .enter = enter,
     .leave = leave,
     .count = count_entries,

@@ -13,6 +13,7 @@
  * minibatch. A bulk costs some 20 launches and, for sizes that the host must know, three waits a layer. */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #include "backend.cuh"
@@ -55,6 +56,15 @@ static sp_status to_host(const gnn_sampler *s, int64_t count, const int64_t *fro
     gnn_engine *engine = s->engine;
     CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
     CUDA_TRY(cudaStreamSynchronize(stream_of(s)));
+    return SP_OK;
+}
+
+/* The lists' firsts, from the host. */
+static sp_status send_firsts(const gnn_sampler *s, const gnn_lists *lists)
+{
+    gnn_engine *engine = s->engine;
+    CUDA_TRY(cudaMemcpyAsync(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first,
+                             cudaMemcpyHostToDevice, stream_of(s)));
     return SP_OK;
 }
 
@@ -156,6 +166,33 @@ static sp_status clear(const gnn_sampler *s, int64_t lists)
     return SP_OK;
 }
 
+static __global__ void __launch_bounds__(THREADS)
+    make_shuffle_keys(int64_t count, uint64_t seed, int64_t pass, uint32_t *keys)
+{
+    const int64_t i = thread_number();
+    if (i < count) keys[i] = (uint32_t)(gnn_random(seed, pass, GNN_SITE_SHUFFLE, i) >> 32);
+}
+
+static sp_status shuffle(const gnn_sampler *s, int64_t pass, int64_t count, const int32_t *from, int32_t *to)
+{
+    gnn_engine *engine = s->engine;
+    cudaStream_t stream = stream_of(s);
+    const unsigned blocks = (unsigned)ceil_div(count, THREADS);
+    scratch<uint32_t> keys, sorted;
+    scratch<char> work;
+    size_t bytes = 0;
+    if (blocks == 0) return SP_OK;
+    TRY(keys.allocate(s, count));
+    TRY(sorted.allocate(s, count));
+    make_shuffle_keys<<<blocks, THREADS, 0, stream>>>(count, engine->seed, pass, keys.data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, from, to, count, 0, 32, stream));
+    TRY(work.allocate(s, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(work.data, bytes, keys.data, sorted.data, from, to, count, 0, 32,
+                                             stream));
+    return SP_OK;
+}
+
 static __global__ void __launch_bounds__(THREADS) enter_nodes(graph g, const int64_t *first, const int32_t *nodes)
 {
     const node_list list = list_at(first, nodes);
@@ -170,7 +207,7 @@ static sp_status enter(const gnn_sampler *s, const gnn_lists *lists)
 {
     gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(lists, 1);
-    if (grid.x == 0) return SP_OK;
+    TRY(send_firsts(s, lists));
     enter_nodes<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -297,7 +334,7 @@ static sp_status grow(const gnn_sampler *s, const gnn_lists *lists, const gnn_li
     gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(grown, 1);
     const int64_t words = lists->count * s->words;
-    if (grid.x == 0) return SP_OK;
+    TRY(send_firsts(s, grown));
     grow_lists<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes, fresh->first_there,
                                                    fresh->nodes, grown->first_there, grown->nodes);
     CUDA_TRY(cudaGetLastError());
@@ -864,5 +901,5 @@ static sp_status finish(const gnn_sampler *s, const gnn_lists *rows, const gnn_l
 }
 
 const gnn_sample_backend gnn_sample_cuda = {
-    clear, enter, leave, count_entries, draw, list_nodes, choose, grow, weigh, finish,
+    clear, shuffle, enter, leave, count_entries, draw, list_nodes, choose, grow, weigh, finish,
 };
