@@ -664,14 +664,14 @@ START_TEST(layer_wise_weights_are_without_bias)
     sp_csr a = star(host, weights, true);
     int32_t *nodes = numbers(HUBS + SPOKES);
     for (int kind = GNN_SAMPLE_LAYER; kind <= GNN_SAMPLE_FASTGCN; kind++)
-        for (int s = 1; s < HUBS; s += 2) {
+        for (int s = 3; s < HUBS; s += 2) { /* of a single draw the variance is infinite */
             const gnn_sampler_options options = {.kind = (gnn_sampler_kind)kind, .layers = 1, .batch = 2,
                                                  .fanout = {s}};
             estimate entries[HUBS] = {0}, all_entries = {0}; /* together they vary less */
             place p = place_open(_i, 1, 8);
             gnn_sampler *sampler;
             ck_ok(p.context, gnn_sampler_create(p.engine, &a, &options, &sampler));
-            for (int pass = 0; pass < 20; pass++) {
+            for (int pass = 0; pass < 60; pass++) {
                 sample all = draw_pass(&p, sampler, nodes + HUBS, SPOKES, pass);
                 for (int64_t b = 0; b < all.count; b++) {
                     const gnn_minibatch *m = &all.minibatch[b];
