@@ -255,7 +255,7 @@ sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array
 sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix);
 
 /* A pickle of Python's, of which nothing is executed: arrays of NumPy, CSR of scipy, and dictionaries of lists are
- * recognised by the names in it, anything else is refused. Takes up to 64 times the file. */
+ * recognised by the names in it, anything else is refused. Takes up to 64 times the file + 64 KB. */
 typedef struct io_pickle io_pickle;
 sp_status io_pickle_open(sp_context *context, const char *path, const volatile int *interrupt, io_pickle **pickle);
 sp_status io_npz_pickle(io_npz *npz, const char *name, io_pickle **pickle); /* a member that holds one object */

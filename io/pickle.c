@@ -14,7 +14,7 @@ typedef enum kind {
     NODE_NONE, NODE_NUMBER, NODE_TEXT, NODE_TUPLE, NODE_LIST, NODE_DICT, NODE_GLOBAL, NODE_OBJECT
 } kind;
 
-enum { MARK = -1, NOTHING = -1, HEADER = 512 };
+enum { MARK = -1, NOTHING = -1, HEADER = 512, FEW = 1000 };
 
 /* Elements (of a dictionary keys and values in turn, of an object what was put into it) are a chain of links, as a
  * node can be in several containers. */
@@ -61,7 +61,9 @@ static sp_status push(io_pickle *p, int32_t value)
 
 static sp_status add_node(io_pickle *p, node made, int32_t *id)
 {
-    if (p->node_count == INT32_MAX) return refuse(p, "2^31 values; this is too large a pickle");
+    /* Values take two bytes and more each, but for a few. */
+    if (p->node_count == INT32_MAX || p->node_count > (p->end - p->begin) / 2 + FEW)
+        return refuse(p, "more values than arrays need; pickle arrays, matrices and lists only");
     sp_status status = io_reserve(p->context, p->node_count, p->node_count + 1, sizeof *p->nodes, &p->node_capacity,
                                   (void **)&p->nodes);
     if (status != SP_OK) return status;
