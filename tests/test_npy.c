@@ -427,7 +427,8 @@ static void put_member(archive *to, const char *name, const bytes *content, memb
         add_number(b, later ? 0 : shown_size, 4);
         add_number(b, strlen(name), 2);
         add_number(b, extra, 2);
-        if (central) add_number(b, 0, 10);
+        if (central) add_number(b, 0, 8);
+        if (central) add_number(b, 0, 2);
         if (central) add_number(b, at, 4);
         add(b, name, strlen(name));
         put_zip64(b, o.zip64, content->count, size);
