@@ -26,11 +26,15 @@ const char *io_next_field(const char **at, const char *end)
     return field;
 }
 
-static bool begins_with_number(const char *line, const char *end)
+/* Whether a field is a number, NaN and infinity among them: then the line is no heading, but perhaps a wrong row. */
+static bool has_number(const char *line, const char *end)
 {
-    const char *field = io_skip_blanks(line, end), *stop = io_field_end(field, end);
-    double value;
-    return stop > field && io_parse_decimal(field, stop, &value) == stop;
+    for (const char *at = io_skip_blanks(line, end); at < end;) {
+        const char *field = io_next_field(&at, end), *stop = io_field_end(field, end);
+        double value;
+        if (stop > field && io_parse_scanf(field, stop, &value) == stop) return true;
+    }
+    return false;
 }
 
 static int64_t count_fields(const char *line, const char *end)
@@ -92,7 +96,7 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
         IO_TRY(next_line(context, source, &b, &length));
         if (length < 0) break;
         const char *line = b.bytes + b.begin, *end = line + length;
-        const bool comment = is_comment(line, end), number = begins_with_number(line, end);
+        const bool comment = is_comment(line, end), number = has_number(line, end);
         b.begin += length + 1;
         if (comment) continue;
         if (number || headed) {

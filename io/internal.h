@@ -299,8 +299,8 @@ sp_status io_detect_format(io_source *source, io_format *format);
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);
 
-/* Text of fields separated by commas, semicolons or blanks: a line of headings, which does not begin with a number,
- * and everything up to it, and how many fields the first line of numbers has (0: there is none). */
+/* Text of fields separated by commas, semicolons or blanks: a line of headings, in which no field is a number, with
+ * everything up to it, and how many fields the first line of numbers has (0: there is none). */
 typedef struct io_table {
     int64_t heading_bytes, heading_lines, fields;
 } io_table;

@@ -239,7 +239,7 @@ typedef struct io_npz io_npz;
 sp_status io_npz_open(sp_context *context, const char *path, const volatile int *interrupt, io_npz **npz);
 bool io_npz_has(const io_npz *npz, const char *name); /* "data" for data.npy */
 sp_status io_npz_read(io_npz *npz, const char *name, io_array *array);
-/* The failure "FILE: what" of an archive whose content is not what it should be. */
+/* What the file is called in sentences. */
 const char *io_npz_path(const io_npz *npz);
 void io_npz_close(io_npz *npz);
 
