@@ -170,14 +170,14 @@ struct gnn_engine {
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 
-/* `cols` rounded up to whole packets of 16 bytes, as which the sparse products read and write. */
+/* `cols` rounded up to whole sectors of 32 bytes: the sparse products read rows in packets of 16, and caches in sectors. */
 static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
 {
-    const int64_t packet = type == SP_DENSE_F64 ? 2 : type == SP_DENSE_F32 ? 4 : 8;
+    const int64_t packet = type == SP_DENSE_F64 ? 4 : type == SP_DENSE_F32 ? 8 : 16;
     return (cols + packet - 1) / packet * packet;
 }
 
-/* Allocates rows that begin at multiples of 16 bytes, in the engine's space. What lies between them is nobody's. */
+/* Allocates rows that begin at multiples of 32 bytes, in the engine's space. What lies between them is nobody's. */
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
 
 /* ---- blocks ------------------------------------------------------------------------------------------- */

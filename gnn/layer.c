@@ -142,8 +142,8 @@ static sp_status shape_kept(gnn_layer_state *layer, const sp_dense *p, sp_cbsr *
     return status;
 }
 
-/* With the columns between its rows, if these begin at multiples of 16 bytes: 41 columns take a product as long as 41
- * packets of one number, or 11 of four. */
+/* With the columns between its rows, if these are whole sectors: 41 columns cost a product 41 packets of one number, or
+ * 12 of four. */
 static sp_dense widened(const sp_dense *matrix)
 {
     sp_dense wide = *matrix;

@@ -188,7 +188,7 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
-/* A copy of a host matrix in the engine's space, its rows at multiples of 16 bytes. */
+/* A copy of a host matrix in the engine's space, its rows at multiples of 32 bytes. */
 static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
 {
     sp_dense copy, made = {0};
