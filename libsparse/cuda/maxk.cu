@@ -157,6 +157,42 @@ static __global__ void __launch_bounds__(THREADS)
     for (int e = threadIdx.x % 32; e < k; e += 32) x[__ldg(columns + row * k + e)] = __ldg(values + row * k + e);
 }
 
+/* Loads that are issued where they stand, several before the first is waited for: left to itself the compiler moves
+ * each to its use. */
+static __device__ __forceinline__ int load_now(const uint8_t *from)
+{
+    unsigned word;
+    asm volatile("ld.global.nc.u8 %0, [%1];" : "=r"(word) : "l"(from));
+    return (int)word;
+}
+static __device__ __forceinline__ int load_now(const uint16_t *from)
+{
+    unsigned short word;
+    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(word) : "l"(from));
+    return word;
+}
+static __device__ __forceinline__ float load_now(const float *from)
+{
+    float word;
+    asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(word) : "l"(from));
+    return word;
+}
+static __device__ __forceinline__ double load_now(const double *from)
+{
+    double word;
+    asm volatile("ld.global.nc.f64 %0, [%1];" : "=d"(word) : "l"(from));
+    return word;
+}
+
+/* base + row * stride, in one instruction; the compiler would take it apart. */
+template <typename T>
+static __device__ __forceinline__ const T *row_at(const T *base, uint32_t row, uint32_t stride)
+{
+    const T *at;
+    asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(stride * (uint32_t)sizeof(T)), "l"(base));
+    return at;
+}
+
 /* ---- the rows of A that a warp has ------------------------------------------------------------------------- */
 
 /* A as a plan has cut it: see spmm.cuh and spmm_blocks.cu. */
@@ -296,65 +332,71 @@ struct sum_product {
     const void *values, *columns;
     int k, width;
     int tile, pitch; /* columns whose sums are in shared memory, and the same rounded up to 16 bytes */
-    int sub_bits;    /* 2^sub_bits parts of a warp have sums of their own, at most 8 */
     void *y;
     int64_t stride;
     double alpha, beta;
     bool mean;
 };
 
-/* Adds the kept rows of a part of A to `sums`, those of this part of the warp. */
-template <typename T, typename C>
+/* Adds the kept rows of a part of A to `sums`, those of this part of the warp, of which there are 2^SUB_BITS; for
+ * SUB_BITS -1 there is one, and columns before `first` and beyond `width` more are left out. */
+template <typename T, typename C, int SUB_BITS>
 static __device__ __forceinline__ void add_kept(const sum_product &p, const row_part &part, int first, int width,
                                                 T *sums)
 {
-    const int subs = 1 << p.sub_bits, lanes = 32 >> p.sub_bits;
-    const int own = threadIdx.x & (lanes - 1), sub = threadIdx.x % 32 >> (5 - p.sub_bits);
-    const T *values = (const T *)p.values;
-    const C *columns = (const C *)p.columns;
+    constexpr int BITS = SUB_BITS < 0 ? 0 : SUB_BITS, SUBS = 1 << BITS, LANES = 32 >> BITS, STEP = IN_FLIGHT * SUBS;
+    const int own = threadIdx.x % LANES, sub = threadIdx.x % 32 / LANES;
+    const auto add = [&](bool mine, int column, T weight, T value) {
+        const int to = SUB_BITS < 0 ? column - first : column;
+        if (mine && (SUB_BITS >= 0 || (unsigned)to < (unsigned)width)) sums[to] = fused(weight, value, sums[to]);
+        __syncwarp();
+    };
     for_entries<T>(p.a, part, [&](int32_t cols, T weights, int count) {
-        for (int at = 0; at < count; at += IN_FLIGHT * subs) {
-            int64_t from[IN_FLIGHT];
+        for (int at = 0; at < count; at += STEP) {
+            uint32_t row[IN_FLIGHT];
             T weight[IN_FLIGHT];
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; u++) {
-                const int entry = at + u * subs + sub;
-                from[u] = (int64_t)__shfl_sync(FULL_WARP, cols, entry) * p.k;
-                weight[u] = __shfl_sync(FULL_WARP, weights, entry);
+                row[u] = (uint32_t)__shfl_sync(FULL_WARP, cols, at + u * SUBS + sub);
+                weight[u] = __shfl_sync(FULL_WARP, weights, at + u * SUBS + sub);
             }
-            for (int base = 0; base < p.k; base += lanes) {
+            /* Where a warp has parts, all of a kept row is taken at once. */
+            for (int base = 0; base < (BITS > 0 ? 1 : p.k); base += LANES) {
                 /* What lanes without an entry load is there anyway. */
                 const int e = min(base + own, p.k - 1);
+                const bool mine = base + own < p.k;
                 T value[IN_FLIGHT];
                 int column[IN_FLIGHT];
 #pragma unroll
                 for (int u = 0; u < IN_FLIGHT; u++) {
-                    column[u] = __ldg(columns + from[u] + e);
-                    value[u] = __ldg(values + from[u] + e);
+                    column[u] = load_now(row_at((const C *)p.columns + e, row[u], (uint32_t)p.k));
+                    value[u] = load_now(row_at((const T *)p.values + e, row[u], (uint32_t)p.k));
                 }
+                if (at + STEP <= count) {
 #pragma unroll
-                for (int u = 0; u < IN_FLIGHT; u++) {
-                    const unsigned to = (unsigned)(column[u] - first);
-                    if (at + u * subs + sub < count && base + own < p.k && to < (unsigned)width)
-                        sums[to] = fused(weight[u], value[u], sums[to]);
-                    __syncwarp();
+                    for (int u = 0; u < IN_FLIGHT; u++) add(mine, column[u], weight[u], value[u]);
+                } else {
+#pragma unroll
+                    for (int u = 0; u < IN_FLIGHT; u++)
+                        add(mine && at + u * SUBS + sub < count, column[u], weight[u], value[u]);
                 }
             }
         }
     });
 }
 
-template <typename T, typename C>
-static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 5 : 4) sum_rows(const sum_product p)
+template <typename T, typename C, int SUB_BITS>
+static __global__ void __launch_bounds__(THREADS, 4) sum_rows(const sum_product p)
 {
     extern __shared__ int4 shared[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, subs = 1 << p.sub_bits;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    constexpr int subs = SUB_BITS < 0 ? 1 : 1 << SUB_BITS;
     const int packets = subs * p.pitch / (int)(sizeof(int4) / sizeof(T));
     const int first = (int)blockIdx.y * p.tile, width = min(p.width - first, p.tile);
     const row_part part = find_part(p.a);
     for (int i = lane; i < packets; i += 32) shared[warp * packets + i] = make_int4(0, 0, 0, 0);
     __syncwarp();
-    add_kept<T, C>(p, part, first, width, (T *)shared + (warp * subs + (lane >> (5 - p.sub_bits))) * p.pitch);
+    add_kept<T, C, SUB_BITS>(p, part, first, width, (T *)shared + (warp * subs + lane / (32 / subs)) * p.pitch);
     if (part.groups > 1) __syncthreads();
 
     /* All warps of a row, column by column. */
@@ -388,7 +430,7 @@ struct collect_product {
     int tiles, tile; /* of columns, and columns of each */
     int chunks;      /* of 32 kept entries, in a tile at most */
     const void *dense;
-    int64_t stride;
+    uint32_t stride; /* numbers of at most 4 GB */
     bool mean, add;
 };
 
@@ -416,14 +458,16 @@ static __device__ __forceinline__ T collect(const collect_product &p, const row_
     T sum = 0;
     for_entries<T>(p.a, part, [&](int32_t cols, T weights, int entries) {
         for (int at = 0; at < entries; at += IN_FLIGHT * subs) {
+            /* Beyond the last entry row 0 is loaded, and not added: it may hold what is no number. */
+            uint32_t row[IN_FLIGHT];
             T number[IN_FLIGHT], weight[IN_FLIGHT];
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; u++) {
-                /* Entries beyond the last have weight 0, but what they would gather may be no number. */
-                const int entry = min(at + u * subs + sub, entries - 1);
-                number[u] = __ldg(dense + __shfl_sync(FULL_WARP, cols, entry) * p.stride);
-                weight[u] = __shfl_sync(FULL_WARP, weights, entry);
+                row[u] = (uint32_t)__shfl_sync(FULL_WARP, cols, at + u * subs + sub);
+                weight[u] = __shfl_sync(FULL_WARP, weights, at + u * subs + sub);
             }
+#pragma unroll
+            for (int u = 0; u < IN_FLIGHT; u++) number[u] = load_now(row_at(dense, row[u], p.stride));
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; u++)
                 if (at + u * subs + sub < entries) sum = fused(weight[u], number[u], sum);
@@ -573,26 +617,36 @@ struct sum_launch {
     spmm_blocks *parts;
     sum_product product;
 
+    template <typename T, typename C, int SUB_BITS> sp_status launch(sum_product p) const
+    {
+        const size_t shared = (size_t)(SUB_BITS < 0 ? WARPS : WARPS << SUB_BITS) * p.pitch * sizeof(T);
+        const unsigned tiles = (unsigned)((p.width + p.tile - 1) / p.tile);
+        TRY(cuda_allow_shared(context, sum_rows<T, C, SUB_BITS>, shared));
+        return for_parts(context, a, parts, tiles, p.pitch * sizeof(T),
+                         [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
+                             p.a = rows;
+                             if (bin > 0) p.beta = 1;
+                             sum_rows<T, C, SUB_BITS>
+                                 <<<dim3(blocks, tiles), THREADS, shared, cuda_state_of(context)->stream>>>(p);
+                             CUDA_TRY(cudaGetLastError());
+                             return SP_OK;
+                         });
+    }
     template <typename T, typename C> sp_status run() const
     {
         constexpr int PACKET = 16 / sizeof(T), MOST = SUM_BYTES / sizeof(T);
         sum_product p = product;
         p.tile = min(p.width, MOST);
         p.pitch = (p.tile + PACKET - 1) / PACKET * PACKET;
-        p.sub_bits = 0;
-        while (p.sub_bits < 3 && 2 * p.pitch << p.sub_bits <= MOST && 2 * p.k << p.sub_bits <= 32) p.sub_bits++;
-        const size_t shared = (size_t)(WARPS << p.sub_bits) * p.pitch * sizeof(T);
-        const unsigned tiles = (unsigned)((p.width + p.tile - 1) / p.tile);
-        TRY(cuda_allow_shared(context, sum_rows<T, C>, shared));
-        return for_parts(context, a, parts, tiles, p.pitch * sizeof(T),
-                         [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
-                             p.a = rows;
-                             if (bin > 0) p.beta = 1;
-                             sum_rows<T, C>
-                                 <<<dim3(blocks, tiles), THREADS, shared, cuda_state_of(context)->stream>>>(p);
-                             CUDA_TRY(cudaGetLastError());
-                             return SP_OK;
-                         });
+        int bits = p.width > MOST ? -1 : 0;
+        while (bits >= 0 && bits < 3 && 2 * p.pitch << bits <= MOST && 2 * p.k << bits <= 32) bits++;
+        switch (bits) {
+        case -1: return launch<T, C, -1>(p);
+        case 0: return launch<T, C, 0>(p);
+        case 1: return launch<T, C, 1>(p);
+        case 2: return launch<T, C, 2>(p);
+        default: return launch<T, C, 3>(p);
+        }
     }
 };
 
@@ -650,11 +704,14 @@ sp_status sp_cuda_maxk_spmm_backward(sp_context *context, const sp_csr *a, const
 {
     collect_product product = {};
     TRY(begin(context));
+    if (gradient->stride > UINT32_MAX / 8)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of the gradient that are %lld numbers apart",
+                       (long long)gradient->stride);
     product.values = kept->values;
     product.columns = kept->columns;
     product.k = (int)kept->k;
     product.dense = gradient->values;
-    product.stride = gradient->stride;
+    product.stride = (uint32_t)gradient->stride;
     product.mean = options->reduce == SP_REDUCE_MEAN;
     return with_types(kept, collect_launch{context, a, (const spmm_state *)state, (int)kept->cols, product});
 }
