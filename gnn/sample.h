@@ -3,8 +3,7 @@
  *
  * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of the
  * stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its column
- * in the block above; lists only grow, so that the place stays what it is. /
- */
+ * in the block above; lists only grow, so that the place stays what it is. */
 #ifndef GNN_SAMPLE_H
 #define GNN_SAMPLE_H
 
@@ -144,10 +143,11 @@ typedef struct gnn_sample_backend {
     sp_status (*enter)(const gnn_sampler *sampler, const gnn_lists *lists);
     /* Nothing is known any more; each list goes to its target. */
     sp_status (*leave)(const gnn_sampler *sampler, const gnn_lists *lists, const gnn_target *targets);
-    /* Offsets and first entries of what `draw` will give for the rows. */
+    /* Offsets of what `draw` will give for the rows; and where the entries of each list begin. */
     sp_status (*count)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t fanout, gnn_drawn *drawn);
+    sp_status (*sizes)(const gnn_sampler *sampler, const gnn_lists *rows, gnn_drawn *drawn);
     /* Node-wise: a row's own entry, and all others if they are no more than `fanout`, else so many of them, each
-     * set of them with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
+     * such set with the same probability; their columns become drawn. Otherwise: the entries of known columns. */
     sp_status (*draw)(const gnn_sampler *sampler, const gnn_lists *rows, int64_t number, int layer, int64_t fanout,
                       gnn_drawn *drawn);
     /* The nodes that are known, or those that are drawn and not known, ascending; writes `first` of the lists on both

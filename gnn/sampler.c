@@ -24,7 +24,7 @@
 #include "sample.h"
 
 /* Minibatches of a bulk unless the caller says. On a device a layer then has thousands of rows, and the waits for
- * sizes, three a layer of some 10 microseconds, cost less than a microsecond a minibatch. On the CPU two for each
+ * sizes, one a layer of some 10 microseconds, cost less than a microsecond a minibatch. On the CPU two for each
  * thread, so that what is known of their nodes stays in the caches (a bulk of 64 takes 1.3 times as long). That takes
  * 4.25 bytes for each node and minibatch: at most 4 GiB. */
 enum { DEVICE_BULK = 64, THREAD_BULK = 2, MOST_BULK = 65535 };
@@ -120,6 +120,10 @@ done:
     return status;
 }
 
+/* On a device, up to this fan-out room is made for all that the rows could give, so as not to wait for how much it
+ * is. */
+enum { MOST_SPARED = 32 };
+
 /* ---- layers ------------------------------------------------------------------------------------------- */
 
 /* Columns of the rows' layer, by the nodes that were drawn. */
@@ -138,15 +142,26 @@ done:
     return status;
 }
 
+/* Where each minibatch's entries begin, for the host: which waits for the device. */
+static sp_status read_sizes(gnn_sampler *s, const gnn_lists *rows, gnn_drawn *drawn)
+{
+    if (drawn->first) return SP_OK;
+    const sp_status status =
+        sp_alloc(s->engine->context, rows->count + 1, sizeof *drawn->first, (void **)&drawn->first);
+    return status == SP_OK ? s->backend->sizes(s, rows, drawn) : status;
+}
+
 static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, gnn_drawn *drawn)
 {
-    sp_context *context = s->engine->context;
-    const int64_t fanout = s->options.fanout[layer];
+    const int64_t count = rows->first[rows->count], fanout = s->options.fanout[layer];
+    int64_t entries = fanout <= MOST_SPARED ? count * (fanout + 1) : 0;
     sp_status status;
-    GNN_TRY(create_array(s, rows->first[rows->count] + 1, sizeof *drawn->offsets, &drawn->offsets));
-    GNN_TRY(sp_alloc(context, rows->count + 1, sizeof *drawn->first, (void **)&drawn->first));
+    GNN_TRY(create_array(s, count + 1, sizeof *drawn->offsets, &drawn->offsets));
     GNN_TRY(s->backend->count(s, rows, fanout, drawn));
-    const int64_t entries = drawn->first[rows->count];
+    if (s->engine->space == SP_HOST || s->options.kind != GNN_SAMPLE_NODE || fanout > MOST_SPARED) {
+        GNN_TRY(read_sizes(s, rows, drawn));
+        entries = drawn->first[rows->count];
+    }
     GNN_TRY(create_array(s, entries, sizeof *drawn->cols, &drawn->cols));
     if (s->a.values) GNN_TRY(create_array(s, entries, sizeof *drawn->at, &drawn->at));
     GNN_TRY(s->backend->draw(s, rows, s->next, layer, fanout, drawn));
@@ -296,6 +311,7 @@ static sp_status deliver(gnn_sampler *s, bulk *b)
 {
     const int64_t count = b->lists[0].count;
     sp_status status;
+    for (int l = 0; l < b->layers; l++) GNN_TRY(read_sizes(s, &b->lists[l], &b->drawn[l]));
     GNN_TRY(make_ready(s, b));
     GNN_TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
     for (int l = 0; l < b->layers; l++) {

@@ -139,6 +139,12 @@ static sp_status count_entries(const gnn_sampler *sampler, const gnn_lists *rows
         }
     }
     for (int64_t r = 0; r < count; r++) drawn->offsets[r + 1] += drawn->offsets[r];
+    return SP_OK;
+}
+
+static sp_status read_sizes(const gnn_sampler *sampler, const gnn_lists *rows, gnn_drawn *drawn)
+{
+    (void)sampler;
     for (int64_t m = 0; m <= rows->count; m++) drawn->first[m] = drawn->offsets[rows->first[m]];
     return SP_OK;
 }
@@ -204,7 +210,7 @@ static sp_status draw(const gnn_sampler *sampler, const gnn_lists *rows, int64_t
 {
     const int64_t count = rows->first[rows->count];
     const uint64_t site = GNN_SITE_SAMPLE + (uint64_t)layer;
-    const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->first[rows->count]);
+    const int threads = cpu_threads(sampler->engine, ENTRY_COST * drawn->offsets[count]);
     int64_t list = 0;
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads) firstprivate(list)
     for (int64_t r = 0; r < count; r++) {
@@ -467,6 +473,7 @@ const gnn_sample_backend gnn_sample_cpu = {
     .enter = enter,
     .leave = leave,
     .count = count_entries,
+    .sizes = read_sizes,
     .draw = draw,
     .list = list_nodes,
     .choose = choose,

@@ -6,11 +6,12 @@
  * counted and listed, ascending. Columns become places by a table of 4 bytes a node and minibatch, and are sorted
  * within rows in registers. Rows of more than 32 entries are taken by warps, and sorted by blocks in shared memory.
  *
- * Bytes an entry, from wherever they come: 32 for its column in A, 4 written and read again; a bit in a table of n
- * / 8 bytes a minibatch, mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76
+ * Bytes an entry, from wherever they come: 32 for its column in A, 4 written and read again; a bit in a table of
+ * n / 8 bytes a minibatch, mostly in the first-level cache; 32 for its place; 4 for its column in the block: 76
  * (values: 44 more). Of these 64 are sectors of random reads, which the second-level cache serves as far as the
  * graph or the table, 4n bytes a minibatch, fit it. Beside them 50 bytes a row and, for each layer, n / 4 bytes a
- * minibatch. A bulk costs some 20 launches and, for sizes that the host must know, three waits a layer. */
+ * minibatch. A bulk costs some 15 launches a layer and, for sizes that the host must know, one wait, two where rows
+ * may be long. */
 #include <cub/block/block_reduce.cuh>
 #include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
@@ -380,8 +381,6 @@ static sp_status count_entries(const gnn_sampler *s, const gnn_lists *rows, int6
 {
     gnn_engine *engine = s->engine;
     const int64_t count = rows->first[rows->count];
-    scratch<int64_t> picked;
-    TRY(picked.allocate(s, rows->count + 1));
     if (s->options.kind == GNN_SAMPLE_NODE)
         count_drawn<<<(unsigned)ceil_div(count + 1, THREADS), THREADS, 0, stream_of(s)>>>(
             graph_of(s), count, rows->nodes, fanout, drawn->offsets);
@@ -389,7 +388,14 @@ static sp_status count_entries(const gnn_sampler *s, const gnn_lists *rows, int6
         count_known<<<grid_for(rows, 32), THREADS, 0, stream_of(s)>>>(graph_of(s), rows->first_there, rows->nodes,
                                                                       drawn->offsets);
     CUDA_TRY(cudaGetLastError());
-    TRY(scan(s, count + 1, drawn->offsets));
+    return scan(s, count + 1, drawn->offsets);
+}
+
+static sp_status read_sizes(const gnn_sampler *s, const gnn_lists *rows, gnn_drawn *drawn)
+{
+    gnn_engine *engine = s->engine;
+    scratch<int64_t> picked;
+    TRY(picked.allocate(s, rows->count + 1));
     pick_offsets<<<1, THREADS, 0, stream_of(s)>>>(rows->count, rows->first_there, drawn->offsets, picked.data);
     CUDA_TRY(cudaGetLastError());
     return to_host(s, rows->count + 1, picked.data, drawn->first);
@@ -901,5 +907,5 @@ static sp_status finish(const gnn_sampler *s, const gnn_lists *rows, const gnn_l
 }
 
 const gnn_sample_backend gnn_sample_cuda = {
-    clear, shuffle, enter, leave, count_entries, draw, list_nodes, choose, grow, weigh, finish,
+    clear, shuffle, enter, leave, count_entries, read_sizes, draw, list_nodes, choose, grow, weigh, finish,
 };
