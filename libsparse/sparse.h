@@ -384,8 +384,8 @@ typedef struct sp_spmm_info {
     double plan_seconds;
 } sp_spmm_info;
 
-/* What is prepared once for many products with A. The plan refers to A, which must outlive it unchanged (a copy is
- * taken only where A lies in the other space); it ends before its context. */
+/* What is prepared once for many products with A. The plan refers to A, which must outlive it unchanged, unless A
+ * lies in the other space or is transposed: then it has its own. It ends before its context. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
 /* `width` is the number of columns of X that the plan is made for (others work, less fast). `options` may be NULL.

@@ -6,6 +6,8 @@
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <cuda/std/functional>
 
 #include "common.cuh"
@@ -70,15 +72,22 @@ sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint32_t *key
     return SP_OK;
 }
 
+/* Zero for the count after the last, which nobody has written. */
+struct count_before_end {
+    const int32_t *counts;
+    int64_t rows;
+    __device__ __forceinline__ int64_t operator()(int64_t i) const { return i < rows ? counts[i] : 0; }
+};
+
 sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
+    const auto from = thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0),
+                                                      count_before_end{counts, rows});
     device_array<char> scratch;
     size_t bytes = 0;
-    CUDA_TRY(cub::DeviceScan::ExclusiveScan(nullptr, bytes, counts, offsets, cuda::std::plus<int64_t>(), (int64_t)0,
-                                            rows + 1, stream));
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, from, offsets, rows + 1, stream));
     TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::ExclusiveScan(scratch.data, bytes, counts, offsets, cuda::std::plus<int64_t>(),
-                                            (int64_t)0, rows + 1, stream));
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, from, offsets, rows + 1, stream));
     return SP_OK;
 }
