@@ -8,7 +8,6 @@
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <cuda/std/functional>
 
 #include "common.cuh"
 
