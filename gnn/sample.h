@@ -1,9 +1,9 @@
-/* What sampler.c and its back ends share: the minibatches of a bulk on their way, the operations on them, and the
- * random numbers, which are the same on both.
+/* What sampler.c, sample.c and its back ends share: the minibatches of a bulk on their way, the operations on them,
+ * and the random numbers, which are the same on both.
  *
- * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of the
- * stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its column
- * in the block above; lists only grow, so that the place stays what it is. */
+ * Lists of a bulk are stacked: of `count` minibatches each has a list of nodes, one after another, and row r of
+ * the stack is node lists.nodes[r]. A node's place in its minibatch's list is its row in the blocks below and its
+ * column in the block above; lists only grow, so that the place stays what it is. */
 #ifndef GNN_SAMPLE_H
 #define GNN_SAMPLE_H
 
@@ -130,6 +130,30 @@ struct gnn_sampler {
     uint32_t *known;      /* lists x words: the nodes in the list */
     uint32_t *drawn;      /* lists x words: nodes drawn for this layer, whether they are in the list or not */
 };
+
+/* Arrays in the engine's space: made, made from the host's, freed. `array` points to the pointer. */
+static inline sp_status gnn_sample_array(const gnn_sampler *s, int64_t count, size_t size, void *array)
+{
+    return sp_array_create(s->engine->context, count, size, s->engine->space, (void **)array);
+}
+
+static inline void gnn_sample_array_free(const gnn_sampler *s, void *array)
+{
+    sp_array_free(s->engine->context, s->engine->space, array);
+}
+
+static inline sp_status gnn_sample_array_take(const gnn_sampler *s, int64_t count, size_t size, const void *from,
+                                              void *array)
+{
+    const sp_status status = gnn_sample_array(s, count, size, array);
+    if (status != SP_OK) return status;
+    return sp_array_copy(s->engine->context, count, size, *(void **)array, s->engine->space, from, SP_HOST);
+}
+
+/* sample.c: the next `count` minibatches of the pass become the sampler's `ready`; frees those; frees the marks. */
+sp_status gnn_sample_bulk(gnn_sampler *s, int64_t count);
+void gnn_sample_drop(gnn_sampler *s);
+void gnn_sample_free_marks(gnn_sampler *s);
 
 /* ---- the operations ----------------------------------------------------------------------------------- */
 

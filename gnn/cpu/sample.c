@@ -1,4 +1,4 @@
-/* The steps of sampling on the CPU (sample.h says what each does, sampler.c in which order): rows of the stacked
+/* The steps of sampling on the CPU (sample.h says what each does, sample.c in which order): rows of the stacked
  * minibatches side by side where rows do not meet, else minibatches side by side.
  *
  * Costs: a draw is a mix of 64 bits and a look through the draws before it; an entry touches its column in the

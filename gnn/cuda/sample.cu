@@ -1,4 +1,4 @@
-/* The steps of sampling on a CUDA device (sample.h says what each does, sampler.c in which order). All minibatches of
+/* The steps of sampling on a CUDA device (sample.h says what each does, sample.c in which order). All minibatches of
  * a bulk together: a launch has a row of blocks for each.
  *
  * Node-wise, P = Q·A is rows of A: 8, 16 or 32 lanes take a row, draw places in it and read just these columns; P is
