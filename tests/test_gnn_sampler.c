@@ -316,16 +316,16 @@ START_TEST(minibatches_are_neighbourhoods_in_the_graph)
 {
     sp_context *host = test_context(0, 1);
     const int64_t cases = test_cases(300);
+    place p = place_open(_i, 2, 1);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
         subject s = random_subject(host, seed);
-        place p = place_open(_i, 2, seed);
         sample all = draw_subject(&p, &s, s.options.bulk, 0);
         check_batches(&s, &all);
         for (int64_t b = 0; b < all.count; b++) check_minibatch(host, &s, &all.minibatch[b]);
         free_sample(&p, &all);
-        place_close(&p);
         free_subject(host, &s);
     }
+    place_close(&p);
     sp_context_destroy(host);
 }
 END_TEST
@@ -360,23 +360,23 @@ START_TEST(bulks_threads_and_back_ends_give_the_same_minibatches)
 {
     sp_context *host = test_context(0, 1);
     const int64_t cases = test_cases(120), bulks[] = {1, 3, 64, 0};
+    place p = place_open(0, 1, 1), others[] = {place_open(_i, 2, 1), place_open(_i, 1, 1)};
     for (uint64_t seed = 1000; seed < 1000 + (uint64_t)cases; seed++) {
         subject s = random_subject(host, seed);
-        place p = place_open(0, 1, seed);
         sample reference = draw_subject(&p, &s, 1, 3);
         for (int i = 0; i < 4; i++) {
             char how[64];
-            place other = place_open(_i, i % 2 ? 1 : 2, seed);
-            sample all = draw_subject(&other, &s, bulks[i], 3);
+            sample all = draw_subject(&others[i % 2], &s, bulks[i], 3);
             snprintf(how, sizeof how, "%d threads, bulks of %d", i % 2 ? 1 : 2, (int)bulks[i]);
             same_samples(&s, &reference, &all, how);
-            free_sample(&other, &all);
-            place_close(&other);
+            free_sample(&others[i % 2], &all);
         }
         free_sample(&p, &reference);
-        place_close(&p);
         free_subject(host, &s);
     }
+    place_close(&p);
+    place_close(&others[0]);
+    place_close(&others[1]);
     sp_context_destroy(host);
 }
 END_TEST
