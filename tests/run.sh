@@ -34,8 +34,9 @@ for source in tests/test_*.c; do
     run "$suite" "$BUILD/tests/$suite"
 done
 if [ "${1-}" != --suites ]; then
-    for script in check_layers test_cli test_contract test_gnn test_gnn_data test_bench golden live_mcl scipy_contraction \
-        pipelines; do
+    # scipy_contraction makes the environment with numpy and scipy that test_gnn_data compares with.
+    for script in check_layers test_cli test_contract test_gnn test_bench golden live_mcl scipy_contraction \
+        test_gnn_data pipelines; do
         if [ -f "tests/$script.sh" ]; then run "$script" bash "tests/$script.sh"; fi
     done
 fi
