@@ -263,6 +263,14 @@ START_TEST(large_products_keep_the_digits_of_f32)
         check_large_product(&s, false, false, 700, 252, 402, 0);
         check_large_product(&s, true, false, 252, 128, 2111, layout % 2);
         check_large_product(&s, false, true, 1310, 252, 204, 0.5);
+        check_large_product(&s, false, false, 700, 16, 404, 0);
+        check_large_product(&s, true, false, 252, 7, 2400, layout % 2);
+        check_large_product(&s, false, true, 1310, 9, 404, 0.5);
+        check_large_product(&s, false, false, 700, 41, 202, 0.5);
+        check_large_product(&s, true, false, 100, 41, 1100, 0);
+        check_large_product(&s, false, true, 500, 80, 204, layout % 2);
+        check_large_product(&s, false, true, 3000, 256, 7, 0.5);
+        check_large_product(&s, false, false, 333, 40, 16, layout % 2);
         free_subject(&s);
     }
 }

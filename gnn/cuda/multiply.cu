@@ -1,5 +1,6 @@
-/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64, or multiply_split.cu. cuBLAS counts
- * by columns, so it is asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for which the rows of C, B and A are columns as they lie.
+/* C = alpha · op(A) · op(B) + beta · C on CUDA: cuBLAS, in f32 (no TF32) or f64, or multiply_split.cu, or a kernel of
+ * its own where the inner dimension is short. cuBLAS counts by columns, so it is asked for Cᵀ = op(B)ᵀ · op(A)ᵀ, for
+ * which the rows of C, B and A are columns as they lie.
  *
  * The library is loaded at run time and its few functions are declared here: neither the build nor the other tools
  * need cuBLAS. Its work space is the engine's, so that products can be captured and take the same way in every run.
@@ -107,6 +108,70 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
                       "cublasSetWorkspace");
 }
 
+/* ---- thin products --------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+/* C = alpha · A · op(B) + beta · C with an inner dimension of INNER at most (G·Wᵀ of the last layer's classes): C is
+ * what takes time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
+template <typename T, int V, int INNER> struct thin_op {
+    struct local {
+        T b[INNER][V];
+    };
+    using input = pack<T, V>;
+    const T *a, *b;
+    int64_t a_stride, b_row, b_col; /* from row to row and from column to column of op(B) */
+    int inner;
+    T alpha, beta;
+    dense_view<T> c;
+
+    __device__ __forceinline__ local begin(int64_t col) const
+    {
+        local made = {};
+#pragma unroll
+        for (int k = 0; k < INNER; k++)
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                if (k < inner) made.b[k][v] = b[k * b_row + (col + v) * b_col];
+        return made;
+    }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        return beta != 0 ? c.template load<V>(row, col) : input{};
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &own) const
+    {
+        pack<T, V> sums = {};
+#pragma unroll
+        for (int k = 0; k < INNER; k++) {
+            if (k >= inner) break;
+            const T by = __ldg(a + row * a_stride + k);
+#pragma unroll
+            for (int v = 0; v < V; v++) sums.part[v] = fused(by, own.b[k][v], sums.part[v]);
+        }
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            sums.part[v] = beta != 0 ? alpha * sums.part[v] + beta * in.part[v] : alpha * sums.part[v];
+        c.store(row, col, sums);
+    }
+};
+
+enum { THIN = 16 };
+
+template <typename T, int V>
+static sp_status multiply_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a,
+                               const sp_dense *b, double beta, sp_dense *c)
+{
+    const int64_t b_row = transpose_b ? 1 : b->stride, b_col = transpose_b ? b->stride : 1;
+    const thin_op<T, V, THIN / 2> half = {(const T *)a->values, (const T *)b->values, a->stride, b_row, b_col,
+                                          (int)a->cols, (T)alpha, (T)beta, view_of<T>(c)};
+    const thin_op<T, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
+                                       half.c};
+    return a->cols <= THIN / 2 ? launch_each<T, V>(engine, c->rows, c->cols, half)
+                               : launch_each<T, V>(engine, c->rows, c->cols, whole);
+}
+
 /* ---- products -------------------------------------------------------------------------------------------- */
 
 static bool fits_blas(const sp_dense *matrix)
@@ -138,7 +203,12 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                        "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
                        (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
-    if (inner == 0 && beta == 0) return gnn_cuda_fill(engine, 0, c);
+    if (!transpose_a && inner <= THIN) {
+        const bool aligned = is_aligned(c);
+        const auto run = c->type == SP_DENSE_F32 ? (aligned ? multiply_thin<float, 4> : multiply_thin<float, 1>)
+                                                 : (aligned ? multiply_thin<double, 2> : multiply_thin<double, 1>);
+        return run(engine, transpose_b, alpha, a, b, beta, c);
+    }
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c))
         return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, a, b, beta, c);
     CUDA_TRY(cudaSetDevice(state_of(engine)->device));

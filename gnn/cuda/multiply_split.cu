@@ -5,7 +5,7 @@
  * SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than those of an f32
  * product.
  *
- * A block of two warpgroups makes TILE x TILE of C, a warpgroup 64 rows of it, in slabs of SLAB of the inner
+ * A block of two warpgroups makes TILE x COLS of C, a warpgroup 64 rows of it, in slabs of SLAB of the inner
  * dimension, which are copied to shared memory STAGES - 1 slabs ahead, as they lie in memory, rows padded so that the
  * 32 lanes' reads of a fragment fall into 32 banks. While the tensor cores work on a slab (wgmma runs in the
  * background) the threads split the next one: B within shared memory, where wgmma wants it, four numbers of the inner
@@ -17,17 +17,23 @@
  */
 #include "backend.cuh"
 
-enum { TILE = 128, SLAB = 32, STAGES = 4, GROUP_ROWS = 64, STEPS = SLAB / 8, SUMS = GROUP_ROWS * TILE / 128 };
+enum { TILE = 128, SLAB = 32, STAGES = 4, STEPS = SLAB / 8 };
 
-/* Rows of a slab in shared memory: along the inner dimension, or along the outer one. */
-enum { INNER_ROW = SLAB + 4, OUTER_ROW = TILE + 8, OPERAND = TILE * INNER_ROW };
-static_assert(SLAB * OUTER_ROW <= OPERAND, "a slab fits either way");
+/* Rows of a slab in shared memory: along the inner dimension, or along the outer one, OUTER long. */
+enum { INNER_ROW = SLAB + 4 };
+template <int OUTER> constexpr int outer_row = OUTER + 8;
+template <int OUTER>
+constexpr int slab_size = OUTER * INNER_ROW > SLAB * outer_row<OUTER> ? OUTER * INNER_ROW : SLAB * outer_row<OUTER>;
 
-/* Stages of A and B as they come, then B split: two buffers of two halves of SLAB x TILE. */
-constexpr size_t SHARED_BYTES = ((size_t)STAGES * 2 * OPERAND + 4 * SLAB * TILE) * sizeof(float);
+/* In shared memory: stages of A and B as they come, then B split: two buffers of two halves of SLAB x COLS. */
+template <int COLS> struct layout {
+    static constexpr int B = slab_size<TILE>, STAGE = B + slab_size<COLS>, READY = STAGES * STAGE;
+    static constexpr int HALF = SLAB * COLS, BUFFER = 2 * HALF;
+    static constexpr size_t BYTES = (size_t)(READY + 2 * BUFFER) * sizeof(float);
+};
 
 /* Less work than that takes no longer elsewhere. */
-static const double LEAST_WORK = 1 << 26;
+static const double LEAST_WORK = 1 << 22;
 
 struct split_product {
     const float *a, *b;
@@ -117,19 +123,53 @@ static __device__ __forceinline__ void hold(uint32_t &x)
 #endif
 }
 
-/* Describes 8 x TILE of B at `b` in shared memory to the tensor cores: core matrices of 8 columns of C by 4 numbers
- * of the inner dimension (16 bytes each), the next 8 columns 128 bytes on, the next 4 numbers TILE · 16 bytes on, not
+/* Describes 8 x COLS of B at `b` in shared memory to the tensor cores: core matrices of 8 columns of C by 4 numbers
+ * of the inner dimension (16 bytes each), the next 8 columns 128 bytes on, the next 4 numbers COLS · 16 bytes on, not
  * swizzled. */
-static __device__ __forceinline__ uint64_t describe(const float *b)
+template <int COLS> static __device__ __forceinline__ uint64_t describe(const float *b)
 {
-    const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = TILE * 16, outer = 128;
+    const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = COLS * 16, outer = 128;
     return place >> 4 | inner >> 4 << 16 | outer >> 4 << 32;
 }
 
-/* sums = a · b, or sums += a · b (`keep`), 64 x TILE x 8 a warpgroup, in the background. Warp w of the group holds
- * rows 16w to 16w + 15. With g = lane / 4 and t = lane % 4: a holds (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4) of
- * its rows; sums[4j ..] are (g, 8j + 2t), (g, 8j + 2t + 1), (g + 8, 8j + 2t), (g + 8, 8j + 2t + 1). */
-static __device__ __forceinline__ void multiply_add(float (&sums)[SUMS], const uint32_t (&a)[4], uint64_t b,
+/* sums = a · b, or sums += a · b (`keep`), 64 x COLS x 8 a warpgroup, in the background; COLS are 2 for each of a
+ * thread's sums. Warp w of the group holds rows 16w to 16w + 15. With g = lane / 4 and t = lane % 4: a holds (g, t),
+ * (g + 8, t), (g, t + 4), (g + 8, t + 4) of its rows; sums[4j ..] are (g, 8j + 2t), (g, 8j + 2t + 1), (g + 8, 8j +
+ * 2t), (g + 8, 8j + 2t + 1). */
+static __device__ __forceinline__ void multiply_add(float (&sums)[8], const uint32_t (&a)[4], uint64_t b,
+                                                    bool keep)
+{
+#ifdef HOPPER
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %13, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7}, "
+                 "{%8, %9, %10, %11}, %12, keep, 1, 1;\n}"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
+                   "+f"(sums[6]), "+f"(sums[7])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)keep)
+                 : "memory");
+#endif
+}
+static __device__ __forceinline__ void multiply_add(float (&sums)[32], const uint32_t (&a)[4], uint64_t b,
+                                                    bool keep)
+{
+#ifdef HOPPER
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+                 "{%32, %33, %34, %35}, %36, keep, 1, 1;\n}"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
+                   "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
+                   "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]),
+                   "+f"(sums[18]), "+f"(sums[19]), "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]),
+                   "+f"(sums[24]), "+f"(sums[25]), "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]),
+                   "+f"(sums[30]), "+f"(sums[31])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)keep)
+                 : "memory");
+#endif
+}
+static __device__ __forceinline__ void multiply_add(float (&sums)[64], const uint32_t (&a)[4], uint64_t b,
                                                     bool keep)
 {
 #ifdef HOPPER
@@ -165,41 +205,41 @@ static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t 
     *second = __float_as_uint(x - __uint_as_float(*first));
 }
 
-template <bool INNER> static __device__ __forceinline__ int place_of(int outer, int inner)
+template <bool INNER, int OUTER> static __device__ __forceinline__ int place_of(int outer, int inner)
 {
-    return INNER ? outer * INNER_ROW + inner : inner * OUTER_ROW + outer;
+    return INNER ? outer * INNER_ROW + inner : inner * outer_row<OUTER> + outer;
 }
 
 /* A slab of an operand whose rows run along the inner dimension (INNER) or along the other, V numbers at a time. */
-template <bool INNER, int V>
+template <bool INNER, int OUTER, int V>
 static __device__ __forceinline__ void fetch(float *shared, const float *values, int64_t stride, int64_t outer,
                                              int64_t outer_end, int64_t inner, int64_t inner_end)
 {
-    constexpr int PACKS = (INNER ? SLAB : TILE) / V;
+    constexpr int PACKS = (INNER ? SLAB : OUTER) / V, ROW = INNER ? INNER_ROW : outer_row<OUTER>;
     const int64_t first_row = INNER ? outer : inner, row_end = INNER ? outer_end : inner_end;
     const int64_t first_col = INNER ? inner : outer, col_end = INNER ? inner_end : outer_end;
 #pragma unroll
-    for (int p = threadIdx.x; p < TILE * SLAB / V; p += THREADS) {
+    for (int p = threadIdx.x; p < OUTER * SLAB / V; p += THREADS) {
         const int row = p / PACKS, col = p % PACKS * V;
         const int64_t left = first_row + row < row_end ? col_end - (first_col + col) : 0;
         const int some = left <= 0 ? 0 : left < V ? (int)left : V;
         const float *from = some ? values + (first_row + row) * stride + first_col + col : values;
-        copy_ahead<V * 4>(shared + row * (INNER ? INNER_ROW : OUTER_ROW) + col, from, some * 4);
+        copy_ahead<V * 4>(shared + row * ROW + col, from, some * 4);
     }
 }
 
-/* B's slab split: number (outer, inner) at (inner / 4 · TILE + outer) · 4 + inner % 4 of `to`, and its second part
- * SLAB · TILE further on. */
-template <bool INNER> static __device__ __forceinline__ void split_b(const float *from, float *to)
+/* B's slab split: number (outer, inner) at (inner / 4 · COLS + outer) · 4 + inner % 4 of `to`, and its second part
+ * SLAB · COLS further on. */
+template <bool INNER, int COLS> static __device__ __forceinline__ void split_b(const float *from, float *to)
 {
 #pragma unroll
-    for (int c = 0; c < TILE * SLAB / 4 / THREADS; c++) {
-        const int chunk = c * THREADS + threadIdx.x, outer = chunk % TILE, inner = chunk / TILE * 4;
+    for (int chunk = threadIdx.x; chunk < COLS * SLAB / 4; chunk += THREADS) {
+        const int outer = chunk % COLS, inner = chunk / COLS * 4;
         uint32_t first[4], second[4];
 #pragma unroll
-        for (int e = 0; e < 4; e++) split(from[place_of<INNER>(outer, inner + e)], &first[e], &second[e]);
+        for (int e = 0; e < 4; e++) split(from[place_of<INNER, COLS>(outer, inner + e)], &first[e], &second[e]);
         ((uint4 *)to)[chunk] = make_uint4(first[0], first[1], first[2], first[3]);
-        ((uint4 *)(to + SLAB * TILE))[chunk] = make_uint4(second[0], second[1], second[2], second[3]);
+        ((uint4 *)to)[chunk + COLS * SLAB / 4] = make_uint4(second[0], second[1], second[2], second[3]);
     }
 }
 
@@ -211,18 +251,19 @@ static __device__ __forceinline__ void split_a(const float *from, int row, uint3
 #pragma unroll
     for (int k = 0; k < STEPS * 4; k++) {
         const int step = k / 4, e = k % 4, inner = step * 8 + e / 2 * 4 + threadIdx.x % 4;
-        split(from[place_of<INNER>(row + e % 2 * 8, inner)], &first[step][e], &second[step][e]);
+        split(from[place_of<INNER, TILE>(row + e % 2 * 8, inner)], &first[step][e], &second[step][e]);
     }
 }
 
 /* Begins the products of a slab, small ones first. */
-static __device__ __forceinline__ void begin_slab(float (&sums)[SUMS], const uint32_t (&first)[STEPS][4],
+template <int COLS>
+static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const uint32_t (&first)[STEPS][4],
                                                   const uint32_t (&second)[STEPS][4], const float *b)
 {
     begin_products();
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
-        const uint64_t b1 = describe(b + step * 8 * TILE), b2 = describe(b + (SLAB + step * 8) * TILE);
+        const uint64_t b1 = describe<COLS>(b + step * 8 * COLS), b2 = describe<COLS>(b + (SLAB + step * 8) * COLS);
         multiply_add(sums, second[step], b1, step > 0);
         multiply_add(sums, first[step], b2, true);
         multiply_add(sums, first[step], b1, true);
@@ -252,32 +293,34 @@ static __device__ __forceinline__ void store_pair(const split_product &p, float 
     }
 }
 
-template <bool INNER_A, bool INNER_B, int V>
-static __global__ void __launch_bounds__(THREADS, 1) multiply_split(const split_product p)
+template <bool INNER_A, bool INNER_B, int V, int COLS>
+static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_split(const split_product p)
 {
     extern __shared__ float4 aligned_shared[];
-    float *const shared = (float *)aligned_shared, *const ready = shared + STAGES * 2 * OPERAND;
+    using place = layout<COLS>;
+    float *const shared = (float *)aligned_shared, *const ready = shared + place::READY;
     const unsigned row_tile = blockIdx.x / p.col_tiles, col_tile = blockIdx.x - row_tile * p.col_tiles;
-    const int64_t first_row = (int64_t)row_tile * TILE, first_col = (int64_t)col_tile * TILE;
+    const int64_t first_row = (int64_t)row_tile * TILE, first_col = (int64_t)col_tile * COLS;
     const int64_t begin = blockIdx.y * p.part_inner, end = min(begin + p.part_inner, p.inner);
     const int slabs = (int)((end - begin + SLAB - 1) / SLAB), row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
     const auto fetch_slab = [&](int s) {
-        float *stage = shared + s % STAGES * 2 * OPERAND;
+        float *stage = shared + s % STAGES * place::STAGE;
         const int64_t inner = begin + (int64_t)s * SLAB;
         if (s < slabs) {
-            fetch<INNER_A, V>(stage, p.a, p.a_stride, first_row, p.rows, inner, end);
-            fetch<INNER_B, V>(stage + OPERAND, p.b, p.b_stride, first_col, p.cols, inner, end);
+            fetch<INNER_A, TILE, V>(stage, p.a, p.a_stride, first_row, p.rows, inner, end);
+            fetch<INNER_B, COLS, COLS == 16 ? 1 : V>(stage + place::B, p.b, p.b_stride, first_col, p.cols, inner,
+                                                     end);
         }
         end_group();
     };
     uint32_t first[STEPS][4], second[STEPS][4], next_first[STEPS][4], next_second[STEPS][4];
     const auto split_slab = [&](int s) {
-        const float *stage = shared + s % STAGES * 2 * OPERAND;
-        split_b<INNER_B>(stage + OPERAND, ready + s % 2 * 2 * SLAB * TILE);
+        const float *stage = shared + s % STAGES * place::STAGE;
+        split_b<INNER_B, COLS>(stage + place::B, ready + s % 2 * place::BUFFER);
         publish();
         split_a<INNER_A>(stage, row, next_first, next_second);
     };
-    float totals[SUMS] = {}, sums[SUMS];
+    float totals[COLS / 2] = {}, sums[COLS / 2];
     for (int s = 0; s < STAGES - 1; s++) fetch_slab(s);
     wait_groups<STAGES - 2>();
     __syncthreads();
@@ -289,7 +332,7 @@ static __global__ void __launch_bounds__(THREADS, 1) multiply_split(const split_
             second[e / 4][e % 4] = next_second[e / 4][e % 4];
         }
         __syncthreads(); /* for slab s to be split */
-        begin_slab(sums, first, second, ready + s % 2 * 2 * SLAB * TILE);
+        begin_slab<COLS>(sums, first, second, ready + s % 2 * place::BUFFER);
         fetch_slab(s + STAGES - 1); /* where slab s - 1 was */
         wait_groups<STAGES - 2>();
         __syncthreads(); /* for slab s + 1 to be there */
@@ -301,14 +344,14 @@ static __global__ void __launch_bounds__(THREADS, 1) multiply_split(const split_
             hold(second[e / 4][e % 4]);
         }
 #pragma unroll
-        for (int e = 0; e < SUMS; e++) {
+        for (int e = 0; e < COLS / 2; e++) {
             hold(sums[e]);
             totals[e] += sums[e];
         }
     }
     float *const c = p.c + blockIdx.y * p.part_size;
 #pragma unroll
-    for (int j = 0; j < TILE / 8; j++) {
+    for (int j = 0; j < COLS / 8; j++) {
         const int64_t at = first_col + j * 8 + threadIdx.x % 4 * 2;
         store_pair(p, c, first_row + row, at, totals[4 * j], totals[4 * j + 1]);
         store_pair(p, c, first_row + row + 8, at, totals[4 * j + 2], totals[4 * j + 3]);
@@ -342,22 +385,37 @@ struct add_parts_op {
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-template <bool INNER_A, bool INNER_B, int V>
-static sp_status launch(gnn_engine *engine, const split_product &p, unsigned tiles, unsigned parts)
+template <bool INNER_A, bool INNER_B, int V, int COLS>
+static sp_status launch(gnn_engine *engine, const split_product &p, dim3 grid)
 {
-    const auto kernel = multiply_split<INNER_A, INNER_B, V>;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED_BYTES));
-    kernel<<<dim3(tiles, parts), THREADS, SHARED_BYTES, state_of(engine)->stream>>>(p);
+    const auto kernel = multiply_split<INNER_A, INNER_B, V, COLS>;
+    const size_t bytes = layout<COLS>::BYTES;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<grid, THREADS, bytes, state_of(engine)->stream>>>(p);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-template <int V>
-static sp_status launch_aligned(gnn_engine *engine, bool inner_a, bool inner_b, const split_product &p,
-                                unsigned tiles, unsigned parts)
+template <int V, int COLS>
+static sp_status launch_kind(gnn_engine *engine, bool inner_a, bool inner_b, const split_product &p, dim3 grid)
 {
-    return inner_a ? (inner_b ? launch<true, true, V> : launch<true, false, V>)(engine, p, tiles, parts)
-                   : launch<false, false, V>(engine, p, tiles, parts);
+    return inner_a ? (inner_b ? launch<true, true, V, COLS> : launch<true, false, V, COLS>)(engine, p, grid)
+                   : launch<false, false, V, COLS>(engine, p, grid);
+}
+
+template <int COLS>
+static sp_status launch_width(gnn_engine *engine, int width, bool inner_a, bool inner_b, const split_product &p,
+                              dim3 grid)
+{
+    return (width == 4   ? launch_kind<4, COLS>
+            : width == 2 ? launch_kind<2, COLS>
+                         : launch_kind<1, COLS>)(engine, inner_a, inner_b, p, grid);
+}
+
+/* Columns of a tile; 128 unless many would be empty. */
+static int tile_cols(int64_t cols)
+{
+    return cols <= 16 ? 16 : 10 * cols >= 7 * (ceil_div(cols, 128) * 128) ? 128 : 64;
 }
 
 /* How many numbers of the matrix may be copied at once: 4, 2 or 1. */
@@ -371,22 +429,22 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
                          const sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const double rows = (double)c->rows, cols = (double)c->cols, inner = (double)(transpose_a ? a->rows : a->cols);
-    const double tiled = (double)(ceil_div(c->rows, TILE) * TILE) * (double)(ceil_div(c->cols, TILE) * TILE);
-    return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) &&
-           rows * cols * inner >= LEAST_WORK && inner >= 2 * SLAB && rows * cols >= 0.7 * tiled &&
-           ceil_div(c->rows, TILE) * ceil_div(c->cols, TILE) <= INT32_MAX;
+    const int64_t inner = transpose_a ? a->rows : a->cols, tiles = ceil_div(c->cols, tile_cols(c->cols));
+    return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= 2 * SLAB &&
+           (double)c->rows * (double)c->cols * (double)inner >= LEAST_WORK &&
+           ceil_div(c->rows, TILE) * tiles <= INT32_MAX;
 }
 
 sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha,
                                   const sp_dense *a, const sp_dense *b, double beta, sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const int64_t inner = transpose_a ? a->rows : a->cols, col_tiles = ceil_div(c->cols, TILE);
+    const int64_t inner = transpose_a ? a->rows : a->cols, col_tiles = ceil_div(c->cols, tile_cols(c->cols));
     const int64_t tiles = ceil_div(c->rows, TILE) * col_tiles, slabs = ceil_div(inner, SLAB);
     const int64_t room = state->processors / tiles, most = slabs / 8, wanted = room < most ? room : most;
     const int64_t part_slabs = ceil_div(slabs, wanted > 1 ? wanted : 1), parts = ceil_div(slabs, part_slabs);
-    const int width = width_of(a) < width_of(b) ? width_of(a) : width_of(b);
+    const int cols = tile_cols(c->cols), width_b = cols == 16 ? 4 : width_of(b); /* a narrow B is copied by ones */
+    const int width = width_of(a) < width_b ? width_of(a) : width_b;
     split_product p = {(const float *)a->values, (const float *)b->values, (float *)c->values,
                        c->rows, c->cols, inner, a->stride, b->stride, c->stride,
                        part_slabs * SLAB, 0, (unsigned)col_tiles, (float)alpha, (float)beta, width_of(c) >= 2};
@@ -399,9 +457,10 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
         p.pairs = c->cols % 2 == 0;
     }
     CUDA_TRY(cudaSetDevice(state->device));
-    TRY((width == 4   ? launch_aligned<4>
-         : width == 2 ? launch_aligned<2>
-                      : launch_aligned<1>)(engine, !transpose_a, transpose_b, p, (unsigned)tiles, (unsigned)parts));
+    const dim3 grid((unsigned)tiles, (unsigned)parts);
+    TRY((cols == 16   ? launch_width<16>
+         : cols == 64 ? launch_width<64>
+                      : launch_width<128>)(engine, width, !transpose_a, transpose_b, p, grid));
     if (parts == 1) return SP_OK;
     const add_parts_op sum = {state->split_partial, c->cols, p.part_size, (int)parts, (float)alpha, (float)beta,
                               view_of<float>(c)};
