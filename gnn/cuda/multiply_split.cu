@@ -210,36 +210,57 @@ template <bool INNER, int OUTER> static __device__ __forceinline__ int place_of(
     return INNER ? outer * INNER_ROW + inner : inner * outer_row<OUTER> + outer;
 }
 
-/* A slab of an operand whose rows run along the inner dimension (INNER) or along the other, V numbers at a time. */
-template <bool INNER, int OUTER, int V>
-static __device__ __forceinline__ void fetch(float *shared, const float *values, int64_t stride, int64_t outer,
-                                             int64_t outer_end, int64_t inner, int64_t inner_end)
-{
-    constexpr int PACKS = (INNER ? SLAB : OUTER) / V, ROW = INNER ? INNER_ROW : outer_row<OUTER>;
-    const int64_t first_row = INNER ? outer : inner, row_end = INNER ? outer_end : inner_end;
-    const int64_t first_col = INNER ? inner : outer, col_end = INNER ? inner_end : outer_end;
-#pragma unroll
-    for (int p = threadIdx.x; p < OUTER * SLAB / V; p += THREADS) {
-        const int row = p / PACKS, col = p % PACKS * V;
-        const int64_t left = first_row + row < row_end ? col_end - (first_col + col) : 0;
-        const int some = left <= 0 ? 0 : left < V ? (int)left : V;
-        const float *from = some ? values + (first_row + row) * stride + first_col + col : values;
-        copy_ahead<V * 4>(shared + row * ROW + col, from, some * 4);
+/* What a thread copies of the slabs of an operand whose rows run along the inner dimension (INNER) or along the
+ * other: V numbers of every DOWN-th row, always of the same columns. The rest of the device waits for these copies as
+ * for nothing else: with places and limits worked out anew for each copy they took two thirds of all instructions. */
+template <bool INNER, int OUTER, int V> struct source {
+    static constexpr int COLS = INNER ? SLAB : OUTER, ROWS = INNER ? OUTER : SLAB, PACKS = COLS / V;
+    static constexpr int DOWN = THREADS / PACKS, COPIES = ROWS / DOWN;
+    static constexpr int SHARED_ROW = INNER ? INNER_ROW : outer_row<OUTER>;
+    const float *from;
+    int64_t down, next; /* numbers from copy to copy, and from slab to slab */
+    int outer_left;     /* rows or columns of the tile that are there */
+
+    __device__ __forceinline__ void begin(const float *values, int64_t stride, int64_t outer, int64_t outer_end,
+                                          int64_t inner)
+    {
+        const int64_t row = threadIdx.x / PACKS, col = threadIdx.x % PACKS * V;
+        from = values + ((INNER ? outer : inner) + row) * stride + (INNER ? inner : outer) + col;
+        down = DOWN * stride;
+        next = INNER ? SLAB : SLAB * stride;
+        outer_left = (int)min(outer_end - outer, (int64_t)OUTER);
     }
-}
+    /* Copies a slab of which `inner_left` numbers are there, and goes on to the next. */
+    __device__ __forceinline__ void fetch(float *shared, int inner_left)
+    {
+        const int row = threadIdx.x / PACKS, col = threadIdx.x % PACKS * V;
+        const int rows = INNER ? outer_left : inner_left, left = (INNER ? inner_left : outer_left) - col;
+        const int bytes = 4 * max(0, min(left, V));
+        const float *at = from;
+        float *to = shared + row * SHARED_ROW + col;
+#pragma unroll
+        for (int c = 0; c < COPIES; c++) {
+            copy_ahead<V * 4>(to + c * DOWN * SHARED_ROW, at, row + c * DOWN < rows ? bytes : 0);
+            at += down;
+        }
+        from += next;
+    }
+};
 
 /* B's slab split: number (outer, inner) at (inner / 4 · COLS + outer) · 4 + inner % 4 of `to`, and its second part
  * SLAB · COLS further on. */
 template <bool INNER, int COLS> static __device__ __forceinline__ void split_b(const float *from, float *to)
 {
+    constexpr int ALL = COLS * SLAB / 4;
 #pragma unroll
-    for (int chunk = threadIdx.x; chunk < COLS * SLAB / 4; chunk += THREADS) {
-        const int outer = chunk % COLS, inner = chunk / COLS * 4;
+    for (int c = 0; c < ALL; c += THREADS) {
+        const int chunk = c + threadIdx.x, outer = chunk % COLS, inner = chunk / COLS * 4;
+        if (ALL < THREADS && chunk >= ALL) break;
         uint32_t first[4], second[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) split(from[place_of<INNER, COLS>(outer, inner + e)], &first[e], &second[e]);
         ((uint4 *)to)[chunk] = make_uint4(first[0], first[1], first[2], first[3]);
-        ((uint4 *)to)[chunk + COLS * SLAB / 4] = make_uint4(second[0], second[1], second[2], second[3]);
+        ((uint4 *)to)[chunk + ALL] = make_uint4(second[0], second[1], second[2], second[3]);
     }
 }
 
@@ -303,13 +324,16 @@ static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_s
     const int64_t first_row = (int64_t)row_tile * TILE, first_col = (int64_t)col_tile * COLS;
     const int64_t begin = blockIdx.y * p.part_inner, end = min(begin + p.part_inner, p.inner);
     const int slabs = (int)((end - begin + SLAB - 1) / SLAB), row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    source<INNER_A, TILE, V> a;
+    source<INNER_B, COLS, COLS == 16 ? 1 : V> b;
+    a.begin(p.a, p.a_stride, first_row, p.rows, begin);
+    b.begin(p.b, p.b_stride, first_col, p.cols, begin);
     const auto fetch_slab = [&](int s) {
         float *stage = shared + s % STAGES * place::STAGE;
-        const int64_t inner = begin + (int64_t)s * SLAB;
         if (s < slabs) {
-            fetch<INNER_A, TILE, V>(stage, p.a, p.a_stride, first_row, p.rows, inner, end);
-            fetch<INNER_B, COLS, COLS == 16 ? 1 : V>(stage + place::B, p.b, p.b_stride, first_col, p.cols, inner,
-                                                     end);
+            const int left = (int)min(end - begin - (int64_t)s * SLAB, (int64_t)SLAB);
+            a.fetch(stage, left);
+            b.fetch(stage + place::B, left);
         }
         end_group();
     };
@@ -325,18 +349,18 @@ static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_s
     wait_groups<STAGES - 2>();
     __syncthreads();
     split_slab(0);
+    wait_groups<STAGES - 3>();
     for (int s = 0; s < slabs; s++) {
 #pragma unroll
         for (int e = 0; e < STEPS * 4; e++) {
             first[e / 4][e % 4] = next_first[e / 4][e % 4];
             second[e / 4][e % 4] = next_second[e / 4][e % 4];
         }
-        __syncthreads(); /* for slab s to be split */
+        __syncthreads(); /* slab s is split, slab s + 1 is there, and all are done with slab s - 1 */
         begin_slab<COLS>(sums, first, second, ready + s % 2 * place::BUFFER);
-        fetch_slab(s + STAGES - 1); /* where slab s - 1 was */
-        wait_groups<STAGES - 2>();
-        __syncthreads(); /* for slab s + 1 to be there */
+        fetch_slab(s + STAGES - 1);
         if (s + 1 < slabs) split_slab(s + 1);
+        wait_groups<STAGES - 3>();
         wait_products();
 #pragma unroll
         for (int e = 0; e < STEPS * 4; e++) {
