@@ -48,6 +48,15 @@ template <typename T> static __device__ __forceinline__ typename key_type<T>::ty
     return bits & SIGN && size ? ~bits : size | SIGN;
 }
 
+static __device__ __forceinline__ float value_of(uint32_t key)
+{
+    return __uint_as_float(key >> 31 ? key & 0x7fffffffu : ~key);
+}
+static __device__ __forceinline__ double value_of(uint64_t key)
+{
+    return __longlong_as_double((long long)(key >> 63 ? key & 0x7fffffffffffffffull : ~key));
+}
+
 /* ---- the k largest --------------------------------------------------------------------------------------- */
 
 /* The keys of a warp's row, a column a lane, 32 columns an item; 0 beyond the last. ITEMS 0: any number of them, read
@@ -97,6 +106,15 @@ static __device__ __forceinline__ int sum_of_warp(int value)
 #endif
 }
 
+template <typename K> static __device__ __forceinline__ K most_of_warp(K value)
+{
+#if __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(K) == 4) return __reduce_max_sync(FULL_WARP, value);
+#endif
+    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
+    return value;
+}
+
 template <typename K, typename Keys> static __device__ __forceinline__ int count_from(const Keys &keys, K least)
 {
     int count = 0;
@@ -104,17 +122,38 @@ template <typename K, typename Keys> static __device__ __forceinline__ int count
     return sum_of_warp(count);
 }
 
-/* The largest key that k keys at least reach, or one that just k reach: from the highest bit down, some 15 steps. */
-template <typename K, typename Keys> static __device__ __forceinline__ K threshold(const Keys &keys, int k)
+/* Halfway between two keys, above the first: between the values at first, which takes 7 to 9 steps in all where
+ * values are spread like normal ones, then between the keys, which ends after as many as they have bits. */
+enum { VALUE_STEPS = 12 };
+
+template <typename K> static __device__ __forceinline__ K halfway(K low, K high, int step)
 {
-    K found = 0;
-    for (int bit = 8 * (int)sizeof(K) - 1; bit >= 0; bit--) {
-        const K least = found | (K)1 << bit;
-        const int reached = count_from(keys, least);
-        if (reached >= k) found = least;
-        if (reached == k) break;
+    const auto a = value_of(low), b = value_of(high);
+    const K between = key_of(a + (b - a) / 2);
+    return step < VALUE_STEPS && between > low && between <= high ? between : high - (high - low) / 2;
+}
+
+/* The k-th largest key, or one below it that just k reach (*exact). Not below it is the largest key; not above it
+ * is, for up to 32, what the largest of all lanes reach, else the smallest key. */
+template <typename K, typename Keys>
+static __device__ __forceinline__ K threshold(const Keys &keys, int k, bool *exact)
+{
+    K largest = 0, smallest = ~(K)0;
+    keys.for_each([&](int, K key) {
+        largest = max(largest, key);
+        if (key > 0) smallest = min(smallest, key);
+    });
+    K high = most_of_warp(largest), low = ~most_of_warp((K)~(k <= 32 ? largest : smallest));
+    if (low == 0) low = 1;
+    *exact = false;
+    for (int step = 0; low < high && !*exact; step++) {
+        const K middle = halfway(low, high, step);
+        const int reached = count_from(keys, middle);
+        if (reached >= k) low = middle;
+        else high = middle - 1;
+        *exact = reached == k;
     }
-    return found;
+    return low;
 }
 
 template <typename T, typename C, int ITEMS>
@@ -128,12 +167,18 @@ static __global__ void __launch_bounds__(THREADS)
     values += row * k;
     columns += row * k;
     const row_keys<T, ITEMS> keys(x, width);
-    const K least = threshold<K>(keys, k);
+    bool exact;
+    const K least = threshold<K>(keys, k, &exact);
     const unsigned below = (1u << (threadIdx.x % 32)) - 1;
-    int at = 0, equals = k - (least == ~(K)0 ? 0 : count_from<K>(keys, least + 1));
+    /* Of those that equal the threshold so many are kept. */
+    int at = 0, equals = exact ? 0 : k - (least == ~(K)0 ? 0 : count_from<K>(keys, least + 1));
     keys.for_each([&](int item, K key) {
-        const unsigned equal = __ballot_sync(FULL_WARP, key == least);
-        const bool kept = key > least || (key == least && __popc(equal & below) < equals);
+        bool kept = key >= least;
+        if (!exact) {
+            const unsigned equal = __ballot_sync(FULL_WARP, key == least);
+            kept = kept && (key > least || __popc(equal & below) < equals);
+            equals -= __popc(equal);
+        }
         const unsigned all = __ballot_sync(FULL_WARP, kept);
         if (kept) {
             const int column = item * 32 + (int)(threadIdx.x % 32), place = at + __popc(all & below);
@@ -141,7 +186,6 @@ static __global__ void __launch_bounds__(THREADS)
             columns[place] = (C)column;
         }
         at += __popc(all);
-        equals -= __popc(equal);
     });
 }
 
