@@ -106,13 +106,20 @@ static __device__ __forceinline__ int sum_of_warp(int value)
 #endif
 }
 
-template <typename K> static __device__ __forceinline__ K most_of_warp(K value)
+static __device__ __forceinline__ uint64_t most_of_warp(uint64_t value)
 {
-#if __CUDA_ARCH__ >= 800
-    if constexpr (sizeof(K) == 4) return __reduce_max_sync(FULL_WARP, value);
-#endif
     for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
     return value;
+}
+
+static __device__ __forceinline__ uint32_t most_of_warp(uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
+    return value;
+#endif
 }
 
 template <typename K, typename Keys> static __device__ __forceinline__ int count_from(const Keys &keys, K least)
