@@ -358,8 +358,8 @@ static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_s
         }
         __syncthreads(); /* slab s is split, slab s + 1 is there, and all are done with slab s - 1 */
         begin_slab<COLS>(sums, first, second, ready + s % 2 * place::BUFFER);
-        fetch_slab(s + STAGES - 1);
         if (s + 1 < slabs) split_slab(s + 1);
+        fetch_slab(s + STAGES - 1);
         wait_groups<STAGES - 3>();
         wait_products();
 #pragma unroll
