@@ -211,8 +211,8 @@ template <bool INNER, int OUTER> static __device__ __forceinline__ int place_of(
 }
 
 /* What a thread copies of the slabs of an operand whose rows run along the inner dimension (INNER) or along the
- * other: V numbers of every DOWN-th row, always of the same columns. The rest of the device waits for these copies as
- * for nothing else: with places and limits worked out anew for each copy they took two thirds of all instructions. */
+ * other: V numbers of every DOWN-th row, always of the same columns. The pointer goes along: with places and limits
+ * worked out anew for each copy, copies were two thirds of all instructions. */
 template <bool INNER, int OUTER, int V> struct source {
     static constexpr int COLS = INNER ? SLAB : OUTER, ROWS = INNER ? OUTER : SLAB, PACKS = COLS / V;
     static constexpr int DOWN = THREADS / PACKS, COPIES = ROWS / DOWN;
