@@ -61,7 +61,7 @@ typedef struct bench_options {
     unsigned models;                    /* a bit a gnn_layer */
     int64_t maxk[MAX_MAXK];
     int maxk_count;
-    bool keep, aggregate, sample;
+    bool keep, half, aggregate, sample;
     const char *export; /* a folder, NULL: nothing is exported */
 } bench_options;
 

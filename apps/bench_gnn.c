@@ -49,7 +49,7 @@ static gnn_model_options model_of(const gnn_case *c, const gnn_training *t)
 {
     return (gnn_model_options){.layer = t->layer, .layers = LAYERS, .inputs = c->result->features,
                                .outputs = c->result->classes, .hidden = t->hidden, .dropout = 0.5, .maxk = t->maxk,
-                               .type = SP_DENSE_F32, .keep_aggregated = t->keep};
+                               .type = SP_DENSE_F32, .keep_aggregated = t->keep, .half_gather = t->half};
 }
 
 static sp_status epoch_step(void *user)
@@ -128,7 +128,7 @@ static sp_status measure_training(gnn_case *c, gnn_training t)
     return status == SP_OK ? measure_epoch(c, made) : status;
 }
 
-/* Every model and width with ReLU, A·X kept and not, and with MaxK, whose first layer aggregates X·W anyway. */
+/* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W anyway. */
 static sp_status measure_models(gnn_case *c)
 {
     const bench_options *o = c->options;
@@ -141,6 +141,9 @@ static sp_status measure_models(gnn_case *c)
             t.keep = o->keep && layer != GNN_GAT;
             if (t.keep) TRY(measure_training(c, t));
             t.keep = false;
+            t.half = o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
+            if (t.half) TRY(measure_training(c, t));
+            t.half = false;
             for (int m = 0; m < o->maxk_count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
                 t.maxk = o->maxk[m];
                 if (t.maxk < t.hidden) TRY(measure_training(c, t));

@@ -15,6 +15,7 @@ typedef struct gnn_training {
     gnn_layer layer;
     int64_t hidden, maxk;
     bool keep; /* A·X of the first layer was computed once */
+    bool half; /* products with A gathered 16-bit numbers */
     spmm_figures forward, epoch;
 } gnn_training;
 

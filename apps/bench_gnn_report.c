@@ -59,7 +59,7 @@ static void print_trainings(const gnn_result *r)
     for (int i = 0; i < r->training_count; i++) {
         const gnn_training *t = &r->trainings[i];
         printf("  %-10s %6lld %5lld %-8s", layer_name(t->layer), (long long)t->hidden, (long long)t->maxk,
-               t->keep ? "kept" : "each time");
+               t->keep ? "kept" : t->half ? "in bf16" : "each time");
         print_time(&t->forward);
         print_time(&t->epoch);
         print_why(*t->forward.word ? &t->forward : &t->epoch);
@@ -133,7 +133,7 @@ static void put_training(io_output *out, const gnn_training *t)
     put_text(out, "model", layer_name(t->layer));
     put_count(out, "hidden", t->hidden);
     put_count(out, "maxk", t->maxk);
-    io_output_format(out, "\"kept\": %s, ", t->keep ? "true" : "false");
+    io_output_format(out, "\"kept\": %s, \"half\": %s, ", t->keep ? "true" : "false", t->half ? "true" : "false");
     put_figures(out, "forward", &t->forward);
     io_output_string(out, ", ");
     put_figures(out, "epoch", &t->epoch);

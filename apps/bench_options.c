@@ -80,6 +80,7 @@ void bench_usage(FILE *stream)
           "  --hidden N,...   columns between the two layers [16,256]\n"
           "  --maxk K,...     also with the K largest of each row in place of ReLU\n"
           "  --keep           also with A*X of the first layer kept from epoch to epoch\n"
+          "  --half           also with 16-bit gathers\n"
           "  --aggregate      products with the K largest of each row alone, in several ways\n"
           "  --sample         bulk sampling\n"
           "  --export FOLDER  no times: weights, logits and gradients of one pass, for other libraries\n"
@@ -298,7 +299,7 @@ static bool parse_flag(bench_options *o, const char *option)
 {
     const struct { bench_kind kind; const char *name; bool *flag; } flags[] = {
         {BENCH_SPGEMM, "--aat", &o->transposed}, {BENCH_SPGEMM, "--aia", &o->aia}, {BENCH_SPGEMM, "--plan", &o->plan},
-        {BENCH_GNN, "--keep", &o->keep}, {BENCH_GNN, "--aggregate", &o->aggregate},
+        {BENCH_GNN, "--keep", &o->keep}, {BENCH_GNN, "--half", &o->half}, {BENCH_GNN, "--aggregate", &o->aggregate},
         {BENCH_GNN, "--sample", &o->sample},
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)

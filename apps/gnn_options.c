@@ -34,6 +34,7 @@ void gnn_usage(FILE *stream)
           "  --dropout F --input-dropout F --attention-dropout F    [0.5; gat: 0.6; the input as between layers]\n"
           "  --no-normalise      leave the rows of features as they are; else they sum to 1\n"
           "  --keep-aggregated   the first layer's neighbours are summed once (no dropout of the input)\n"
+          "  --half-gather       what neighbours hear is rounded to 16 bits (gcn, sage, gin): faster on large graphs\n"
           "\n"
           "  --epochs N          [200]; --patience N ends after N epochs without a lower validation loss\n"
           "  --evaluate-every N  epochs between evaluations [1]\n"
@@ -119,6 +120,7 @@ static const option_entry entries[] = {
     {"--decay-all", VALUE_FLAG, FOR_TRAIN, FIELD(decay_all), .words = NULL},
     {"--no-normalise", VALUE_FLAG, FOR_TRAIN, FIELD(no_normalise), .words = NULL},
     {"--keep-aggregated", VALUE_FLAG, FOR_TRAIN, FIELD(keep_aggregated), .words = NULL},
+    {"--half-gather", VALUE_FLAG, FOR_TRAIN, FIELD(half_gather), .words = NULL},
     {"--undirected", VALUE_FLAG, FOR_BOTH, FIELD(undirected), .words = NULL},
     {"--quiet", VALUE_FLAG, FOR_BOTH, FIELD(quiet), .words = NULL},
     {"--scores", VALUE_FLAG, FOR_PREDICT, FIELD(scores), .words = NULL},
@@ -268,7 +270,8 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
     gnn_trainer_options how = {
         .model = {.layer = (gnn_layer)s->model, .layers = (int)s->layers, .hidden = s->hidden, .heads = (int)s->heads,
                   .input_dropout = s->input_dropout, .dropout = s->dropout, .attention_dropout = s->attention_dropout,
-                  .maxk = s->maxk, .keep_aggregated = s->keep_aggregated, .normalised = !s->no_normalise},
+                  .maxk = s->maxk, .keep_aggregated = s->keep_aggregated, .half_gather = s->half_gather,
+                  .normalised = !s->no_normalise},
         .optimizer = {.method = (gnn_method)s->optimizer, .rate = s->rate, .decay = s->decay,
                       .decay_first_layer = !s->decay_all},
         .sampled = s->sampler != SAMPLER_FULL,
@@ -305,6 +308,8 @@ static bool check_together(const gnn_settings *s)
     if (s->maxk > 0 && s->model == GNN_GAT) return mistake("--maxk does not go with gat");
     if (s->keep_aggregated && s->input_dropout > 0)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
+    if (s->half_gather && (s->maxk > 0 || s->model == GNN_GAT || s->model == GNN_SAGE_MAX))
+        return mistake("--half-gather goes with gcn, sage and gin, without --maxk");
     if (s->fanouts > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))
         return mistake("--fanout goes with --sampler node, layer or fastgcn");
     if (s->fanouts > 0 && s->fanouts != s->layers)

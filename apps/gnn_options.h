@@ -19,7 +19,7 @@ typedef struct gnn_settings {
     int64_t split_train, split_validation; /* 0, 0: the folder's own split */
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
-    bool decay_all, no_normalise, keep_aggregated, undirected, scores, quiet;
+    bool decay_all, no_normalise, keep_aggregated, half_gather, undirected, scores, quiet;
     const char *device;
 } gnn_settings;
 

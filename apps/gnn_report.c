@@ -88,6 +88,7 @@ static void put_model(const gnn_job *job, io_output *out)
     put_number(out, "attention_dropout", m->attention_dropout);
     put_switch(out, "normalise", m->normalised);
     put_switch(out, "keep_aggregated", m->keep_aggregated);
+    put_switch(out, "half_gather", m->half_gather);
 }
 
 static void put_training(const gnn_job *job, io_output *out)

@@ -86,7 +86,7 @@ theirs() { # theirs PART COMMAND ARGUMENTS...
 mkdir -p bench/results
 for part in $parts; do
     case $part in
-    train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --keep ;;
+    train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;

@@ -95,6 +95,8 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once
                                  and kept, as long as the first block stays (not with maxk, which aggregates X·W) */
+    bool half_gather;         /* f32 without maxk: what neighbours hear is rounded to bf16 in the products with A, forward
+                                 and backward, which halves what they gather; sums stay f32 (GCN, SAGE mean, GIN) */
     bool normalised;          /* says of the features that gnn_data_normalise was used; saved for those who predict */
 } gnn_model_options;
 

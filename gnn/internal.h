@@ -102,6 +102,7 @@ typedef struct gnn_backend {
     sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x, sp_dense_type type,
                       void *y);
     sp_status (*copy)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* strides may differ */
+    sp_status (*round)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* f32 to bf16, to nearest */
     sp_status (*fill)(gnn_engine *engine, double value, sp_dense *to);
     sp_status (*add)(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to); /* to += alpha · from */
     /* sums[j] = Σ_i X(i, j), the same bits in every run. */

@@ -49,6 +49,8 @@ typedef struct gnn_layer_state {
     gnn_matrix inner;          /* GIN: relu(... + b_1) */
     gnn_matrix padded;         /* sparse features: the own nodes' rows among those of all columns */
     gnn_matrix product_gradient, inner_gradient;
+    bool half;                 /* products with A gather bf16: */
+    gnn_matrix rounded;        /* what they are given */
     gnn_matrix argument;       /* maxima: where they are from, int64_t */
     gnn_matrix kept, kept_columns; /* MaxK: what is left of the product */
     gnn_matrix left_scores, right_scores, left_gradient, right_gradient; /* GAT: a column a head */

@@ -75,6 +75,9 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
         return sp_fail(context, SP_ERROR_ARGUMENT, "models are of type f32 or f64");
     if (o->keep_aggregated && o->input_dropout > 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "with dropout of the features A·X changes, and cannot be kept");
+    if (o->half_gather && (o->type != SP_DENSE_F32 || o->maxk > 0 || o->layer == GNN_GAT || o->layer == GNN_SAGE_MAX))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "16-bit gathers are for f32 GCN, GraphSAGE (mean) and GIN without"
+                       " MaxK");
     if (o->maxk < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK keeps %lld columns", (long long)o->maxk);
     return o->maxk > 0 ? check_maxk(context, o) : SP_OK;
 }
@@ -108,6 +111,7 @@ static void describe_layer(gnn_model *model, int number)
     l->inputs = number == 0 ? o->inputs : gat ? o->hidden * o->heads : o->hidden;
     l->outputs = last ? o->outputs : o->hidden * l->heads;
     l->maxk = last ? 0 : o->maxk;
+    l->half = o->half_gather;
     if (!last) l->after.activation = o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU;
     l->after.site = (uint64_t)number + 1;
     switch (o->layer) {
@@ -371,6 +375,7 @@ static void free_layer(gnn_layer_state *l)
 {
     gnn_matrix *const all[] = {&l->output,          &l->gradient,      &l->aggregated,    &l->product,
                                &l->inner,           &l->padded,        &l->argument,      &l->product_gradient,
+                               &l->rounded,
                                &l->inner_gradient,  &l->kept,          &l->kept_columns,  &l->left_scores,
                                &l->right_scores,    &l->left_gradient, &l->right_gradient, &l->attention,
                                &l->edges,           &l->turned};

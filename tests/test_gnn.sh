@@ -85,6 +85,7 @@ ok 'clusters of a file' learns 0.85 --sampler cluster --clusters clusters.txt --
 ok 'adamw' learns 0.9 --optimizer adamw
 ok 'sgd' learns 0.9 --optimizer sgd --rate 0.5
 ok 'MaxK' learns 0.9 --maxk 8
+ok '16-bit gathers' learns 0.9 --half-gather
 ok 'three layers, A·X kept' learns 0.9 --layers 3 --keep-aggregated --decay-all --rate-step 20 --rate-factor 0.5
 ok 'a drawn split' learns 0.9 --split 6,6
 ok 'features as they are' learns 0.9 --no-normalise --evaluate-every 5
@@ -284,7 +285,7 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
     'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
     'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
     'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --save X' \
-    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --quiet=1' \
+    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model gat --half-gather' 'd --quiet=1' \
     'd --scores' 'd -o X' '--load m1'; do
     ok "usage error: train $wrong" fails 2 '; see gnn --help$' train $wrong
 done

@@ -819,6 +819,45 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
 }
 END_TEST
 
+/* Logits and gradients differ by what bf16 rounds off, 2^-9 of a number, and differ they do. */
+START_TEST(sixteen_bit_gathers_lose_what_rounding_takes)
+{
+    static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN};
+    sp_context *host = test_context(0, 1);
+    for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+        for (int variant = 0; variant < 2; variant++) {
+            double numbers[2][2][2000], largest = 0, difference = 0;
+            int64_t count[2] = {0};
+            for (int half = 0; half < 2; half++) {
+                example e = draw_example(host, 78, layers[l], 2, DIRECTED, variant, SINGLE);
+                e.o.half_gather = half;
+                runner r = make_runner(_i, &e);
+                const sp_dense *logits;
+                ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, true, &logits));
+                ck_assert_int_le(logits->rows * logits->cols, 2000);
+                ck_assert_int_le(gnn_model_size(r.model), 2000);
+                rows_to_host(&r, numbers[half][0], logits);
+                sp_dense direction = *logits; /* Σ logits² / 2 */
+                ck_ok(r.context, gnn_model_backward(r.model, r.block, &r.x, &direction));
+                to_host(&r, numbers[half][1], gnn_model_gradients(r.model), gnn_model_size(r.model));
+                count[0] = logits->rows * logits->cols, count[1] = gnn_model_size(r.model);
+                free_runner(&r);
+                free_example(host, &e);
+            }
+            for (int what = 0; what < 2; what++) {
+                largest = difference = 0;
+                for (int64_t k = 0; k < count[what]; k++) {
+                    largest = fmax(largest, fabs(numbers[0][what][k]));
+                    difference = fmax(difference, fabs(numbers[0][what][k] - numbers[1][what][k]));
+                }
+                ck_assert_msg(difference > 0 && difference < 0.03 * largest, "layer %d, features %d, %s: %g of %g",
+                              (int)layers[l], variant, what ? "gradients" : "logits", difference, largest);
+            }
+        }
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* What was recorded once is right for other weights, features and steps: masks are drawn anew. */
 START_TEST(a_full_batch_pass_can_be_recorded_and_replayed)
 {
@@ -986,6 +1025,9 @@ START_TEST(impossible_models_are_refused_and_say_why)
         {{.inputs = 5, .outputs = 3, .hidden = 4, .attention_dropout = NAN}, "a dropout of "},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .type = SP_DENSE_F16}, "models are of type f32 or f64"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = -2}, "MaxK keeps -2 columns"},
+        {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = 2, .half_gather = true}, "16-bit gathers"},
+        {{.layer = GNN_GAT, .inputs = 5, .outputs = 3, .hidden = 4, .half_gather = true}, "16-bit gathers"},
+        {{.inputs = 5, .outputs = 3, .hidden = 4, .type = SP_DENSE_F64, .half_gather = true}, "16-bit gathers"},
         {{.inputs = 5, .outputs = 3, .hidden = 4, .maxk = 5}, "MaxK keeps 5 of 4 hidden columns"},
         {{.inputs = 5, .outputs = 3, .hidden = 70000, .maxk = 5}, "MaxK keeps 5 of 70000 hidden columns"},
         {{.layer = GNN_GAT, .inputs = 5, .outputs = 3, .hidden = 4, .maxk = 2}, "MaxK goes with GCN"},
@@ -1228,6 +1270,7 @@ int main(void)
     test_on_devices(models, dropout_ends_with_training);
     test_on_devices(models, what_is_aggregated_is_kept_until_another_block_comes);
     test_on_devices(models, maxk_of_all_columns_is_linear);
+    test_on_devices(models, sixteen_bit_gathers_lose_what_rounding_takes);
     tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(models, weights_start_within_glorots_bounds_and_biases_at_zero);

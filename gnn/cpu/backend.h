@@ -48,6 +48,7 @@ sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const s
 sp_status gnn_cpu_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
                        sp_dense_type type, void *y);
 sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);
+sp_status gnn_cpu_round(gnn_engine *engine, const sp_dense *from, sp_dense *to);
 sp_status gnn_cpu_fill(gnn_engine *engine, double value, sp_dense *to);
 sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to);
 sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);

@@ -101,6 +101,7 @@ const gnn_backend gnn_backend_cpu = {
     .backward = gnn_cpu_backward,
     .drop = gnn_cpu_drop,
     .copy = gnn_cpu_copy,
+    .round = gnn_cpu_round,
     .fill = gnn_cpu_fill,
     .add = gnn_cpu_add,
     .column_sums = gnn_cpu_column_sums,

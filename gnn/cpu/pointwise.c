@@ -121,6 +121,24 @@ sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
     return SP_OK;
 }
 
+/* Ties to even; a NaN stays one when its low bits go. */
+static void round_row(const float *from, uint16_t *to, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        uint32_t bits;
+        memcpy(&bits, from + j, sizeof bits);
+        to[j] = (uint16_t)((from[j] != from[j] ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+}
+
+sp_status gnn_cpu_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
+{
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, from->rows * from->cols / 2))
+    for (int64_t i = 0; i < from->rows; i++)
+        round_row(cpu_row(from, i), (uint16_t *)to->values + i * to->stride, from->cols);
+    return SP_OK;
+}
+
 sp_status gnn_cpu_fill(gnn_engine *engine, double value, sp_dense *to)
 {
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, to->rows * to->cols / 4))

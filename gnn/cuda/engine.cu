@@ -169,6 +169,7 @@ const gnn_backend gnn_backend_cuda = {
     .backward = gnn_cuda_backward,
     .drop = gnn_cuda_drop,
     .copy = gnn_cuda_copy,
+    .round = gnn_cuda_round,
     .fill = gnn_cuda_fill,
     .add = gnn_cuda_add,
     .column_sums = gnn_cuda_column_sums,

@@ -7,6 +7,8 @@
  * what fits beside the loads and stores. Y tells what the gradient needs to know of X: for ReLU it is 0 where X was
  * negative or dropped; ELU is exp(x) - 1 below 0, so that its derivative exp(x) is Y / scale + 1.
  */
+#include <cuda_bf16.h>
+
 #include "backend.cuh"
 
 /* ---- activation and dropout ------------------------------------------------------------------------------ */
@@ -250,6 +252,37 @@ sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int3
 sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
 {
     return gnn_cuda_gather_rows(engine, from, NULL, to);
+}
+
+template <int V> struct round_op {
+    using local = nothing;
+    using input = pack<float, V>;
+    dense_view<float> from;
+    __nv_bfloat16 *to;
+    int64_t stride;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const { return from.template load<V>(row, col); }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &) const
+    {
+        alignas(2 * V) __nv_bfloat16 rounded[V];
+#pragma unroll
+        for (int v = 0; v < V; v++) rounded[v] = __float2bfloat16_rn(in.part[v]);
+        if (V == 4) *(uint2 *)(to + row * stride + col) = *(const uint2 *)rounded;
+        else to[row * stride + col] = rounded[0];
+    }
+};
+
+template <int V> static sp_status round_to(gnn_engine *engine, const sp_dense *from, sp_dense *to)
+{
+    return launch_each<float, V>(engine, to->rows, to->cols,
+                                 round_op<V>{view_of<float>(from), (__nv_bfloat16 *)to->values, to->stride});
+}
+
+sp_status gnn_cuda_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
+{
+    const bool aligned = is_aligned(from) && to->stride % 4 == 0 && (uintptr_t)to->values % 8 == 0;
+    return aligned ? round_to<4>(engine, from, to) : round_to<1>(engine, from, to);
 }
 
 template <typename T, int V> static sp_status fill(gnn_engine *engine, double value, sp_dense *to)
