@@ -345,18 +345,22 @@ def spmm_rows(result):
 
 # ---- graph neural networks
 
-GNN_PARTS = ("train", "aggregate", "sample", "torch", "torch-sample", "accuracy", "torch-accuracy", "torch-check")
+# What a matrix of a result can hold, and the part of a run that it is; PyTorch's by the command that made it.
+GNN_PARTS = {"training": "train", "aggregation": "aggregate", "sampling": "sample", "accuracy": "accuracy"}
+TORCH_PARTS = {"speed": "torch", "sample": "torch-sample", "accuracy": "torch-accuracy", "check": "torch-check"}
 TORCH_WAYS = ("PyG CSR", "PyG scatter", "CSR by hand")
 
 
 def gnn_runs(paths):
-    """{name: {part: result}} of files gnn-NAME-PART.json, by name."""
+    """{device: {part: result}} of files gnn-*.json; parts of several files are joined."""
     runs = {}
-    for path in paths:
-        name = os.path.basename(path)[len("gnn-"):-len(".json")]
-        part = max((p for p in GNN_PARTS if name.endswith("-" + p)), key=len, default=None)
-        if part:
-            runs.setdefault(name[:-len(part) - 1], {})[part] = load([path])[0]
+    for result in load(sorted(paths)):
+        run = runs.setdefault(result["machine"]["gpu"] or "CPU", {})
+        for matrix in result["matrices"]:
+            parts = [TORCH_PARTS[result["command"]]] if result["bench"] == "gnn-torch" else \
+                [part for key, part in GNN_PARTS.items() if matrix.get(key)]
+            for part in parts:
+                run.setdefault(part, {**result, "matrices": []})["matrices"].append(matrix)
     return dict(sorted(runs.items()))
 
 
