@@ -4,29 +4,9 @@
 #   SPARSE_BENCH  the tool [$BUILD/bin/sparse-bench]
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${SPARSE_BENCH:-${BUILD:-build}/bin/sparse-bench}") || exit 1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
+. tests/cli.sh
 quick="--device cpu --repeat 1 --peers none"
 
-ok() { # ok NAME COMMAND...: the command succeeds
-    local name=$1
-    shift
-    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-        head -n 5 check.out run.err 2>/dev/null
-    fi
-}
-skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
-status() { # status EXPECTED ARGUMENTS...
-    local expected=$1 got
-    shift
-    "$tool" "$@" >run.out 2>run.err
-    got=$?
-    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; return 1; }
-}
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr
     local expected=$1 pattern=$2
     shift 2
@@ -46,7 +26,6 @@ square() { # square EXPRESSION ARGUMENTS...: the run is right, and so is what it
     rm -f out.json
     status 0 spgemm $quick --json out.json "$@" && json out.json "$checked and $times and ($expression)"
 }
-no_leftovers() { ! ls -A | grep '\.tmp\.'; }
 
 # ---- products ------------------------------------------------------------------------------------------------------
 

@@ -5,29 +5,8 @@ cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 in=$PWD/tests/golden/in
 out=$PWD/tests/golden/out
-work=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
+. tests/cli.sh
 
-ok() { # ok NAME COMMAND...: the command succeeds
-    local name=$1
-    shift
-    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-        head -n 5 check.out run.err 2>/dev/null
-    fi
-}
-skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
-run() { "$tool" "$@" >run.out 2>run.err; } # leaves the status
-status() { # status EXPECTED ARGUMENTS...
-    local expected=$1 got
-    shift
-    run "$@"
-    got=$?
-    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; return 1; }
-}
 one_line() { # one_line FILE PATTERN: exactly one line, and it matches
     [ "$(wc -l <"$1")" -eq 1 ] && grep -qE "$2" "$1" || { cat "$1"; return 1; }
 }
@@ -57,7 +36,6 @@ tells() { # tells PATTERN ARGUMENTS...: one line on stderr, although the log is 
     shift
     status 0 "$@" -V all && one_line run.err "$pattern"
 }
-no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }
 
 # ---- informative options -------------------------------------------------------------------------------
 

@@ -6,29 +6,8 @@ cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
 mcl_gpu=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 in=$PWD/tests/golden/in
-work=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
+. tests/cli.sh
 
-ok() { # ok NAME COMMAND...: the command succeeds
-    local name=$1
-    shift
-    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-        head -n 5 check.out run.err 2>/dev/null
-    fi
-}
-skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
-status() { # status EXPECTED ARGUMENTS...
-    local expected=$1 got
-    shift
-    "$tool" "$@" >run.out 2>run.err
-    got=$?
-    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
-}
-no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
     local expected=$1 pattern=$2
     shift 2

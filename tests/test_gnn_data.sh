@@ -5,28 +5,8 @@
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
 cora=$PWD/data/cora venv=$PWD/${BUILD:-build}/venv/bin/python3
-work=$(mktemp -d) || exit 1
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0 skipped=0
+. tests/cli.sh
 
-ok() { # ok NAME COMMAND...: the command succeeds
-    local name=$1
-    shift
-    if "$@" >check.out 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-        head -n 5 check.out run.err 2>/dev/null
-    fi
-}
-skip() { skipped=$((skipped + 1)); echo "skipped: $1"; }
-status() { # status EXPECTED ARGUMENTS...
-    local expected=$1 got
-    shift
-    "$tool" "$@" >run.out 2>run.err
-    got=$?
-    [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
-}
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no folder X
     local expected=$1 pattern=$2
     shift 2
