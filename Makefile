@@ -135,9 +135,11 @@ $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
 $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 # Hopper's matrix instructions are only in the code for that device alone.
 $(OBJ)/gnn/cuda/multiply_split.cu.o: private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
+# Its host code copies with all threads.
+$(OBJ)/libsparse/cuda/spmm_stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
-$(OBJ)/tests/%.o: private INCLUDES += -Itests
+$(OBJ)/tests/%.o: private INCLUDES += -Itests $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 ARCHIVE = @mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 $(LIB)/libsparse.a: $(LIB_OBJECTS) $(BUILD)/obj/linked

@@ -174,9 +174,10 @@ done:
     return status;
 }
 
-/* The product with operands in any space; `argument` (or NULL) lies in Y's. */
-static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
-                          int64_t *argument)
+/* The product with all of X and Y in the back end's space; `argument` (or NULL) lies in Y's. *begun: Y may have
+ * changed. */
+static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
+                                int64_t *argument, bool *begun)
 {
     sp_context *context = plan->context;
     const sp_backend *backend = context->backend;
@@ -185,14 +186,17 @@ static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
     sp_dense x_copy = {0}, y_copy = {0};
     int64_t *places = argument;
     sp_status status = SP_OK;
+    *begun = false;
     if (x->space != backend->space) SP_TRY(sp_dense_copy(context, x, backend->space, &x_copy));
     if (!there) {
         SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
         if (beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
         if (argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
     }
+    *begun = there;
     SP_TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
                          there ? y : &y_copy, places));
+    *begun = true;
     if (argument && plan->places)
         SP_TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
     if (!there) SP_TRY(sp_dense_move(context, &y_copy, y));
@@ -202,6 +206,46 @@ done:
     sp_dense_free(context, &x_copy);
     sp_dense_free(context, &y_copy);
     if (places != argument) give_back(context, places);
+    return status;
+}
+
+/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's. */
+static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument, sp_space space)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    const int64_t most = count < 1 << 17 ? count : 1 << 17;
+    int64_t *part = NULL;
+    sp_status status = SP_OK;
+    if (space == backend->space)
+        return backend->gather(context, argument, count, plan->places, sizeof *argument, argument);
+    SP_TRY(take(context, most, sizeof *part, (void **)&part));
+    for (int64_t done = 0; done < count; done += most) {
+        const int64_t now = count - done < most ? count - done : most;
+        const size_t bytes = (size_t)now * sizeof *part;
+        SP_TRY(backend->copy(context, part, backend->space, argument + done, space, bytes));
+        SP_TRY(backend->gather(context, part, now, plan->places, sizeof *part, part));
+        SP_TRY(backend->copy(context, argument + done, space, part, backend->space, bytes));
+    }
+done:
+    give_back(context, part);
+    return status;
+}
+
+/* The product with operands in any space. What lies in host memory and does not fit the device stays there: the back
+ * end streams it, tile by tile. */
+static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
+                          int64_t *argument)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    bool begun;
+    sp_status status = multiply_there(plan, alpha, x, beta, y, argument, &begun);
+    if (status != SP_ERROR_DEVICE_MEMORY || begun || (x->space == backend->space && y->space == backend->space))
+        return status;
+    status = backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x, beta, y, argument);
+    if (status == SP_OK && argument && plan->places)
+        status = translate(plan, y->rows * y->cols, argument, y->space);
     return status;
 }
 

@@ -5,7 +5,7 @@
  */
 #include <new>
 
-#include "spmm.cuh"
+#include "spmm_stream.cuh"
 
 /* ---- what a matrix looks like ---------------------------------------------------------------------------- */
 
@@ -176,12 +176,16 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
-static sp_status multiply(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *state,
-                          double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
+static bool is_extreme(const sp_spmm_options *options)
 {
-    const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+    return options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+}
+
+sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
+                             const spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
+                             int64_t *argument, spmm_shape *shape, spmm_product *product)
+{
     const int64_t row_bytes = x->stride * (int64_t)size_of(x->type);
-    if (a->rows == 0 || x->cols == 0) return SP_OK;
     if (row_bytes > UINT32_MAX || x->cols > INT32_MAX / 2)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of X of %lld columns, %lld bytes apart",
                        (long long)x->cols, (long long)row_bytes);
@@ -190,47 +194,60 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_spmm_op
     while (most > TILE_COLUMNS && a->cols * most * (int64_t)size_of(x->type) > state->cache / 10 * 11) most /= 2;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
-    const spmm_shape shape = choose_shape(x, y, extreme, a->nnz < 8 * places, most);
-    spmm_product product = {};
-    product.offsets = a->row_offsets;
-    product.cols = a->col_indices;
-    product.values = a->values;
-    product.rows = a->rows;
-    product.nnz = a->nnz;
-    product.x = x->values;
-    product.y = y->values;
-    product.argument = argument;
-    product.y_stride = y->stride;
-    product.x_bytes = (uint32_t)row_bytes;
-    product.width = (int32_t)x->cols;
-    product.tiles = (int32_t)((x->cols + shape.columns() - 1) / shape.columns());
-    product.alpha = alpha;
-    product.beta = beta;
-    product.mean = options->reduce == SP_REDUCE_MEAN;
-    product.minimum = options->reduce == SP_REDUCE_MIN;
-    product.y_narrow = size_of(y->type) == 2;
-    if (product.tiles > 65535)
+    *shape = choose_shape(x, y, is_extreme(options), a->nnz < 8 * places, most);
+    *product = {};
+    product->offsets = a->row_offsets;
+    product->cols = a->col_indices;
+    product->values = a->values;
+    product->rows = a->rows;
+    product->nnz = a->nnz;
+    product->x = x->values;
+    product->y = y->values;
+    product->argument = argument;
+    product->y_stride = y->stride;
+    product->x_bytes = (uint32_t)row_bytes;
+    product->width = (int32_t)x->cols;
+    product->tiles = (int32_t)((x->cols + shape->columns() - 1) / shape->columns());
+    product->alpha = alpha;
+    product->beta = beta;
+    product->mean = options->reduce == SP_REDUCE_MEAN;
+    product->minimum = options->reduce == SP_REDUCE_MIN;
+    product->y_narrow = size_of(y->type) == 2;
+    if (product->tiles > 65535)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "X has %lld columns", (long long)x->cols);
-    switch (state->algorithm) {
-    case SP_SPMM_BLOCK_PARTITION: return cuda_spmm_blocks(context, x->type, extreme, shape, product, state->parts, 0);
-    case SP_SPMM_BIDIRECTIONAL:
-        return extreme ? cuda_spmm_blocks(context, x->type, extreme, shape, product, state->parts, 0)
-                       : cuda_spmm_bins(context, x->type, shape, product, state->parts);
-    default: break;
-    }
-    const int packet = (int)(16 / size_of(x->type));
-    if (state->short_rows && !extreme && fits(x, packet) && fits(y, packet))
-        return cuda_spmm_short_rows(context, x->type, product);
-    return cuda_spmm_rows(context, x->type, extreme, shape, product);
+    return SP_OK;
 }
 
-/* Does not wait: what follows on the context's stream does, and a product of 20 µs is not held up for 10 more. */
+sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme, spmm_state *state,
+                           const spmm_shape &shape, const spmm_product &product)
+{
+    switch (state->algorithm) {
+    case SP_SPMM_BLOCK_PARTITION: return cuda_spmm_blocks(context, type, extreme, shape, product, state->parts, 0);
+    case SP_SPMM_BIDIRECTIONAL:
+        return extreme ? cuda_spmm_blocks(context, type, extreme, shape, product, state->parts, 0)
+                       : cuda_spmm_bins(context, type, shape, product, state->parts);
+    default: break;
+    }
+    const bool whole = shape.vector * size_of(type) == 16;
+    if (state->short_rows && !extreme && whole) return cuda_spmm_short_rows(context, type, product);
+    return cuda_spmm_rows(context, type, extreme, shape, product);
+}
+
+/* Does not wait where X and Y lie on the device: what follows on the context's stream does, and a product of 20 µs is
+ * not held up for 10 more. */
 sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
                        double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
+    spmm_state *const plan = (spmm_state *)state;
+    spmm_shape shape;
+    spmm_product product;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
     if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
-    return multiply(context, a, options, (spmm_state *)state, alpha, x, beta, y, argument);
+    if (a->rows == 0 || x->cols == 0) return SP_OK;
+    if (x->space == SP_HOST || y->space == SP_HOST)
+        return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
+    TRY(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
+    return cuda_spmm_launch(context, x->type, is_extreme(options), plan, shape, product);
 }
 
 /* ---- places of entries ------------------------------------------------------------------------------------ */

@@ -7,7 +7,7 @@
  * other algorithm (spmm_blocks.cu), where the paper has a block of threads a row. Y is read when its sum is written;
  * the paper reads it ahead, which pays where a block has one row and nothing else to wait for.
  */
-#include "spmm.cuh"
+#include "spmm_stream.cuh"
 
 /* From sums in f32 to a narrow Y. */
 template <typename T>
@@ -38,27 +38,31 @@ static sp_status multiply(sp_context *context, sp_dense_type type, const spmm_sh
     return SP_OK;
 }
 
+sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_product &product, const float *sums)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const unsigned blocks = (unsigned)((product.rows * product.width + 255) / 256);
+    if (type == SP_DENSE_F16)
+        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums, (__half *)product.y,
+                                               product.y_stride, (float)product.beta);
+    else
+        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums, (__nv_bfloat16 *)product.y,
+                                               product.y_stride, (float)product.beta);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
 sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts)
 {
     if (!product.y_narrow) return multiply(context, type, shape, product, parts);
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t count = product.rows * product.width;
-    const unsigned blocks = (unsigned)((count + 255) / 256);
     device_array<float> sums;
-    TRY(sums.allocate(context, count));
+    TRY(sums.allocate(context, product.rows * product.width));
     spmm_product made = product;
     made.y = sums.data;
     made.y_stride = product.width;
     made.y_narrow = false;
     made.beta = 0;
     TRY(multiply(context, type, shape, made, parts));
-    if (type == SP_DENSE_F16)
-        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums.data, (__half *)product.y,
-                                               product.y_stride, (float)product.beta);
-    else
-        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums.data, (__nv_bfloat16 *)product.y,
-                                               product.y_stride, (float)product.beta);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    return cuda_spmm_round(context, type, product, sums.data);
 }

@@ -1,0 +1,605 @@
+/* Y = alpha · reduce(A · X) + beta · Y where X, Y or both lie in host memory and do not fit the device.
+ *
+ * The columns of X and Y are cut into tiles, which are products of their own: with sums, means and extremes alike, by
+ * the plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
+ * while tile t is multiplied, each on its own stream, with two buffers for each of X and Y. Lanes are dealt as for the
+ * whole product, so that every sum runs in the order, and has the bits, of the product on the device.
+ *
+ * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
+ * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
+ * ranges and may differ in the last places, though not from run to run; extremes are refused.
+ *
+ * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
+ * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written
+ * where it is. Rows of a tile are short and far apart, which copy engines take one by one: below 4 KB a row a few
+ * blocks of threads copy them, in whole sectors. Pageable memory goes through pinned buffers, 4 a direction of 4 MB,
+ * which stay in the host's caches, filled and emptied by all threads while the link moves the others. Pinning the
+ * caller's memory instead would walk all of its pages for every product.
+ */
+#include <string.h>
+
+#include "spmm_stream.cuh"
+
+/* Of the narrowest tile. */
+static const int64_t COLUMNS = 32;
+enum { FEWEST_TILES = 8, MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
+/* Of a row in a tile, if memory allows: short rows waste the pages and lines of the host's memory. */
+static const int64_t ROW_BYTES = 512;
+/* From here on copy engines take rows well. */
+static const size_t LONG_ROW = 4096;
+static const size_t STAGING_BYTES = (size_t)4 << 20;
+/* Left to small allocations of the kernels' launches. */
+static const size_t SLACK = (size_t)64 << 10;
+
+/* ---- rows between the device and pinned memory ----------------------------------------------------------- */
+
+/* 32 blocks of 256 threads with 4 words of up to 16 bytes under way hold 0.5 MB; the link, 55 GB/s at 2 µs, needs 0.1. */
+enum { COPY_BLOCKS = 32, COPY_THREADS = 256, COPY_AHEAD = 4 };
+
+template <typename W>
+static __global__ void __launch_bounds__(COPY_THREADS)
+    copy_rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, int words, int lanes, int64_t rows)
+{
+    const int64_t thread = (int64_t)blockIdx.x * COPY_THREADS + threadIdx.x;
+    const int64_t group = thread / lanes, groups = (int64_t)gridDim.x * COPY_THREADS / lanes;
+    const int lane = (int)(thread % lanes);
+    for (int64_t row = group; row < rows; row += COPY_AHEAD * groups)
+        for (int at = lane; at < words; at += lanes) {
+            W word[COPY_AHEAD] = {};
+#pragma unroll
+            for (int i = 0; i < COPY_AHEAD; i++)
+                if (row + i * groups < rows)
+                    word[i] = ((const W *)(from + (size_t)(row + i * groups) * from_pitch))[at];
+#pragma unroll
+            for (int i = 0; i < COPY_AHEAD; i++)
+                if (row + i * groups < rows) ((W *)(to + (size_t)(row + i * groups) * to_pitch))[at] = word[i];
+        }
+}
+
+template <typename W>
+static void start_copy(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t bytes, int64_t rows,
+                       cudaStream_t stream)
+{
+    const int words = (int)(bytes / sizeof(W));
+    int lanes = 1;
+    while (lanes < 32 && lanes < words) lanes *= 2;
+    copy_rows<W><<<COPY_BLOCKS, COPY_THREADS, 0, stream>>>(to, to_pitch, from, from_pitch, words, lanes, rows);
+}
+
+/* ---- one tile on its way ---------------------------------------------------------------------------------- */
+
+/* What a matrix outside the device is: memory that the device reaches (pinned, managed, or its own), at what address
+ * (NULL: copy engines alone), or pageable. */
+struct stream_memory {
+    bool direct;
+    char *mapped;
+};
+
+static sp_status look_at(sp_context *context, const void *values, size_t bytes, stream_memory *memory)
+{
+    cudaPointerAttributes first = {}, last = {};
+    *memory = {false, nullptr};
+    if (bytes == 0) return SP_OK;
+    CUDA_TRY(cudaPointerGetAttributes(&first, values));
+    CUDA_TRY(cudaPointerGetAttributes(&last, (const char *)values + bytes - 1));
+    if (first.type == cudaMemoryTypeUnregistered || last.type != first.type) return SP_OK;
+    *memory = {true, (char *)first.devicePointer};
+    return SP_OK;
+}
+
+/* Pinned buffers of one direction, and when each of them was last moved. */
+struct stream_staging {
+    char *memory = nullptr;
+    size_t bytes = 0; /* of one */
+    cudaEvent_t moved[PARTS] = {};
+
+    stream_staging() = default;
+    stream_staging(const stream_staging &) = delete;
+    stream_staging &operator=(const stream_staging &) = delete;
+    ~stream_staging()
+    {
+        for (int i = 0; i < PARTS; i++)
+            if (moved[i]) cudaEventDestroy(moved[i]);
+        if (memory) cudaFreeHost(memory);
+        cudaGetLastError();
+    }
+    sp_status create(sp_context *context, size_t part_bytes)
+    {
+        bytes = part_bytes;
+        for (int i = 0; i < PARTS; i++) CUDA_TRY(cudaEventCreateWithFlags(&moved[i], cudaEventDisableTiming));
+        if (cudaMallocHost((void **)&memory, PARTS * bytes) == cudaSuccess) return SP_OK;
+        cudaGetLastError();
+        memory = nullptr;
+        return sp_fail(context, SP_ERROR_HOST_MEMORY, "%zu bytes of pinned memory could not be allocated",
+                       PARTS * bytes);
+    }
+};
+
+/* Rows between the device, where they lie side by side, and the outside. */
+struct stream_copy {
+    char *device = nullptr, *outside = nullptr;
+    size_t pitch = 0, bytes = 0; /* outside, from row to row; of a row */
+    int64_t rows = 0;
+    stream_memory memory = {};
+    size_t offset = 0; /* of `outside` in its matrix */
+    int64_t started = 0, done = 0;
+    int part_started = 0, part_done = 0; /* staging buffers */
+
+    bool finished() const { return done >= rows || bytes == 0; }
+};
+
+static void copy_on_host(sp_context *context, char *to, size_t to_pitch, const char *from, size_t from_pitch,
+                         size_t bytes, int64_t rows)
+{
+    const int threads = sp_threads_for(context, rows * (int64_t)(1 + bytes / 64));
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < rows; i++) memcpy(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, bytes);
+}
+
+/* All of it at once, by the device. */
+static sp_status move_directly(sp_context *context, stream_copy *copy, bool inwards, cudaStream_t stream)
+{
+    char *const reached = copy->memory.mapped ? copy->memory.mapped + copy->offset : nullptr;
+    char *const to = inwards ? copy->device : reached, *const from = inwards ? reached : copy->device;
+    const size_t to_pitch = inwards ? copy->bytes : copy->pitch, from_pitch = inwards ? copy->pitch : copy->bytes;
+    const size_t mixed = (size_t)(uintptr_t)to | (size_t)(uintptr_t)from | copy->pitch | copy->bytes;
+    copy->done = copy->rows;
+    if (copy->pitch == copy->bytes || copy->rows == 1)
+        return cuda_status(context,
+                           cudaMemcpyAsync(inwards ? copy->device : copy->outside,
+                                           inwards ? copy->outside : copy->device, copy->bytes * (size_t)copy->rows,
+                                           cudaMemcpyDefault, stream),
+                           "cudaMemcpyAsync");
+    if (!reached || copy->bytes >= LONG_ROW || mixed % 2)
+        return cuda_status(context,
+                           cudaMemcpy2DAsync(inwards ? copy->device : copy->outside, to_pitch,
+                                             inwards ? copy->outside : copy->device, from_pitch, copy->bytes,
+                                             (size_t)copy->rows, cudaMemcpyDefault, stream),
+                           "cudaMemcpy2DAsync");
+    if (mixed % 16 == 0) start_copy<uint4>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
+    else if (mixed % 8 == 0) start_copy<uint2>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
+    else if (mixed % 4 == 0) start_copy<uint32_t>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
+    else start_copy<uint16_t>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+static int64_t rows_of_part(const stream_staging &staging, const stream_copy &copy, int64_t before)
+{
+    const int64_t most = (int64_t)(staging.bytes / copy.bytes);
+    return copy.rows - before < most ? copy.rows - before : most;
+}
+
+/* The next part in: filled here, once the link is done with what the buffer held. */
+static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
+{
+    if (copy->memory.direct) return move_directly(context, copy, true, stream);
+    const int part = copy->part_done++ % PARTS;
+    const int64_t rows = rows_of_part(*staging, *copy, copy->done);
+    char *const buffer = staging->memory + (size_t)part * staging->bytes;
+    CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
+    copy_on_host(context, buffer, copy->bytes, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
+                 copy->bytes, rows);
+    CUDA_TRY(cudaMemcpyAsync(copy->device + (size_t)copy->done * copy->bytes, buffer, (size_t)rows * copy->bytes,
+                             cudaMemcpyHostToDevice, stream));
+    CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
+    copy->done += rows;
+    return SP_OK;
+}
+
+/* The next part out: all buffers are on their way when the oldest is waited for and emptied. */
+static sp_status step_out(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
+{
+    if (copy->memory.direct) return move_directly(context, copy, false, stream);
+    while (copy->started < copy->rows && copy->part_started - copy->part_done < PARTS) {
+        const int part = copy->part_started++ % PARTS;
+        const int64_t rows = rows_of_part(*staging, *copy, copy->started);
+        CUDA_TRY(cudaMemcpyAsync(staging->memory + (size_t)part * staging->bytes,
+                                 copy->device + (size_t)copy->started * copy->bytes, (size_t)rows * copy->bytes,
+                                 cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
+        copy->started += rows;
+    }
+    const int part = copy->part_done++ % PARTS;
+    const int64_t rows = rows_of_part(*staging, *copy, copy->done);
+    CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
+    copy_on_host(context, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
+                 staging->memory + (size_t)part * staging->bytes, copy->bytes, copy->bytes, rows);
+    copy->done += rows;
+    return SP_OK;
+}
+
+/* ---- tiles ----------------------------------------------------------------------------------------------- */
+
+struct stream_job {
+    sp_context *context;
+    const sp_csr *a;
+    spmm_state *state;
+    const sp_dense *x, *y;
+    int64_t *argument;
+    double beta;
+    bool extreme;
+    spmm_shape shape;
+    spmm_product product;
+    stream_memory x_memory, y_memory, argument_memory;
+};
+
+/* How X and Y are cut, and the bytes of one buffer of each kind; 0 where there is none. */
+struct stream_cut {
+    int64_t columns, tiles;    /* of a tile; how many */
+    int64_t range_rows;        /* of X */
+    int ranges;
+    size_t x, y, argument, sums;
+    size_t buffers, bytes; /* all of them; with what launches allocate */
+};
+
+static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* What a launch keeps of rows of several blocks, at most: 8 bytes a column and block for sums, 24 for extremes. */
+static size_t carry_bytes(const stream_job &job, const spmm_blocks *parts, int64_t columns)
+{
+    const int64_t span = job.shape.columns(), tiles = (columns + span - 1) / span;
+    int64_t most = 0;
+    for (int bin = 0; parts && parts->edges && bin < parts->bins; bin++) {
+        const int64_t partial = parts->edges[2 * bin + 1] - parts->edges[2 * bin];
+        if (partial > most) most = partial;
+    }
+    return (size_t)(most * tiles) * ((size_t)span * (job.extreme ? 24 : 8) + sizeof(unsigned));
+}
+
+/* Cannot overflow: X, Y and the arguments exist, and nothing here is more than four times as large. */
+static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, const spmm_blocks *parts)
+{
+    const bool narrow_sums = job.product.y_narrow && !job.extreme;
+    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
+    const size_t tile = (size_t)job.a->rows * (size_t)columns;
+    stream_cut cut = {};
+    cut.columns = columns;
+    cut.tiles = (job.x->cols + columns - 1) / columns;
+    cut.ranges = ranges;
+    cut.range_rows = (job.a->cols + ranges - 1) / ranges;
+    if (job.x->space == SP_HOST) cut.x = padded((size_t)cut.range_rows * (size_t)columns * x_size);
+    if (job.y->space == SP_HOST) cut.y = padded(tile * y_size);
+    if (job.argument) cut.argument = padded(tile * sizeof(int64_t));
+    if (ranges > 1 && narrow_sums) cut.sums = padded(tile * sizeof(float));
+    cut.buffers = 2 * cut.x + 2 * cut.y + 2 * cut.argument + cut.sums;
+    cut.bytes = cut.buffers + carry_bytes(job, parts, columns) + SLACK;
+    if (ranges == 1 && narrow_sums && job.state->algorithm == SP_SPMM_BIDIRECTIONAL)
+        cut.bytes += padded(tile * sizeof(float));
+    return cut;
+}
+
+/* Tiles of all rows: as many as hide the first one's way in and the last one's way out, fewer where rows would get
+ * short, more where memory is. False: they do not fit. */
+static bool cut_columns(const stream_job &job, size_t available, stream_cut *cut)
+{
+    const int64_t width = job.x->cols, unit = width < COLUMNS ? width : COLUMNS, units = (width + unit - 1) / unit;
+    const int64_t least = (ROW_BYTES / (int64_t)sp_dense_size(job.x->type) + unit - 1) / unit;
+    int64_t wide = (units + FEWEST_TILES - 1) / FEWEST_TILES;
+    if (wide < least) wide = least < units ? least : units;
+    for (; wide > 0; wide--) {
+        *cut = lay_out(job, wide * unit < width ? wide * unit : width, 1, job.state->parts);
+        if (cut->bytes <= available) return true;
+    }
+    *cut = lay_out(job, unit, 1, job.state->parts);
+    return false;
+}
+
+/* A partition that ends with its scope. */
+struct stream_parts {
+    sp_context *context;
+    spmm_blocks *blocks = nullptr;
+
+    explicit stream_parts(sp_context *owner) : context(owner) {}
+    stream_parts(const stream_parts &) = delete;
+    stream_parts &operator=(const stream_parts &) = delete;
+    ~stream_parts() { free(); }
+    void free()
+    {
+        cuda_spmm_free_blocks(context, blocks);
+        blocks = nullptr;
+    }
+};
+
+/* Bytes that can be allocated when all that was released is free. */
+static sp_status available_now(sp_context *context, size_t *bytes)
+{
+    CUDA_TRY(cudaStreamSynchronize(cuda_state_of(context)->stream));
+    return cuda_available(context, bytes);
+}
+
+static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_cut *cut)
+{
+    sp_context *context = job.context;
+    const spmm_blocks *known = job.state->parts;
+    size_t available = 0;
+    TRY(available_now(context, &available));
+    if (cut_columns(job, available, cut)) return SP_OK;
+    const stream_cut narrowest = *cut;
+    const bool by_rows = !job.extreme && job.x->space == SP_HOST;
+    for (int ranges = 2; by_rows && ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
+        size_t left = 0;
+        *cut = lay_out(job, narrowest.columns, ranges, NULL);
+        if (cut->bytes > available) continue;
+        TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
+                          known && known->coarse, &parts->blocks));
+        *cut = lay_out(job, narrowest.columns, ranges, parts->blocks);
+        TRY(available_now(context, &left));
+        if (cut->bytes <= left) return SP_OK;
+        parts->free();
+    }
+    return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
+                   "%s: X and Y do not fit, nor do tiles of %lld of their columns, %zu bytes where %zu are left%s",
+                   context->device_name, (long long)narrowest.columns, narrowest.bytes, available,
+                   by_rows ? ", nor with ranges of the rows of X" : "");
+}
+
+/* ---- the pipeline ------------------------------------------------------------------------------------------ */
+
+/* Step s multiplies range s % ranges of X with tile s / ranges. Slots of X and Y are used in turn. */
+struct stream_line {
+    sp_context *context = nullptr;
+    cudaStream_t in = nullptr, out = nullptr;
+    cudaEvent_t loaded[2] = {}, multiplied[2] = {}, stored[2] = {};
+
+    stream_line() = default;
+    stream_line(const stream_line &) = delete;
+    stream_line &operator=(const stream_line &) = delete;
+    /* Nothing is under way when buffers end. */
+    ~stream_line()
+    {
+        if (context) cudaStreamSynchronize(cuda_state_of(context)->stream);
+        for (cudaStream_t stream : {in, out})
+            if (stream) {
+                cudaStreamSynchronize(stream);
+                cudaStreamDestroy(stream);
+            }
+        for (int i = 0; i < 2; i++)
+            for (cudaEvent_t event : {loaded[i], multiplied[i], stored[i]})
+                if (event) cudaEventDestroy(event);
+        cudaGetLastError();
+    }
+    /* Threads that copy are let in before those that multiply, which fill the device. */
+    sp_status open(sp_context *owner)
+    {
+        int lowest = 0, highest = 0;
+        context = owner;
+        CUDA_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+        CUDA_TRY(cudaStreamCreateWithPriority(&in, cudaStreamNonBlocking, highest));
+        CUDA_TRY(cudaStreamCreateWithPriority(&out, cudaStreamNonBlocking, highest));
+        for (int i = 0; i < 2; i++)
+            for (cudaEvent_t *event : {&loaded[i], &multiplied[i], &stored[i]})
+                CUDA_TRY(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+        return SP_OK;
+    }
+};
+
+struct stream_run {
+    const stream_job &job;
+    const stream_cut &cut;
+    spmm_blocks *range_parts;
+    char *x[2], *y[2], *argument[2], *sums; /* buffers */
+    stream_staging staging_in, staging_out;
+    stream_line line;
+
+    stream_run(const stream_job &todo, const stream_cut &pieces, spmm_blocks *parts, char *memory)
+        : job(todo), cut(pieces), range_parts(parts)
+    {
+        for (int i = 0; i < 2; i++) {
+            x[i] = memory + (size_t)i * cut.x;
+            y[i] = memory + 2 * cut.x + (size_t)i * cut.y;
+            argument[i] = memory + 2 * cut.x + 2 * cut.y + (size_t)i * cut.argument;
+        }
+        sums = memory + 2 * (cut.x + cut.y + cut.argument);
+    }
+    int64_t steps() const { return cut.tiles * cut.ranges; }
+    int64_t columns_of(int64_t tile) const
+    {
+        const int64_t first = tile * cut.columns;
+        return job.x->cols - first < cut.columns ? job.x->cols - first : cut.columns;
+    }
+    bool last_range(int64_t step) const { return step % cut.ranges == cut.ranges - 1; }
+};
+
+/* Rows from `row` on of a tile, in the matrix outside. */
+static stream_copy copy_of(char *device, void *values, int64_t stride, size_t size, const stream_memory &memory,
+                           int64_t row, int64_t rows, int64_t first, int64_t columns)
+{
+    stream_copy copy;
+    copy.device = device;
+    copy.pitch = (size_t)stride * size;
+    copy.bytes = (size_t)columns * size;
+    copy.offset = (size_t)row * copy.pitch + (size_t)first * size;
+    copy.outside = (char *)values + copy.offset;
+    copy.rows = rows > 0 ? rows : 0;
+    copy.memory = memory;
+    return copy;
+}
+
+/* What step `step` needs, in copies[0] and copies[1]. */
+static void plan_load(const stream_run &run, int64_t step, stream_copy *copies)
+{
+    const stream_job &job = run.job;
+    const int64_t tile = step / run.cut.ranges, range = step % run.cut.ranges, first = tile * run.cut.columns;
+    const int64_t row = range * run.cut.range_rows, left = job.a->cols - row;
+    if (job.x->space == SP_HOST)
+        copies[0] = copy_of(run.x[step % 2], job.x->values, job.x->stride, sp_dense_size(job.x->type), job.x_memory,
+                            row, left < run.cut.range_rows ? left : run.cut.range_rows, first, run.columns_of(tile));
+    if (job.y->space == SP_HOST && job.beta != 0 && range == 0)
+        copies[1] = copy_of(run.y[tile % 2], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory,
+                            0, job.a->rows, first, run.columns_of(tile));
+}
+
+static void plan_store(const stream_run &run, int64_t tile, stream_copy *copies)
+{
+    const stream_job &job = run.job;
+    const int64_t first = tile * run.cut.columns;
+    if (job.y->space == SP_HOST)
+        copies[0] = copy_of(run.y[tile % 2], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory,
+                            0, job.a->rows, first, run.columns_of(tile));
+    if (job.argument)
+        copies[1] = copy_of(run.argument[tile % 2], job.argument, job.y->cols, sizeof(int64_t), job.argument_memory,
+                            0, job.a->rows, first, run.columns_of(tile));
+}
+
+static stream_copy *unfinished(stream_copy *copies)
+{
+    return !copies[0].finished() ? &copies[0] : !copies[1].finished() ? &copies[1] : nullptr;
+}
+
+/* Loads what step `load` needs and stores what step `store` made, part by part in turn, so that both directions of the
+ * link are busy; -1: nothing. Y comes into the buffer that the tile before the last leaves, so after that has gone. */
+static sp_status transfer(stream_run *run, int64_t load, int64_t store)
+{
+    sp_context *context = run->job.context;
+    stream_line *line = &run->line;
+    bool storing = store >= 0;
+    stream_copy in[2], out[2];
+    if (load >= 0) {
+        plan_load(*run, load, in);
+        CUDA_TRY(cudaStreamWaitEvent(line->in, line->multiplied[load % 2], 0));
+    }
+    if (storing) {
+        plan_store(*run, store / run->cut.ranges, out);
+        CUDA_TRY(cudaStreamWaitEvent(line->out, line->multiplied[store % 2], 0));
+    }
+    for (;;) {
+        stream_copy *next_in = unfinished(in), *const next_out = unfinished(out);
+        if (storing && !next_out) {
+            CUDA_TRY(cudaEventRecord(line->stored[store / run->cut.ranges % 2], line->out));
+            storing = false;
+        }
+        if (next_in == &in[1] && storing) next_in = nullptr;
+        if (next_in == &in[1] && in[1].done == 0)
+            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[load / run->cut.ranges % 2], 0));
+        if (!next_in && !next_out) break;
+        if (next_in) TRY(step_in(context, next_in, &run->staging_in, line->in));
+        if (next_out) TRY(step_out(context, next_out, &run->staging_out, line->out));
+    }
+    if (load >= 0) CUDA_TRY(cudaEventRecord(line->loaded[load % 2], line->in));
+    return SP_OK;
+}
+
+static sp_status multiply(stream_run *run, int64_t step)
+{
+    const stream_job &job = run->job;
+    sp_context *context = job.context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t tile = step / run->cut.ranges, range = step % run->cut.ranges, first = tile * run->cut.columns;
+    const int64_t columns = run->columns_of(tile), span = job.shape.columns();
+    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
+    spmm_product p = job.product;
+    p.width = (int32_t)columns;
+    p.tiles = (int32_t)((columns + span - 1) / span);
+    if (job.x->space == SP_HOST) {
+        /* Rows before the range's are not there and are not read. */
+        p.x_bytes = (uint32_t)((size_t)columns * x_size);
+        p.x = (const void *)((uintptr_t)run->x[step % 2] - (uintptr_t)(range * run->cut.range_rows) * p.x_bytes);
+    } else {
+        p.x = (const char *)job.x->values + (size_t)first * x_size;
+    }
+    p.y = job.y->space == SP_HOST ? run->y[tile % 2] : (char *)job.y->values + (size_t)first * y_size;
+    if (job.y->space == SP_HOST) p.y_stride = columns;
+    p.argument = job.argument ? (int64_t *)run->argument[tile % 2] : NULL;
+    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.loaded[step % 2], 0));
+    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.stored[tile % 2], 0));
+    if (run->cut.ranges == 1) {
+        TRY(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
+    } else {
+        spmm_product part = p;
+        if (run->cut.sums) {
+            part.y = run->sums;
+            part.y_stride = columns;
+            part.y_narrow = false;
+            part.beta = 0;
+        }
+        if (range > 0) part.beta = 1;
+        TRY(cuda_spmm_blocks(context, job.x->type, false, job.shape, part, run->range_parts, (int)range));
+        if (run->cut.sums && run->last_range(step))
+            TRY(cuda_spmm_round(context, job.x->type, p, (const float *)run->sums));
+    }
+    CUDA_TRY(cudaEventRecord(run->line.multiplied[step % 2], stream));
+    return SP_OK;
+}
+
+/* Pinned buffers where pageable memory is streamed, no larger than what goes through them. */
+static sp_status make_staging(stream_run *run)
+{
+    const stream_job &job = run->job;
+    const bool x = job.x->space == SP_HOST && !job.x_memory.direct;
+    const bool y = job.y->space == SP_HOST && !job.y_memory.direct;
+    const bool argument = job.argument && job.y->space == SP_HOST && !job.argument_memory.direct;
+    size_t most = run->cut.x > run->cut.y ? run->cut.x : run->cut.y;
+    if (argument && run->cut.argument > most) most = run->cut.argument;
+    size_t bytes = most < STAGING_BYTES ? most : STAGING_BYTES;
+    const size_t row = (size_t)run->cut.columns * sizeof(int64_t); /* the longest: one must fit */
+    if (bytes < row) bytes = row;
+    if (x || (y && job.beta != 0)) TRY(run->staging_in.create(job.context, bytes));
+    if (y || argument) TRY(run->staging_out.create(job.context, bytes));
+    return SP_OK;
+}
+
+/* One step ahead with what comes in, one behind with what goes out. */
+static sp_status go(stream_run *run)
+{
+    sp_context *context = run->job.context;
+    TRY(make_staging(run));
+    TRY(run->line.open(context));
+    TRY(transfer(run, 0, -1));
+    for (int64_t step = 0; step < run->steps(); step++) {
+        if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
+        TRY(multiply(run, step));
+        TRY(transfer(run, step + 1 < run->steps() ? step + 1 : -1,
+                     step > 0 && run->last_range(step - 1) ? step - 1 : -1));
+    }
+    TRY(transfer(run, -1, run->steps() - 1));
+    CUDA_TRY(cudaStreamSynchronize(run->line.out));
+    return cuda_finish(context);
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------- */
+
+/* The matrix as it would be on the device, for the choice of the kernels' shape. */
+static sp_dense on_device(const sp_dense *matrix)
+{
+    sp_dense there = *matrix;
+    if (matrix->space == SP_HOST) {
+        there.stride = matrix->cols;
+        there.values = NULL;
+    }
+    return there;
+}
+
+static size_t extent(int64_t rows, int64_t cols, int64_t stride, size_t size)
+{
+    return rows > 0 ? ((size_t)(rows - 1) * (size_t)stride + (size_t)cols) * size : 0;
+}
+
+sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *state,
+                           double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
+{
+    const sp_dense there_x = on_device(x), there_y = on_device(y);
+    stream_job job = {};
+    stream_cut cut = {};
+    job.context = context;
+    job.a = a;
+    job.state = state;
+    job.x = x;
+    job.y = y;
+    job.argument = argument;
+    job.beta = beta;
+    job.extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+    TRY(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
+                           &job.product));
+    TRY(look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)), &job.x_memory));
+    TRY(look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)), &job.y_memory));
+    if (argument)
+        TRY(look_at(context, argument, extent(y->rows, y->cols, y->cols, sizeof *argument), &job.argument_memory));
+    stream_parts parts(context);
+    TRY(choose_cut(job, &parts, &cut));
+    device_array<char> memory;
+    TRY(memory.allocate(context, (int64_t)cut.buffers));
+    CUDA_TRY(cudaStreamSynchronize(cuda_state_of(context)->stream)); /* buffers are there for all streams */
+    stream_run run(job, cut, parts.blocks, memory.data);
+    return go(&run);
+}
