@@ -1,9 +1,14 @@
 /* sp_spmm_*, sp_sddmm and sp_edge_softmax* against dense references in f64: random products of every type, reduction,
- * algorithm and stride, rows of extreme lengths, arguments of maxima, gradients by finite differences, mistakes. */
+ * algorithm and stride, rows of extreme lengths, arguments of maxima, gradients by finite differences, mistakes; and
+ * products out of core against those in core, bit by bit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #include "support.h"
 
@@ -739,6 +744,262 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
+/* ---- out of core --------------------------------------------------------------------------------------- */
+
+/* On CUDA alone: on the CPU nothing is out of core. */
+enum { BUDGET = 3 << 20 };
+
+static sp_context *budget_context(const sp_allocator *allocator, const volatile int *interrupt)
+{
+    const sp_context_options options = {.device = "cuda", .threads = 2, .memory_budget = BUDGET,
+                                        .allocator = allocator, .interrupt = interrupt};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    return context;
+}
+
+/* Up to 8 entries a row, spread over all columns, none in every fifth; half of the columns, up to 3000, in one. */
+static sp_csr large_sparse(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type)
+{
+    const int64_t hub = cols / 2 < 3000 ? cols / 2 : 3000;
+    sp_csr a;
+    ck_ok(host, sp_csr_create(host, rows, cols, 8 * rows + hub, type, SP_HOST, &a));
+    a.nnz = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t degree = i == rows / 3 ? hub : i % 5 ? 1 + test_below(random, 8) : 0;
+        a.row_offsets[i] = a.nnz;
+        for (int64_t j = 0; j < degree; j++) {
+            const int64_t low = j * cols / degree, high = (j + 1) * cols / degree;
+            a.col_indices[a.nnz] = (int32_t)(low + test_below(random, high - low));
+            if (type == SP_F32) ((float *)a.values)[a.nnz++] = (float)(2 * test_unit(random) - 1);
+            else ((double *)a.values)[a.nnz++] = 2 * test_unit(random) - 1;
+        }
+    }
+    a.row_offsets[rows] = a.nnz;
+    ck_ok(host, sp_csr_check(host, &a));
+    return a;
+}
+
+/* A copy in pinned memory where there is CUDA. */
+static sp_dense pinned_clone(const sp_dense *m)
+{
+    sp_dense copy = *m;
+#ifdef SPARSE_CUDA
+    ck_assert_int_eq(cudaMallocHost(&copy.values, bytes_of(m)), cudaSuccess);
+    memcpy(copy.values, m->values, bytes_of(m));
+#else
+    copy = clone(m);
+#endif
+    return copy;
+}
+
+static void free_pinned(sp_dense *m)
+{
+#ifdef SPARSE_CUDA
+    cudaFreeHost(m->values);
+#else
+    free(m->values);
+#endif
+}
+
+/* What was released is free then. */
+static void finish_device(void)
+{
+#ifdef SPARSE_CUDA
+    cudaDeviceSynchronize();
+#endif
+}
+
+/* One operand may lie on the device: 0 none, 1 X, 2 Y. Both contexts get the same. */
+static void same_as_in_core(uint64_t seed)
+{
+    static const struct {
+        sp_value_type a;
+        sp_dense_type x, y;
+    } types[] = {
+        {SP_F32, SP_DENSE_F32, SP_DENSE_F32}, {SP_F64, SP_DENSE_F64, SP_DENSE_F64},
+        {SP_F32, SP_DENSE_F16, SP_DENSE_F16}, {SP_F32, SP_DENSE_BF16, SP_DENSE_F32},
+    };
+    test_random random = test_seed(seed);
+    const int64_t width = 640 + test_below(&random, 260), gap = test_below(&random, 2) * test_below(&random, 9);
+    const int type = (int)test_below(&random, 4), placed = seed % 3 ? 0 : 1 + (int)test_below(&random, 2);
+    const bool pinned = test_below(&random, 2);
+    const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)test_below(&random, ALGORITHMS),
+                                     .reduce = (sp_reduce)test_below(&random, REDUCTIONS),
+                                     .transpose = test_below(&random, 2), .partition_bytes = 20000};
+    const double alpha = test_below(&random, 2) ? 1 : -0.75, beta = test_below(&random, 2) ? 0 : 1.5;
+    const int64_t y_rows = placed == 2 ? 100 : placed == 1 ? 2500 : 1300 + test_below(&random, 200);
+    const int64_t x_rows = placed == 1 ? 100 : placed == 2 ? 2500 : 1300 + test_below(&random, 200);
+    sp_context *host = test_context(0, 1), *contexts[] = {test_context(1, 2), budget_context(NULL, NULL)};
+    sp_csr a = options.transpose ? large_sparse(host, &random, x_rows, y_rows, types[type].a)
+                                 : large_sparse(host, &random, y_rows, x_rows, types[type].a);
+    sp_dense x = random_dense(&random, x_rows, width, width + gap, types[type].x, TEST_SIGNED);
+    sp_dense y = random_dense(&random, y_rows, width, width + gap, types[type].y, TEST_SIGNED), results[2];
+    ck_assert_int_gt((int64_t)(bytes_of(&x) + bytes_of(&y)), BUDGET);
+    for (int i = 0; i < 2; i++) {
+        sp_dense x_used = pinned ? pinned_clone(&x) : clone(&x), y_used, x_placed, y_placed;
+        sp_spmm_plan *plan;
+        results[i] = pinned ? pinned_clone(&y) : clone(&y);
+        y_used = results[i];
+        if (beta == 0) fill(&y_used, NAN);
+        ck_ok(contexts[i], sp_spmm_plan_create(contexts[i], &a, width, &options, &plan));
+        x_placed = place_dense(contexts[i], &x_used, placed == 1);
+        y_placed = place_dense(contexts[i], &y_used, placed == 2);
+        ck_ok(contexts[i], sp_spmm_execute(plan, alpha, &x_placed, beta, &y_placed));
+        fetch_dense(contexts[i], &y_placed, &results[i]);
+        if (placed == 1) sp_dense_free(contexts[i], &x_placed);
+        sp_spmm_plan_free(plan);
+        if (pinned) free_pinned(&x_used);
+        else free(x_used.values);
+    }
+    test_expect(memcmp(results[0].values, results[1].values, bytes_of(&y)) == 0,
+                "seed %llu: types %d %d, algorithm %d, reduction %d, width %lld differ out of core",
+                (unsigned long long)seed, (int)x.type, (int)y.type, (int)options.algorithm, (int)options.reduce,
+                (long long)width);
+    for (int i = 0; i < 2; i++) {
+        if (pinned) free_pinned(&results[i]);
+        else free(results[i].values);
+        sp_context_destroy(contexts[i]);
+    }
+    free(x.values);
+    free(y.values);
+    sp_csr_free(host, &a);
+    sp_context_destroy(host);
+}
+
+START_TEST(products_out_of_core_have_the_bits_of_those_in_core)
+{
+    for (uint64_t seed = 1; seed <= (uint64_t)test_cases(60); seed++) same_as_in_core(seed);
+}
+END_TEST
+
+/* Arguments on the host, of A and of its transpose, beside those of the CPU. */
+START_TEST(arguments_out_of_core_are_the_first_of_equals)
+{
+    sp_context *host = test_context(0, 2), *context = budget_context(NULL, NULL);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t rows = 1000, width = 700 + test_below(&random, 30);
+        const sp_spmm_options options = {.reduce = seed % 2 ? SP_REDUCE_MAX : SP_REDUCE_MIN,
+                                         .transpose = seed / 2 % 2,
+                                         .algorithm = (sp_spmm_algorithm)(seed / 4 % 2 + 1)};
+        sp_csr a = large_sparse(host, &random, rows, rows, SP_F32);
+        sp_dense x = random_dense(&random, rows, width, width + 1, SP_DENSE_F32, TEST_INTEGERS);
+        sp_dense y[] = {make_dense(rows, width, width + 2, SP_DENSE_F32),
+                        make_dense(rows, width, width + 2, SP_DENSE_F32)};
+        const size_t bytes = (size_t)(rows * width) * sizeof(int64_t);
+        int64_t *arguments[] = {malloc(bytes), malloc(bytes)};
+        for (int64_t k = 0; k < a.nnz; k++) ((float *)a.values)[k] = 1;
+        for (int i = 0; i < 2; i++) {
+            sp_context *used = i ? context : host;
+            sp_spmm_plan *plan;
+            ck_assert_ptr_nonnull(arguments[i]);
+            ck_ok(used, sp_spmm_plan_create(used, &a, width, &options, &plan));
+            ck_ok(used, sp_spmm_execute_argument(plan, &x, &y[i], arguments[i]));
+            sp_spmm_plan_free(plan);
+        }
+        test_expect(memcmp(arguments[0], arguments[1], bytes) == 0, "seed %llu: arguments",
+                    (unsigned long long)seed);
+        test_expect(memcmp(y[0].values, y[1].values, bytes_of(&y[0])) == 0, "seed %llu: values",
+                    (unsigned long long)seed);
+        for (int i = 0; i < 2; i++) free(y[i].values), free(arguments[i]);
+        free(x.values);
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* X has so many rows that no tile of its columns fits: sums by ranges of rows, and no extremes. */
+START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
+{
+    static const struct {
+        int64_t rows, cols, width, gap;
+        sp_dense_type x, y;
+        double beta;
+    } cases[] = {
+        {3000, 40000, 32, 0, SP_DENSE_F32, SP_DENSE_F32, 0},  {500, 1000000, 1, 0, SP_DENSE_F32, SP_DENSE_F32, 0.5},
+        {2000, 30000, 77, 3, SP_DENSE_F32, SP_DENSE_F32, -2}, {1000, 40000, 50, 0, SP_DENSE_F64, SP_DENSE_F64, 1},
+        {2000, 60000, 64, 8, SP_DENSE_F16, SP_DENSE_F16, 3},  {2000, 60000, 40, 1, SP_DENSE_BF16, SP_DENSE_F32, 0},
+    };
+    sp_context *host = test_context(0, 1), *context = budget_context(NULL, NULL);
+    for (int kind = 0; kind < 4 * (int)(sizeof cases / sizeof *cases); kind++) {
+        const int c = kind / 4;
+        test_random random = test_seed((uint64_t)kind + 1);
+        const sp_spmm_options options = {.reduce = kind % 2 ? SP_REDUCE_MEAN : SP_REDUCE_SUM,
+                                         .algorithm = kind % 4 / 2 ? SP_SPMM_BLOCK_PARTITION : SP_SPMM_ROW_SPLIT};
+        const sp_spmm_options extreme = {.reduce = SP_REDUCE_MAX};
+        const int64_t stride = cases[c].width + cases[c].gap;
+        scenario s = {.alpha = 1.25, .beta = cases[c].beta, .seed = (uint64_t)kind + 1};
+        sp_spmm_plan *plan;
+        s.a = large_sparse(host, &random, cases[c].rows, cases[c].cols,
+                           cases[c].x == SP_DENSE_F64 ? SP_F64 : SP_F32);
+        s.x = random_dense(&random, cases[c].cols, cases[c].width, stride, cases[c].x, TEST_SIGNED);
+        s.y = random_dense(&random, cases[c].rows, cases[c].width, stride, cases[c].y, TEST_SIGNED);
+        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
+        run_scenario(context, &s, &options, &expected);
+        ck_ok(context, sp_spmm_plan_create(context, &s.a, cases[c].width, &extreme, &plan));
+        ck_assert_int_eq(sp_spmm_execute(plan, 1, &s.x, 0, &s.y), SP_ERROR_DEVICE_MEMORY);
+        sp_spmm_plan_free(plan);
+        free_answer(&expected);
+        sp_csr_free(host, &s.a);
+        free(s.x.values);
+        free(s.y.values);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Y of 30,000 rows takes more than the budget in any tile. Nothing is lost by trying: as much fits as before. */
+START_TEST(what_no_tile_fits_is_refused)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    volatile int flag = 0;
+    sp_context *host = test_context(0, 1), *context = budget_context(&allocator, &flag);
+    test_random random = test_seed(5);
+    sp_csr a = large_sparse(host, &random, 30000, 2000, SP_F32);
+    sp_dense x = random_dense(&random, 2000, 64, 64, SP_DENSE_F32, TEST_SIGNED);
+    sp_dense y = make_dense(30000, 64, 64, SP_DENSE_F32), most;
+    sp_csr small = large_sparse(host, &random, 1500, 1500, SP_F32);
+    sp_dense wide = random_dense(&random, 1500, 600, 600, SP_DENSE_F32, TEST_SIGNED);
+    sp_dense made = make_dense(1500, 600, 600, SP_DENSE_F32);
+    sp_spmm_plan *plan, *fitting;
+    ck_ok(context, sp_spmm_plan_create(context, &a, 64, &(sp_spmm_options){.algorithm = SP_SPMM_ROW_SPLIT}, &plan));
+    ck_ok(context, sp_spmm_plan_create(context, &small, 600, NULL, &fitting));
+    ck_ok(context, sp_spmm_execute(fitting, 1, &wide, 0, &made));
+    const int64_t before = heap.live_blocks;
+    int64_t rows = BUDGET / 1024;
+    finish_device();
+    while (sp_dense_create(context, rows, 256, SP_DENSE_F32, SP_DEVICE, &most) != SP_OK) rows--;
+    sp_dense_free(context, &most);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(sp_spmm_execute(plan, 1, &x, 0, &y), SP_ERROR_DEVICE_MEMORY);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(context), "bytes"));
+        ck_ok(context, sp_spmm_execute(fitting, 1, &wide, 0, &made));
+        flag = 1;
+        ck_assert_int_eq(sp_spmm_execute(fitting, 1, &wide, 0, &made), SP_ERROR_INTERRUPTED);
+        flag = 0;
+        ck_assert_int_eq(heap.live_blocks, before);
+    }
+    finish_device();
+    ck_ok(context, sp_dense_create(context, rows, 256, SP_DENSE_F32, SP_DEVICE, &most));
+    sp_dense_free(context, &most);
+    sp_spmm_plan_free(plan);
+    sp_spmm_plan_free(fitting);
+    sp_context_destroy(context);
+    sp_csr_free(host, &a);
+    sp_csr_free(host, &small);
+    sp_context_destroy(host);
+    free(x.values);
+    free(y.values);
+    free(wide.values);
+    free(made.values);
+}
+END_TEST
+
 /* ---- over the edges ------------------------------------------------------------------------------------ */
 
 /* Values that a call wrote or changes in place, in the space where the context computes. */
@@ -896,6 +1157,14 @@ int main(void)
     test_on_devices(single, bad_arguments_are_refused);
     tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
     tcase_add_test(single, failed_allocations_leave_nothing);
+    if (test_devices() > 1) {
+        tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);
+        tcase_add_test(products, arguments_out_of_core_are_the_first_of_equals);
+        tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
+        tcase_add_test(products, what_no_tile_fits_is_refused);
+    } else {
+        test_count_skipped(4);
+    }
     test_on_devices(edges, sampled_products_agree_with_the_reference);
     test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);
     test_on_devices(edges, softmax_of_large_values_is_finite);

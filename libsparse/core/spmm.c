@@ -209,18 +209,19 @@ done:
     return status;
 }
 
-/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's. */
+/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's (less where memory is short). */
 static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument, sp_space space)
 {
     sp_context *context = plan->context;
     const sp_backend *backend = context->backend;
-    const int64_t most = count < 1 << 17 ? count : 1 << 17;
+    int64_t most = count < 1 << 17 ? count : 1 << 17;
     int64_t *part = NULL;
     sp_status status = SP_OK;
     if (space == backend->space)
         return backend->gather(context, argument, count, plan->places, sizeof *argument, argument);
-    SP_TRY(take(context, most, sizeof *part, (void **)&part));
-    for (int64_t done = 0; done < count; done += most) {
+    while ((status = take(context, most, sizeof *part, (void **)&part)) == SP_ERROR_DEVICE_MEMORY && most > 1 << 12)
+        most /= 2;
+    for (int64_t done = 0; done < count && status == SP_OK; done += most) {
         const int64_t now = count - done < most ? count - done : most;
         const size_t bytes = (size_t)now * sizeof *part;
         SP_TRY(backend->copy(context, part, backend->space, argument + done, space, bytes));

@@ -131,6 +131,15 @@ struct stream_copy {
 static void copy_on_host(sp_context *context, char *to, size_t to_pitch, const char *from, size_t from_pitch,
                          size_t bytes, int64_t rows)
 {
+    if (to_pitch == bytes && from_pitch == bytes && bytes < LONG_ROW) { /* one run, however short its rows */
+        const int64_t group = (int64_t)(LONG_ROW / bytes), whole = rows / group * group;
+        if (group > 1 && whole > group) {
+            const size_t run = (size_t)group * bytes, at = (size_t)whole * bytes;
+            copy_on_host(context, to, run, from, run, run, whole / group);
+            if (rows > whole) memcpy(to + at, from + at, (size_t)(rows - whole) * bytes);
+            return;
+        }
+    }
     const int threads = sp_threads_for(context, rows * (int64_t)(1 + bytes / 64));
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) memcpy(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, bytes);
