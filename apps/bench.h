@@ -33,6 +33,9 @@ typedef struct grouping {
 /* Who is in which group: drawn at random, or runs of nodes. */
 enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2 };
 
+/* On the device; or on the host, from where they come and go with each product. */
+typedef enum host_memory { HOST_NONE, HOST_PAGEABLE, HOST_PINNED } host_memory;
+
 typedef struct bench_options {
     bench_kind kind;
     source sources[MAX_SOURCES];
@@ -54,6 +57,7 @@ typedef struct bench_options {
     int width_count;
     sp_reduce reduce;
     sp_dense_type features;
+    host_memory host; /* spmm: where X and Y lie */
     grouping groupings[MAX_GROUPINGS]; /* contract */
     int grouping_count;
     unsigned labels;
@@ -82,12 +86,18 @@ typedef struct machine {
     int cores;
     int64_t memory_bytes;
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
+    double link_in, link_both; /* bytes a second of pinned copies to the device, and both ways at once; 0: not measured */
 } machine;
 
 /* The machine, and whether the device that is asked for is a GPU. */
 sp_status machine_look_around(sp_context *host, const bench_options *options, machine *m, bool *cuda);
 /* Waits until the device has done all that it was given. */
 void device_finish(void);
+/* Pinned host memory; SP_ERROR_NO_DEVICE without CUDA. */
+sp_status device_pin(sp_context *context, size_t bytes, void **memory);
+void device_unpin(void *memory);
+/* Measures the machine's link. */
+sp_status device_link(sp_context *context, machine *m);
 /* Copies between host and device memory, whichever each is. */
 sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes);
 

@@ -58,6 +58,45 @@ static sp_status device_bandwidth(sp_context *context, double *bandwidth)
     return cuda_result(context, error, "measuring copies");
 }
 
+sp_status device_pin(sp_context *context, size_t bytes, void **memory)
+{
+    *memory = NULL;
+    if (!device_exists()) return sp_fail(context, SP_ERROR_NO_DEVICE, "pinned memory needs a CUDA device");
+    return cuda_result(context, cudaMallocHost(memory, bytes ? bytes : 1), "cudaMallocHost");
+}
+
+void device_unpin(void *memory)
+{
+    if (memory) cudaFreeHost(memory);
+}
+
+/* The best of some copies of 256 MiB each way. */
+sp_status device_link(sp_context *context, machine *m)
+{
+    const size_t bytes = (size_t)256 << 20;
+    char *host = NULL, *device = NULL;
+    cudaStream_t streams[2] = {NULL, NULL};
+    cudaError_t error = cudaMallocHost((void **)&host, 2 * bytes);
+    if (error == cudaSuccess) error = cudaMalloc((void **)&device, 2 * bytes);
+    for (int i = 0; i < 2 && error == cudaSuccess; i++) error = cudaStreamCreate(&streams[i]);
+    for (int i = 0; i < 12 && error == cudaSuccess; i++) {
+        const bool both = i % 2;
+        const double began = wall_seconds();
+        error = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, streams[0]);
+        if (error == cudaSuccess && both)
+            error = cudaMemcpyAsync(host + bytes, device + bytes, bytes, cudaMemcpyDeviceToHost, streams[1]);
+        if (error == cudaSuccess) error = cudaDeviceSynchronize();
+        const double rate = (both ? 2 : 1) * (double)bytes / (wall_seconds() - began);
+        double *const best = both ? &m->link_both : &m->link_in;
+        if (rate > *best) *best = rate;
+    }
+    for (int i = 0; i < 2; i++)
+        if (streams[i]) cudaStreamDestroy(streams[i]);
+    cudaFree(device);
+    device_unpin(host);
+    return cuda_result(context, error, "measuring the link");
+}
+
 static sp_status describe_device(sp_context *context, machine *m)
 {
     int version = 0;
@@ -74,6 +113,21 @@ static sp_status describe_device(sp_context *context, machine *m)
 #else
 
 void device_finish(void) {}
+
+sp_status device_pin(sp_context *context, size_t bytes, void **memory)
+{
+    (void)bytes;
+    *memory = NULL;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA");
+}
+
+void device_unpin(void *memory) { (void)memory; }
+
+sp_status device_link(sp_context *context, machine *m)
+{
+    (void)m;
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA");
+}
 
 sp_status device_copy(sp_context *context, void *to, const void *from, size_t bytes)
 {

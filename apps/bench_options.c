@@ -70,6 +70,7 @@ void bench_usage(FILE *stream)
           "  --width N,...    columns of the dense matrix [16,32,64,96,128,256,384]\n"
           "  --reduce NAME    sum, mean, max, min [sum]\n"
           "  --features TYPE  of the dense matrix: f32, f16, bf16 [f32; f64 with --fp64]\n"
+          "  --host MEMORY    the dense matrices lie in host memory, pageable or pinned (CUDA); no peers\n"
           "\n"
           "contract:\n"
           "  --groups N,...   groups, or percent of the nodes [1%,10%,50%]\n"
@@ -287,6 +288,12 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
             return mistake("--reduce is sum, mean, max or min (got \"%.40s\")", value);
         o->reduce = (sp_reduce)chosen;
     }
+    if (strcmp(option, "--host") == 0) {
+        static const char *const memories[] = {"pageable", "pinned"};
+        if ((chosen = read_word(value, memories, 2)) < 0)
+            return mistake("--host is pageable or pinned (got \"%.40s\")", value);
+        o->host = (host_memory)(chosen + 1);
+    }
     if (strcmp(option, "--features") == 0) {
         if ((chosen = read_word(value, features, 4)) < 0 || chosen == SP_DENSE_F64)
             return mistake("--features is f32, f16 or bf16 (got \"%.40s\")", value);
@@ -329,7 +336,7 @@ static bool takes_value(const bench_options *o, const char *option)
                                        "--limit", "--peers", "--json"};
     static const char *const own[][6] = {
         [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
-        [BENCH_SPMM] = {"--width", "--reduce", "--features"},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features", "--host"},
         [BENCH_CONTRACT] = {"--groups", "--labels"},
         [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--features", "--classes", "--export"},
     };
@@ -344,6 +351,7 @@ static bench_request check_options(bench_options *o)
     if (o->kind == BENCH_GNN && o->type == SP_F64) return mistake("gnn is measured in fp32 alone");
     if (o->aggregate && o->maxk_count == 0) return mistake("--aggregate needs --maxk");
     if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
+    if (o->host) o->peers = 0;
     if (o->kind == BENCH_SPMM && o->type == SP_F64) {
         if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
         o->features = SP_DENSE_F64;

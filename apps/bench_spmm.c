@@ -1,6 +1,6 @@
 /* sparse-bench spmm: the cases, our algorithms, and the sums in f64 that every Y is compared with.
  *
- * A and X lie where the product is computed. A sample is as many products in a row as take some milliseconds, with
+ * A and X lie where the product is computed; with --host X and Y lie in host memory. A sample is as many products in a row as take some milliseconds, with
  * one wait at its end: what is timed is the product, not the call. Plans are timed apart. */
 #include <math.h>
 #include <string.h>
@@ -232,6 +232,22 @@ static sp_status measure_own(spmm_case *c, own_run *run, sp_spmm_algorithm algor
     return spmm_failure(run->context, status, figures);
 }
 
+/* A matrix of the same shape as X or Y where the options say. */
+static sp_status make_operand(const bench_options *o, sp_context *context, int64_t rows, int64_t cols,
+                              sp_dense_type type, sp_dense *matrix)
+{
+    const sp_space space = sp_context_is_cuda(context) && !o->host ? SP_DEVICE : SP_HOST;
+    if (o->host != HOST_PINNED) return sp_dense_create(context, rows, cols, type, space, matrix);
+    *matrix = (sp_dense){.rows = rows, .cols = cols, .stride = cols, .type = type, .space = SP_HOST};
+    return device_pin(context, (size_t)(rows * cols) * size_of(type), &matrix->values);
+}
+
+static void free_operand(const bench_options *o, sp_context *context, sp_dense *matrix)
+{
+    if (o->host == HOST_PINNED) device_unpin(matrix->values);
+    else sp_dense_free(context, matrix);
+}
+
 static sp_status measure_ours(spmm_case *c)
 {
     const bench_options *o = c->options;
@@ -243,15 +259,17 @@ static sp_status measure_ours(spmm_case *c)
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
     const sp_dense_type type = o->features == SP_DENSE_F64 ? SP_DENSE_F64 : SP_DENSE_F32;
     TRY(sp_csr_copy(run.context, &c->a, space, &run.a));
-    TRY(sp_dense_copy(run.context, &c->x, space, &run.x));
-    TRY(sp_dense_create(run.context, c->a.rows, c->x.cols, type, space, &run.y));
+    TRY(make_operand(o, run.context, c->x.rows, c->x.cols, c->x.type, &run.x));
+    TRY(device_copy(run.context, run.x.values, c->x.values,
+                    (size_t)(c->x.rows * c->x.cols) * size_of(c->x.type)));
+    TRY(make_operand(o, run.context, c->a.rows, c->x.cols, type, &run.y));
     for (int algorithm = 0; algorithm < SPMM_ALGORITHMS; algorithm++)
         TRY(measure_own(c, &run, (sp_spmm_algorithm)algorithm));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
     sp_csr_free(run.context, &run.a);
-    sp_dense_free(run.context, &run.x);
-    sp_dense_free(run.context, &run.y);
+    free_operand(o, run.context, &run.x);
+    free_operand(o, run.context, &run.y);
     sp_context_destroy(run.context);
     return status;
 }
@@ -302,6 +320,11 @@ static sp_status look_around(sp_context *host, const bench_options *o, machine *
     bool cuda;
     const sp_status status = machine_look_around(host, o, m, &cuda);
     if (status != SP_OK) return status;
+    if (o->host && !cuda) return sp_fail(host, SP_ERROR_ARGUMENT, "--host needs a CUDA device");
+    if (o->host) {
+        const sp_status measured = device_link(host, m);
+        if (measured != SP_OK) return measured;
+    }
     spmm_peers_open(host, o, cuda, peers);
     spmm_report_header(m, o);
     return SP_OK;

@@ -63,6 +63,21 @@ static void print_details(const spmm_result *r)
     if (r->peer_count) printf("\n");
 }
 
+/* Bytes of X and Y, which go over the link at least once. */
+static double link_bytes(const bench_options *o, const spmm_result *r)
+{
+    const double x = o->features == SP_DENSE_F64 ? 8 : o->features == SP_DENSE_F32 ? 4 : 2, y = x < 4 ? 4 : x;
+    return (double)r->width * ((double)r->cols * x + (double)r->rows * y);
+}
+
+static void print_link(const machine *m, const bench_options *o, const spmm_result *r)
+{
+    const double bytes = link_bytes(o, r), rate = bytes / r->own[0].time.median;
+    printf("    X and Y in %s memory: %.1f MB at %.1f GB/s; plain pinned copies %.1f in, %.1f both ways\n",
+           o->host == HOST_PINNED ? "pinned" : "pageable", 1e-6 * bytes, 1e-9 * rate, 1e-9 * m->link_in,
+           1e-9 * m->link_both);
+}
+
 void spmm_report_result(const machine *m, const bench_options *o, const spmm_result *r)
 {
     const spmm_figures *own = &r->own[0], *fastest = best(r->peers, 0, r->peer_count);
@@ -83,6 +98,7 @@ void spmm_report_result(const machine *m, const bench_options *o, const spmm_res
     if (!o->check) printf("no\n");
     else printf("%.1e%s\n", error, error <= spmm_tolerance(o) ? "" : ", WRONG");
     print_details(r);
+    if (o->host) print_link(m, o, r);
     fflush(stdout);
 }
 
@@ -125,6 +141,10 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
         io_output_format(out, "\"copy_fraction\": %.6g, \"behind_best\": %.6g,",
                          (double)r->compulsory_bytes / seconds / m->copy_bandwidth, behind_best(r));
     else io_output_string(out, "\"copy_fraction\": null, \"behind_best\": null,");
+    if (o->host)
+        io_output_format(out,
+                         "\n   \"host\": {\"pinned\": %s, \"bytes\": %.0f, \"link_in\": %.6g, \"link_both\": %.6g},",
+                         o->host == HOST_PINNED ? "true" : "false", link_bytes(o, r), m->link_in, m->link_both);
     io_output_string(out, "\n   \"ours\": {");
     for (int i = 0; i < SPMM_ALGORITHMS; i++) {
         io_output_format(out, "%s\n    \"%s\": {", i ? "," : "", keys[i]);

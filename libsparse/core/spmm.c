@@ -209,7 +209,7 @@ done:
     return status;
 }
 
-/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's (less where memory is short). */
+/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's, or less if memory is short. */
 static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument, sp_space space)
 {
     sp_context *context = plan->context;

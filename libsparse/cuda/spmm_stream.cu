@@ -2,8 +2,8 @@
  *
  * The columns of X and Y are cut into tiles, which are products of their own: with sums, means and extremes alike, by
  * the plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
- * while tile t is multiplied, each on its own stream, with two buffers for each of X and Y. Lanes are dealt as for the
- * whole product, so that every sum runs in the order, and has the bits, of the product on the device.
+ * while tile t is multiplied, each on a stream of its own, with two buffers for X and two for Y. Lanes are dealt as for
+ * the whole product, so that every sum runs in the order, and has the bits, of the product on the device.
  *
  * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
  * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
@@ -33,7 +33,7 @@ static const size_t SLACK = (size_t)64 << 10;
 
 /* ---- rows between the device and pinned memory ----------------------------------------------------------- */
 
-/* 32 blocks of 256 threads with 4 words of up to 16 bytes under way hold 0.5 MB; the link, 55 GB/s at 2 µs, needs 0.1. */
+/* 32 blocks of 256 threads with 4 words of 16 bytes each hold 0.5 MB; the link, 55 GB/s at 2 µs, needs 0.1. */
 enum { COPY_BLOCKS = 32, COPY_THREADS = 256, COPY_AHEAD = 4 };
 
 template <typename W>
