@@ -86,7 +86,7 @@ typedef struct machine {
     int cores;
     int64_t memory_bytes;
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
-    double link_in, link_both; /* bytes a second of pinned copies to the device, and both ways at once; 0: not measured */
+    double link_in, link_both; /* the same of pinned copies to the device, and both ways at once; 0: not measured */
 } machine;
 
 /* The machine, and whether the device that is asked for is a GPU. */

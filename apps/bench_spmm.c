@@ -1,7 +1,8 @@
 /* sparse-bench spmm: the cases, our algorithms, and the sums in f64 that every Y is compared with.
  *
- * A and X lie where the product is computed; with --host X and Y lie in host memory. A sample is as many products in a row as take some milliseconds, with
- * one wait at its end: what is timed is the product, not the call. Plans are timed apart. */
+ * A and X lie where the product is computed; with --host X and Y lie in host memory. A sample is as many products in a
+ * row as take some milliseconds, with one wait at its end: what is timed is the product, not the call. Plans are timed
+ * apart. */
 #include <math.h>
 #include <string.h>
 

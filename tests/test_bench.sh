@@ -135,6 +135,7 @@ if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
     quick="--device cpu --repeat 1 --peers none"
 else skip "GraphBLAS is not installed"; fi
 ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
+ok "bad places of the dense matrices" fails 2 '--host is' spmm --host tape a.mtx
 ok "bad reductions" fails 2 '--reduce is' spmm --reduce product a.mtx
 ok "bad features" fails 2 '--features is' spmm --features f8 a.mtx
 ok "options of the other command" fails 2 'unknown option "--aat"' spmm --aat a.mtx

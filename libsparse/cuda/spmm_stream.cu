@@ -1,9 +1,9 @@
 /* Y = alpha · reduce(A · X) + beta · Y where X, Y or both lie in host memory and do not fit the device.
  *
- * The columns of X and Y are cut into tiles, which are products of their own: with sums, means and extremes alike, by
- * the plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
- * while tile t is multiplied, each on a stream of its own, with two buffers for X and two for Y. Lanes are dealt as for
- * the whole product, so that every sum runs in the order, and has the bits, of the product on the device.
+ * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by the
+ * plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
+ * while tile t is multiplied, each on its own stream, with two buffers for X and two for Y. Lanes are dealt as for the
+ * whole product, so that every sum runs in the order, and has the bits, of the product on the device.
  *
  * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
  * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
@@ -456,8 +456,8 @@ static stream_copy *unfinished(stream_copy *copies)
     return !copies[0].finished() ? &copies[0] : !copies[1].finished() ? &copies[1] : nullptr;
 }
 
-/* Loads what step `load` needs and stores what step `store` made, part by part in turn, so that both directions of the
- * link are busy; -1: nothing. Y comes into the buffer that the tile before the last leaves, so after that has gone. */
+/* Loads what step `load` needs and stores what step `store` made, part by part in turn, so that both directions of
+ * the link are busy; -1: nothing. Y comes into the buffer that the tile before the last leaves: after that has gone. */
 static sp_status transfer(stream_run *run, int64_t load, int64_t store)
 {
     sp_context *context = run->job.context;
