@@ -187,12 +187,11 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
     int64_t *places = argument;
     sp_status status = SP_OK;
     *begun = false;
+    /* Nothing is moved before there is room for all. */
+    if (!there) SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
+    if (!there && argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
     if (x->space != backend->space) SP_TRY(sp_dense_copy(context, x, backend->space, &x_copy));
-    if (!there) {
-        SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
-        if (beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
-        if (argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
-    }
+    if (!there && beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
     *begun = there;
     SP_TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
                          there ? y : &y_copy, places));
