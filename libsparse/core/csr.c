@@ -1,8 +1,9 @@
-/* Compressed sparse rows: life, copies between spaces, validation, COO → CSR, transpose, inflation. */
+/* Compressed sparse rows: life, copies between spaces, validation, transpose, permutation, inflation. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
+#include "coo.h"
 #include "internal.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -113,247 +114,6 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
     return SP_OK;
 }
 
-/* ---- COO → CSR ----------------------------------------------------------------------------------------- */
-
-/* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
- * so that one comparison of integers sorts by column and keeps duplicates in the order of their appearance. */
-typedef uint64_t entry;
-
-static inline int entry_shift(int64_t cols)
-{
-    int shift = 64;
-    while (shift > 33 && (cols - 1) >> (64 - shift) > 0) shift--;
-    return shift < 64 ? shift : 63;
-}
-
-static inline entry make_entry(int32_t col, int64_t source, int shift) { return (uint64_t)col << shift | (uint64_t)source; }
-static inline int32_t entry_col(entry e, int shift) { return (int32_t)(e >> shift); }
-static inline int64_t entry_source(entry e, int shift) { return (int64_t)(e & (((uint64_t)1 << shift) - 1)); }
-
-static void sift_down(entry *heap, int64_t root, int64_t count)
-{
-    entry moving = heap[root];
-    for (int64_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && heap[child] < heap[child + 1]) child++;
-        if (moving >= heap[child]) break;
-        heap[root] = heap[child];
-    }
-    heap[root] = moving;
-}
-
-/* Quicksort with the median of three, heap sort when it goes too deep, insertion sort for the short ends: rows are
- * mostly short, and a row of many million entries must not take quadratic time. */
-static void sort_entries(entry *list, int64_t count, int depth)
-{
-    while (count > 24) {
-        if (depth-- == 0) {
-            for (int64_t i = count / 2; i-- > 0;) sift_down(list, i, count);
-            for (int64_t i = count; i-- > 1;) {
-                entry last = list[i];
-                list[i] = list[0];
-                list[0] = last;
-                sift_down(list, 0, i);
-            }
-            return;
-        }
-        entry a = list[0], b = list[count / 2], c = list[count - 1];
-        entry pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
-        int64_t i = -1, j = count;
-        for (;;) {
-            do i++; while (list[i] < pivot);
-            do j--; while (pivot < list[j]);
-            if (i >= j) break;
-            entry swap = list[i];
-            list[i] = list[j];
-            list[j] = swap;
-        }
-        sort_entries(list + j + 1, count - j - 1, depth);
-        count = j + 1;
-    }
-    for (int64_t i = 1; i < count; i++) {
-        entry moving = list[i];
-        int64_t j = i;
-        for (; j > 0 && moving < list[j - 1]; j--) list[j] = list[j - 1];
-        list[j] = moving;
-    }
-}
-
-/* How deep a quicksort of `count` entries goes unless the input defeats it. */
-static int sorting_depth(int64_t count)
-{
-    int depth = 2;
-    for (; count; count >>= 1) depth += 2;
-    return depth;
-}
-
-static inline double combine(double kept, double next, sp_combine rule)
-{
-    switch (rule) {
-    case SP_COMBINE_SUM:
-    case SP_COMBINE_MEAN: return kept + next;
-    case SP_COMBINE_COUNT: return kept + 1;
-    case SP_COMBINE_MAX: return next > kept ? next : kept;
-    case SP_COMBINE_MIN: return next < kept ? next : kept;
-    case SP_COMBINE_FIRST: break;
-    }
-    return kept;
-}
-
-/* Turns one row's entries, sorted, into columns and values; returns how many are left. */
-static int64_t combine_row(const entry *list, int64_t count, int shift, const void *values, sp_value_type type,
-                           sp_combine rule, int32_t *cols, void *out)
-{
-    int64_t left = 0;
-    for (int64_t i = 0; i < count;) {
-        int32_t col = entry_col(list[i], shift);
-        double value = 1.0;
-        const int64_t first = i;
-        for (; i < count && entry_col(list[i], shift) == col; i++) {
-            int64_t s = entry_source(list[i], shift);
-            double next = !values ? 1.0 : type == SP_F32 ? ((const float *)values)[s] : ((const double *)values)[s];
-            if (i == first) value = rule == SP_COMBINE_COUNT ? 1 : next;
-            else value = combine(value, next, rule);
-        }
-        if (rule == SP_COMBINE_MEAN) value /= (double)(i - first);
-        cols[left] = col;
-        if (type == SP_F32) ((float *)out)[left] = (float)value;
-        else ((double *)out)[left] = value;
-        left++;
-    }
-    return left;
-}
-
-typedef struct triples {
-    int64_t count;
-    const int32_t *rows, *cols;
-    bool symmetric;
-} triples;
-
-/* counts[i] = entries of row i, mirror images included. Every thread reads all triples and counts those of its own
- * rows: reading is cheap, and no two threads write to one place. */
-static void count_rows(const triples *t, int64_t rows, int threads, int64_t *counts)
-{
-#pragma omp parallel num_threads(threads)
-    {
-        const int32_t low = (int32_t)(rows * omp_get_thread_num() / omp_get_num_threads());
-        const int32_t high = (int32_t)(rows * (omp_get_thread_num() + 1) / omp_get_num_threads());
-        for (int64_t i = 0; i < t->count; i++) {
-            const int32_t row = t->rows[i], col = t->cols[i];
-            if (row >= low && row < high) counts[row]++;
-            if (t->symmetric && col != row && col >= low && col < high) counts[col]++;
-        }
-    }
-}
-
-/* The first row whose entries begin at or after `place`. */
-static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
-{
-    int64_t low = 0, high = rows;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (starts[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
- * each row's write position. Threads read all triples and place those of their own rows, about equally many. */
-static void scatter(const triples *t, const int64_t *starts, int64_t rows, int threads, int shift, int64_t *next,
-                    entry *list)
-{
-#pragma omp parallel num_threads(threads)
-    {
-        const int64_t share = starts[rows] / omp_get_num_threads() + 1;
-        const int64_t low = row_at(starts, rows, share * omp_get_thread_num());
-        const int64_t high = row_at(starts, rows, share * (omp_get_thread_num() + 1));
-        for (int64_t i = 0; i < t->count; i++) {
-            const int32_t row = t->rows[i], col = t->cols[i];
-            if (row >= low && row < high) list[next[row]++] = make_entry(col, i, shift);
-            if (t->symmetric && col != row && col >= low && col < high) list[next[col]++] = make_entry(row, i, shift);
-        }
-    }
-}
-
-static sp_status check_triples(sp_context *context, int64_t rows, int64_t cols, const triples *t)
-{
-    int64_t bad = INT64_MAX;
-    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 || (t->symmetric && rows != cols))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)t->count,
-                       (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
-    if (t->count >> entry_shift(cols) > 0)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
-#pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
-    for (int64_t i = 0; i < t->count; i++)
-        if ((t->rows[i] < 0 || t->rows[i] >= rows || t->cols[i] < 0 || t->cols[i] >= cols) && i < bad) bad = i;
-    if (bad < INT64_MAX)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)bad,
-                       t->rows[bad], t->cols[bad], (long long)rows, (long long)cols);
-    return SP_OK;
-}
-
-/* Moves rows together that combining made shorter; next[i] is the length of row i, starts[i] where it lies. */
-static void close_gaps(const int64_t *starts, const int64_t *next, size_t size, sp_csr *made)
-{
-    int64_t nnz = 0;
-    for (int64_t i = 0; i < made->rows; i++) {
-        made->row_offsets[i] = nnz;
-        if (nnz != starts[i]) {
-            memmove(made->col_indices + nnz, made->col_indices + starts[i], (size_t)next[i] * sizeof(int32_t));
-            memmove((char *)made->values + (size_t)nnz * size, (char *)made->values + (size_t)starts[i] * size,
-                    (size_t)next[i] * size);
-        }
-        nnz += next[i];
-    }
-    made->row_offsets[made->rows] = made->nnz = nnz;
-}
-
-sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
-                          const int32_t *col_indices, const void *values, sp_value_type type, sp_combine rule,
-                          bool symmetric, sp_csr *matrix)
-{
-    const triples t = {count, row_indices, col_indices, symmetric};
-    /* Below some thousand triples a second thread costs more than it brings. */
-    const int threads = sp_threads_for(context, 3 * count), shift = entry_shift(cols);
-    const size_t size = sp_value_size(type);
-    sp_csr made = {0};
-    int64_t *starts = NULL, *next = NULL;
-    entry *list = NULL;
-    memset(matrix, 0, sizeof *matrix);
-    sp_status status = check_triples(context, rows, cols, &t);
-    if (status != SP_OK) return status;
-
-    SP_TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
-    SP_TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
-    count_rows(&t, rows, threads, starts + 1);
-    for (int64_t i = 0; i < rows; i++) {
-        next[i] = starts[i];
-        starts[i + 1] += starts[i];
-    }
-    SP_TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
-    scatter(&t, starts, rows, threads, shift, next, list);
-
-    /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
-    SP_TRY(sp_csr_create(context, rows, cols, starts[rows], type, SP_HOST, &made));
-#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t length = starts[i + 1] - starts[i];
-        sort_entries(list + starts[i], length, sorting_depth(length));
-        next[i] = combine_row(list + starts[i], length, shift, values, type, rule, made.col_indices + starts[i],
-                              (char *)made.values + (size_t)starts[i] * size);
-    }
-    close_gaps(starts, next, size, &made);
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
-done:
-    sp_free(context, starts);
-    sp_free(context, next);
-    sp_free(context, list);
-    if (status == SP_OK) *matrix = made;
-    else sp_csr_free(context, &made);
-    return status;
-}
-
 /* ---- transpose, permutation, inflation --------------------------------------------------------------------------- */
 
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
@@ -392,7 +152,7 @@ done:
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b)
 {
     sp_csr made;
-    entry *lists = NULL;
+    sp_entry *lists = NULL;
     int64_t longest = 0;
     memset(b, 0, sizeof *b);
     if (a->space != SP_HOST || !a->values)
@@ -407,17 +167,17 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     }
     SP_TRY(sp_alloc(context, longest * context->threads, sizeof *lists, (void **)&lists));
     const size_t size = sp_value_size(a->value_type);
-    const int shift = entry_shift(a->cols);
+    const int shift = sp_entry_shift(a->cols);
 #pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
     for (int64_t i = 0; i < a->rows; i++) {
-        entry *list = lists + longest * omp_get_thread_num();
+        sp_entry *list = lists + longest * omp_get_thread_num();
         const int64_t source = a->row_offsets[row[i]], target = made.row_offsets[i];
         const int64_t length = made.row_offsets[i + 1] - target;
-        for (int64_t k = 0; k < length; k++) list[k] = make_entry(column[a->col_indices[source + k]], k, shift);
-        sort_entries(list, length, sorting_depth(length));
+        for (int64_t k = 0; k < length; k++) list[k] = sp_make_entry(column[a->col_indices[source + k]], k, shift);
+        sp_sort_entries(list, length);
         for (int64_t k = 0; k < length; k++) {
-            const int64_t from = source + entry_source(list[k], shift);
-            made.col_indices[target + k] = entry_col(list[k], shift);
+            const int64_t from = source + sp_entry_source(list[k], shift);
+            made.col_indices[target + k] = sp_entry_col(list[k], shift);
             memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)from * size, size);
         }
     }

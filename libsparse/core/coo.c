@@ -1,0 +1,265 @@
+/* COO → CSR: triples brought to their rows, columns sorted within them, duplicates combined in the order of their
+ * appearance.
+ *
+ * Triples that are in order already, as Matrix Market files mostly have them, are copied. Many others are sorted block
+ * by block (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows as
+ * entries of 8 bytes, which are sorted there; their values are fetched in the end.
+ */
+#include <omp.h>
+#include <string.h>
+
+#include "coo.h"
+
+/* ---- sorting --------------------------------------------------------------------------------------------- */
+
+static void sift_down(sp_entry *heap, int64_t root, int64_t count)
+{
+    sp_entry moving = heap[root];
+    for (int64_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && heap[child] < heap[child + 1]) child++;
+        if (moving >= heap[child]) break;
+        heap[root] = heap[child];
+    }
+    heap[root] = moving;
+}
+
+/* Quicksort with the median of three, heap sort when it goes too deep, insertion sort for the short ends: rows are
+ * mostly short, and a row of many million entries must not take quadratic time. */
+static void sort_entries(sp_entry *list, int64_t count, int depth)
+{
+    while (count > 24) {
+        if (depth-- == 0) {
+            for (int64_t i = count / 2; i-- > 0;) sift_down(list, i, count);
+            for (int64_t i = count; i-- > 1;) {
+                sp_entry last = list[i];
+                list[i] = list[0];
+                list[0] = last;
+                sift_down(list, 0, i);
+            }
+            return;
+        }
+        sp_entry a = list[0], b = list[count / 2], c = list[count - 1];
+        sp_entry pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+        int64_t i = -1, j = count;
+        for (;;) {
+            do i++; while (list[i] < pivot);
+            do j--; while (pivot < list[j]);
+            if (i >= j) break;
+            sp_entry swap = list[i];
+            list[i] = list[j];
+            list[j] = swap;
+        }
+        sort_entries(list + j + 1, count - j - 1, depth);
+        count = j + 1;
+    }
+    for (int64_t i = 1; i < count; i++) {
+        sp_entry moving = list[i];
+        int64_t j = i;
+        for (; j > 0 && moving < list[j - 1]; j--) list[j] = list[j - 1];
+        list[j] = moving;
+    }
+}
+
+void sp_sort_entries(sp_entry *list, int64_t count)
+{
+    int depth = 2; /* how deep a quicksort goes unless the input defeats it */
+    for (int64_t left = count; left; left >>= 1) depth += 2;
+    sort_entries(list, count, depth);
+}
+
+/* ---- triples in order ------------------------------------------------------------------------------------ */
+
+/* Whether they ascend strictly, row by row and by columns within a row. */
+static bool are_in_order(const sp_triples *t, int threads)
+{
+    const int32_t *rows = t->row_indices, *cols = t->col_indices;
+    int64_t others = 0;
+    if (t->symmetric) return false;
+    for (int64_t i = 1; i < t->count && i < 64; i++) /* what is in no order shows it at once */
+        if (rows[i - 1] > rows[i] || (rows[i - 1] == rows[i] && cols[i - 1] >= cols[i])) return false;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
+    for (int64_t i = 1; i < t->count; i++)
+        others += (rows[i - 1] > rows[i]) | ((rows[i - 1] == rows[i]) & (cols[i - 1] >= cols[i]));
+    return others == 0;
+}
+
+static sp_status take_in_order(sp_context *context, const sp_triples *t, int threads, sp_csr *matrix)
+{
+    sp_csr made;
+    sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
+    if (status != SP_OK) return status;
+    const bool ones = !t->values || t->rule == SP_COMBINE_COUNT;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < t->count; i++) {
+        const int32_t before = i ? t->row_indices[i - 1] : -1;
+        for (int64_t row = t->row_indices[i]; row > before; row--) made.row_offsets[row] = i;
+        made.col_indices[i] = t->col_indices[i];
+        sp_store_value(made.values, t->type, i, ones ? 1 : sp_load_value(t->values, t->type, i));
+    }
+    for (int64_t row = t->count ? t->row_indices[t->count - 1] + 1 : 0; row <= t->rows; row++)
+        made.row_offsets[row] = t->count;
+    *matrix = made;
+    return SP_OK;
+}
+
+/* ---- row by row ------------------------------------------------------------------------------------------ */
+
+/* Turns one row's entries, sorted, into columns and values; returns how many are left. */
+static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t count, int shift, int32_t *cols,
+                           void *out)
+{
+    int64_t left = 0;
+    for (int64_t i = 0; i < count;) {
+        const int32_t col = sp_entry_col(list[i], shift);
+        double value = 1.0;
+        const int64_t first = i;
+        for (; i < count && sp_entry_col(list[i], shift) == col; i++) {
+            const double next = sp_load_value(t->values, t->type, sp_entry_source(list[i], shift));
+            if (i == first) value = t->rule == SP_COMBINE_COUNT ? 1 : next;
+            else value = sp_combine_values(value, next, t->rule);
+        }
+        if (t->rule == SP_COMBINE_MEAN) value /= (double)(i - first);
+        cols[left] = col;
+        sp_store_value(out, t->type, left++, value);
+    }
+    return left;
+}
+
+/* counts[i] = entries of row i, mirror images included. Every thread reads all triples and counts those of its own
+ * rows: reading is cheap, and no two threads write to one place. */
+static void count_rows(const sp_triples *t, int threads, int64_t *counts)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        const int32_t low = (int32_t)(t->rows * omp_get_thread_num() / omp_get_num_threads());
+        const int32_t high = (int32_t)(t->rows * (omp_get_thread_num() + 1) / omp_get_num_threads());
+        for (int64_t i = 0; i < t->count; i++) {
+            const int32_t row = t->row_indices[i], col = t->col_indices[i];
+            if (row >= low && row < high) counts[row]++;
+            if (t->symmetric && col != row && col >= low && col < high) counts[col]++;
+        }
+    }
+}
+
+/* The first row whose entries begin at or after `place`. */
+static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
+{
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (starts[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
+ * each row's write position. Threads read all triples and place those of their own rows, about equally many. */
+static void scatter(const sp_triples *t, const int64_t *starts, int threads, int shift, int64_t *next,
+                    sp_entry *list)
+{
+#pragma omp parallel num_threads(threads)
+    {
+        const int64_t share = starts[t->rows] / omp_get_num_threads() + 1;
+        const int64_t low = row_at(starts, t->rows, share * omp_get_thread_num());
+        const int64_t high = row_at(starts, t->rows, share * (omp_get_thread_num() + 1));
+        for (int64_t i = 0; i < t->count; i++) {
+            const int32_t row = t->row_indices[i], col = t->col_indices[i];
+            if (row >= low && row < high) list[next[row]++] = sp_make_entry(col, i, shift);
+            if (t->symmetric && col != row && col >= low && col < high) list[next[col]++] = sp_make_entry(row, i, shift);
+        }
+    }
+}
+
+/* Moves rows together that combining made shorter; next[i] is the length of row i, starts[i] where it lies. */
+static void close_gaps(const int64_t *starts, const int64_t *next, size_t size, sp_csr *made)
+{
+    int64_t nnz = 0;
+    for (int64_t i = 0; i < made->rows; i++) {
+        made->row_offsets[i] = nnz;
+        if (nnz != starts[i]) {
+            memmove(made->col_indices + nnz, made->col_indices + starts[i], (size_t)next[i] * sizeof(int32_t));
+            memmove((char *)made->values + (size_t)nnz * size, (char *)made->values + (size_t)starts[i] * size,
+                    (size_t)next[i] * size);
+        }
+        nnz += next[i];
+    }
+    made->row_offsets[made->rows] = made->nnz = nnz;
+}
+
+static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads, sp_csr *matrix)
+{
+    const int64_t rows = t->rows;
+    const int shift = sp_entry_shift(t->cols);
+    const size_t size = sp_value_size(t->type);
+    sp_csr made = {0};
+    int64_t *starts = NULL, *next = NULL;
+    sp_entry *list = NULL;
+    sp_status status;
+    SP_TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
+    SP_TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
+    count_rows(t, threads, starts + 1);
+    for (int64_t i = 0; i < rows; i++) {
+        next[i] = starts[i];
+        starts[i + 1] += starts[i];
+    }
+    SP_TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
+    scatter(t, starts, threads, shift, next, list);
+
+    /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
+    SP_TRY(sp_csr_create(context, rows, t->cols, starts[rows], t->type, SP_HOST, &made));
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t length = starts[i + 1] - starts[i];
+        sp_sort_entries(list + starts[i], length);
+        next[i] = combine_row(t, list + starts[i], length, shift, made.col_indices + starts[i],
+                              (char *)made.values + (size_t)starts[i] * size);
+    }
+    close_gaps(starts, next, size, &made);
+    SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
+    SP_TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
+done:
+    sp_free(context, starts);
+    sp_free(context, next);
+    sp_free(context, list);
+    if (status == SP_OK) *matrix = made;
+    else sp_csr_free(context, &made);
+    return status;
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------- */
+
+static sp_status check_triples(sp_context *context, const sp_triples *t)
+{
+    const int64_t rows = t->rows, cols = t->cols;
+    const int32_t *i = t->row_indices, *j = t->col_indices;
+    int64_t bad = INT64_MAX;
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 || (t->symmetric && rows != cols))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)t->count,
+                       (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
+    if (t->count >> sp_entry_shift(cols) > 0)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
+#pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
+    for (int64_t k = 0; k < t->count; k++)
+        if ((i[k] < 0 || i[k] >= rows || j[k] < 0 || j[k] >= cols) && k < bad) bad = k;
+    if (bad < INT64_MAX)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)bad,
+                       i[bad], j[bad], (long long)rows, (long long)cols);
+    return SP_OK;
+}
+
+sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
+                          const int32_t *col_indices, const void *values, sp_value_type type, sp_combine rule,
+                          bool symmetric, sp_csr *matrix)
+{
+    const sp_triples t = {rows, cols, count, row_indices, col_indices, values, type, rule, symmetric};
+    /* Below some thousand triples a second thread costs more than it brings. */
+    const int threads = sp_threads_for(context, 3 * count);
+    bool sorted = false;
+    memset(matrix, 0, sizeof *matrix);
+    sp_status status = check_triples(context, &t);
+    if (status != SP_OK) return status;
+    if (are_in_order(&t, threads)) return take_in_order(context, &t, threads, matrix);
+    status = sp_coo_by_blocks(context, &t, matrix, &sorted);
+    return sorted || status != SP_OK ? status : sort_rows(context, &t, threads, matrix);
+}

@@ -1,0 +1,68 @@
+/* What the files that sort entries share: coo.c, coo_blocks.c and, for permutations, csr.c. */
+#ifndef SPARSE_COO_H
+#define SPARSE_COO_H
+
+#include "internal.h"
+
+/* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
+ * so that one comparison of integers sorts by column and keeps duplicates in the order of their appearance. */
+typedef uint64_t sp_entry;
+
+static inline int sp_entry_shift(int64_t cols)
+{
+    int shift = 64;
+    while (shift > 33 && (cols - 1) >> (64 - shift) > 0) shift--;
+    return shift < 64 ? shift : 63;
+}
+
+static inline sp_entry sp_make_entry(int32_t col, int64_t source, int shift)
+{
+    return (uint64_t)col << shift | (uint64_t)source;
+}
+
+static inline int32_t sp_entry_col(sp_entry e, int shift) { return (int32_t)(e >> shift); }
+static inline int64_t sp_entry_source(sp_entry e, int shift) { return (int64_t)(e & (((uint64_t)1 << shift) - 1)); }
+
+/* Sorts integers in O(count log count). */
+void sp_sort_entries(sp_entry *list, int64_t count);
+
+/* What sp_csr_from_coo is given, checked. */
+typedef struct sp_triples {
+    int64_t rows, cols, count;
+    const int32_t *row_indices, *col_indices;
+    const void *values; /* NULL: ones */
+    sp_value_type type;
+    sp_combine rule;
+    bool symmetric;
+} sp_triples;
+
+static inline double sp_load_value(const void *values, sp_value_type type, int64_t at)
+{
+    if (!values) return 1.0;
+    return type == SP_F32 ? (double)((const float *)values)[at] : ((const double *)values)[at];
+}
+
+static inline void sp_store_value(void *values, sp_value_type type, int64_t at, double value)
+{
+    if (type == SP_F32) ((float *)values)[at] = (float)value;
+    else ((double *)values)[at] = value;
+}
+
+static inline double sp_combine_values(double kept, double next, sp_combine rule)
+{
+    switch (rule) {
+    case SP_COMBINE_SUM:
+    case SP_COMBINE_MEAN: return kept + next;
+    case SP_COMBINE_COUNT: return kept + 1;
+    case SP_COMBINE_MAX: return next > kept ? next : kept;
+    case SP_COMBINE_MIN: return next < kept ? next : kept;
+    case SP_COMBINE_FIRST: break;
+    }
+    return kept;
+}
+
+/* The radix sort of coo_blocks.c. With *done false nothing was made: its entries are too few, or too many in one
+ * place, for it to pay or to keep to its memory. */
+sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *matrix, bool *done);
+
+#endif
