@@ -156,12 +156,17 @@ static inline uint64_t io_label_home(const io_labels *labels, uint32_t hash)
 {
     return (uint64_t)hash * (uint64_t)labels->slot_count >> 32;
 }
-/* Two steps of fetching what io_labels_find will look at. */
+/* Three steps of fetching what io_labels_find will look at. Between them is time for other labels' steps, so that
+ * their cache misses overlap. The second returns the id that the label most likely has, or -1. */
 static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t hash)
 {
     if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(labels, hash));
 }
-void io_labels_prefetch_name(const io_labels *labels, uint32_t hash);
+int32_t io_labels_prefetch_offset(const io_labels *labels, uint32_t hash);
+static inline void io_labels_prefetch_name(const io_labels *labels, int32_t id)
+{
+    if (id >= 0) __builtin_prefetch(io_name(&labels->list.names, id));
+}
 /* A table over names that belong to somebody else: only `slots` is to be freed. */
 sp_status io_labels_index(sp_context *context, const io_names *names, io_labels *labels);
 /* Forgets all labels, keeps the memory. */

@@ -287,6 +287,7 @@ static sp_status read_pair(labeller *l, const pair_line *pair)
 static sp_status read_pairs(labeller *l)
 {
     pair_line pairs[TOGETHER];
+    int32_t ids[TOGETHER];
     const char *at = l->bytes;
     int count = TOGETHER;
     int64_t read = 0;
@@ -305,7 +306,8 @@ static sp_status read_pairs(labeller *l)
             io_labels_prefetch_slot(&l->nodes, pair->hash);
         }
         read = l->line;
-        for (int i = 0; i < count; i++) io_labels_prefetch_name(&l->nodes, pairs[i].hash);
+        for (int i = 0; i < count; i++) ids[i] = io_labels_prefetch_offset(&l->nodes, pairs[i].hash);
+        for (int i = 0; i < count; i++) io_labels_prefetch_name(&l->nodes, ids[i]);
         for (int i = 0; i < count && status == SP_OK; i++) status = read_pair(l, &pairs[i]);
     }
     if (status == SP_OK) l->line = read;

@@ -5,9 +5,13 @@
  * out sooner that a label is new. The bits of a slot that no id needs hold a part of the hash: of a million labels,
  * one name in 2,000 is compared in vain. A table that has to grow is freed first and made again from the names.
  */
+#include <sys/mman.h>
+
 #include "internal.h"
 
 enum {
+    PAGE = 4096,
+    HUGE_BYTES = 1 << 22, /* two huge pages */
     FIRST_SLOTS = 1024,
     LARGE_TABLE = 1 << 21, /* slots: 8 MB */
     LARGE_CAPACITY = 1 << 16,
@@ -134,11 +138,17 @@ int32_t io_labels_find(const io_labels *labels, const char *label, size_t length
     return labels->slot_count ? probe(labels, label, length, hash, &at) : -1;
 }
 
-void io_labels_prefetch_name(const io_labels *labels, uint32_t hash)
+int32_t io_labels_prefetch_offset(const io_labels *labels, uint32_t hash)
 {
-    if (labels->slot_count == 0) return;
-    const uint32_t slot = labels->slots[io_label_home(labels, hash)];
-    if (slot != FREE_SLOT) __builtin_prefetch(io_name(&labels->list.names, slot & id_mask(labels)));
+    const uint32_t mask = id_mask(labels), tag = slot_tag(labels, hash);
+    if (labels->slot_count == 0) return -1;
+    for (uint64_t at = io_label_home(labels, hash);; at = next_slot(labels, at)) {
+        const uint32_t slot = labels->slots[at];
+        if (slot == FREE_SLOT) return -1;
+        if ((slot ^ tag) & ~mask) continue;
+        __builtin_prefetch(labels->list.names.offsets + (slot & mask));
+        return (int32_t)(slot & mask);
+    }
 }
 
 /* Enters all names into an empty table. */
@@ -167,10 +177,24 @@ static inline int64_t most_labels(const io_labels *labels)
     return slots <= LARGE_TABLE ? slots / 2 : slots / 6 * 5;
 }
 
+/* Slots are looked at in no order: with pages of 4 KB each look takes a walk of the page table beside the cache miss.
+ * Only advice. Names, which grow, are better moved by their pages than copied into large ones. */
+static void ask_huge_pages(void *array, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t start = (uintptr_t)array / PAGE * PAGE, end = ((uintptr_t)array + bytes + PAGE - 1) / PAGE * PAGE;
+    if (bytes >= HUGE_BYTES) madvise((void *)start, end - start, MADV_HUGEPAGE);
+#else
+    (void)array;
+    (void)bytes;
+#endif
+}
+
 static sp_status make_slots(sp_context *context, io_labels *labels, int64_t count)
 {
     sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
     if (status != SP_OK) return status;
+    ask_huge_pages(labels->slots, (size_t)count * sizeof *labels->slots);
     memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
     labels->slot_count = count;
     labels->id_bits = 64 - __builtin_clzll((unsigned long long)count);

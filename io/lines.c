@@ -145,11 +145,13 @@ static bool flush_pairs(io_slice *slice)
 {
     int count = slice->pair_count;
     slice->pair_count = 0;
+    int32_t ids[2 * IO_PAIRS];
     for (int i = 0; i < count; i++) {
         const io_pair *pair = &slice->pairs[i];
-        if (!pair->same_tail) io_labels_prefetch_name(slice->known, pair->tail_hash);
-        io_labels_prefetch_name(slice->known, pair->head_hash);
+        ids[2 * i] = pair->same_tail ? -1 : io_labels_prefetch_offset(slice->known, pair->tail_hash);
+        ids[2 * i + 1] = io_labels_prefetch_offset(slice->known, pair->head_hash);
     }
+    for (int i = 0; i < 2 * count; i++) io_labels_prefetch_name(slice->known, ids[i]);
     for (int i = 0; i < count; i++) {
         const io_pair *pair = &slice->pairs[i];
         int32_t head;

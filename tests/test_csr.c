@@ -344,8 +344,8 @@ static void check_against_sorted(const sp_csr *matrix, const triples *t, sp_comb
         double value = rule == SP_COMBINE_COUNT ? 1 : values[order[k]];
         for (k++; k < count && keys[order[k]] == key; k++) value = combine(value, values[order[k]], rule);
         if (rule == SP_COMBINE_MEAN) value /= (double)(k - begin);
-        test_expect(entry < matrix->nnz && entry >= matrix->row_offsets[row] && entry < matrix->row_offsets[row + 1] &&
-                        matrix->col_indices[entry] == (int32_t)key,
+        test_expect(entry < matrix->nnz && entry >= matrix->row_offsets[row] &&
+                        entry < matrix->row_offsets[row + 1] && matrix->col_indices[entry] == (int32_t)key,
                     "%s: entry %lld is not at (%lld, %d)", what, (long long)entry, (long long)row, (int32_t)key);
         const double is = test_value(matrix, entry);
         test_expect(is == (matrix->value_type == SP_F32 ? (double)(float)value : value),
@@ -415,9 +415,9 @@ START_TEST(coo_sorts_many_triples_of_each_shape)
         char what[64];
         snprintf(what, sizeof what, "shape %d, variant %d", (int)shape, variant);
         sp_csr matrix;
-        ck_ok(context, sp_csr_from_coo(context, rows, cols, t.count, t.rows, t.cols,
-                                       pattern ? NULL : type == SP_F32 ? (void *)narrow : (void *)t.values, type, rule,
-                                       symmetric, &matrix));
+        const void *values = pattern ? NULL : type == SP_F32 ? (void *)narrow : (void *)t.values;
+        ck_ok(context, sp_csr_from_coo(context, rows, cols, t.count, t.rows, t.cols, values, type, rule, symmetric,
+                                       &matrix));
         ck_ok(context, sp_csr_check(context, &matrix));
         check_against_sorted(&matrix, &given, rule, symmetric, what);
         sp_csr_free(context, &matrix);

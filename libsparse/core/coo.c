@@ -1,9 +1,9 @@
 /* COO → CSR: triples brought to their rows, columns sorted within them, duplicates combined in the order of their
  * appearance.
  *
- * Triples that are in order already, as Matrix Market files mostly have them, are copied. Many others are sorted block
- * by block (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows as
- * entries of 8 bytes, which are sorted there; their values are fetched in the end.
+ * Triples that are in order already, as files written from a matrix have them, are copied. Many others are sorted
+ * block by block (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows
+ * as entries of 8 bytes, which are sorted there; their values are fetched in the end.
  */
 #include <omp.h>
 #include <string.h>
@@ -166,7 +166,8 @@ static void scatter(const sp_triples *t, const int64_t *starts, int threads, int
         for (int64_t i = 0; i < t->count; i++) {
             const int32_t row = t->row_indices[i], col = t->col_indices[i];
             if (row >= low && row < high) list[next[row]++] = sp_make_entry(col, i, shift);
-            if (t->symmetric && col != row && col >= low && col < high) list[next[col]++] = sp_make_entry(row, i, shift);
+            if (t->symmetric && col != row && col >= low && col < high)
+                list[next[col]++] = sp_make_entry(row, i, shift);
         }
     }
 }
@@ -234,7 +235,8 @@ static sp_status check_triples(sp_context *context, const sp_triples *t)
     const int64_t rows = t->rows, cols = t->cols;
     const int32_t *i = t->row_indices, *j = t->col_indices;
     int64_t bad = INT64_MAX;
-    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 || (t->symmetric && rows != cols))
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 ||
+        (t->symmetric && rows != cols))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)t->count,
                        (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
     if (t->count >> sp_entry_shift(cols) > 0)
