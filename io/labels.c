@@ -178,7 +178,7 @@ static inline int64_t most_labels(const io_labels *labels)
 }
 
 /* Slots are looked at in no order: with pages of 4 KB each look takes a walk of the page table beside the cache miss.
- * Only advice. Names, which grow, are better moved by their pages than copied into large ones. */
+ * Only advice. */
 static void ask_huge_pages(void *array, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
