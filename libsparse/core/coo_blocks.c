@@ -56,8 +56,8 @@ typedef struct partition {
 static int bits_of(int64_t largest) { return largest > 0 ? 64 - __builtin_clzll((unsigned long long)largest) : 0; }
 
 /* Blocks lie all over the arrays: with pages of 4 KB each line written takes a walk of the page table (62 ns an entry
- * instead of 24 in trial runs, all in all). Only advice, for whole pages of a mapping: one that is advised in part cannot be
- * resized in place. */
+ * instead of 24 in trial runs, all in all). Only advice, for whole pages of a mapping: one that is advised in part
+ * cannot be resized in place. */
 static void ask_huge_pages(void *array, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
