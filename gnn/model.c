@@ -136,7 +136,8 @@ static void describe_layer(gnn_model *model, int number)
     add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
 }
 
-/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)); biases are 0. Drawn on the host, so that they are the
+/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)); biases are 0. From there GIN learns nothing of graphs with
+ * 31 neighbours a node (Amazon Photo: 35 %, from ±1 / √rows 74 %). Drawn on the host, so that they are the
  * same on all devices; step -1 is used by nothing else. */
 static void draw_parameters(const gnn_model *model, void *numbers)
 {
@@ -144,7 +145,8 @@ static void draw_parameters(const gnn_model *model, void *numbers)
         const gnn_parameter *p = &model->parameter[i];
         const gnn_layer_state *l = &model->layer[p->layer];
         const bool bias = model->weight[i] == &l->bias || model->weight[i] == &l->second_bias;
-        const double limit = bias ? 0 : sqrt(6.0 / (double)(p->rows + p->cols));
+        const bool sums = model->options.layer == GNN_GIN;
+        const double limit = bias ? 0 : sums ? 1 / sqrt((double)p->rows) : sqrt(6.0 / (double)(p->rows + p->cols));
         for (int64_t k = 0; k < p->rows * p->cols; k++) {
             const float unit = gnn_unit(gnn_random(model->engine->seed, -1, (uint64_t)i, k));
             const double value = limit * (2 * (double)unit - 1);
