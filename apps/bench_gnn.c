@@ -128,7 +128,8 @@ static sp_status measure_training(gnn_case *c, gnn_training t)
     return status == SP_OK ? measure_epoch(c, made) : status;
 }
 
-/* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W anyway. */
+/* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W
+ * anyway. */
 static sp_status measure_models(gnn_case *c)
 {
     const bench_options *o = c->options;

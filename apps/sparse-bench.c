@@ -1,8 +1,8 @@
 /* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
  *
  * For sparse-dense products see bench_spmm.c, for quotient graphs bench_contract.c, for training bench_gnn.c. For
- * sparse products, for each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the JSON so far. What its parts do
- * stands in bench.h. */
+ * sparse products, for each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the
+ * JSON so far. What its parts do stands in bench.h. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* gnn: graph neural networks that classify nodes. Layers (GCN, GraphSAGE, GIN, GAT), bulk sampling, training. The sparse
- * half is libsparse, the dense half BLAS (cuBLAS on CUDA); reads no file.
+/* gnn: graph neural networks that classify nodes. Layers (GCN, GraphSAGE, GIN, GAT), bulk sampling, training. The
+ * sparse half is libsparse, the dense half BLAS (cuBLAS on CUDA); reads no file.
  *
  * Conventions are those of sparse.h. "The engine's space" is host memory for a CPU context, device memory for CUDA.
  * Seeds make runs repeatable: random numbers are functions of (seed, step, site, index), the same on both back ends.
@@ -11,8 +11,8 @@
 
 /* ---- engine ------------------------------------------------------------------------------------------- */
 
-/* What dense work needs beside a context: BLAS, random numbers, the step of training. Used by one thread at a time, as
- * its context, which it must not outlive. */
+/* What dense work needs beside a context: BLAS, random numbers, the step of training. Used by one thread at a time,
+ * as its context, which it must not outlive. */
 typedef struct gnn_engine gnn_engine;
 
 /* On CUDA loads cuBLAS at run time: SP_ERROR_NO_DEVICE, with the names that were tried, where there is none. */
@@ -40,15 +40,15 @@ typedef struct gnn_data {
     uint8_t *split;        /* nodes: a gnn_split each */
 } gnn_data;
 
-/* Every promise of the struct, in the order in which one would fix them: square graph, as many feature rows as nodes, no
- * NaN or infinity, labels below `classes`, nodes of a split with known labels, a training node at least. Names the first
- * node that breaks one. O(nnz + features). */
+/* Every promise of the struct, in the order in which one would fix them: square graph, as many feature rows as nodes,
+ * no NaN or infinity, labels below `classes`, nodes of a split with known labels, a training node at least. Names the
+ * first node that breaks one. O(nnz + features). */
 sp_status gnn_data_check(sp_context *context, const gnn_data *data);
 void gnn_data_free(sp_context *context, gnn_data *data);
 /* Divides each row of features by the sum of its magnitudes; rows of zeros stay. */
 sp_status gnn_data_normalise(sp_context *context, gnn_data *data);
-/* Draws a split: `train` and `validation` nodes of each class (of all nodes, where targets are given), all others with a
- * known label for testing. A class with too few nodes gives what it has, half of it to train. */
+/* Draws a split: `train` and `validation` nodes of each class (of all nodes, where targets are given), all others
+ * with a known label for testing. A class with too few nodes gives what it has, half of it to train. */
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed);
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
@@ -67,10 +67,10 @@ typedef enum gnn_layer {
  * takes them as unweighted). O(nnz). */
 sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer, sp_value_type type, sp_csr *matrix);
 
-/* One layer's neighbourhoods, ready for products with it and with its transpose: rows are the nodes to compute, columns
- * the nodes that they hear from, of which the first `rows` are the rows' own. `matrix` is copied where it lies outside the
- * engine's space, else referred to: it must then outlive the block. A plan for the transpose is made when a backward pass
- * first needs it, and is the forward one where `symmetric` says that A = Aᵀ. */
+/* One layer's neighbourhoods, ready for products with it and with its transpose: rows are the nodes to compute,
+ * columns the nodes that they hear from, of which the first `rows` are the rows' own. `matrix` is copied where it
+ * lies outside the engine's space, else referred to: it must then outlive the block. A plan for the transpose is made
+ * when a backward pass first needs it, and is the forward one where `symmetric` says that A = Aᵀ. */
 typedef struct gnn_block gnn_block;
 sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
                            gnn_block **block);
@@ -113,17 +113,18 @@ typedef struct gnn_model gnn_model;
 sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options, gnn_model **model);
 void gnn_model_free(gnn_model *model);
 const gnn_model_options *gnn_model_shape(const gnn_model *model); /* with defaults filled in */
-/* All parameters and their gradients lie one after another, `count` numbers of the model's type in the engine's space. */
+/* All parameters and their gradients lie one after another, `count` numbers of the model's type in the engine's
+ * space. */
 int64_t gnn_model_size(const gnn_model *model);
 void *gnn_model_weights(gnn_model *model);
 void *gnn_model_gradients(gnn_model *model);
 const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
 
 /* Logits of the rows of the last block: block[0] is the first layer's, `x` has a row for each of its columns, is of
- * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model until its next call;
- * their stride may exceed their columns. Matrices that are given may have a stride too, for the last row as well; one
- * of whole 16 bytes is best. `training` turns dropout on. With the block that came last the same features must come:
- * plans for sparse ones, and what keep_aggregated keeps, stay until another block comes. */
+ * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model until its next
+ * call; their stride may exceed their columns. Matrices that are given may have a stride too, for the last row as
+ * well; one of whole 16 bytes is best. `training` turns dropout on. With the block that came last the same features
+ * must come: plans for sparse ones, and what keep_aggregated keeps, stay until another block comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);
 /* Gradients of all parameters from that of the logits, after a forward pass with the same blocks and features. */
@@ -149,8 +150,8 @@ void gnn_optimizer_free(gnn_optimizer *optimizer);
 /* One step down the model's gradients, in one pass over all parameters. */
 sp_status gnn_optimizer_step(gnn_optimizer *optimizer);
 sp_status gnn_optimizer_set_rate(gnn_optimizer *optimizer, double rate);
-/* What must be kept to go on later: the moments, two arrays (SGD: one, or none) as long as the parameters, in the engine's
- * space, and how many steps were taken. */
+/* What must be kept to go on later: the moments, two arrays (SGD: one, or none) as long as the parameters, in the
+ * engine's space, and how many steps were taken. */
 int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **steps);
 
 /* ---- sampling ----------------------------------------------------------------------------------------- */
@@ -172,11 +173,11 @@ typedef struct gnn_sampler_options {
     const int32_t *clusters;        /* GNN_SAMPLE_CLUSTER: each node's (host, copied) */
 } gnn_sampler_options;
 
-/* One minibatch: block[l] are the neighbourhoods of layer l (0 the first to be computed), with values that make sums over
- * the sample estimate those over all neighbours (patterns stay patterns): without bias node-wise, otherwise with each
- * row's sum as it is in the matrix. node[l][j] is the graph's node behind column j of block[l]: nodes of the next layer
- * first, as they are there, then others ascending; the last block's rows are the batch. All in the engine's space, in the
- * memory of `bulk`, which is given back with the last minibatch that was drawn into it. */
+/* One minibatch: block[l] are the neighbourhoods of layer l (0 the first to be computed), with values that make sums
+ * over the sample estimate those over all neighbours (patterns stay patterns): without bias node-wise, otherwise with
+ * each row's sum as it is in the matrix. node[l][j] is the graph's node behind column j of block[l]: nodes of the
+ * next layer first, as they are there, then others ascending; the last block's rows are the batch. All in the
+ * engine's space, in the memory of `bulk`, which is given back with the last minibatch that was drawn into it. */
 typedef struct gnn_minibatch {
     int layers;
     sp_csr block[GNN_MAX_LAYERS];
@@ -187,18 +188,19 @@ typedef struct gnn_minibatch {
     struct gnn_bulk *bulk;
 } gnn_minibatch;
 
-/* Matrix-based bulk sampling (Tripathy et al. 2024): rows of P = Q·A of several minibatches at once, distributions out of
- * them, s draws without replacement from each, and the rows and columns drawn. `matrix` is gnn_operator's; it is copied
- * where it lies outside the engine's space, else referred to: it must then outlive the sampler. Minibatches do not depend
- * on `bulk`, threads or the back end. */
+/* Matrix-based bulk sampling (Tripathy et al. 2024): rows of P = Q·A of several minibatches at once, distributions
+ * out of them, s draws without replacement from each, and the rows and columns drawn. `matrix` is gnn_operator's; it
+ * is copied where it lies outside the engine's space, else referred to: it must then outlive the sampler. Minibatches
+ * do not depend on `bulk`, threads or the back end. */
 typedef struct gnn_sampler gnn_sampler;
 sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
                              gnn_sampler **sampler);
 void gnn_sampler_free(gnn_sampler *sampler);
-/* Begins a pass over `nodes` (host), shuffled by (seed, pass); for clusters over all clusters that hold one of them. */
+/* Begins a pass over `nodes` (host), shuffled by (seed, pass); for clusters over all clusters that hold one of them.
+ * */
 sp_status gnn_sampler_begin(gnn_sampler *sampler, const int32_t *nodes, int64_t count, int64_t pass);
-/* The next minibatch, layers 0 when the pass is over. It belongs to the caller and may outlive the sampler. A bulk that
- * does not fit the memory is tried again in halves. */
+/* The next minibatch, layers 0 when the pass is over. It belongs to the caller and may outlive the sampler. A bulk
+ * that does not fit the memory is tried again in halves. */
 sp_status gnn_sampler_next(gnn_sampler *sampler, gnn_minibatch *minibatch);
 void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch);
 
@@ -216,8 +218,8 @@ typedef struct gnn_trainer_options {
     double rate_factor;
 } gnn_trainer_options;
 
-/* After an epoch. Losses are means over nodes, accuracies fractions of nodes (micro F1 where nodes have several classes);
- * NaN where not evaluated or a split is empty. */
+/* After an epoch. Losses are means over nodes, accuracies fractions of nodes (micro F1 where nodes have several
+ * classes); NaN where not evaluated or a split is empty. */
 typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */
     double loss;   /* of training, with dropout */
@@ -226,11 +228,11 @@ typedef struct gnn_epoch {
     int64_t edges;  /* sampled */
 } gnn_epoch;
 
-/* A model, its optimizer and data. The best parameters, by validation loss (the last, without validation nodes), are kept
- * aside. Full batch on CUDA, an epoch is one CUDA graph. */
+/* A model, its optimizer and data. The best parameters, by validation loss (the last, without validation nodes), are
+ * kept aside. Full batch on CUDA, an epoch is one CUDA graph. */
 typedef struct gnn_trainer gnn_trainer;
-/* `data` is what gnn_data_check passes, and must outlive the trainer. Without a split (NULL) it can only predict. Sampled
- * training and GNN_SAGE_MAX make sparse features dense. */
+/* `data` is what gnn_data_check passes, and must outlive the trainer. Without a split (NULL) it can only predict.
+ * Sampled training and GNN_SAGE_MAX make sparse features dense. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
 void gnn_trainer_free(gnn_trainer *trainer);

@@ -71,9 +71,9 @@ typedef struct gnn_pace {
     int64_t steps;
 } gnn_pace;
 
-/* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space, are of
- * one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or allocates, but
- * open, capture_end and what says so, so that an epoch can be captured as one CUDA graph. */
+/* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space,
+ * are of one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or
+ * allocates, but open, capture_end and what says so, so that an epoch can be captured as one CUDA graph. */
 typedef struct gnn_backend {
     /* engine.c, engine.cu */
     sp_status (*open)(gnn_engine *engine);
@@ -110,10 +110,10 @@ typedef struct gnn_backend {
     /* Y(i, ·) = X(rows[i], ·) */
     sp_status (*gather_rows)(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
 
-    /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i], whose
-     * label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A node's sigmoid
-     * loss is the mean over its classes; a class is predicted where its logit is positive. `gradient` (or NULL): of the
-     * mean loss over the `count` nodes of split `of`, 0 elsewhere. */
+    /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i],
+     * whose label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A
+     * node's sigmoid loss is the mean over its classes; a class is predicted where its logit is positive. `gradient`
+     * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere. */
     sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                               const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
     sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const uint8_t *targets,
@@ -121,8 +121,8 @@ typedef struct gnn_backend {
     /* Y = softmax of each row of X, or the logistic function of each number; Y may be X. */
     sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
-    /* optimize: one step (gnn_optimizer_options) over `count` parameters; m and v are the moments (NULL where the method
-     * has none), `pace` lies in the engine's space: steps goes up by one. Parameters of `decay` decay. */
+    /* optimize: one step (gnn_optimizer_options) over `count` parameters; m and v are the moments (NULL where the
+     * method has none), `pace` lies in the engine's space: steps goes up by one. Parameters of `decay` decay. */
     sp_status (*optimize)(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
                           sp_dense_type type, void *weights, const void *gradients, void *m, void *v, gnn_pace *pace);
 
@@ -136,8 +136,8 @@ typedef struct gnn_backend {
     sp_status (*edge_scores)(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right, int head,
                              double slope, void *values);
     /* From dvalues: dleft(i, head) = Σ over row i, dright(j, head) = Σ over column j, of dvalues ∘ leakyrelu'. The
-     * transpose has the columns of A as rows; entry t of it is entry places[t] of A. `values` is the work space of nnz
-     * numbers: dvalues on entry. */
+     * transpose has the columns of A as rows; entry t of it is entry places[t] of A. `values` is the work space of
+     * nnz numbers: dvalues on entry. */
     sp_status (*edge_scores_backward)(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
                                       const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
                                       double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient);
@@ -171,7 +171,8 @@ struct gnn_engine {
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 
-/* `cols` rounded up to whole sectors of 32 bytes: the sparse products read rows in packets of 16, and caches in sectors. */
+/* `cols` rounded up to whole sectors of 32 bytes: the sparse products read rows in packets of 16, and caches in
+ * sectors. */
 static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
 {
     const int64_t packet = type == SP_DENSE_F64 ? 4 : type == SP_DENSE_F32 ? 8 : 16;

@@ -2,8 +2,9 @@
  *
  * Rows are sorted by their number of entries, those of most first. A block has 8 groups of lanes; rows of up to n
  * entries take a group each, rows of up to 2n two, and so on to 8n, which take all 8 (Algorithm 1, with 8 for the
- * warps of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16 bytes
- * tell a block all that it does. A group spans the columns of X as the paper's combined warps do, 16 bytes a lane.
+ * warps of a block; n, 32 to 1024, is the matrix's, see spmm.cu); longer rows take several blocks (Algorithm 2). 16
+ * bytes tell a block all that it does. A group spans the columns of X as the paper's combined warps do, 16 bytes a
+ * lane.
  *
  * Where this differs: partial sums are in registers and meet by shuffles, then in 1 to 8 KB of shared memory, once a
  * row, where the paper adds to shared memory for every entry of A; rows of several blocks are summed in a fixed order
