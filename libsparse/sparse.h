@@ -89,16 +89,16 @@ void sp_free(sp_context *context, void *pointer);
 
 typedef enum sp_space { SP_HOST, SP_DEVICE } sp_space;
 
-/* Arrays in either space, `count` entries of `size` bytes, not initialised; a count of 0 yields a valid pointer.
- * Device arrays come from the context's pool and need a CUDA context. */
+/* Arrays in either space, `count` entries of `size` bytes, not initialised; a count of 0 yields a valid pointer. Device
+ * arrays come from the context's pool and need a CUDA context. */
 sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_space space, void **array);
 void sp_array_free(sp_context *context, sp_space space, void *array);
 sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space, const void *from,
                         sp_space from_space);
 
-/* The cudaStream_t in whose order the context works on the device, for kernels of one's own between its calls; NULL
- * on the CPU. While the stream is being captured into a CUDA graph, sp_spmm_execute, sp_sddmm, sp_edge_softmax, the
- * MaxK calls and copies within the device are captured with it, if all their operands lie on the device. */
+/* The cudaStream_t in whose order the context works on the device, for kernels of one's own between its calls; NULL on
+ * the CPU. While the stream is being captured into a CUDA graph, sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK
+ * calls and copies within the device are captured with it, if all their operands lie on the device. */
 void *sp_context_stream(const sp_context *context);
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
@@ -151,8 +151,8 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
 
 /* A matrix made up from a few numbers, on the host, values in (0, 1] that are equal above and below the diagonal: the
  * same for the same specification and seed, whatever the threads. `spec` is one of
- *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges a row drawn by R-MAT (.57 .19 .19 .05),
- * relabelled   uniform:ROWS,DEGREE[,COLUMNS]         DEGREE columns a row, drawn at random
+ *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges a row drawn by R-MAT (.57 .19 .19 .05), relabelled
+ *   uniform:ROWS,DEGREE[,COLUMNS]         DEGREE columns a row, drawn at random
  *   grid:WIDTH,HEIGHT,KEPT                a road network: a grid of which KEPT % of the edges are left, symmetric
  *   fem2d:WIDTH,HEIGHT,BLOCK              finite elements: 9 nodes around each, full blocks of BLOCK unknowns
  *   fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST   27 nodes around each in a periodic box, LEAST to MOST unknowns a node
@@ -160,8 +160,8 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
  *                                         others within the host, at most LONGEST links a page
  *   powerlaw:ROWS,DEGREE,LONGEST,EXPONENT,FOLLOWING  row lengths ~ u^(-EXPONENT/100), FOLLOWING % of the columns as
  *                                         skewed as the rows, the others near the diagonal
- *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node and the two beside it in
- * each   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
+ *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node and the two beside it in each
+ *   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
  *   community:ROWS,DEGREE,LONGEST,EXPONENT,SIZE,INSIDE,SHUFFLED  lengths as for powerlaw; INSIDE % of the columns
  *                                         within the row's community of SIZE rows, which stand together (SHUFFLED 0)
  *                                         or anywhere (1)
@@ -246,9 +246,9 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
- * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the
- * products are listed entry by entry of C (info->plan_bytes), which takes four to seven times as long as a product:
- * plans are for values that change often. The plan ends before its context. On failure *plan is NULL. O(products). */
+ * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the products
+ * are listed entry by entry of C (info->plan_bytes), which takes four to seven times as long as a product: plans are for
+ * values that change often. The plan ends before its context. On failure *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
@@ -326,15 +326,15 @@ typedef struct sp_contract_info {
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
 } sp_contract_info;
 
-/* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q: the quotient graph S·G·Sᵀ of a
- * square G, where S(labels[i], i) = 1 (Li et al., Algorithm 7), in one pass over G: nodes are grouped by label, then
- * the rows of a group are combined under their new columns, as the rows of B are in SpGEMM. `labels` has G.rows
- * entries in `labels_space`, each below `groups`; a negative one drops the node with its edges. C is groups x groups,
- * sorted, has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the
- * order of G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64,
- * run in that order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero
- * are kept. G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows +
- * groups + sorting within rows of C). */
+/* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q: the quotient graph S·G·Sᵀ of a square
+ * G, where S(labels[i], i) = 1 (Li et al., Algorithm 7), in one pass over G: nodes are grouped by label, then the
+ * rows of a group are combined under their new columns, as the rows of B are in SpGEMM. `labels` has G.rows entries in
+ * `labels_space`, each below `groups`; a negative one drops the node with its edges. C is groups x groups, sorted,
+ * has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the order of
+ * G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64, run in that
+ * order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero are kept.
+ * G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows + groups +
+ * sorting within rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
@@ -400,8 +400,8 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
  * number of columns, and lie where the context computes or are moved for the call; on CUDA, where they do not fit the
  * device, in tiles behind the computation (Y is undefined after a failure then). Types: A f32 with X f32, f16 or
  * bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
- * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product
- * is queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
+ * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product is
+ * queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
  * O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
@@ -409,8 +409,8 @@ sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 
-/* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product.
- * `values` has A.nnz entries of X's type (f32 or f64) in the space where the context computes. O(nnz · width). */
+/* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. `values`
+ * has A.nnz entries of X's type (f32 or f64) in the space where the context computes. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 /* Softmax within each row of A, in place, over values of A's type in the space where the context computes; and its
  * gradient: given the softmax s and the gradient g of it, g becomes s · (g - Σ_row s·g). O(nnz). */
@@ -419,8 +419,8 @@ sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const v
 
 /* ---- MaxK --------------------------------------------------------------------------------------------- */
 
-/* A dense matrix of which each row keeps k entries: the compressed balanced sparse rows of MaxK-GNN (Peng et al.
- * 2024). Entry e of row i is values[i * k + e] in column columns[i * k + e], ascending within the row. */
+/* A dense matrix of which each row keeps k entries: the compressed balanced sparse rows of MaxK-GNN (Peng et al. 2024).
+ * Entry e of row i is values[i * k + e] in column columns[i * k + e], ascending within the row. */
 typedef struct sp_cbsr {
     int64_t rows, cols, k; /* 1 <= k <= cols <= 65536 */
     void *values;          /* rows * k of `type` */
@@ -445,8 +445,8 @@ sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
  * sparse rows, each of the same length. Y has kept.cols columns and kept's type. O(nnz · k + rows · cols). */
 sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
 /* values(j, e) = (reduce(A · G))(j, kept.columns(j, e)) for every kept entry, with the matrix of a plan for sums or
- * means: the gradient of the values that sp_maxk_spmm gathered, if the plan is for the transpose. Nothing but
- * `values` of `kept` is written. O(nnz · k). */
+ * means: the gradient of the values that sp_maxk_spmm gathered, if the plan is for the transpose. Nothing but `values`
+ * of `kept` is written. O(nnz · k). */
 sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
 #pragma GCC visibility pop
