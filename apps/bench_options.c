@@ -1,5 +1,4 @@
 /* The command line of sparse-bench. */
-#include <stdarg.h>
 #include <string.h>
 
 #include "bench_gnn.h"
@@ -98,18 +97,7 @@ void bench_usage(FILE *stream)
           "Exit status: 0; 1 if a product failed or was wrong; 2 for a mistake on the command line.\n", stream);
 }
 
-static bench_request mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bench_request mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("sparse-bench: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see sparse-bench --help\n", stderr);
-    va_end(arguments);
-    return REQUEST_MISTAKE;
-}
+#define mistake(...) (usage_mistake("sparse-bench", __VA_ARGS__), REQUEST_MISTAKE)
 
 /* The index of `text` among `count` words, or -1. */
 static int read_word(const char *text, const char *const *words, int count)

@@ -4,58 +4,9 @@
  * early. The command line is in contract_options, reading in contract_input, the choice of the device and the
  * computation in contract_compute, what is written in contract_output.
  */
-#include <errno.h>
-#include <malloc.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "contract_job.h"
-
-/* ---- signals ------------------------------------------------------------------------------------------- */
-
-static volatile int interrupt_signal;   /* the number of the signal; the library's interrupt flag */
-static volatile sig_atomic_t may_block; /* a pipe may never go on: then the handler ends the run itself */
-
-static void on_signal(int number)
-{
-    if (may_block || interrupt_signal) { /* or it is the second one */
-        io_output_unlink_all();
-        _exit(EXIT_SIGNAL + number);
-    }
-    interrupt_signal = number;
-}
-
-/* ---- what is said --------------------------------------------------------------------------------------- */
-
-void contract_quiet(contract_job *job)
-{
-    if (job->progress) fputs("\r\033[K", stderr);
-    job->progress = false;
-}
-
-void contract_progress(contract_job *job, const char *format, ...)
-{
-    if (!job->terminal) return;
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    job->progress = true;
-}
-
-void contract_notice(contract_job *job, const char *format, ...)
-{
-    va_list arguments;
-    contract_quiet(job);
-    va_start(arguments, format);
-    fputs("contract: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("\n", stderr);
-    va_end(arguments);
-}
 
 /* ---- the whole run -------------------------------------------------------------------------------------- */
 
@@ -92,33 +43,23 @@ static void close_job(contract_job *job)
 
 static int run(const contract_options *options)
 {
-    contract_job job = {.options = options, .interrupt = &interrupt_signal, .may_block = &may_block};
+    contract_job job = {.options = options, .line = {.tool = "contract", .terminal = isatty(STDERR_FILENO)}};
     int code = EXIT_FAILED;
-    job.terminal = isatty(STDERR_FILENO);
     sp_status status = contract_open_host(&job);
     if (status == SP_OK) status = run_job(&job);
-    contract_quiet(&job);
+    quiet_line(&job.line);
     if (status == SP_OK) {
         code = EXIT_DONE;
     } else if (interrupt_signal) {
         code = EXIT_SIGNAL + interrupt_signal;
-        contract_notice(&job, "stopped by signal %d; nothing was written", interrupt_signal);
+        notice_line(&job.line, "stopped by signal %d; nothing was written", interrupt_signal);
     } else {
         const char *sentence = job.host ? sp_last_error(job.host) : "";
-        contract_notice(&job, "%s", *sentence ? sentence : sp_status_string(status));
+        notice_line(&job.line, "%s", *sentence ? sentence : sp_status_string(status));
     }
     close_job(&job);
     return code;
 }
-
-static int answer(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
-    fprintf(stderr, "contract: stdout: %s\n", strerror(errno));
-    return EXIT_FAILED;
-}
-
-enum { LARGE_ARRAY = 1 << 20 };
 
 int main(int argc, char **argv)
 {
@@ -130,13 +71,10 @@ int main(int argc, char **argv)
     }
     switch (contract_parse(argc, argv, &options)) {
     case CONTRACT_MISTAKE: return EXIT_USAGE;
-    case CONTRACT_HELP: contract_usage(stdout); return answer();
-    case CONTRACT_VERSION: puts("contract " SP_VERSION); return answer();
+    case CONTRACT_HELP: contract_usage(stdout); return end_answer("contract");
+    case CONTRACT_VERSION: puts("contract " SP_VERSION); return end_answer("contract");
     case CONTRACT_RUN: break;
     }
-    /* Large arrays come from the kernel and go back to it: what grows is moved without a second copy. */
-    mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
-    if (options.threads != 1) wait_asleep(argv);
-    catch_signals(on_signal);
+    settle_process(argv, options.threads);
     return run(&options);
 }

@@ -12,7 +12,7 @@ static sp_status open_context(const contract_job *job, const char *device, sp_co
     const sp_context_options options = {.device = device,
                                         .threads = thread_count(job->options->graph, job->options->threads),
                                         .memory_budget = (size_t)job->options->memory,
-                                        .interrupt = job->interrupt};
+                                        .interrupt = &interrupt_signal};
     return sp_context_create(&options, context);
 }
 
@@ -46,7 +46,7 @@ static sp_status choose_device(contract_job *job)
     const contract_options *o = job->options;
     const bool automatic = strcmp(o->device, "auto") == 0;
     if (!cuda_required(o) && !(automatic && is_large(job))) return SP_OK;
-    contract_progress(job, "opening the CUDA device");
+    show_line(&job->line, "opening the CUDA device");
     sp_status status = open_context(job, automatic ? "cuda" : o->device, &job->device);
     if (status == SP_OK || automatic) return SP_OK;
     return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", o->device,
@@ -154,7 +154,7 @@ static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g,
     sp_status status;
     mcl_options_default(&options);
     options.inflation = job->options->inflation;
-    contract_progress(job, "clustering %lld nodes", (long long)g->rows);
+    show_line(&job->line, "clustering %lld nodes", (long long)g->rows);
     TRY(narrow(context, g, &graph));
     TRY(mcl_start_matrix(context, &graph, NULL, &options, false, &start));
     TRY(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run));
@@ -270,10 +270,10 @@ sp_status contract_compute(contract_job *job)
     sp_status status;
     TRY(match_types(job));
     TRY(choose_device(job));
-    contract_progress(job, "contracting");
+    show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);
     if (job->device && is_device_trouble(status) && !cuda_required(job->options)) {
-        contract_notice(job, "%s; going on with the CPU", sp_last_error(job->host));
+        notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = round_means(job);

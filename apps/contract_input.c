@@ -148,16 +148,16 @@ sp_status contract_read_graph(contract_job *job)
     const io_read_options reading = {.format = o->from,
                                      .any_sign = true,
                                      .matrix = !o->undirected,
-                                     .interrupt = job->interrupt};
+                                     .interrupt = &interrupt_signal};
     double began = wall_seconds();
-    contract_progress(job, "reading %s", o->graph);
-    *job->may_block = 1;
+    show_line(&job->line, "reading %s", o->graph);
+    may_block = 1;
     sp_status status = io_read_graph(job->host, o->graph, &reading, &job->input);
-    *job->may_block = 0;
+    may_block = 0;
     if (status != SP_OK) return status;
     job->seconds.graph = wall_seconds() - began;
     began = wall_seconds();
-    contract_progress(job, "%lld nodes, %lld edges: making a matrix", (long long)job->input.nodes,
+    show_line(&job->line, "%lld nodes, %lld edges: making a matrix", (long long)job->input.nodes,
                  (long long)(job->input.arcs + job->input.matrix.nnz));
     status = build_graph(job);
     job->seconds.build = wall_seconds() - began;
@@ -264,16 +264,16 @@ sp_status contract_read_labels(contract_job *job)
         .base = (int)o->base,
         .skip_unknown = o->skip_unknown,
         .compact = o->compact,
-        .interrupt = job->interrupt,
+        .interrupt = &interrupt_signal,
     };
     io_labelling *l = &job->labelling;
     int32_t *used = NULL;
     const double began = wall_seconds();
     sp_status status;
-    contract_progress(job, "reading %s", o->labels);
-    *job->may_block = 1;
+    show_line(&job->line, "reading %s", o->labels);
+    may_block = 1;
     status = io_read_labels(job->host, o->labels, &job->input, &reading, l);
-    *job->may_block = 0;
+    may_block = 0;
     if (status != SP_OK) return status;
     job->groups = l->groups;
     if (!l->labels && o->engine == CONTRACTION_FUSED)

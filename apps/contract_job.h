@@ -2,9 +2,6 @@
 #ifndef CONTRACT_JOB_H
 #define CONTRACT_JOB_H
 
-#include <signal.h>
-#include <stdio.h>
-
 #include "contraction.h"
 #include "io.h"
 #include "tool.h"
@@ -49,9 +46,7 @@ typedef struct contract_seconds {
 typedef struct contract_job {
     const contract_options *options;
     sp_context *host, *device;      /* device: CUDA; NULL: compute on the host */
-    const volatile int *interrupt;
-    volatile sig_atomic_t *may_block; /* set while reading and writing: signals end the run at once */
-    bool terminal, progress;        /* stderr is one; a progress line stands there */
+    tool_line line;
 
     io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
     int64_t arcs;                   /* of the input */
@@ -74,12 +69,6 @@ typedef struct contract_job {
     contract_seconds seconds;
     char device_name[128];
 } contract_job;
-
-/* A line that changes, on a terminal; the next one, or contract_quiet, takes its place. */
-void contract_progress(contract_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void contract_quiet(contract_job *job);
-/* A line on stderr for something that does not end the run. */
-void contract_notice(contract_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* contract_input.c: the graph as a matrix; the labels, without nodes that have none and groups that are empty. */
 sp_status contract_read_graph(contract_job *job);

@@ -1,5 +1,4 @@
 /* The command line of contract. */
-#include <stdarg.h>
 #include <string.h>
 
 #include "contract_job.h"
@@ -59,19 +58,7 @@ void contract_usage(FILE *stream)
           "  --version -h --help\n", stream);
 }
 
-static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* One line on stderr; false. */
-static bool mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("contract: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see contract --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+#define mistake(...) usage_mistake("contract", __VA_ARGS__)
 
 /* ---- values --------------------------------------------------------------------------------------------- */
 

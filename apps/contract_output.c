@@ -307,7 +307,7 @@ static sp_status write_all(contract_job *job, output_set *all)
     io_output *out;
     sp_status status;
     TRY(open_next(job, all, o->out, &out));
-    contract_progress(job, "writing %s", o->out);
+    show_line(&job->line, "writing %s", o->out);
     TRY(put_graph(job, out));
     if (needs_tab(o)) {
         TRY(beside(job, ".tab", path));
@@ -335,11 +335,11 @@ done:
 sp_status contract_write(contract_job *job)
 {
     output_set all = {.count = 0};
-    *job->may_block = 1;
+    may_block = 1;
     sp_status status = write_all(job, &all);
     for (int i = 0; status == SP_OK && i < all.count; i++) status = io_output_settle(all.open[i]);
     while (status == SP_OK && all.count > 0) status = io_output_commit(all.open[--all.count]);
     while (all.count > 0) io_output_discard(all.open[--all.count]);
-    *job->may_block = 0;
+    may_block = 0;
     return status;
 }

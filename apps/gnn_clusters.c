@@ -83,7 +83,7 @@ static sp_status from_file(gnn_job *job)
 {
     const char *path = job->settings->clusters;
     const io_graph shape = {.format = IO_CSR, .nodes = job->data.graph.rows};
-    const io_label_options options = {.base = 0, .compact = true, .interrupt = &gnn_interrupt};
+    const io_label_options options = {.base = 0, .compact = true, .interrupt = &interrupt_signal};
     io_labelling read = {0};
     sp_status status;
     TRY(io_read_labels(job->host, path, &shape, &options, &read));
@@ -106,7 +106,7 @@ sp_status gnn_make_clusters(gnn_job *job)
     gnn_sampler_options *sampler = &job->how.sampler;
     sp_status status;
     if (!job->how.sampled || sampler->kind != GNN_SAMPLE_CLUSTER) return SP_OK;
-    gnn_progress(job, "clustering");
+    show_line(&job->line, "clustering");
     TRY(sp_alloc(job->host, nodes, sizeof *job->clusters, (void **)&job->clusters));
     TRY(strcmp(how, "matching") == 0 ? by_matchings(job) : strcmp(how, "mcl") == 0 ? by_markov(job) : from_file(job));
     sampler->clusters = job->clusters;

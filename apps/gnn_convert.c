@@ -2,7 +2,6 @@
  * fast. */
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,19 +47,7 @@ static void usage(FILE *stream)
           "  -h --help\n", stream);
 }
 
-static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* One line on stderr; false. */
-static bool mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("gnn: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see gnn convert --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+#define mistake(...) usage_mistake("gnn convert", __VA_ARGS__)
 
 static bool read_count(const char *option, const char *value, int64_t low, int64_t high, int64_t *number)
 {
@@ -264,7 +251,7 @@ static bool is_there(const char *begin, char between, const char *name)
 
 static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
 {
-    const gnn_input_options reading = {.undirected = o->undirected, .interrupt = &gnn_interrupt};
+    const gnn_input_options reading = {.undirected = o->undirected, .interrupt = &interrupt_signal};
     struct stat about;
     if (o->recipe.spec) return gnn_generate(context, &o->recipe, input);
     if (!o->source) return read_files(context, o, &reading, input);
@@ -302,7 +289,7 @@ int gnn_convert_main(int argc, char **argv)
         }
     if (!parse(argc, argv, &o)) return EXIT_USAGE;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
-                                    .interrupt = &gnn_interrupt};
+                                    .interrupt = &interrupt_signal};
     sp_status status = sp_context_create(&cpu, &context);
     if (status == SP_OK) status = convert(context, &o);
     const int code = gnn_input_end(context, status);

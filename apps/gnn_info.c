@@ -1,6 +1,5 @@
 /* gnn info: what a folder with a graph, features and labels holds, as text or JSON. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,18 +31,7 @@ static void usage(FILE *stream)
           "  -h --help\n", stream);
 }
 
-static int mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static int mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("gnn: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see gnn info --help\n", stderr);
-    va_end(arguments);
-    return EXIT_USAGE;
-}
+#define mistake(...) (usage_mistake("gnn info", __VA_ARGS__), EXIT_USAGE)
 
 /* EXIT_DONE where all is well. */
 static int parse(int argc, char **argv, info_options *o)
@@ -231,8 +219,8 @@ int gnn_info_main(int argc, char **argv)
     const int parsed = parse(argc, argv, &o);
     if (parsed != EXIT_DONE) return parsed;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
-                                    .interrupt = &gnn_interrupt};
-    const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &gnn_interrupt};
+                                    .interrupt = &interrupt_signal};
+    const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &interrupt_signal};
     sp_status status;
     TRY(sp_context_create(&cpu, &context));
     TRY(gnn_input_load(context, o.folder, &reading, &input));

@@ -11,8 +11,6 @@
 
 #include "tool.h"
 
-volatile int gnn_interrupt;
-
 /* ---- files of a folder --------------------------------------------------------------------------------- */
 
 /* What the files of a folder are called before their endings. */
@@ -373,9 +371,9 @@ done:
 int gnn_input_end(const sp_context *context, sp_status status)
 {
     if (status == SP_OK) return EXIT_DONE;
-    if (gnn_interrupt) {
-        fprintf(stderr, "gnn: stopped by signal %d; nothing was written\n", gnn_interrupt);
-        return EXIT_SIGNAL + gnn_interrupt;
+    if (interrupt_signal) {
+        fprintf(stderr, "gnn: stopped by signal %d; nothing was written\n", interrupt_signal);
+        return EXIT_SIGNAL + interrupt_signal;
     }
     const char *sentence = context ? sp_last_error(context) : "";
     fprintf(stderr, "gnn: %s\n", *sentence ? sentence : sp_status_string(status));

@@ -60,8 +60,6 @@ sp_status gnn_generate(sp_context *context, const gnn_recipe *recipe, gnn_input 
 int gnn_info_main(int argc, char **argv);
 int gnn_convert_main(int argc, char **argv);
 
-/* The number of the signal that wants the run to end: main's handler sets it, everything here looks at it. */
-extern volatile int gnn_interrupt;
 /* The exit code of a command that ended like this, after a line on stderr if it failed. */
 int gnn_input_end(const sp_context *context, sp_status status);
 

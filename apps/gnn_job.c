@@ -16,7 +16,7 @@ static sp_status open_context(const gnn_job *job, const char *device, const vola
     return sp_context_create(&options, context);
 }
 
-sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &gnn_interrupt, &job->host); }
+sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &interrupt_signal, &job->host); }
 
 /* Signals do not interrupt an epoch: what it has begun could not be saved. */
 sp_status gnn_open_compute(gnn_job *job, const char *device)
@@ -65,7 +65,7 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
     const char *device = job->settings->device;
     const bool automatic = strcmp(device, "auto") == 0, large = automatic && gnn_is_large(job);
     if (large || (!automatic && strcmp(device, "cpu") != 0)) {
-        gnn_progress(job, "opening the CUDA device");
+        show_line(&job->line, "opening the CUDA device");
         sp_status status = gnn_open_compute(job, automatic ? "cuda" : device);
         if (status != SP_OK && !automatic)
             return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", device,
@@ -73,7 +73,7 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
         if (status == SP_OK) {
             status = work_on_compute(job, work);
             if (!automatic || !is_device_trouble(status)) return status;
-            gnn_notice(job, "%s; going on with the CPU", sp_last_error(job->host));
+            notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
         }
     }
     const sp_status status = gnn_open_compute(job, "cpu");
@@ -86,12 +86,12 @@ sp_status gnn_read_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
     const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
-                                       .interrupt = &gnn_interrupt};
+                                       .interrupt = &interrupt_signal};
     const double began = wall_seconds();
-    gnn_progress(job, "reading %s", s->folder);
-    gnn_may_block = 1;
+    show_line(&job->line, "reading %s", s->folder);
+    may_block = 1;
     const sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
-    gnn_may_block = 0;
+    may_block = 0;
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;
     return status;
@@ -109,7 +109,7 @@ sp_status gnn_read_saved(gnn_job *job, const char *path)
     void *bytes = NULL;
     FILE *file = fopen(path, "rb");
     if (!file) return fail_file(job, path, strerror(errno));
-    gnn_may_block = 1;
+    may_block = 1;
     sp_status status = sp_alloc(job->host, room, 1, &bytes);
     while (status == SP_OK) {
         const size_t got = fread((char *)bytes + used, 1, (size_t)(room - used), file);
@@ -119,7 +119,7 @@ sp_status gnn_read_saved(gnn_job *job, const char *path)
         if (status == SP_OK) room *= 2;
     }
     if (status == SP_OK && ferror(file)) status = fail_file(job, path, strerror(errno));
-    gnn_may_block = 0;
+    may_block = 0;
     fclose(file);
     if (status != SP_OK) {
         sp_free(job->host, bytes);
@@ -174,7 +174,7 @@ sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
     io_output *open[MOST_FILES];
     int opened = 0;
     sp_status status = SP_OK;
-    gnn_may_block = 1;
+    may_block = 1;
     for (int i = 0; i < count && status == SP_OK; i++) {
         if (!files[i].path) continue;
         status = io_output_open(job->host, files[i].path, &open[opened]);
@@ -183,6 +183,6 @@ sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
     for (int i = 0; status == SP_OK && i < opened; i++) status = io_output_settle(open[i]);
     while (status == SP_OK && opened > 0) status = io_output_commit(open[--opened]);
     while (opened > 0) io_output_discard(open[--opened]);
-    gnn_may_block = 0;
+    may_block = 0;
     return status;
 }

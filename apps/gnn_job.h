@@ -2,8 +2,6 @@
 #ifndef GNN_JOB_H
 #define GNN_JOB_H
 
-#include <signal.h>
-
 #include "gnn_input.h"
 #include "gnn_options.h"
 #include "tool.h"
@@ -34,7 +32,7 @@ typedef struct gnn_job {
     sp_context *host;       /* reads and writes; signals interrupt it */
     sp_context *compute;    /* trains; signals are looked at between epochs */
     char device_name[128];
-    bool terminal, progress; /* stderr is one; a progress line stands there */
+    tool_line line;
 
     gnn_input input;
     gnn_data data;          /* the input's arrays, less those that are not to be used */
@@ -55,14 +53,6 @@ typedef struct gnn_job {
     bool stopped;           /* by a signal */
     gnn_seconds seconds;
 } gnn_job;
-
-/* Set while reading and writing: signals end the run at once. */
-extern volatile sig_atomic_t gnn_may_block;
-
-/* gnn.c: a line that changes, on a terminal; the next one, or gnn_quiet, takes its place; a line that stays. */
-void gnn_progress(gnn_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void gnn_quiet(gnn_job *job);
-void gnn_notice(gnn_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* gnn_job.c: the contexts; the data, and a saved model; files, all of them or none. */
 sp_status gnn_open_host(gnn_job *job);

@@ -1,7 +1,6 @@
 /* The command line of gnn train and gnn predict. */
 #include "gnn_options.h"
 
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -55,19 +54,7 @@ void gnn_usage(FILE *stream)
           "  --version -h --help\n", stream);
 }
 
-static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* One line on stderr; false. */
-static bool mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("gnn: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see gnn --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+#define mistake(...) usage_mistake("gnn", __VA_ARGS__)
 
 /* ---- values --------------------------------------------------------------------------------------------- */
 

@@ -55,7 +55,7 @@ static sp_status predict(gnn_job *job)
     gnn_engine *engine = NULL;
     gnn_trainer *trainer = NULL;
     sp_status status;
-    gnn_progress(job, "predicting");
+    show_line(&job->line, "predicting");
     TRY(gnn_engine_create(job->compute, 0, &engine));
     TRY(gnn_trainer_create(engine, &job->data, &job->how, &trainer));
     status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
@@ -107,7 +107,7 @@ sp_status gnn_predict(gnn_job *job)
     TRY(load(job));
     TRY(gnn_on_device(job, predict));
     TRY(gnn_write_files(job, files, 1));
-    gnn_quiet(job);
+    quiet_line(&job->line);
     if (job->data.split && !job->settings->quiet && strcmp(job->settings->out, "-") != 0)
         printf("%s: test %s %s\n", job->settings->folder, job->targets ? "micro F1" : "accuracy",
                gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));

@@ -76,7 +76,7 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
     const double time = wall_seconds();
     char which[48] = "", accuracies[96] = "";
     gnn_text text[3];
-    if (!job->terminal || time - *shown < 0.1) return;
+    if (!job->line.terminal || time - *shown < 0.1) return;
     *shown = time;
     if (job->run_count > 1)
         snprintf(which, sizeof which, "run %lld of %lld  ", (long long)(run - job->runs + 1),
@@ -86,7 +86,7 @@ static void show_epoch(gnn_job *job, const gnn_run *run, double *shown)
         snprintf(accuracies, sizeof accuracies, "  accuracy %s  validation %s  test %s",
                  gnn_show(judged->accuracy[GNN_TRAIN], text[0]), gnn_show(judged->accuracy[GNN_VALIDATION], text[1]),
                  gnn_show(judged->accuracy[GNN_TEST], text[2]));
-    gnn_progress(job, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms", which, (long long)now->epoch,
+    show_line(&job->line, "%sepoch %lld of %lld  loss %.4f%s  %.2f ms", which, (long long)now->epoch,
                  (long long)job->how.epochs, now->loss, accuracies, 1e3 * now->seconds);
 }
 
@@ -122,7 +122,7 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
 {
     bool done = false;
     double shown = 0;
-    while (!done && !gnn_interrupt) {
+    while (!done && !interrupt_signal) {
         gnn_epoch epoch;
         sp_status status = gnn_trainer_epoch(trainer, &epoch, &done);
         if (status == SP_OK && epoch.epoch == 0)
@@ -191,7 +191,7 @@ static void summarise(gnn_job *job)
     gnn_text text[2];
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
     if (job->settings->quiet) return;
-    gnn_quiet(job);
+    quiet_line(&job->line);
     printf("%s: %lld nodes, %lld edges, %lld features, %lld classes; ", job->settings->folder,
            (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
            (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes);

@@ -11,9 +11,9 @@ enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
 sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix)
 {
     bool binary = j->settings->binary;
-    *j->may_block = 1;
+    may_block = 1;
     sp_status status = io_write_native_matrix(j->host, path, matrix, j->input.ids, MATRIX_DIGITS, binary, NULL);
-    *j->may_block = 0;
+    may_block = 0;
     if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
     return status;
 }
@@ -298,9 +298,9 @@ sp_status job_cluster(job *j, report_run *run)
     sp_csr_free(owner, &limit);
     report_clusters(run, &clustering);
     began = wall_seconds();
-    *j->may_block = 1;
+    may_block = 1;
     status = write_clusters(j, run, &clustering);
-    *j->may_block = 0;
+    may_block = 0;
     if (status != SP_OK) goto done;
     run->write_seconds = wall_seconds() - began;
 done:

@@ -13,7 +13,7 @@ static sp_context_options context_options(const job *j, const char *device)
         .device = device,
         .threads = thread_count(s->input, s->threads),
         .memory_budget = (size_t)s->memory,
-        .interrupt = j->interrupt,
+        .interrupt = &interrupt_signal,
     };
 }
 

@@ -22,9 +22,7 @@ typedef struct job {
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
     char *command_line;
-    const volatile int *interrupt;       /* ends long calls */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
-    volatile sig_atomic_t *may_block;    /* set while reading and writing: signals end the run at once */
 } job;
 
 /* ---- mcl_device.c: where to compute -------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,19 +16,7 @@
 
 /* ---- reading values ------------------------------------------------------------------------------------ */
 
-static bool mistake(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* One line on stderr; returns false so that a check can end with it. */
-static bool mistake(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("mcl-gpu: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputs("; see mcl-gpu --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+#define mistake(...) usage_mistake("mcl-gpu", __VA_ARGS__)
 
 static bool read_yes_no(const char *text, bool *value)
 {

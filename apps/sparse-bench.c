@@ -5,25 +5,10 @@
  * JSON so far. What its parts do stands in bench.h. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench_contract.h"
 #include "bench_gnn.h"
 #include "bench_spmm.h"
-
-/* ---- signals ------------------------------------------------------------------------------------------- */
-
-static volatile int interrupt_signal; /* the library's interrupt flag */
-
-/* The second one ends a process that a peer does not let go of. */
-static void on_signal(int number)
-{
-    if (interrupt_signal) {
-        io_output_unlink_all();
-        _exit(EXIT_SIGNAL + number);
-    }
-    interrupt_signal = number;
-}
 
 /* ---- one case ------------------------------------------------------------------------------------------ */
 
@@ -155,13 +140,6 @@ static int run(const bench_options *o)
     return code;
 }
 
-static int answer(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
-    fprintf(stderr, "sparse-bench: stdout: %s\n", strerror(errno));
-    return EXIT_FAILED;
-}
-
 int main(int argc, char **argv)
 {
     static bench_options o;
@@ -173,14 +151,14 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         if (strcmp(argv[1], "--version") == 0) puts("sparse-bench " SP_VERSION);
         else bench_usage(stdout);
-        return answer();
+        return end_answer("sparse-bench");
     }
     switch (bench_parse(argc, argv, &o)) {
     case REQUEST_MISTAKE: return EXIT_USAGE;
-    case REQUEST_HELP: bench_usage(stdout); return answer();
-    case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return answer();
+    case REQUEST_HELP: bench_usage(stdout); return end_answer("sparse-bench");
+    case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return end_answer("sparse-bench");
     case REQUEST_BENCH: break;
     }
-    catch_signals(on_signal);
+    catch_signals();
     return run(&o);
 }

@@ -2,6 +2,9 @@
 #ifndef TOOL_H
 #define TOOL_H
 
+#include <signal.h>
+#include <stdio.h>
+
 #include "io.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
@@ -17,16 +20,35 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
  * read, a closed stdout or stderr one that cannot be written, so that using it fails as it should. */
 void hold_standard_streams(void);
 
-/* OpenMP's threads spin while they wait for each other, and learn only at the start of a process that they should
- * sleep instead. Alone on a machine that makes no difference; beside other jobs, as in pipelines, spinning takes the
- * processors from those that work: mcl-gpu on 20,000 nodes took 5.9 s of processor time on a busy machine, 3.5 s like
- * this. Starts the process again with that said, unless the environment says something. */
-void wait_asleep(char **argv);
-
-/* SIGINT, SIGTERM and SIGHUP go to the handler, which a process that was told to ignore one of them (nohup) goes on
- * ignoring; SIGPIPE is ignored, so that a reader that went away is a write error. catch_signal does it for one more. */
-void catch_signals(void (*handler)(int));
+/* The signal that asked the run to end, 0 while there is none: the library's interrupt flag. */
+extern volatile int interrupt_signal;
+/* Set while reading and writing: a pipe may never go on, so that a signal ends the process at once. */
+extern volatile sig_atomic_t may_block;
+/* From now on SIGINT, SIGTERM and SIGHUP set interrupt_signal; a second one ends the process at once, outputs that are
+ * not complete removed. A process that was told to ignore one of them (nohup) goes on ignoring it. SIGPIPE is ignored,
+ * so that a reader that went away is a write error. catch_signal gives one more signal a handler, in the same way. */
+void catch_signals(void);
 void catch_signal(int number, void (*handler)(int));
+
+/* For runs that take a while: large arrays come from the kernel and go back to it, threads sleep while they wait, signals
+ * are caught. With one thread the process is as it was started; otherwise it may start again. */
+void settle_process(char **argv, int64_t threads);
+
+/* A mistake on the command line of "TOOL" or "TOOL COMMAND": one line on stderr that begins with the tool's name and
+ * ends with where help is. False, so that a check can end with it. */
+bool usage_mistake(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The exit code of a run whose answer went to stdout, all of it or not. */
+int end_answer(const char *tool);
+
+/* What a tool says on stderr: on a terminal a line that changes, whose place the next one, or quiet_line, takes; lines
+ * that stay. */
+typedef struct tool_line {
+    const char *tool;
+    bool terminal, progress; /* stderr is one; a changing line stands there */
+} tool_line;
+void show_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void quiet_line(tool_line *line);
+void notice_line(tool_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The size of a plain file; -1 for pipes, standard input and what is not there. */
 int64_t file_bytes(const char *path);
