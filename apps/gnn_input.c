@@ -217,13 +217,7 @@ done:
 
 void gnn_input_free(sp_context *context, gnn_input *input)
 {
-    gnn_data *data = &input->data;
-    sp_csr_free(context, &data->graph);
-    sp_dense_free(context, &data->features.dense);
-    sp_csr_free(context, &data->features.sparse);
-    sp_free(context, data->labels);
-    sp_free(context, data->targets);
-    sp_free(context, data->split);
+    gnn_data_free(context, &input->data);
     io_names_free(context, &input->classes);
     memset(input, 0, sizeof *input);
 }

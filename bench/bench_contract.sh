@@ -20,31 +20,12 @@ END_OF_USAGE
 
 build=${BUILD:-build}
 device='' graphs='' files='' repeat=10 limit='' threads='' name='' small=''
-while [ $# -gt 0 ]; do
-    case $1 in
-    --small) small=yes ;;
-    --help) usage && exit 0 ;;
-    --device | --graphs | --files | --repeat | --limit | --threads | --name)
-        [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
-        shift
-        ;;
-    *) usage >&2 && exit 2 ;;
-    esac
-    shift
-done
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-if [ -z "$device" ]; then
-    device=cpu
-    if [ -n "$gpu" ]; then device=cuda; fi
-fi
-export BENCH_DRIVER=${gpu#*, }
-export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
+options="device graphs files repeat limit threads name"
+. bench/options.sh
 if [ "$device" = cpu ]; then
-    name=${name:-cpu-${threads:-$(nproc)}cores} limit=${limit:-20} graphs=${graphs:-rmat:18,16}
+    limit=${limit:-20} graphs=${graphs:-rmat:18,16}
 else
-    gpu_name=${gpu%%, *}
-    name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")} limit=${limit:-5}
+    limit=${limit:-5}
     graphs=${graphs:-rmat20 uniform20 rmat22}
 fi
 if [ -n "$small" ]; then graphs=small name=$name-small; fi

@@ -28,32 +28,12 @@ END_OF_USAGE
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' parts='train aggregate sample torch torch-sample check' model=gcn,sage hidden=16,256
 maxk=16,32,64 repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split='' name='' small=''
-while [ $# -gt 0 ]; do
-    case $1 in
-    --small) small=yes ;;
-    --help) usage && exit 0 ;;
-    --device | --graphs | --parts | --model | --hidden | --maxk | --repeat | --limit | --threads | --folder | \
-        --data | --seeds | --split | --name)
-        [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
-        shift
-        ;;
-    *) usage >&2 && exit 2 ;;
-    esac
-    shift
-done
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-if [ -z "$device" ]; then
-    device=cpu
-    if [ -n "$gpu" ]; then device=cuda; fi
-fi
-export BENCH_DRIVER=${gpu#*, }
-export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
+options="device graphs parts model hidden maxk repeat limit threads folder data seeds split name"
+. bench/options.sh
 if [ "$device" = cpu ]; then
-    name=${name:-cpu-${threads:-$(nproc)}cores} graphs=${graphs:-flickr}
+    graphs=${graphs:-flickr}
 else
-    gpu_name=${gpu%%, *}
-    name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")} graphs=${graphs:-flickr reddit}
+    graphs=${graphs:-flickr reddit}
 fi
 if [ -n "$small" ]; then graphs=rmat:11,8 name=$name-small hidden=16,64 maxk=8; fi
 if [ -z "$folder" ]; then

@@ -20,36 +20,17 @@ END_OF_USAGE
 
 build=${BUILD:-build}
 device='' files='' parts='' repeat=10 limit='' threads='' name='' small=''
-while [ $# -gt 0 ]; do
-    case $1 in
-    --small) small=yes ;;
-    --help) usage && exit 0 ;;
-    --device | --files | --parts | --repeat | --limit | --threads | --name)
-        [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
-        shift
-        ;;
-    *) usage >&2 && exit 2 ;;
-    esac
-    shift
-done
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-if [ -z "$device" ]; then
-    device=cpu
-    if [ -n "$gpu" ]; then device=cuda; fi
-fi
-export BENCH_DRIVER=${gpu#*, }
-export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
+options="device files parts repeat limit threads name"
+. bench/options.sh
 all="fp64 fp32 more aia files aat rectangular" matrices="paper arrowhead"
 more="amazon economics cit-Patents wb-edu"
 if [ "$device" = cpu ]; then
-    name=${name:-cpu-${threads:-$(nproc)}cores} limit=${limit:-20}
+    limit=${limit:-20}
     all=${all/more aia /}
     # What two cores square in seconds; the others hold up to two thousand million products.
     matrices="scircuit road web-Google webbase protein wind-tunnel rmat16 uniform arrowhead"
 else
-    gpu_name=${gpu%%, *}
-    name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")} limit=${limit:-5}
+    limit=${limit:-5}
 fi
 if [ -n "$small" ]; then matrices=small more='' name=$name-small; fi
 parts=${parts:-$all}

@@ -21,32 +21,12 @@ END_OF_USAGE
 
 build=${BUILD:-build}
 device='' graphs='' widths='' parts='' repeat=10 limit=2 threads='' name='' small=''
-while [ $# -gt 0 ]; do
-    case $1 in
-    --small) small=yes ;;
-    --help) usage && exit 0 ;;
-    --device | --graphs | --widths | --parts | --repeat | --limit | --threads | --name)
-        [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
-        shift
-        ;;
-    *) usage >&2 && exit 2 ;;
-    esac
-    shift
-done
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-if [ -z "$device" ]; then
-    device=cpu
-    if [ -n "$gpu" ]; then device=cuda; fi
-fi
-export BENCH_DRIVER=${gpu#*, }
-export BENCH_COMMIT=${BENCH_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
+options="device graphs widths parts repeat limit threads name"
+. bench/options.sh
 if [ "$device" = cpu ]; then
-    name=${name:-cpu-${threads:-$(nproc)}cores} widths=${widths:-16,32,64,128} parts=${parts:-fp32}
+    widths=${widths:-16,32,64,128} parts=${parts:-fp32}
     graphs=${graphs:-molecules rmat17 flickr uniform:100000,100 community:100000,60,6000,50,2000,80,1}
 else
-    gpu_name=${gpu%%, *}
-    name=${name:-$(tr '[:upper:] ' '[:lower:]-' <<<"${gpu_name#NVIDIA }")}
     widths=${widths:-16,32,64,96,128,256,384} parts=${parts:-fp32 f16 max} graphs=${graphs:-paper}
 fi
 if [ -n "$small" ]; then graphs=small name=$name-small; fi
