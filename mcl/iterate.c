@@ -116,7 +116,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     memset(limit, 0, sizeof *limit);
     sp_status status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
     if (status == SP_OK && start->nnz >= RENUMBER_NNZ) {
-        status = mcl_community_order(context, start, &order);
+        status = sp_csr_community_order(context, start, &order);
         if (status == SP_OK) status = mcl_renumber(context, start, order, &owned);
         current = &owned;
     }

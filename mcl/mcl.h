@@ -67,10 +67,8 @@ sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_t
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared);
 
-/* An order of the nodes (order[new] = old) in which communities lie together, and matrices brought into it and back.
- * mcl_iterate does this by itself; a monitor that wants the iterand calls mcl_restore, which takes matrices in any
- * space, and NULL for "no renumbering". */
-sp_status mcl_community_order(sp_context *context, const sp_csr *matrix, int32_t **order);
+/* A matrix brought into an order of the nodes (that of sp_csr_community_order) and back. mcl_iterate does this by itself;
+ * a monitor that wants the iterand calls mcl_restore, which takes matrices in any space, and NULL for "no renumbering". */
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
 sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
 

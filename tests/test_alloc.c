@@ -167,7 +167,7 @@ static sp_status call_markov_renumbered(sp_context *context, subject *s, void *o
 
 static sp_status call_community_order(sp_context *context, subject *s, void *out)
 {
-    return mcl_community_order(context, &s->stochastic, out);
+    return sp_csr_community_order(context, &s->stochastic, out);
 }
 
 static sp_status call_renumber(sp_context *context, subject *s, void *out)
@@ -329,7 +329,7 @@ static const trial trials[] = {
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov", call_markov, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov, renumbered", call_markov_renumbered, release_csr, sizeof(sp_csr)},
-    {"mcl_community_order", call_community_order, release_block, sizeof(void *)},
+    {"sp_csr_community_order", call_community_order, release_block, sizeof(void *)},
     {"mcl_renumber", call_renumber, release_csr, sizeof(sp_csr)},
     {"mcl_restore", call_restore, release_csr, sizeof(sp_csr)},
     {"mcl_prepared_graph", call_prepared, release_csr, sizeof(sp_csr)},

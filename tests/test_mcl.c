@@ -194,7 +194,7 @@ START_TEST(community_order_brings_groups_together_and_can_be_undone)
     for (int32_t j = 0; j < N; j++) mix[j] = (j * 77 + 5) % N; /* 77 and 200 have no common factor */
     for (int32_t j = 0; j < N; j++) unmix[mix[j]] = j;
     ck_ok(context, sp_csr_permute(context, &ordered, mix, unmix, &graph));
-    ck_ok(context, mcl_community_order(context, &graph, &order));
+    ck_ok(context, sp_csr_community_order(context, &graph, &order));
     for (int j = 0; j < N; j++) place[j] = -1;
     for (int32_t j = 0; j < N; j++) {
         ck_assert(order[j] >= 0 && order[j] < N && place[order[j]] == -1);
