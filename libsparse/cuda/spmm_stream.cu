@@ -2,8 +2,10 @@
  *
  * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by the
  * plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
- * while tile t is multiplied, each on its own stream, with two buffers for X and two for Y. Lanes are dealt as for the
- * whole product, so that every sum runs in the order, and has the bits, of the product on the device.
+ * while tile t is multiplied, each on its own stream, with two buffers for X and two for Y. Where memory is short,
+ * tiles of twice the width with one buffer each may be faster: tile t + 1 of X comes in while tile t of Y goes out,
+ * and nothing moves while a tile is multiplied. Lanes are dealt as for the whole product, so that every sum runs in
+ * the order, and has the bits, of the product on the device.
  *
  * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
  * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
@@ -11,10 +13,11 @@
  *
  * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
  * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written
- * where it is. Rows of a tile are short and far apart, which copy engines take one by one: below 4 KB a row a few
- * blocks of threads copy them, in whole sectors. Pageable memory goes through pinned buffers, 4 a direction of 4 MB,
- * which stay in the host's caches, filled and emptied by all threads while the link moves the others. Pinning the
- * caller's memory instead would walk all of its pages for every product.
+ * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 54, 74, 97 and 99 GB/s of rows
+ * of 128, 256, 512 and 1,024 bytes (H200, PCIe 5); threads, in whole sectors, 64 of any, since reads of the one
+ * direction wait behind writes of the other: they copy rows below 256 bytes. Pageable memory goes through pinned
+ * buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link
+ * moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
  */
 #include <string.h>
 
@@ -23,10 +26,15 @@
 /* Of the narrowest tile. */
 static const int64_t COLUMNS = 32;
 enum { FEWEST_TILES = 8, MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
-/* Of a row in a tile, if memory allows: short rows waste the pages and lines of the host's memory. */
+/* Of a row in a tile, if memory allows. */
 static const int64_t ROW_BYTES = 512;
-/* From here on copy engines take rows well. */
-static const size_t LONG_ROW = 4096;
+/* From here on copy engines are faster than threads. */
+static const size_t LONG_ROW = 256;
+/* Bytes a second each way, both ways busy, of rows below LONG_ROW, up to ROW_BYTES, and longer; and gathered from the
+ * device's memory. Estimates, for the choice of tiles. */
+static const double SHORT_ROWS = 32e9, MEDIUM_ROWS = 40e9, LONG_ROWS = 49e9, GATHERS = 4e12;
+/* Copies on the host take rows that lie side by side in runs of this size. */
+static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
 /* Left to small allocations of the kernels' launches. */
 static const size_t SLACK = (size_t)64 << 10;
@@ -131,8 +139,8 @@ struct stream_copy {
 static void copy_on_host(sp_context *context, char *to, size_t to_pitch, const char *from, size_t from_pitch,
                          size_t bytes, int64_t rows)
 {
-    if (to_pitch == bytes && from_pitch == bytes && bytes < LONG_ROW) { /* one run, however short its rows */
-        const int64_t group = (int64_t)(LONG_ROW / bytes), whole = rows / group * group;
+    if (to_pitch == bytes && from_pitch == bytes && bytes < RUN) { /* one run, however short its rows */
+        const int64_t group = (int64_t)(RUN / bytes), whole = rows / group * group;
         if (group > 1 && whole > group) {
             const size_t run = (size_t)group * bytes, at = (size_t)whole * bytes;
             copy_on_host(context, to, run, from, run, run, whole / group);
@@ -237,7 +245,7 @@ struct stream_job {
 struct stream_cut {
     int64_t columns, tiles;    /* of a tile; how many */
     int64_t range_rows;        /* of X */
-    int ranges;
+    int ranges, slots;         /* slots: buffers of X, of Y and of arguments */
     size_t x, y, argument, sums;
     size_t buffers, bytes; /* all of them; with what launches allocate */
 };
@@ -257,7 +265,7 @@ static size_t carry_bytes(const stream_job &job, const spmm_blocks *parts, int64
 }
 
 /* Cannot overflow: X, Y and the arguments exist, and nothing here is more than four times as large. */
-static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, const spmm_blocks *parts)
+static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, int slots, const spmm_blocks *parts)
 {
     const bool narrow_sums = job.product.y_narrow && !job.extreme;
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
@@ -266,32 +274,55 @@ static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, co
     cut.columns = columns;
     cut.tiles = (job.x->cols + columns - 1) / columns;
     cut.ranges = ranges;
+    cut.slots = slots;
     cut.range_rows = (job.a->cols + ranges - 1) / ranges;
     if (job.x->space == SP_HOST) cut.x = padded((size_t)cut.range_rows * (size_t)columns * x_size);
     if (job.y->space == SP_HOST) cut.y = padded(tile * y_size);
     if (job.argument) cut.argument = padded(tile * sizeof(int64_t));
     if (ranges > 1 && narrow_sums) cut.sums = padded(tile * sizeof(float));
-    cut.buffers = 2 * cut.x + 2 * cut.y + 2 * cut.argument + cut.sums;
+    cut.buffers = (size_t)slots * (cut.x + cut.y + cut.argument) + cut.sums;
     cut.bytes = cut.buffers + carry_bytes(job, parts, columns) + SLACK;
     if (ranges == 1 && narrow_sums && job.state->algorithm == SP_SPMM_BIDIRECTIONAL)
         cut.bytes += padded(tile * sizeof(float));
     return cut;
 }
 
-/* Tiles of all rows: as many as hide the first one's way in and the last one's way out, fewer where rows would get
- * short, more where memory is. False: they do not fit. */
-static bool cut_columns(const stream_job &job, size_t available, stream_cut *cut)
+/* The widest tiles of all rows that fit with `slots` buffers: not fewer than hide the first one's way in and the last
+ * one's way out, if rows stay long. False: none fit, and *cut has the narrowest. */
+static bool cut_columns(const stream_job &job, size_t available, int slots, stream_cut *cut)
 {
     const int64_t width = job.x->cols, unit = width < COLUMNS ? width : COLUMNS, units = (width + unit - 1) / unit;
     const int64_t least = (ROW_BYTES / (int64_t)sp_dense_size(job.x->type) + unit - 1) / unit;
     int64_t wide = (units + FEWEST_TILES - 1) / FEWEST_TILES;
     if (wide < least) wide = least < units ? least : units;
     for (; wide > 0; wide--) {
-        *cut = lay_out(job, wide * unit < width ? wide * unit : width, 1, job.state->parts);
+        *cut = lay_out(job, wide * unit < width ? wide * unit : width, 1, slots, job.state->parts);
         if (cut->bytes <= available) return true;
     }
-    *cut = lay_out(job, unit, 1, job.state->parts);
+    *cut = lay_out(job, unit, 1, slots, job.state->parts);
     return false;
+}
+
+/* Seconds that a product takes, its tiles being on the way one after another. */
+static double estimate(const stream_job &job, const stream_cut &cut)
+{
+    const size_t row = (size_t)cut.columns * sp_dense_size(job.x->space == SP_HOST ? job.x->type : job.y->type);
+    const double rate = row < LONG_ROW ? SHORT_ROWS : row < (size_t)ROW_BYTES ? MEDIUM_ROWS : LONG_ROWS;
+    const size_t in = cut.x + (job.beta != 0 ? cut.y : 0), out = cut.y + cut.argument;
+    const double moving = (double)(in > out ? in : out) / rate;
+    const double multiplying =
+        (double)job.a->nnz * (double)cut.columns * (double)sp_dense_size(job.x->type) / GATHERS;
+    const double step = cut.slots == 1 ? moving + multiplying : moving > multiplying ? moving : multiplying;
+    return (double)cut.tiles * step + moving;
+}
+
+/* With two buffers or one. */
+static bool choose_columns(const stream_job &job, size_t available, stream_cut *cut)
+{
+    stream_cut one;
+    const bool twice = cut_columns(job, available, 2, cut), once = cut_columns(job, available, 1, &one);
+    if (once && (!twice || estimate(job, one) < estimate(job, *cut))) *cut = one;
+    return once;
 }
 
 /* A partition that ends with its scope. */
@@ -323,16 +354,16 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
     const spmm_blocks *known = job.state->parts;
     size_t available = 0;
     TRY(available_now(context, &available));
-    if (cut_columns(job, available, cut)) return SP_OK;
+    if (choose_columns(job, available, cut)) return SP_OK;
     const stream_cut narrowest = *cut;
     const bool by_rows = !job.extreme && job.x->space == SP_HOST;
     for (int ranges = 2; by_rows && ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
         size_t left = 0;
-        *cut = lay_out(job, narrowest.columns, ranges, NULL);
+        *cut = lay_out(job, narrowest.columns, ranges, 2, NULL);
         if (cut->bytes > available) continue;
         TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
                           known && known->coarse, &parts->blocks));
-        *cut = lay_out(job, narrowest.columns, ranges, parts->blocks);
+        *cut = lay_out(job, narrowest.columns, ranges, 2, parts->blocks);
         TRY(available_now(context, &left));
         if (cut->bytes <= left) return SP_OK;
         parts->free();
@@ -391,15 +422,15 @@ struct stream_run {
     stream_staging staging_in, staging_out;
     stream_line line;
 
-    stream_run(const stream_job &todo, const stream_cut &pieces, spmm_blocks *parts, char *memory)
-        : job(todo), cut(pieces), range_parts(parts)
+    stream_run(const stream_job &whole, const stream_cut &pieces, spmm_blocks *parts, char *memory)
+        : job(whole), cut(pieces), range_parts(parts), x(), y(), argument()
     {
-        for (int i = 0; i < 2; i++) {
-            x[i] = memory + (size_t)i * cut.x;
-            y[i] = memory + 2 * cut.x + (size_t)i * cut.y;
-            argument[i] = memory + 2 * cut.x + 2 * cut.y + (size_t)i * cut.argument;
+        for (int i = 0; i < cut.slots; i++, memory += cut.x + cut.y + cut.argument) {
+            x[i] = memory;
+            y[i] = memory + cut.x;
+            argument[i] = memory + cut.x + cut.y;
         }
-        sums = memory + 2 * (cut.x + cut.y + cut.argument);
+        sums = memory;
     }
     int64_t steps() const { return cut.tiles * cut.ranges; }
     int64_t columns_of(int64_t tile) const
@@ -430,25 +461,26 @@ static void plan_load(const stream_run &run, int64_t step, stream_copy *copies)
 {
     const stream_job &job = run.job;
     const int64_t tile = step / run.cut.ranges, range = step % run.cut.ranges, first = tile * run.cut.columns;
+    const int64_t columns = run.columns_of(tile), slots = run.cut.slots;
     const int64_t row = range * run.cut.range_rows, left = job.a->cols - row;
     if (job.x->space == SP_HOST)
-        copies[0] = copy_of(run.x[step % 2], job.x->values, job.x->stride, sp_dense_size(job.x->type), job.x_memory,
-                            row, left < run.cut.range_rows ? left : run.cut.range_rows, first, run.columns_of(tile));
+        copies[0] = copy_of(run.x[step % slots], job.x->values, job.x->stride, sp_dense_size(job.x->type),
+                            job.x_memory, row, left < run.cut.range_rows ? left : run.cut.range_rows, first, columns);
     if (job.y->space == SP_HOST && job.beta != 0 && range == 0)
-        copies[1] = copy_of(run.y[tile % 2], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory,
-                            0, job.a->rows, first, run.columns_of(tile));
+        copies[1] = copy_of(run.y[tile % slots], job.y->values, job.y->stride, sp_dense_size(job.y->type),
+                            job.y_memory, 0, job.a->rows, first, columns);
 }
 
 static void plan_store(const stream_run &run, int64_t tile, stream_copy *copies)
 {
     const stream_job &job = run.job;
-    const int64_t first = tile * run.cut.columns;
+    const int64_t first = tile * run.cut.columns, columns = run.columns_of(tile), slots = run.cut.slots;
     if (job.y->space == SP_HOST)
-        copies[0] = copy_of(run.y[tile % 2], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory,
-                            0, job.a->rows, first, run.columns_of(tile));
+        copies[0] = copy_of(run.y[tile % slots], job.y->values, job.y->stride, sp_dense_size(job.y->type),
+                            job.y_memory, 0, job.a->rows, first, columns);
     if (job.argument)
-        copies[1] = copy_of(run.argument[tile % 2], job.argument, job.y->cols, sizeof(int64_t), job.argument_memory,
-                            0, job.a->rows, first, run.columns_of(tile));
+        copies[1] = copy_of(run.argument[tile % slots], job.argument, job.y->cols, sizeof(int64_t),
+                            job.argument_memory, 0, job.a->rows, first, columns);
 }
 
 static stream_copy *unfinished(stream_copy *copies)
@@ -457,7 +489,7 @@ static stream_copy *unfinished(stream_copy *copies)
 }
 
 /* Loads what step `load` needs and stores what step `store` made, part by part in turn, so that both directions of
- * the link are busy; -1: nothing. Y comes into the buffer that the tile before the last leaves: after that has gone. */
+ * the link are busy; -1: nothing. Y comes into a buffer when the tile that it held has gone. */
 static sp_status transfer(stream_run *run, int64_t load, int64_t store)
 {
     sp_context *context = run->job.context;
@@ -466,26 +498,26 @@ static sp_status transfer(stream_run *run, int64_t load, int64_t store)
     stream_copy in[2], out[2];
     if (load >= 0) {
         plan_load(*run, load, in);
-        CUDA_TRY(cudaStreamWaitEvent(line->in, line->multiplied[load % 2], 0));
+        CUDA_TRY(cudaStreamWaitEvent(line->in, line->multiplied[load % run->cut.slots], 0));
     }
     if (storing) {
         plan_store(*run, store / run->cut.ranges, out);
-        CUDA_TRY(cudaStreamWaitEvent(line->out, line->multiplied[store % 2], 0));
+        CUDA_TRY(cudaStreamWaitEvent(line->out, line->multiplied[store % run->cut.slots], 0));
     }
     for (;;) {
         stream_copy *next_in = unfinished(in), *const next_out = unfinished(out);
         if (storing && !next_out) {
-            CUDA_TRY(cudaEventRecord(line->stored[store / run->cut.ranges % 2], line->out));
+            CUDA_TRY(cudaEventRecord(line->stored[store / run->cut.ranges % run->cut.slots], line->out));
             storing = false;
         }
         if (next_in == &in[1] && storing) next_in = nullptr;
         if (next_in == &in[1] && in[1].done == 0)
-            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[load / run->cut.ranges % 2], 0));
+            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[load / run->cut.ranges % run->cut.slots], 0));
         if (!next_in && !next_out) break;
         if (next_in) TRY(step_in(context, next_in, &run->staging_in, line->in));
         if (next_out) TRY(step_out(context, next_out, &run->staging_out, line->out));
     }
-    if (load >= 0) CUDA_TRY(cudaEventRecord(line->loaded[load % 2], line->in));
+    if (load >= 0) CUDA_TRY(cudaEventRecord(line->loaded[load % run->cut.slots], line->in));
     return SP_OK;
 }
 
@@ -495,6 +527,7 @@ static sp_status multiply(stream_run *run, int64_t step)
     sp_context *context = job.context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t tile = step / run->cut.ranges, range = step % run->cut.ranges, first = tile * run->cut.columns;
+    const int slots = run->cut.slots;
     const int64_t columns = run->columns_of(tile), span = job.shape.columns();
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
     spmm_product p = job.product;
@@ -503,15 +536,15 @@ static sp_status multiply(stream_run *run, int64_t step)
     if (job.x->space == SP_HOST) {
         /* Rows before the range's are not there and are not read. */
         p.x_bytes = (uint32_t)((size_t)columns * x_size);
-        p.x = (const void *)((uintptr_t)run->x[step % 2] - (uintptr_t)(range * run->cut.range_rows) * p.x_bytes);
+        p.x = (const void *)((uintptr_t)run->x[step % slots] - (uintptr_t)(range * run->cut.range_rows) * p.x_bytes);
     } else {
         p.x = (const char *)job.x->values + (size_t)first * x_size;
     }
-    p.y = job.y->space == SP_HOST ? run->y[tile % 2] : (char *)job.y->values + (size_t)first * y_size;
+    p.y = job.y->space == SP_HOST ? run->y[tile % slots] : (char *)job.y->values + (size_t)first * y_size;
     if (job.y->space == SP_HOST) p.y_stride = columns;
-    p.argument = job.argument ? (int64_t *)run->argument[tile % 2] : NULL;
-    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.loaded[step % 2], 0));
-    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.stored[tile % 2], 0));
+    p.argument = job.argument ? (int64_t *)run->argument[tile % slots] : NULL;
+    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.loaded[step % slots], 0));
+    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.stored[tile % slots], 0));
     if (run->cut.ranges == 1) {
         TRY(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
     } else {
@@ -527,7 +560,7 @@ static sp_status multiply(stream_run *run, int64_t step)
         if (run->cut.sums && run->last_range(step))
             TRY(cuda_spmm_round(context, job.x->type, p, (const float *)run->sums));
     }
-    CUDA_TRY(cudaEventRecord(run->line.multiplied[step % 2], stream));
+    CUDA_TRY(cudaEventRecord(run->line.multiplied[step % slots], stream));
     return SP_OK;
 }
 
@@ -548,7 +581,7 @@ static sp_status make_staging(stream_run *run)
     return SP_OK;
 }
 
-/* One step ahead with what comes in, one behind with what goes out. */
+/* One step ahead with what comes in; with two buffers, one behind with what goes out. */
 static sp_status go(stream_run *run)
 {
     sp_context *context = run->job.context;
@@ -558,10 +591,11 @@ static sp_status go(stream_run *run)
     for (int64_t step = 0; step < run->steps(); step++) {
         if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
         TRY(multiply(run, step));
+        const int64_t made = step + 1 - run->cut.slots;
         TRY(transfer(run, step + 1 < run->steps() ? step + 1 : -1,
-                     step > 0 && run->last_range(step - 1) ? step - 1 : -1));
+                     made >= 0 && run->last_range(made) ? made : -1));
     }
-    TRY(transfer(run, -1, run->steps() - 1));
+    if (run->cut.slots == 2) TRY(transfer(run, -1, run->steps() - 1));
     CUDA_TRY(cudaStreamSynchronize(run->line.out));
     return cuda_finish(context);
 }
