@@ -1,9 +1,14 @@
 /* A numbering that puts the nodes of a community side by side, so that what their rows have in common is read from the
  * nearest cache.
  *
- * Communities come from label propagation (Raghavan et al. 2007): each node takes the label that weighs most among
- * its neighbours, a few times over. Nodes are done in interleaved groups, each from the labels that the groups before
- * it left, so that the numbering does not depend on the threads. O(passes · nnz).
+ * Communities come from label propagation (Raghavan et al. 2007) by modularity (Barber and Clark 2009): a few times over,
+ * each node i takes the label c with the largest
+ *
+ *   Σ weights of i's neighbours in c  -  d_i · Σ d_k of the others in c / Σ d      (d: sums of weights)
+ *
+ * The second term is what c would weigh around i if edges fell at random: without it labels of large communities
+ * flood a graph in which 60 % of the edges leave their community. Nodes are done in interleaved groups, each from
+ * the labels that the groups before it left, so that the numbering does not depend on the threads. O(passes · nnz).
  */
 #include <omp.h>
 
@@ -21,6 +26,13 @@ typedef struct votes {
     int32_t *touched;
 } votes;
 
+typedef struct propagation {
+    const sp_csr *matrix;
+    int32_t *labels;
+    double *degrees, *totals; /* d_i, a node; their sums, a label */
+    double sum;               /* of all */
+} propagation;
+
 /* A pattern counts neighbours. */
 static float weight_of(const sp_csr *matrix, int64_t entry)
 {
@@ -29,34 +41,68 @@ static float weight_of(const sp_csr *matrix, int64_t entry)
                                   : (float)((const double *)matrix->values)[entry];
 }
 
-static int32_t heaviest_label(const sp_csr *matrix, int64_t node, const int32_t *labels, votes *v)
+/* Weights to others; what is not positive joins nobody. */
+static void weigh_nodes(sp_context *context, propagation *p)
 {
+    const sp_csr *matrix = p->matrix;
+#pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(context))
+    for (int64_t i = 0; i < matrix->rows; i++) {
+        double degree = 0;
+        for (int64_t k = matrix->row_offsets[i]; k < matrix->row_offsets[i + 1]; k++)
+            if (matrix->col_indices[k] != i && weight_of(matrix, k) > 0) degree += (double)weight_of(matrix, k);
+        p->degrees[i] = p->totals[i] = degree;
+        p->labels[i] = (int32_t)i;
+    }
+    for (int64_t i = 0; i < matrix->rows; i++) p->sum += p->degrees[i];
+}
+
+static int32_t best_label(const propagation *p, int64_t node, votes *v)
+{
+    const sp_csr *matrix = p->matrix;
+    const double degree = p->degrees[node], share = degree > 0 ? degree / p->sum : 0;
+    const int32_t own = p->labels[node];
     int64_t count = 0;
     for (int64_t k = matrix->row_offsets[node]; k < matrix->row_offsets[node + 1]; k++) {
         if (matrix->col_indices[k] == node) continue;
-        const int32_t label = labels[matrix->col_indices[k]];
+        const int32_t label = p->labels[matrix->col_indices[k]];
         const float weight = weight_of(matrix, k);
         if (!(weight > 0)) continue;
         if (v->weights[label] == 0) v->touched[count++] = label;
         v->weights[label] += weight;
     }
-    int32_t best = labels[node];
-    float weight = 0;
+    int32_t best = own;
+    double most = (double)v->weights[own] - share * (p->totals[own] - degree);
     for (int64_t i = 0; i < count; i++) {
         const int32_t label = v->touched[i];
-        if (v->weights[label] > weight || (v->weights[label] == weight && label < best)) {
+        const double gain = (double)v->weights[label] - share * (p->totals[label] - (label == own ? degree : 0));
+        if (gain > most || (gain == most && label < best)) {
             best = label;
-            weight = v->weights[label];
+            most = gain;
         }
         v->weights[label] = 0;
     }
     return best;
 }
 
+/* Every GROUPS-th node from `first` on; `next` has room for them. */
+static void relabel_group(propagation *p, int64_t first, votes *all, int threads, int32_t *next)
+{
+    const int64_t count = (p->matrix->rows - first + GROUPS - 1) / GROUPS;
+#pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
+    for (int64_t i = 0; i < count; i++) next[i] = best_label(p, first + i * GROUPS, &all[omp_get_thread_num()]);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t node = first + i * GROUPS;
+        p->totals[p->labels[node]] -= p->degrees[node];
+        p->totals[next[i]] += p->degrees[node];
+        p->labels[node] = next[i];
+    }
+}
+
 static sp_status propagate_labels(sp_context *context, const sp_csr *matrix, int32_t *labels)
 {
     const int64_t nodes = matrix->rows;
     const int threads = sp_context_threads(context);
+    propagation p = {.matrix = matrix, .labels = labels};
     votes *all = NULL;
     int32_t *next = NULL;
     sp_status status = sp_calloc(context, threads, sizeof *all, (void **)&all);
@@ -65,24 +111,19 @@ static sp_status propagate_labels(sp_context *context, const sp_csr *matrix, int
         if (status == SP_OK) status = sp_alloc(context, nodes, sizeof(int32_t), (void **)&all[t].touched);
     }
     if (status == SP_OK) status = sp_alloc(context, nodes / GROUPS + 1, sizeof *next, (void **)&next);
-    for (int64_t j = 0; j < nodes; j++) labels[j] = (int32_t)j;
-    for (int step = 0; step < PASSES * GROUPS && status == SP_OK; step++) {
-        const int64_t first = step % GROUPS, count = (nodes - first + GROUPS - 1) / GROUPS;
-#pragma omp parallel num_threads(threads)
-        {
-#pragma omp for schedule(dynamic, 64)
-            for (int64_t i = 0; i < count; i++)
-                next[i] = heaviest_label(matrix, first + i * GROUPS, labels, &all[omp_get_thread_num()]);
-#pragma omp for schedule(static)
-            for (int64_t i = 0; i < count; i++) labels[first + i * GROUPS] = next[i];
-        }
-    }
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof(double), (void **)&p.degrees);
+    if (status == SP_OK) status = sp_alloc(context, nodes, sizeof(double), (void **)&p.totals);
+    if (status == SP_OK) weigh_nodes(context, &p);
+    for (int step = 0; step < PASSES * GROUPS && status == SP_OK; step++)
+        relabel_group(&p, step % GROUPS, all, threads, next);
     for (int t = 0; all && t < threads; t++) {
         sp_free(context, all[t].weights);
         sp_free(context, all[t].touched);
     }
     sp_free(context, all);
     sp_free(context, next);
+    sp_free(context, p.degrees);
+    sp_free(context, p.totals);
     return status;
 }
 
