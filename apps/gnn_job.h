@@ -19,7 +19,7 @@ typedef struct gnn_run {
 } gnn_run;
 
 typedef struct gnn_seconds {
-    double read, prepare, total; /* prepare: everything between reading and the first epoch, of all runs */
+    double read, order, prepare, total; /* order: renumbering; prepare: from there to the first epoch, of all runs */
 } gnn_seconds;
 
 typedef struct gnn_job {

@@ -11,12 +11,14 @@
 static const char *const models[] = {"gcn", "sage", "sage-max", "gin", "gat", NULL};
 static const char *const samplers[] = {"full", "node", "layer", "fastgcn", "cluster", NULL};
 static const char *const optimizers[] = {"adam", "adamw", "sgd", NULL};
+static const char *const orders[] = {"auto", "keep", "community", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
 
 const char *model_word(int64_t model) { return models[model]; }
 const char *sampler_word(int64_t sampler) { return samplers[sampler]; }
 const char *optimizer_word(int64_t optimizer) { return optimizers[optimizer]; }
+const char *order_word(int64_t order) { return orders[order]; }
 
 void gnn_usage(FILE *stream)
 {
@@ -44,9 +46,10 @@ void gnn_usage(FILE *stream)
           "  --fanout A,B,...    neighbours of a node, or nodes of a layer, from the last layer on [25,10; 512,512]\n"
           "  --batch N           nodes, or clusters, of a minibatch [1024]; --bulk N minibatches drawn at once\n"
           "  --clusters HOW      matching, mcl, or a file of them [matching]\n"
+          "  --order HOW         nodes in memory: auto, keep, community: those of one side by side [auto]\n"
           "  --split A,B         draw A training and B validation nodes of each class; the others test\n"
           "  --undirected        each edge stands for both directions\n"
-          "  --seed N            [1]; --seeds N: as many runs, with mean and deviation\n"
+          "  --seed N            [1]; --seeds N: as many runs, each with its own split; mean and deviation\n"
           "\n"
           "  --save FILE         the model; --resume FILE: go on with a saved one\n"
           "  --report FILE       as JSON; --plot FILE: curves as SVG; --quiet\n"
@@ -78,6 +81,7 @@ static const option_entry entries[] = {
     {"--model", VALUE_WORD, FOR_TRAIN, FIELD(model), .words = models},
     {"--sampler", VALUE_WORD, FOR_TRAIN, FIELD(sampler), .words = samplers},
     {"--optimizer", VALUE_WORD, FOR_TRAIN, FIELD(optimizer), .words = optimizers},
+    {"--order", VALUE_WORD, FOR_TRAIN, FIELD(order), .words = orders},
     {"--layers", VALUE_COUNT, FOR_TRAIN, FIELD(layers), .low = 1, .high = GNN_MAX_LAYERS},
     {"--hidden", VALUE_COUNT, FOR_TRAIN, FIELD(hidden), .low = 1, .high = 1 << 16},
     {"--heads", VALUE_COUNT, FOR_TRAIN, FIELD(heads), .low = 1, .high = 1 << 10},

@@ -16,6 +16,7 @@ typedef struct gnn_settings {
     int64_t sampler, batch, bulk; /* sampler: 0 full, else gnn_sampler_kind + 1; batch 0: by the sampler */
     int64_t fanout[GNN_MAX_LAYERS], fanouts;
     const char *clusters; /* a file, matching or mcl */
+    int64_t order;        /* a gnn_order */
     int64_t split_train, split_validation; /* 0, 0: the folder's own split */
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
@@ -36,5 +37,6 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 const char *model_word(int64_t model);
 const char *sampler_word(int64_t sampler);
 const char *optimizer_word(int64_t optimizer);
+const char *order_word(int64_t order);
 
 #endif

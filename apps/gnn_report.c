@@ -130,6 +130,7 @@ static void put_options(const gnn_job *job, io_output *out)
     io_output_string(out, "\n    ");
     if (s->split_train > 0) io_output_format(out, "\"split\": [%lld, %lld], ", (long long)s->split_train,
                                              (long long)s->split_validation);
+    put_text(out, "order", order_word(s->order));
     put_whole(out, "seed", s->seed);
     put_whole(out, "seeds", s->seeds);
     put_text(out, "device", s->device);
@@ -186,6 +187,7 @@ sp_status gnn_put_report(gnn_job *job, io_output *out)
     put_whole(out, "threads", sp_context_threads(job->host));
     put_whole(out, "parameters", job->parameters);
     put_whole(out, "peak_host_bytes", peak);
+    put_switch(out, "renumbered", job->data.place != NULL);
     put_switch(out, "stopped", job->stopped);
     io_output_string(out, "\n  ");
     put_number(out, "test_accuracy", test);
@@ -193,8 +195,9 @@ sp_status gnn_put_report(gnn_job *job, io_output *out)
     put_number(out, "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
     put_number(out, "median_epoch_seconds", gnn_mean(job, gnn_epoch_seconds, NULL));
     put_whole(out, "best_epoch", job->runs[0].best_epoch);
-    io_output_format(out, "\n  \"seconds\": {\"read\": %.6f, \"prepare\": %.6f, \"total\": %.6f},\n  \"runs\": [\n",
-                     job->seconds.read, job->seconds.prepare, job->seconds.total);
+    io_output_format(out, "\n  \"seconds\": {\"read\": %.6f, \"order\": %.6f, \"prepare\": %.6f, \"total\": %.6f},\n"
+                     "  \"runs\": [\n", job->seconds.read, job->seconds.order, job->seconds.prepare,
+                     job->seconds.total);
     for (int64_t i = 0; i < job->run_count; i++) {
         if (i) io_output_string(out, ",\n");
         put_run(&job->runs[i], out);

@@ -1,4 +1,4 @@
-/* gnn train: data -> clusters -> epochs, once or for several seeds -> files. */
+/* gnn train: data -> clusters -> numbering -> epochs, once or for several seeds -> files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +50,17 @@ static sp_status prepare_data(gnn_job *job)
     job->data = *data;
     for (int64_t i = 0; i < data->graph.rows; i++) job->nodes[data->split[i]]++;
 done:
+    return status;
+}
+
+/* The data in the order in which they are trained with; clusters and what is written know nothing of it. */
+static sp_status renumber(gnn_job *job)
+{
+    const double began = wall_seconds();
+    show_line(&job->line, "finding communities");
+    const sp_status status = gnn_data_renumber(job->host, &job->input.data, (gnn_order)job->settings->order);
+    job->data = job->input.data;
+    job->seconds.order = wall_seconds() - began;
     return status;
 }
 
@@ -139,14 +150,17 @@ static sp_status run_epochs(gnn_job *job, gnn_trainer *trainer, gnn_run *run)
     return find_median(job, run);
 }
 
-static sp_status train_once(gnn_job *job, gnn_run *run)
+/* A run by a trainer that the one before may have used; the first makes it. */
+static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made, gnn_run *run)
 {
+    const gnn_settings *s = job->settings;
     const double began = wall_seconds();
-    gnn_engine *engine = NULL;
-    gnn_trainer *trainer = NULL;
     sp_status status;
-    TRY(gnn_engine_create(job->compute, (uint64_t)run->seed, &engine));
-    TRY(gnn_trainer_create(engine, &job->data, &job->how, &trainer));
+    if (s->split_train > 0)
+        TRY(gnn_data_draw_split(job->compute, &job->data, s->split_train, s->split_validation, (uint64_t)run->seed));
+    if (*made) TRY(gnn_trainer_restart(*made, (uint64_t)run->seed));
+    else TRY(gnn_trainer_create(engine, &job->data, &job->how, made));
+    gnn_trainer *trainer = *made;
     TRY(restore(job, trainer));
     job->parameters = gnn_model_size(gnn_trainer_model(trainer));
     job->seconds.prepare += wall_seconds() - began;
@@ -157,20 +171,23 @@ static sp_status train_once(gnn_job *job, gnn_run *run)
     run->best_epoch = gnn_trainer_best(trainer) > 0 ? gnn_trainer_best(trainer) : run->epochs[run->count - 1].epoch;
     run->seconds = wall_seconds() - began;
 done:
-    gnn_trainer_free(trainer);
-    gnn_engine_free(engine);
     return status;
 }
 
 static sp_status train_all(gnn_job *job)
 {
-    sp_status status = SP_OK;
+    gnn_engine *engine = NULL;
+    gnn_trainer *trainer = NULL;
+    sp_status status;
     for (int64_t i = 0; i < job->run_count; i++) { /* a second attempt begins anew */
         sp_free(job->host, job->runs[i].epochs);
         job->runs[i] = (gnn_run){.seed = job->settings->seed + i};
     }
-    for (int64_t i = 0; i < job->run_count; i++) TRY(train_once(job, &job->runs[i]));
+    TRY(gnn_engine_create(job->compute, (uint64_t)job->settings->seed, &engine));
+    for (int64_t i = 0; i < job->run_count; i++) TRY(train_once(job, engine, &trainer, &job->runs[i]));
 done:
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
     return status;
 }
 
@@ -225,6 +242,7 @@ sp_status gnn_train(gnn_job *job)
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);
     TRY(gnn_make_clusters(job));
+    TRY(renumber(job));
     TRY(sp_calloc(job->host, job->settings->seeds, sizeof *job->runs, (void **)&job->runs));
     job->run_count = job->settings->seeds;
     TRY(gnn_on_device(job, train_all));

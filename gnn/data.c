@@ -5,6 +5,14 @@
 
 /* ---- checks ------------------------------------------------------------------------------------------- */
 
+/* The node whose row this is, for messages. */
+static long long node_of(const gnn_data *data, int64_t row)
+{
+    int64_t node = data->place ? 0 : row;
+    while (data->place && data->place[node] != row) node++;
+    return node;
+}
+
 static const char *const split_names[GNN_SPLITS] = {"unused", "training", "validation", "test"};
 
 static sp_status check_shapes(sp_context *context, const gnn_data *data)
@@ -23,14 +31,15 @@ static sp_status check_shapes(sp_context *context, const gnn_data *data)
     return SP_OK;
 }
 
-static sp_status not_finite(sp_context *context, int64_t node, int64_t feature)
+static sp_status not_finite(sp_context *context, const gnn_data *data, int64_t row, int64_t feature)
 {
     return sp_fail(context, SP_ERROR_NOT_FINITE, "feature %lld of node %lld (from 0) is no finite number",
-                   (long long)feature, (long long)node);
+                   (long long)feature, node_of(data, row));
 }
 
-static sp_status check_dense(sp_context *context, const sp_dense *x)
+static sp_status check_dense(sp_context *context, const gnn_data *data)
 {
+    const sp_dense *x = &data->features.dense;
     const int64_t none = INT64_MAX;
     int64_t first = none;
     if (x->type != SP_DENSE_F32) return sp_fail(context, SP_ERROR_ARGUMENT, "features are f32");
@@ -41,18 +50,19 @@ static sp_status check_dense(sp_context *context, const sp_dense *x)
             if (!isfinite(row[j]) && i < first) first = i;
     }
     for (int64_t j = 0; first != none && j < x->cols; j++)
-        if (!isfinite(((const float *)x->values)[first * x->stride + j])) return not_finite(context, first, j);
+        if (!isfinite(((const float *)x->values)[first * x->stride + j])) return not_finite(context, data, first, j);
     return SP_OK;
 }
 
-static sp_status check_sparse(sp_context *context, const sp_csr *x)
+static sp_status check_sparse(sp_context *context, const gnn_data *data)
 {
+    const sp_csr *x = &data->features.sparse;
     const sp_status status = sp_csr_check(context, x);
     if (x->values && x->value_type != SP_F32) return sp_fail(context, SP_ERROR_ARGUMENT, "features are f32");
     if (status != SP_ERROR_NOT_FINITE) return status;
     for (int64_t i = 0; i < x->rows; i++)
         for (int64_t e = x->row_offsets[i]; e < x->row_offsets[i + 1]; e++)
-            if (!isfinite(((const float *)x->values)[e])) return not_finite(context, i, x->col_indices[e]);
+            if (!isfinite(((const float *)x->values)[e])) return not_finite(context, data, i, x->col_indices[e]);
     return status;
 }
 
@@ -64,12 +74,12 @@ static sp_status check_labels(sp_context *context, const gnn_data *data)
     for (int64_t i = 0; data->labels && i < nodes; i++)
         if (data->labels[i] < -1 || data->labels[i] >= data->classes)
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) has label %d, but labels are below %lld",
-                           (long long)i, data->labels[i], (long long)data->classes);
+                           node_of(data, i), data->labels[i], (long long)data->classes);
     for (int64_t i = 0; data->targets && i < nodes; i++)
         for (int64_t c = 0; c < data->classes; c++)
             if (data->targets[i * data->classes + c] > 1)
                 return sp_fail(context, SP_ERROR_ARGUMENT, "target %lld of node %lld (from 0) is %d, not 0 or 1",
-                               (long long)c, (long long)i, data->targets[i * data->classes + c]);
+                               (long long)c, node_of(data, i), data->targets[i * data->classes + c]);
     return SP_OK;
 }
 
@@ -81,10 +91,10 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
         const int split = data->split[i];
         if (split >= GNN_SPLITS)
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is in split %d, but there are %d",
-                           (long long)i, split, GNN_SPLITS);
+                           node_of(data, i), split, GNN_SPLITS);
         if (split != GNN_UNUSED && data->labels && data->labels[i] < 0)
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label",
-                           (long long)i, split_names[split]);
+                           node_of(data, i), split_names[split]);
         training += split == GNN_TRAIN;
     }
     if (training == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no training nodes");
@@ -93,11 +103,10 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
 
 sp_status gnn_data_check(sp_context *context, const gnn_data *data)
 {
-    const gnn_features *x = &data->features;
     sp_status status;
     GNN_TRY(check_shapes(context, data));
     GNN_TRY(sp_csr_check(context, &data->graph));
-    GNN_TRY(x->dense.values ? check_dense(context, &x->dense) : check_sparse(context, &x->sparse));
+    GNN_TRY(data->features.dense.values ? check_dense(context, data) : check_sparse(context, data));
     GNN_TRY(check_labels(context, data));
     GNN_TRY(check_split(context, data));
 done:
@@ -112,6 +121,7 @@ void gnn_data_free(sp_context *context, gnn_data *data)
     sp_free(context, data->labels);
     sp_free(context, data->targets);
     sp_free(context, data->split);
+    sp_free(context, data->place);
     *data = (gnn_data){0};
 }
 
@@ -168,18 +178,21 @@ static void shuffle(int32_t *nodes, int64_t count, uint64_t seed, int64_t round)
     }
 }
 
-/* A node's class; one for all where nodes can have several. */
-static int64_t class_of(const gnn_data *data, int64_t node) { return data->labels ? data->labels[node] : 0; }
+/* A row's class; one for all where nodes can have several. */
+static int64_t class_of(const gnn_data *data, int64_t row) { return data->labels ? data->labels[row] : 0; }
 
-/* Nodes by class, ascending: those of class c end before place end[c]. Nodes without a known label are left out. */
+/* Rows by class, those of class c before place end[c], in the order of their nodes, so that a draw does not depend on
+ * where these have been moved. Rows without a known label are left out. */
 static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, int32_t *order)
 {
     const int64_t nodes = data->graph.rows;
     for (int64_t i = 0; i < nodes; i++)
         if (class_of(data, i) >= 0) end[class_of(data, i) + 1]++;
     for (int64_t c = 0; c < classes; c++) end[c + 1] += end[c];
-    for (int64_t i = 0; i < nodes; i++) /* end[c] goes from where c begins to where it ends */
-        if (class_of(data, i) >= 0) order[end[class_of(data, i)]++] = (int32_t)i;
+    for (int64_t i = 0; i < nodes; i++) { /* end[c] goes from where c begins to where it ends */
+        const int32_t row = data->place ? data->place[i] : (int32_t)i;
+        if (class_of(data, row) >= 0) order[end[class_of(data, row)]++] = row;
+    }
 }
 
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed)

@@ -38,6 +38,7 @@ typedef struct gnn_data {
     int32_t *labels;       /* nodes; -1: unknown. NULL where a node can have several: */
     uint8_t *targets;      /* nodes x classes, 1 where the node has the class; NULL where labels are given */
     uint8_t *split;        /* nodes: a gnn_split each */
+    int32_t *place;        /* node i stands in row place[i] of all of these; NULL: in row i (gnn_data_renumber) */
 } gnn_data;
 
 /* Every promise of the struct, in the order in which one would fix them: square graph, as many feature rows as nodes,
@@ -50,6 +51,19 @@ sp_status gnn_data_normalise(sp_context *context, gnn_data *data);
 /* Draws a split: `train` and `validation` nodes of each class (of all nodes, where targets are given), all others
  * with a known label for testing. A class with too few nodes gives what it has, half of it to train. */
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed);
+
+typedef enum gnn_order {
+    GNN_ORDER_AUTO,     /* by community, if the graph is large and dense and its neighbours come nearer by that */
+    GNN_ORDER_KEEP,     /* node i in row i */
+    GNN_ORDER_COMMUNITY
+} gnn_order;
+
+/* Moves rows, and the graph's columns with them, so that nodes of a community lie side by side
+ * (sp_csr_community_order): products with the graph then read from the nearest cache what neighbouring rows have in
+ * common. Only `place` tells: splits are drawn, clusters given to a trainer and predictions made for nodes as they were.
+ * The same for any number of threads. Data that are renumbered already, or whose weights are not positive, are refused
+ * (by AUTO left alone, as where memory does not suffice). O(nnz + features), with a second graph for a while. */
+sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order);
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
 
@@ -66,6 +80,9 @@ typedef enum gnn_layer {
  * or f64 by `type`), the pattern of A + I for GAT, of A without its diagonal for the others (SAGE of weighted graphs
  * takes them as unweighted). O(nnz). */
 sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer, sp_value_type type, sp_csr *matrix);
+
+/* Whether every entry of a square matrix on the host has its mirror image of the same value. O(nnz), parallel. */
+sp_status gnn_symmetric(sp_context *context, const sp_csr *matrix, bool *symmetric);
 
 /* One layer's neighbourhoods, ready for products with it and with its transpose: rows are the nodes to compute,
  * columns the nodes that they hear from, of which the first `rows` are the rows' own. `matrix` is copied where it
@@ -235,6 +252,10 @@ typedef struct gnn_trainer gnn_trainer;
  * Sampled training and GNN_SAGE_MAX make sparse features dense. */
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer);
+/* Begins anew with another seed, of the engine too, and the split that the data have now: as a trainer made with an
+ * engine of that seed, but for the time, since graph and features stay where they are. After a failure a trainer can
+ * only be freed. */
+sp_status gnn_trainer_restart(gnn_trainer *trainer, uint64_t seed);
 void gnn_trainer_free(gnn_trainer *trainer);
 gnn_model *gnn_trainer_model(gnn_trainer *trainer);
 /* The next epoch; *done is set when there is none after it. Where there was none left, epoch->epoch is 0.
@@ -245,7 +266,7 @@ sp_status gnn_trainer_finish(gnn_trainer *trainer);
 int64_t gnn_trainer_best(const gnn_trainer *trainer);
 /* Losses and accuracies of all splits with the present parameters, full batch. */
 sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
-/* The class of every node (host, nodes entries), or with targets nodes x classes of 0 and 1; and, if `scores` is not
+/* The class of every node (host, nodes entries, node by node wherever data->place has their rows), or with targets nodes x classes of 0 and 1; and, if `scores` is not
  * NULL, nodes x classes probabilities. */
 sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *targets, float *scores);
 /* All that is needed to go on, or to predict, as bytes with a checksum (host, sp_free); `best`: the best parameters

@@ -201,6 +201,9 @@ struct gnn_block {
 /* Makes what a backward pass with the block needs, where it is not there yet. */
 sp_status gnn_block_prepare_backward(gnn_block *block);
 
+/* The width that suits the block of a layer: how many columns it gathers with the matrix. `sparse`: features are. */
+int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);
+
 /* On failure keeps the status and jumps to `done`, where the function frees what it took. */
 #define GNN_TRY(call)                   \
     do {                                \

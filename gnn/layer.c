@@ -120,15 +120,21 @@ done:
  * the entry itself; one with W takes a multiplication and an addition for each of its terms, done while 0.3 bytes are
  * gathered (H200: 8 TB/s from its caches, 50 Tflop/s; two CPU cores: 15 GB/s, 90 Gflop/s). The first layer's input
  * has no gradient: there (A·X)·W needs no product with Aᵀ, and none with Wᵀ. */
-static bool aggregates_first(const gnn_layer_state *layer, const gnn_block *block, const gnn_input *x, bool keep)
+static bool aggregates_first(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
 {
-    const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)block->a.nnz;
-    const double rows = (double)block->a.rows, cols = (double)block->a.cols, term = 0.3 * in * out;
+    const double in = (double)layer->inputs, out = (double)layer->weight.value.cols, nnz = (double)a->nnz;
+    const double rows = (double)a->rows, cols = (double)a->cols, term = 0.3 * in * out;
     const int products = layer->number > 0 ? 3 : 2;
     if (layer->kind == GNN_SAGE_MAX) return true;
-    if (layer->maxk > 0 || x->plan) return false;
+    if (layer->maxk > 0 || sparse) return false;
     return keep || (products - 1) * nnz * (4 * in + 8) + products * rows * term <
                        2 * nnz * (4 * out + 8) + products * cols * term;
+}
+
+int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep)
+{
+    if (layer->kind == GNN_GAT) return layer->weight.value.cols / layer->heads;
+    return aggregates_first(layer, a, sparse, keep) ? layer->inputs : layer->weight.value.cols;
 }
 
 /* The CBSR matrix of a product's shape, in memory that is kept. */
@@ -243,7 +249,7 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     const gnn_weight *bias = layer->maxk > 0 ? NULL : &layer->bias; /* with MaxK the product has it already */
     sp_dense *z = gin ? &layer->inner.now : &layer->output.now;
     sp_status status;
-    layer->aggregate_first = aggregates_first(layer, block, x, keep);
+    layer->aggregate_first = aggregates_first(layer, &block->a, x->plan != NULL, keep);
     GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
     if (gin)
         GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));

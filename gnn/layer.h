@@ -83,4 +83,7 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
 
 gnn_engine *gnn_model_engine(const gnn_model *model);
 
+/* How many columns a layer gathers with matrix A; `sparse`: its input is sparse features, `keep`: A·X is kept. */
+int64_t gnn_layer_gather_width(const gnn_layer_state *layer, const sp_csr *a, bool sparse, bool keep);
+
 #endif

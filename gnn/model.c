@@ -403,6 +403,13 @@ void *gnn_model_weights(gnn_model *model) { return model->weights; }
 void *gnn_model_gradients(gnn_model *model) { return model->gradients; }
 gnn_engine *gnn_model_engine(const gnn_model *model) { return model->engine; }
 
+int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse)
+{
+    const bool first = layer == 0;
+    return gnn_layer_gather_width(&model->layer[layer], matrix, first && sparse,
+                                  first && model->options.keep_aggregated);
+}
+
 const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count)
 {
     *count = model->parameters;

@@ -14,17 +14,19 @@
 /* Loops over fewer entries are over before another thread has woken up. */
 enum { ENTRIES_FOR_THREADS = 100000 };
 
-/* The first entry of row i in a column >= i. */
-static int64_t diagonal_place(const sp_csr *a, int64_t i)
+/* The first entry of row i in a column >= col. */
+static int64_t first_from(const sp_csr *a, int64_t i, int64_t col)
 {
     int64_t low = a->row_offsets[i], high = a->row_offsets[i + 1];
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (a->col_indices[middle] < i) low = middle + 1;
+        if (a->col_indices[middle] < col) low = middle + 1;
         else high = middle;
     }
     return low;
 }
+
+static int64_t diagonal_place(const sp_csr *a, int64_t i) { return first_from(a, i, i); }
 
 static bool has_diagonal(const sp_csr *a, int64_t i, int64_t place)
 {
@@ -124,4 +126,46 @@ done:
     sp_free(context, roots);
     sp_csr_free(context, &made);
     return status;
+}
+
+/* ---- symmetry ----------------------------------------------------------------------------------------- */
+
+static bool same_value(const sp_csr *a, int64_t e, int64_t f)
+{
+    if (!a->values) return true;
+    if (a->value_type == SP_F64) return ((const double *)a->values)[e] == ((const double *)a->values)[f];
+    return ((const float *)a->values)[e] == ((const float *)a->values)[f];
+}
+
+/* Entries of the columns from `begin` to `end` have their mirror images. Columns ascend within a row, and so do the
+ * images of the entries (i, j) in row j as i does: each is found where row j was left. */
+static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *next)
+{
+    memcpy(next + begin, a->row_offsets + begin, (size_t)(end - begin) * sizeof *next);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t e = first_from(a, i, begin); e < a->row_offsets[i + 1] && a->col_indices[e] < end; e++) {
+            const int32_t j = a->col_indices[e];
+            const int64_t mirror = next[j]++;
+            if (mirror >= a->row_offsets[j + 1] || a->col_indices[mirror] != i || !same_value(a, e, mirror))
+                return false;
+        }
+    return true;
+}
+
+sp_status gnn_symmetric(sp_context *context, const sp_csr *matrix, bool *symmetric)
+{
+    const int threads = sp_context_threads(context);
+    const int64_t parts = matrix->nnz > ENTRIES_FOR_THREADS && threads > 1 ? 4 * threads : 1;
+    int64_t *next;
+    bool all = true;
+    if (matrix->rows != matrix->cols || matrix->space != SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "symmetry is that of a square matrix on the host");
+    sp_status status = sp_alloc(context, matrix->rows, sizeof *next, (void **)&next);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(dynamic) reduction(&& : all) num_threads(threads) if (parts > 1)
+    for (int64_t k = 0; k < parts; k++)
+        all = is_mirrored(matrix, matrix->rows * k / parts, matrix->rows * (k + 1) / parts, next) && all;
+    sp_free(context, next);
+    *symmetric = all;
+    return SP_OK;
 }

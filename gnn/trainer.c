@@ -54,224 +54,21 @@ static void fill_options(gnn_trainer *t)
     if (o->optimizer.rate == 0) o->optimizer.rate = 0.01;
 }
 
-static bool same_value(const sp_csr *a, int64_t e, int64_t f)
-{
-    if (!a->values) return true;
-    if (a->value_type == SP_F64) return ((const double *)a->values)[e] == ((const double *)a->values)[f];
-    return ((const float *)a->values)[e] == ((const float *)a->values)[f];
-}
-
-/* Every entry has its mirror image of the same value. Rows ascend, and so do the mirror images in each of them: those
- * of entries (i, j) are found where row j was left. */
-static sp_status find_symmetry(sp_context *context, const sp_csr *a, bool *symmetric)
-{
-    int64_t *next;
-    bool all = true;
-    sp_status status = sp_alloc(context, a->rows, sizeof *next, (void **)&next);
-    if (status != SP_OK) return status;
-    memcpy(next, a->row_offsets, (size_t)a->rows * sizeof *next);
-    for (int64_t i = 0; all && i < a->rows; i++)
-        for (int64_t e = a->row_offsets[i]; all && e < a->row_offsets[i + 1]; e++) {
-            const int32_t j = a->col_indices[e];
-            const int64_t mirror = next[j]++;
-            all = mirror < a->row_offsets[j + 1] && a->col_indices[mirror] == i && same_value(a, e, mirror);
-        }
-    sp_free(context, next);
-    *symmetric = all;
-    return SP_OK;
-}
-
-static sp_status make_matrix(gnn_trainer *t)
-{
-    const gnn_model_options *m = &t->options.model;
-    const sp_value_type type = m->type == SP_DENSE_F64 ? SP_F64 : SP_F32;
-    sp_csr made;
-    sp_status status = gnn_operator(t->context, &t->data->graph, m->layer, type, &made);
-    if (status != SP_OK || t->engine->space == SP_HOST) {
-        if (status == SP_OK) t->matrix = made;
-        return status;
-    }
-    status = sp_csr_copy(t->context, &made, t->engine->space, &t->matrix);
-    sp_csr_free(t->context, &made);
-    return status;
-}
-
-/* How many columns layer `l` gathers: it aggregates before or after its weights, whichever is cheaper. Before, the
- * backward pass of the first layer has nothing to gather. */
-static int64_t gather_width(const gnn_trainer *t, int l)
-{
-    const gnn_model_options *m = &t->options.model;
-    const bool last = l == m->layers - 1;
-    const int64_t in = l == 0 ? m->inputs : m->layer == GNN_GAT ? m->hidden * m->heads : m->hidden;
-    const int64_t out = last && m->layer != GNN_GIN ? m->outputs : m->hidden;
-    if (m->layer == GNN_SAGE_MAX || (l == 0 && m->keep_aggregated)) return in;
-    if (m->layer == GNN_GAT || (m->maxk > 0 && !last) || (l == 0 && !t->x.dense.values)) return out;
-    return in < (l == 0 ? 2 * out : out) ? in : out;
-}
-
-/* One block for all layers of equal width. */
-static sp_status make_blocks(gnn_trainer *t, const sp_csr *const *matrix, bool symmetric, gnn_block **block)
-{
-    for (int l = 0; l < t->options.model.layers; l++) {
-        const int64_t width = gather_width(t, l);
-        for (int k = 0; k < l && !block[l]; k++)
-            if (matrix[k] == matrix[l] && gather_width(t, k) == width) block[l] = block[k];
-        if (block[l]) continue;
-        const sp_status status = gnn_block_create(t->engine, matrix[l], t->options.model.layer, symmetric, width,
-                                                  &block[l]);
-        if (status != SP_OK) return status;
-    }
-    return SP_OK;
-}
-
-static void free_blocks(gnn_block **block)
-{
-    for (int l = GNN_MAX_LAYERS; l-- > 0;) {
-        bool shared = false;
-        for (int k = 0; k < l; k++) shared = shared || block[k] == block[l];
-        if (!shared) gnn_block_free(block[l]);
-        block[l] = NULL;
-    }
-}
-
-static sp_status make_full_blocks(gnn_trainer *t)
-{
-    const sp_csr *matrix[GNN_MAX_LAYERS];
-    bool symmetric = false;
-    sp_status status = find_symmetry(t->context, &t->data->graph, &symmetric);
-    for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
-    return status == SP_OK ? make_blocks(t, matrix, symmetric, t->block) : status;
-}
-
-/* ---- features and labels in the engine's space --------------------------------------------------------- */
-
-static void put_number(void *values, sp_dense_type type, int64_t i, float number)
-{
-    if (type == SP_DENSE_F64) ((double *)values)[i] = (double)number;
-    else ((float *)values)[i] = number;
-}
-
-/* Features as dense rows of the model's type, on the host. */
-static sp_status make_dense(gnn_trainer *t, sp_dense *x)
-{
-    const gnn_features *given = &t->data->features;
-    const gnn_model_options *m = &t->options.model;
-    const sp_csr *sparse = &given->sparse;
-    const int64_t rows = t->data->graph.rows, cols = m->inputs;
-    sp_status status = sp_dense_create(t->context, rows, cols, m->type, SP_HOST, x);
-    if (status != SP_OK) return status;
-#pragma omp parallel for schedule(static) num_threads(sp_context_threads(t->context))
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < cols; j++)
-            put_number(x->values, m->type, i * cols + j,
-                       given->dense.values ? ((const float *)given->dense.values)[i * given->dense.stride + j] : 0);
-        if (given->dense.values) continue;
-        for (int64_t e = sparse->row_offsets[i]; e < sparse->row_offsets[i + 1]; e++)
-            put_number(x->values, m->type, i * cols + sparse->col_indices[e],
-                       sparse->values ? ((const float *)sparse->values)[e] : 1);
-    }
-    return SP_OK;
-}
-
-/* Sparse features with values of the model's type, on the host. */
-static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
-{
-    const sp_csr *given = &t->data->features.sparse;
-    const sp_dense_type type = t->options.model.type;
-    sp_status status = sp_csr_create(t->context, given->rows, given->cols, given->nnz,
-                                     type == SP_DENSE_F64 ? SP_F64 : SP_F32, SP_HOST, x);
-    if (status != SP_OK) return status;
-    memcpy(x->row_offsets, given->row_offsets, (size_t)(given->rows + 1) * sizeof *given->row_offsets);
-    memcpy(x->col_indices, given->col_indices, (size_t)given->nnz * sizeof *given->col_indices);
-    for (int64_t e = 0; e < given->nnz; e++)
-        put_number(x->values, type, e, given->values ? ((const float *)given->values)[e] : 1);
-    return SP_OK;
-}
-
-/* A copy of a host matrix in the engine's space, its rows at multiples of 32 bytes. */
-static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
-{
-    sp_dense copy, made = {0};
-    sp_status status = sp_dense_copy(t->context, from, t->engine->space, &copy);
-    if (status != SP_OK) return status;
-    if (copy.cols != gnn_whole_cols(copy.cols, copy.type)) {
-        GNN_TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
-        GNN_TRY(t->engine->backend->copy(t->engine, &copy, &made));
-        GNN_TRY(t->engine->backend->wait(t->engine));
-        sp_dense_free(t->context, &copy);
-        copy = made;
-    }
-    *to = copy;
-    return SP_OK;
-done:
-    sp_dense_free(t->context, &made);
-    sp_dense_free(t->context, &copy);
-    return status;
-}
-
-/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of
- * the right type are not copied. */
-static sp_status place_features(gnn_trainer *t)
-{
-    const gnn_features *given = &t->data->features;
-    const gnn_model_options *m = &t->options.model;
-    const bool same_type = m->type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
-    gnn_features made = {0};
-    sp_status status;
-    if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
-        t->borrowed_dense = host && same_type && given->dense.values;
-        if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
-        if (!same_type || !given->dense.values) GNN_TRY(make_dense(t, &made.dense));
-        GNN_TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
-    } else {
-        t->borrowed_sparse = host && same_type && given->sparse.values;
-        if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
-        GNN_TRY(make_sparse(t, &made.sparse));
-        GNN_TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
-    }
-done:
-    sp_dense_free(t->context, &made.dense);
-    sp_csr_free(t->context, &made.sparse);
-    return status;
-}
-
-static sp_status place(gnn_trainer *t, int64_t count, size_t size, const void *from, void **to)
-{
-    if (!from) return SP_OK;
-    sp_status status = sp_array_create(t->context, count, size, t->engine->space, to);
-    return status == SP_OK ? sp_array_copy(t->context, count, size, *to, t->engine->space, from, SP_HOST) : status;
-}
-
-static sp_status place_labels(gnn_trainer *t)
-{
-    const gnn_data *data = t->data;
-    const int64_t nodes = data->graph.rows;
-    sp_status status;
-    if (!data->split) return SP_OK;
-    for (int64_t i = 0; i < nodes; i++) t->nodes[data->split[i]]++;
-    GNN_TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
-    GNN_TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
-    GNN_TRY(place(t, nodes, sizeof *t->split, data->split, (void **)&t->split));
-done:
-    return status;
-}
-
 /* ---- making and freeing -------------------------------------------------------------------------------- */
 
 /* Losses that are read at once: of the minibatches of an epoch, or of as many as this. */
 enum { MOST_SCORES = 1024 };
 
-static sp_status make_sampler(gnn_trainer *t)
+/* A model with an optimizer, of which no epoch is done. */
+static sp_status begin(gnn_trainer *t)
 {
-    gnn_sampler_options how = t->options.sampler;
-    int64_t count = 0;
     sp_status status;
-    if (!t->options.sampled || !t->split) return SP_OK;
-    how.layers = t->options.model.layers;
-    GNN_TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
-    GNN_TRY(sp_alloc(t->context, t->nodes[GNN_TRAIN], sizeof *t->training_nodes, (void **)&t->training_nodes));
-    for (int64_t i = 0; i < t->data->graph.rows; i++)
-        if (t->data->split[i] == GNN_TRAIN) t->training_nodes[count++] = (int32_t)i;
+    GNN_TRY(gnn_model_create(t->engine, &t->options.model, &t->model));
+    t->options.model = *gnn_model_shape(t->model);
+    GNN_TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
+    t->rate = t->options.optimizer.rate;
+    t->epoch = t->best_epoch = 0;
+    t->best_loss = INFINITY;
 done:
     return status;
 }
@@ -279,14 +76,9 @@ done:
 static sp_status build(gnn_trainer *t)
 {
     sp_status status;
-    GNN_TRY(gnn_model_create(t->engine, &t->options.model, &t->model));
-    t->options.model = *gnn_model_shape(t->model);
-    GNN_TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
-    GNN_TRY(make_matrix(t));
-    GNN_TRY(place_features(t));
-    GNN_TRY(make_full_blocks(t));
-    GNN_TRY(place_labels(t));
-    GNN_TRY(make_sampler(t));
+    GNN_TRY(begin(t));
+    GNN_TRY(gnn_trainer_place(t));
+    GNN_TRY(gnn_trainer_place_split(t));
     GNN_TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
                             (void **)&t->score));
     GNN_TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t), t->engine->space, &t->best));
@@ -304,9 +96,8 @@ sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn
     if (status == SP_OK) status = sp_calloc(context, 1, sizeof *t, (void **)&t);
     if (status != SP_OK) return status;
     *t = (gnn_trainer){.engine = engine, .context = context, .data = data, .options = *options,
-                       .several = data->targets != NULL, .best_loss = INFINITY};
+                       .several = data->targets != NULL};
     fill_options(t);
-    t->rate = t->options.optimizer.rate;
     status = build(t);
     if (status == SP_OK) *trainer = t;
     else gnn_trainer_free(t);
@@ -323,13 +114,29 @@ void gnn_trainer_forget(gnn_trainer *t)
     }
 }
 
+sp_status gnn_trainer_restart(gnn_trainer *t, uint64_t seed)
+{
+    sp_status status;
+    gnn_trainer_forget(t);
+    gnn_optimizer_free(t->optimizer);
+    gnn_model_free(t->model);
+    t->optimizer = NULL;
+    t->model = NULL;
+    t->engine->seed = seed;
+    GNN_TRY(t->engine->backend->set_step(t->engine, 0));
+    GNN_TRY(begin(t));
+    GNN_TRY(gnn_trainer_place_split(t));
+done:
+    return status;
+}
+
 void gnn_trainer_free(gnn_trainer *t)
 {
     if (!t) return;
     const sp_space space = t->engine->space;
     gnn_trainer_forget(t);
     gnn_sampler_free(t->sampler);
-    free_blocks(t->block);
+    gnn_trainer_free_blocks(t->block);
     gnn_optimizer_free(t->optimizer);
     gnn_model_free(t->model);
     sp_csr_free(t->context, &t->matrix);
@@ -470,13 +277,13 @@ static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_scor
     sp_status status;
     for (int l = 0; l < m->layers; l++) matrix[l] = &m->block[l];
     GNN_TRY(count_training(t, m, &count));
-    GNN_TRY(make_blocks(t, matrix, false, block));
+    GNN_TRY(gnn_trainer_blocks(t, matrix, false, block));
     GNN_TRY(give_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
     GNN_TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
     x.dense = t->rows;
     GNN_TRY(step(t, block, &x, m->batch, count, score));
 done:
-    free_blocks(block);
+    gnn_trainer_free_blocks(block);
     return status;
 }
 
@@ -632,14 +439,18 @@ static double number_at(const sp_dense *x, int64_t i, int64_t j)
     return x->type == SP_DENSE_F64 ? ((const double *)x->values)[place] : (double)((const float *)x->values)[place];
 }
 
+/* Where a node's row is. */
+static int64_t row_of(const gnn_trainer *t, int64_t node) { return t->data->place ? t->data->place[node] : node; }
+
 /* The largest logit, the first of equals; or every one above 0, which is a probability above a half. */
 static void choose(const gnn_trainer *t, const sp_dense *logits, int32_t *classes, uint8_t *targets)
 {
     for (int64_t i = 0; i < logits->rows; i++) {
+        const int64_t row = row_of(t, i);
         int64_t best = 0;
         for (int64_t c = 0; c < logits->cols; c++) {
-            if (number_at(logits, i, c) > number_at(logits, i, best)) best = c;
-            if (t->several && targets) targets[i * logits->cols + c] = number_at(logits, i, c) > 0;
+            if (number_at(logits, row, c) > number_at(logits, row, best)) best = c;
+            if (t->several && targets) targets[i * logits->cols + c] = number_at(logits, row, c) > 0;
         }
         if (!t->several && classes) classes[i] = (int32_t)best;
     }
@@ -659,7 +470,8 @@ sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets
     }
     choose(t, &here, classes, targets);
     for (int64_t i = 0; scores && i < here.rows; i++)
-        for (int64_t c = 0; c < here.cols; c++) scores[i * here.cols + c] = (float)number_at(&chances_here, i, c);
+        for (int64_t c = 0; c < here.cols; c++)
+            scores[i * here.cols + c] = (float)number_at(&chances_here, row_of(t, i), c);
 done:
     sp_dense_free(t->context, &chances);
     sp_dense_free(t->context, &chances_here);

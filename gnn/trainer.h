@@ -1,4 +1,4 @@
-/* A trainer, for trainer.c and save.c. */
+/* A trainer, for trainer.c, trainer_data.c and save.c. */
 #ifndef GNN_TRAINER_H
 #define GNN_TRAINER_H
 
@@ -47,6 +47,14 @@ struct gnn_trainer {
     int64_t best_epoch; /* 0: none yet */
     void *best;         /* parameters of that epoch */
 };
+
+/* Places graph, features and labels, and makes the sampler; the model is there. Then the split that the data have now. */
+sp_status gnn_trainer_place(gnn_trainer *trainer);
+sp_status gnn_trainer_place_split(gnn_trainer *trainer);
+
+/* The blocks of the layers, one for all of equal matrix and width. */
+sp_status gnn_trainer_blocks(gnn_trainer *trainer, const sp_csr *const *matrix, bool symmetric, gnn_block **block);
+void gnn_trainer_free_blocks(gnn_block **block);
 
 /* Drops what was recorded: parameters, seed or step were set from outside. */
 void gnn_trainer_forget(gnn_trainer *trainer);

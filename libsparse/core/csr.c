@@ -155,10 +155,13 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     sp_entry *lists = NULL;
     int64_t longest = 0;
     memset(b, 0, sizeof *b);
-    if (a->space != SP_HOST || !a->values)
-        return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices with values can be permuted");
+    if (a->space != SP_HOST) return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices can be permuted");
     sp_status status = sp_csr_create(context, a->rows, a->cols, a->nnz, a->value_type, SP_HOST, &made);
     if (status != SP_OK) return status;
+    if (!a->values) {
+        sp_free(context, made.values);
+        made.values = NULL;
+    }
     made.row_offsets[0] = 0;
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t length = a->row_offsets[row[i] + 1] - a->row_offsets[row[i]];
@@ -178,6 +181,7 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
         for (int64_t k = 0; k < length; k++) {
             const int64_t from = source + sp_entry_source(list[k], shift);
             made.col_indices[target + k] = sp_entry_col(list[k], shift);
+            if (!a->values) continue;
             memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)from * size, size);
         }
     }

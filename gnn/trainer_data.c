@@ -1,0 +1,217 @@
+/* What a trainer computes from, placed in the engine's space: the matrix to gather with and the blocks of the whole graph,
+ * features, labels; once, however often the trainer begins anew. */
+#include "trainer.h"
+
+#include <string.h>
+
+/* ---- the graph ------------------------------------------------------------------------------------------ */
+
+static sp_status make_matrix(gnn_trainer *t)
+{
+    const gnn_model_options *m = &t->options.model;
+    const sp_value_type type = m->type == SP_DENSE_F64 ? SP_F64 : SP_F32;
+    sp_csr made;
+    sp_status status = gnn_operator(t->context, &t->data->graph, m->layer, type, &made);
+    if (status != SP_OK || t->engine->space == SP_HOST) {
+        if (status == SP_OK) t->matrix = made;
+        return status;
+    }
+    status = sp_csr_copy(t->context, &made, t->engine->space, &t->matrix);
+    sp_csr_free(t->context, &made);
+    return status;
+}
+
+sp_status gnn_trainer_blocks(gnn_trainer *t, const sp_csr *const *matrix, bool symmetric, gnn_block **block)
+{
+    int64_t width[GNN_MAX_LAYERS];
+    for (int l = 0; l < t->options.model.layers; l++) {
+        width[l] = gnn_model_gather_width(t->model, l, matrix[l], !t->x.dense.values);
+        for (int k = 0; k < l && !block[l]; k++)
+            if (matrix[k] == matrix[l] && width[k] == width[l]) block[l] = block[k];
+        if (block[l]) continue;
+        const sp_status status = gnn_block_create(t->engine, matrix[l], t->options.model.layer, symmetric,
+                                                  width[l], &block[l]);
+        if (status != SP_OK) return status;
+    }
+    return SP_OK;
+}
+
+void gnn_trainer_free_blocks(gnn_block **block)
+{
+    for (int l = GNN_MAX_LAYERS; l-- > 0;) {
+        bool shared = false;
+        for (int k = 0; k < l; k++) shared = shared || block[k] == block[l];
+        if (!shared) gnn_block_free(block[l]);
+        block[l] = NULL;
+    }
+}
+
+static sp_status make_full_blocks(gnn_trainer *t)
+{
+    const sp_csr *matrix[GNN_MAX_LAYERS];
+    bool symmetric = false;
+    sp_status status = gnn_symmetric(t->context, &t->data->graph, &symmetric);
+    for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
+    return status == SP_OK ? gnn_trainer_blocks(t, matrix, symmetric, t->block) : status;
+}
+
+/* ---- features and labels in the engine's space --------------------------------------------------------- */
+
+static void put_number(void *values, sp_dense_type type, int64_t i, float number)
+{
+    if (type == SP_DENSE_F64) ((double *)values)[i] = (double)number;
+    else ((float *)values)[i] = number;
+}
+
+/* Features as dense rows of the model's type, on the host. */
+static sp_status make_dense(gnn_trainer *t, sp_dense *x)
+{
+    const gnn_features *given = &t->data->features;
+    const gnn_model_options *m = &t->options.model;
+    const sp_csr *sparse = &given->sparse;
+    const int64_t rows = t->data->graph.rows, cols = m->inputs;
+    sp_status status = sp_dense_create(t->context, rows, cols, m->type, SP_HOST, x);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(t->context))
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++)
+            put_number(x->values, m->type, i * cols + j,
+                       given->dense.values ? ((const float *)given->dense.values)[i * given->dense.stride + j] : 0);
+        if (given->dense.values) continue;
+        for (int64_t e = sparse->row_offsets[i]; e < sparse->row_offsets[i + 1]; e++)
+            put_number(x->values, m->type, i * cols + sparse->col_indices[e],
+                       sparse->values ? ((const float *)sparse->values)[e] : 1);
+    }
+    return SP_OK;
+}
+
+/* Sparse features with values of the model's type, on the host. */
+static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
+{
+    const sp_csr *given = &t->data->features.sparse;
+    const sp_dense_type type = t->options.model.type;
+    sp_status status = sp_csr_create(t->context, given->rows, given->cols, given->nnz,
+                                     type == SP_DENSE_F64 ? SP_F64 : SP_F32, SP_HOST, x);
+    if (status != SP_OK) return status;
+    memcpy(x->row_offsets, given->row_offsets, (size_t)(given->rows + 1) * sizeof *given->row_offsets);
+    memcpy(x->col_indices, given->col_indices, (size_t)given->nnz * sizeof *given->col_indices);
+    for (int64_t e = 0; e < given->nnz; e++)
+        put_number(x->values, type, e, given->values ? ((const float *)given->values)[e] : 1);
+    return SP_OK;
+}
+
+/* A copy of a host matrix in the engine's space, its rows at multiples of 32 bytes. */
+static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
+{
+    sp_dense copy, made = {0};
+    sp_status status = sp_dense_copy(t->context, from, t->engine->space, &copy);
+    if (status != SP_OK) return status;
+    if (copy.cols != gnn_whole_cols(copy.cols, copy.type)) {
+        GNN_TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
+        GNN_TRY(t->engine->backend->copy(t->engine, &copy, &made));
+        GNN_TRY(t->engine->backend->wait(t->engine));
+        sp_dense_free(t->context, &copy);
+        copy = made;
+    }
+    *to = copy;
+    return SP_OK;
+done:
+    sp_dense_free(t->context, &made);
+    sp_dense_free(t->context, &copy);
+    return status;
+}
+
+/* Minibatches gather rows, and maxima compare numbers, which sparse features do not have. On the host, features of
+ * the right type are not copied. */
+static sp_status place_features(gnn_trainer *t)
+{
+    const gnn_features *given = &t->data->features;
+    const gnn_model_options *m = &t->options.model;
+    const bool same_type = m->type == SP_DENSE_F32, host = t->engine->space == SP_HOST;
+    gnn_features made = {0};
+    sp_status status;
+    if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
+        t->borrowed_dense = host && same_type && given->dense.values;
+        if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
+        if (!same_type || !given->dense.values) GNN_TRY(make_dense(t, &made.dense));
+        GNN_TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
+    } else {
+        t->borrowed_sparse = host && same_type && given->sparse.values;
+        if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
+        GNN_TRY(make_sparse(t, &made.sparse));
+        GNN_TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
+    }
+done:
+    sp_dense_free(t->context, &made.dense);
+    sp_csr_free(t->context, &made.sparse);
+    return status;
+}
+
+static sp_status place(gnn_trainer *t, int64_t count, size_t size, const void *from, void **to)
+{
+    if (!from) return SP_OK;
+    sp_status status = sp_array_create(t->context, count, size, t->engine->space, to);
+    return status == SP_OK ? sp_array_copy(t->context, count, size, *to, t->engine->space, from, SP_HOST) : status;
+}
+
+static sp_status place_labels(gnn_trainer *t)
+{
+    const gnn_data *data = t->data;
+    const int64_t nodes = data->graph.rows;
+    sp_status status;
+    if (!data->split) return SP_OK;
+    GNN_TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
+    GNN_TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
+    GNN_TRY(sp_array_create(t->context, nodes, sizeof *t->split, t->engine->space, (void **)&t->split));
+    GNN_TRY(sp_alloc(t->context, nodes, sizeof *t->training_nodes, (void **)&t->training_nodes));
+done:
+    return status;
+}
+
+sp_status gnn_trainer_place_split(gnn_trainer *t)
+{
+    const uint8_t *split = t->data->split;
+    const int64_t nodes = t->data->graph.rows;
+    if (!split) return SP_OK;
+    memset(t->nodes, 0, sizeof t->nodes);
+    for (int64_t i = 0; i < nodes; i++) {
+        if (split[i] == GNN_TRAIN) t->training_nodes[t->nodes[GNN_TRAIN]] = (int32_t)i;
+        t->nodes[split[i]]++;
+    }
+    return sp_array_copy(t->context, nodes, sizeof *t->split, t->split, t->engine->space, split, SP_HOST);
+}
+
+/* ---- the sampler ---------------------------------------------------------------------------------------- */
+
+static sp_status make_sampler(gnn_trainer *t)
+{
+    gnn_sampler_options how = t->options.sampler;
+    const int32_t *place_of = t->data->place;
+    int32_t *moved = NULL;
+    sp_status status;
+    if (!t->options.sampled || !t->data->split) return SP_OK;
+    how.layers = t->options.model.layers;
+    if (how.kind == GNN_SAMPLE_CLUSTER && how.clusters && place_of) {
+        GNN_TRY(sp_alloc(t->context, t->matrix.rows, sizeof *moved, (void **)&moved));
+        for (int64_t i = 0; i < t->matrix.rows; i++) moved[place_of[i]] = how.clusters[i];
+        how.clusters = moved;
+    }
+    GNN_TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
+done:
+    sp_free(t->context, moved);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+sp_status gnn_trainer_place(gnn_trainer *t)
+{
+    sp_status status;
+    GNN_TRY(make_matrix(t));
+    GNN_TRY(place_features(t));
+    GNN_TRY(make_full_blocks(t));
+    GNN_TRY(place_labels(t));
+    GNN_TRY(make_sampler(t));
+done:
+    return status;
+}
