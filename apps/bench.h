@@ -65,6 +65,7 @@ typedef struct bench_options {
     unsigned models;                    /* a bit a gnn_layer */
     int64_t maxk[MAX_MAXK];
     int maxk_count;
+    unsigned orders;                    /* a bit a gnn_order, in which models are trained */
     bool keep, half, aggregate, sample;
     const char *export; /* a folder, NULL: nothing is exported */
 } bench_options;

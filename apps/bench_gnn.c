@@ -29,18 +29,6 @@ static sp_status load_data(sp_context *host, const bench_options *o, const sourc
     return SP_OK;
 }
 
-static sp_status find_symmetry(sp_context *host, const sp_csr *a, bool *symmetric)
-{
-    sp_csr b;
-    const sp_status status = sp_csr_transpose(host, a, &b);
-    if (status != SP_OK) return status;
-    *symmetric = memcmp(a->row_offsets, b.row_offsets, (size_t)(a->rows + 1) * sizeof *a->row_offsets) == 0 &&
-                 memcmp(a->col_indices, b.col_indices, (size_t)a->nnz * sizeof *a->col_indices) == 0 &&
-                 (!a->values || memcmp(a->values, b.values, (size_t)a->nnz * sizeof(float)) == 0);
-    sp_csr_free(host, &b);
-    return SP_OK;
-}
-
 /* ---- training ------------------------------------------------------------------------------------------ */
 
 enum { LAYERS = 2, EPOCHS_BEFORE = 4 };
@@ -123,6 +111,7 @@ static sp_status measure_training(gnn_case *c, gnn_training t)
 {
     gnn_training *made = &c->result->trainings[c->result->training_count++];
     *made = t;
+    made->renumbered = c->data->place != NULL;
     made->forward.error = made->epoch.error = -1;
     sp_status status = measure_forward(c, made);
     return status == SP_OK ? measure_epoch(c, made) : status;
@@ -155,6 +144,19 @@ done:
     return status;
 }
 
+/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. */
+static sp_status measure_renumbered(gnn_case *c)
+{
+    const unsigned orders = c->options->orders;
+    const gnn_order order = orders >> GNN_ORDER_COMMUNITY & 1 ? GNN_ORDER_COMMUNITY : GNN_ORDER_AUTO;
+    const double began = wall_seconds();
+    if (orders == 1u << GNN_ORDER_KEEP || c->options->models == 0) return SP_OK;
+    const sp_status status = gnn_data_renumber(c->host, c->data, order);
+    c->result->order_seconds = wall_seconds() - began;
+    if (status != SP_OK || (!c->data->place && orders >> GNN_ORDER_KEEP & 1)) return status;
+    return measure_models(c);
+}
+
 /* ---- the cases ----------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -167,12 +169,13 @@ static sp_status measure_case(gnn_case *c)
     const bench_options *o = c->options;
     sp_status status;
     if (o->export) return gnn_export(c);
-    TRY(measure_models(c));
+    if (o->orders >> GNN_ORDER_KEEP & 1) TRY(measure_models(c));
     for (int w = 0; w < o->width_count && o->aggregate; w++)
         for (int m = 0; m < o->maxk_count; m++)
             if (o->maxk[m] < o->widths[w]) TRY(gnn_aggregate(c, o->widths[w], o->maxk[m]));
     for (size_t f = 0; f < sizeof fanouts / sizeof *fanouts && o->sample; f++)
         TRY(gnn_sample(c, fanouts[f].fanout, fanouts[f].layers));
+    TRY(measure_renumbered(c));
     if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
 done:
     return status;
@@ -183,7 +186,7 @@ static sp_status describe(gnn_case *c, const source *from)
     const bench_options *o = c->options;
     const gnn_data *data = c->data;
     gnn_result *r = c->result;
-    const int64_t widths = o->width_count, kinds = 2 + o->maxk_count;
+    const int64_t widths = o->width_count, kinds = 2 * (3 + o->maxk_count);
     const char *slash = from->spec ? NULL : strrchr(from->name, '/');
     sp_status status;
     *r = (gnn_result){.name = slash && slash[1] ? slash + 1 : from->name, .spec = from->spec,
@@ -191,7 +194,7 @@ static sp_status describe(gnn_case *c, const source *from)
                       .classes = data->classes};
     r->features = data->features.dense.values ? data->features.dense.cols : data->features.sparse.cols;
     for (int64_t i = 0; i < r->nodes; i++) r->training_nodes += data->split[i] == GNN_TRAIN;
-    TRY(find_symmetry(c->host, &data->graph, &r->symmetric));
+    TRY(gnn_symmetric(c->host, &data->graph, &r->symmetric));
     TRY(sp_calloc(c->host, widths * kinds * (GNN_GAT + 1), sizeof *r->trainings, (void **)&r->trainings));
     TRY(sp_calloc(c->host, widths * o->maxk_count, sizeof *r->aggregations, (void **)&r->aggregations));
 done:

@@ -16,6 +16,7 @@ typedef struct gnn_training {
     int64_t hidden, maxk;
     bool keep; /* A·X of the first layer was computed once */
     bool half; /* products with A gathered 16-bit numbers */
+    bool renumbered; /* by community */
     spmm_figures forward, epoch;
 } gnn_training;
 
@@ -50,7 +51,8 @@ typedef struct gnn_result {
     const char *name, *spec, *folder;
     int64_t nodes, edges, features, classes, training_nodes;
     bool symmetric;
-    gnn_training *trainings; /* as many as there are models, widths and so on */
+    double order_seconds;    /* in which the nodes were renumbered for training, or found not to gain by it */
+    gnn_training *trainings; /* as many as there are models, widths, orders and so on */
     gnn_aggregation *aggregations;
     gnn_sampling samplings[MAX_FANOUTS];
     int training_count, aggregation_count, sampling_count;
@@ -63,7 +65,7 @@ typedef struct gnn_case {
     const volatile int *interrupt;
     sp_context *host, *context;
     gnn_engine *engine;
-    const gnn_data *data;
+    gnn_data *data;
     gnn_result *result;
 } gnn_case;
 

@@ -12,6 +12,8 @@ const char *layer_name(gnn_layer layer)
     return names[layer];
 }
 
+static const char *order_name(const gnn_training *t) { return t->renumbered ? "community" : "keep"; }
+
 /* The rows of Table II, and the dense product that is ours. Without cuSPARSE our own takes its place backward. */
 static const struct {
     const char *name;
@@ -54,12 +56,13 @@ static void print_why(const spmm_figures *f)
 
 static void print_trainings(const gnn_result *r)
 {
-    if (r->training_count) printf("  %-10s %6s %5s %-8s %10s %10s ms\n", "model", "hidden", "maxk", "A*X", "forward",
-                                  "epoch");
+    if (r->order_seconds > 1e-3) printf("  renumbering: %.3f s\n", r->order_seconds);
+    if (r->training_count) printf("  %-10s %6s %5s %-9s %-9s %10s %10s ms\n", "model", "hidden", "maxk", "A*X", "order",
+                                  "forward", "epoch");
     for (int i = 0; i < r->training_count; i++) {
         const gnn_training *t = &r->trainings[i];
-        printf("  %-10s %6lld %5lld %-8s", layer_name(t->layer), (long long)t->hidden, (long long)t->maxk,
-               t->keep ? "kept" : t->half ? "in bf16" : "each time");
+        printf("  %-10s %6lld %5lld %-9s %-9s", layer_name(t->layer), (long long)t->hidden, (long long)t->maxk,
+               t->keep ? "kept" : t->half ? "in bf16" : "each time", order_name(t));
         print_time(&t->forward);
         print_time(&t->epoch);
         print_why(*t->forward.word ? &t->forward : &t->epoch);
@@ -133,6 +136,7 @@ static void put_training(io_output *out, const gnn_training *t)
     put_text(out, "model", layer_name(t->layer));
     put_count(out, "hidden", t->hidden);
     put_count(out, "maxk", t->maxk);
+    put_text(out, "order", order_name(t));
     io_output_format(out, "\"kept\": %s, \"half\": %s, ", t->keep ? "true" : "false", t->half ? "true" : "false");
     put_figures(out, "forward", &t->forward);
     io_output_string(out, ", ");
@@ -185,7 +189,8 @@ static void put_result(io_output *out, const gnn_result *r)
     put_count(out, "features", r->features);
     put_count(out, "classes", r->classes);
     put_count(out, "training_nodes", r->training_nodes);
-    io_output_format(out, "\"symmetric\": %s,\n   \"training\": [", r->symmetric ? "true" : "false");
+    io_output_format(out, "\"symmetric\": %s, \"order_seconds\": %.6f,\n   \"training\": [",
+                     r->symmetric ? "true" : "false", r->order_seconds);
     for (int i = 0; i < r->training_count; i++) {
         io_output_string(out, i ? ",\n" : "\n");
         put_training(out, &r->trainings[i]);

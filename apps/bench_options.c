@@ -81,6 +81,7 @@ void bench_usage(FILE *stream)
           "  --maxk K,...     also with the K largest of each row in place of ReLU\n"
           "  --keep           also with A*X of the first layer kept from epoch to epoch\n"
           "  --half           also with 16-bit gathers\n"
+          "  --order LIST     of the nodes of models, as gnn train takes it: auto, keep, community [auto]\n"
           "  --aggregate      products with the K largest of each row alone, in several ways\n"
           "  --sample         bulk sampling\n"
           "  --export FOLDER  no times: weights, logits and gradients of one pass, for other libraries\n"
@@ -227,6 +228,20 @@ static bench_request parse_labels(bench_options *o, const char *value)
     return REQUEST_BENCH;
 }
 
+static bench_request parse_orders(bench_options *o, const char *value)
+{
+    static const char *const names[] = {"auto", "keep", "community"}; /* by gnn_order */
+    char list[64];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
+    o->orders = 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        const int chosen = read_word(word, names, 3);
+        if (chosen < 0) return mistake("--order takes auto, keep or community, or several (got \"%.40s\")", value);
+        o->orders |= 1u << chosen;
+    }
+    return REQUEST_BENCH;
+}
+
 static bench_request parse_valued(bench_options *o, const char *option, const char *value)
 {
     int chosen;
@@ -238,6 +253,7 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     if (strcmp(option, "--maxk") == 0)
         return parse_numbers(option, value, 65536, MAX_MAXK, o->maxk, &o->maxk_count);
     if (strcmp(option, "--model") == 0) return parse_models(o, value);
+    if (strcmp(option, "--order") == 0) return parse_orders(o, value);
     if (o->kind == BENCH_GNN && strcmp(option, "--features") == 0)
         return parse_numbers(option, value, 1 << 20, 1, &o->feature_count, &(int){0});
     if (strcmp(option, "--classes") == 0)
@@ -322,11 +338,11 @@ static bool takes_value(const bench_options *o, const char *option)
 {
     static const char *const all[] = {"--generate", "--seed", "--device", "--threads", "--memory", "--repeat",
                                        "--limit", "--peers", "--json"};
-    static const char *const own[][6] = {
+    static const char *const own[][7] = {
         [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
         [BENCH_SPMM] = {"--width", "--reduce", "--features", "--host"},
         [BENCH_CONTRACT] = {"--groups", "--labels"},
-        [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--features", "--classes", "--export"},
+        [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--order", "--features", "--classes", "--export"},
     };
     int count = 0;
     while (count < (int)(sizeof *own / sizeof **own) && own[o->kind][count]) count++;
@@ -353,7 +369,7 @@ bench_request bench_parse(int argc, char **argv, bench_options *o)
                          .peers = PEER_DEFAULT, .widths = {16, 32, 64, 96, 128, 256, 384}, .width_count = 7,
                          .groupings = {{1, true}, {10, true}, {50, true}}, .grouping_count = 3,
                          .labels = LABELS_RANDOM | LABELS_BLOCKS, .feature_count = 100, .class_count = 10,
-                         .models = 1u << GNN_GCN | 1u << GNN_SAGE};
+                         .models = 1u << GNN_GCN | 1u << GNN_SAGE, .orders = 1u << GNN_ORDER_AUTO};
     const int kind = read_word(argv[1], kinds, 4);
     if (kind < 0)
         return mistake("\"%.40s\" is nothing that can be measured, spgemm, spmm, contract and gnn are", argv[1]);

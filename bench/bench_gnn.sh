@@ -13,6 +13,7 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --model LIST        [gcn,sage]
   --hidden LIST       [16,256]
   --maxk LIST         [16,32,64]
+  --order LIST        of the nodes in training: auto, keep, community [auto]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate; then fewer samples do [20]
   --threads N         [all cores]
@@ -27,8 +28,8 @@ END_OF_USAGE
 
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' parts='train aggregate sample torch torch-sample check' model=gcn,sage hidden=16,256
-maxk=16,32,64 repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split='' name='' small=''
-options="device graphs parts model hidden maxk repeat limit threads folder data seeds split name"
+maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split='' name='' small=''
+options="device graphs parts model hidden maxk order repeat limit threads folder data seeds split name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
     graphs=${graphs:-flickr}
@@ -66,7 +67,7 @@ theirs() { # theirs PART COMMAND ARGUMENTS...
 mkdir -p bench/results
 for part in $parts; do
     case $part in
-    train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --keep --half ;;
+    train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;

@@ -403,8 +403,9 @@ def gnn_train_rows(run):
             same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
             variants = same[0]["variants"] if same else []
             relu = next((o for o in trainings if o["maxk"] == 0 and not o["kept"] and not o.get("half") and
-                         all(o[k] == t[k] for k in ("model", "hidden"))), None)
-            cells = [graph, t["model"], str(t["hidden"]), "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
+                         all(o.get(k) == t.get(k) for k in ("model", "hidden", "order"))), None)
+            cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
+                     "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
                      str(t["maxk"] or "")]
             cells += [both_times([fastest(variants, k, (way,)) for k in ("forward", "epoch")]) if variants else ""
                       for way in TORCH_WAYS]
