@@ -125,7 +125,7 @@ typedef struct gnn_parameter {
 } gnn_parameter;
 
 /* Between layers ReLU (GAT: ELU) and dropout; the last layer gives logits. Weights start as Glorot and Bengio (2010)
- * say, those of GIN, whose sums grow with the number of neighbours, uniform in ±1 / √inputs; biases at 0. */
+ * say, biases at 0; those of GIN, whose sums grow with the number of neighbours, all uniform in ±1 / √inputs. */
 typedef struct gnn_model gnn_model;
 sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options, gnn_model **model);
 void gnn_model_free(gnn_model *model);

@@ -573,7 +573,8 @@ START_TEST(permutation_moves_rows_and_columns)
     for (uint64_t seed = 1; seed <= 12; seed++) {
         test_random random = test_seed(seed);
         const int64_t rows = 1 + test_below(&random, 30), cols = 1 + test_below(&random, 80);
-        sp_csr a = test_matrix(context, &random, rows, cols, 0.5, seed % 2 ? SP_F32 : SP_F64, TEST_SIGNED), b;
+        sp_csr a = test_matrix(context, &random, rows, cols, 0.5, seed % 2 ? SP_F32 : SP_F64,
+                               seed % 3 ? TEST_SIGNED : TEST_PATTERN), b;
         /* Row i comes from row (i + 3) mod rows; column j goes to (7 j + 2) mod cols, cols no multiple of 7. */
         int32_t row[30], column[81];
         const int64_t step = cols % 7 ? 7 : 1;
@@ -582,6 +583,7 @@ START_TEST(permutation_moves_rows_and_columns)
         ck_ok(context, sp_csr_permute(context, &a, row, column, &b));
         ck_ok(context, sp_csr_check(context, &b));
         ck_assert_int_eq(a.nnz, b.nnz);
+        ck_assert(!a.values == !b.values);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t k = a.row_offsets[row[i]]; k < a.row_offsets[row[i] + 1]; k++) {
                 int64_t p = b.row_offsets[i];
@@ -594,6 +596,34 @@ START_TEST(permutation_moves_rows_and_columns)
         sp_csr_free(context, &b);
     }
     sp_context_destroy(context);
+}
+END_TEST
+
+/* Of the entries 60 % are beside a node's community, which without regard for how much the communities hold would all
+ * become one. Rows are mixed so that their numbers say nothing. */
+START_TEST(community_order_finds_communities_that_most_edges_leave)
+{
+    enum { SIZE = 120, N = 50 * SIZE };
+    sp_csr ordered, graph;
+    static int32_t mix[N], unmix[N], order[2][N];
+    int32_t *made;
+    for (int32_t j = 0; j < N; j++) mix[j] = (int32_t)((int64_t)j * 2003 % N); /* they have no common factor */
+    for (int32_t j = 0; j < N; j++) unmix[mix[j]] = j;
+    for (int threads = 1; threads <= 2; threads++) {
+        sp_context *context = test_context(0, threads);
+        ck_ok(context, sp_generate(context, "community:6000,60,1000,50,120,40,0", 7, SP_F32, &ordered));
+        ck_ok(context, sp_csr_permute(context, &ordered, mix, unmix, &graph));
+        ck_ok(context, sp_csr_community_order(context, &graph, &made));
+        memcpy(order[threads - 1], made, sizeof *order);
+        sp_free(context, made);
+        sp_csr_free(context, &ordered);
+        sp_csr_free(context, &graph);
+        sp_context_destroy(context);
+    }
+    int changes = 0;
+    for (int j = 1; j < N; j++) changes += mix[order[0][j]] / SIZE != mix[order[0][j - 1]] / SIZE;
+    ck_assert_int_lt(changes, N / 20);
+    ck_assert(memcmp(order[0], order[1], sizeof *order) == 0);
 }
 END_TEST
 
@@ -660,6 +690,7 @@ int main(void)
     tcase_add_test(matrices, transpose_moves_every_entry);
     test_on_devices(matrices, transpose_is_the_same_in_either_space);
     tcase_add_test(matrices, permutation_moves_rows_and_columns);
+    tcase_add_test(matrices, community_order_finds_communities_that_most_edges_leave);
     tcase_add_test(matrices, inflation_raises_and_normalises);
     tcase_add_test(matrices, inflation_needs_a_positive_power_and_f32);
     return test_run(suite);

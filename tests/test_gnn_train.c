@@ -253,6 +253,135 @@ START_TEST(every_node_can_be_drawn_for_training)
 }
 END_TEST
 
+/* ---- renumbering --------------------------------------------------------------------------------------- */
+
+/* make_data with the nodes mixed: node i is what node i * 77 + 5 was, of 240 nodes. */
+static int64_t mixed(int64_t node) { return (node * 77 + 5) % NODES; }
+
+static gnn_data make_mixed(sp_context *host, bool sparse, bool several)
+{
+    gnn_data given = make_data(host, sparse, several), data = {.classes = CLASSES};
+    int32_t from[NODES], to[NODES], same[FEATURES];
+    for (int32_t i = 0; i < NODES; i++) from[i] = (int32_t)mixed(i);
+    for (int32_t i = 0; i < NODES; i++) to[from[i]] = i;
+    for (int32_t j = 0; j < FEATURES; j++) same[j] = j;
+    ck_ok(host, sp_csr_permute(host, &given.graph, from, to, &data.graph));
+    if (sparse) ck_ok(host, sp_csr_permute(host, &given.features.sparse, from, same, &data.features.sparse));
+    else ck_ok(host, sp_dense_copy(host, &given.features.dense, SP_HOST, &data.features.dense));
+    if (several) ck_ok(host, sp_alloc(host, NODES, CLASSES, (void **)&data.targets));
+    else ck_ok(host, sp_alloc(host, NODES, sizeof *data.labels, (void **)&data.labels));
+    for (int64_t i = 0; i < NODES; i++) {
+        const float *row = (const float *)given.features.dense.values + from[i] * FEATURES;
+        if (!sparse) memcpy((float *)data.features.dense.values + i * FEATURES, row, FEATURES * sizeof *row);
+        if (several) memcpy(data.targets + i * CLASSES, given.targets + from[i] * CLASSES, CLASSES);
+        else data.labels[i] = given.labels[from[i]];
+    }
+    ck_ok(host, gnn_data_draw_split(host, &data, 15, 15, 1));
+    gnn_data_free(host, &given);
+    return data;
+}
+
+static double entry_of(const sp_csr *a, int64_t row, int64_t col)
+{
+    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++)
+        if (a->col_indices[k] == col) return test_value(a, k);
+    return 0;
+}
+
+static double feature_of(const gnn_features *x, int64_t row, int64_t col)
+{
+    if (!x->dense.values) return entry_of(&x->sparse, row, col);
+    return (double)((const float *)x->dense.values)[row * x->dense.stride + col];
+}
+
+/* Node i of `given` is row place[i] of `moved`. */
+static void is_moved(const gnn_data *given, const gnn_data *moved)
+{
+    const int32_t *place = moved->place;
+    bool taken[NODES] = {false};
+    for (int64_t i = 0; i < NODES; i++) {
+        const int64_t row = place[i];
+        test_expect(row >= 0 && row < NODES && !taken[row], "row %lld", (long long)row);
+        taken[row] = true;
+        for (int64_t j = 0; j < NODES; j++)
+            test_expect(entry_of(&given->graph, i, j) == entry_of(&moved->graph, row, place[j]), "edge %lld %lld",
+                        (long long)i, (long long)j);
+        for (int64_t j = 0; j < FEATURES; j++)
+            test_expect(feature_of(&given->features, i, j) == feature_of(&moved->features, row, j),
+                        "node %lld, feature %lld", (long long)i, (long long)j);
+        if (given->labels) ck_assert_int_eq(given->labels[i], moved->labels[row]);
+        else ck_assert(memcmp(given->targets + i * CLASSES, moved->targets + row * CLASSES, CLASSES) == 0);
+        ck_assert_int_eq(given->split[i], moved->split[row]);
+    }
+}
+
+START_TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
+{
+    sp_context *host = test_context(0, 2);
+    for (int sparse = 0; sparse < 2; sparse++)
+        for (int several = 0; several < 2; several++) {
+            gnn_data given = make_mixed(host, sparse, several), moved = make_mixed(host, sparse, several);
+            int64_t class_of_row[NODES], changes = 0;
+            ck_ok(host, gnn_data_renumber(host, &moved, GNN_ORDER_COMMUNITY));
+            ck_ok(host, gnn_data_check(host, &moved));
+            is_moved(&given, &moved);
+            for (int64_t i = 0; i < NODES; i++) class_of_row[moved.place[i]] = true_class(mixed(i));
+            for (int64_t r = 1; r < NODES; r++) changes += class_of_row[r] != class_of_row[r - 1];
+            test_expect(changes < NODES / 4, "%lld changes", (long long)changes); /* mixed: 180 */
+            ck_ok(host, gnn_data_draw_split(host, &given, 10, 20, 5));
+            ck_ok(host, gnn_data_draw_split(host, &moved, 10, 20, 5));
+            is_moved(&given, &moved);
+            gnn_data_free(host, &given);
+            gnn_data_free(host, &moved);
+        }
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(data_that_do_not_gain_keep_their_numbers)
+{
+    static const char *const specs[] = {"community:40000,350,4000,50,800,80,1", "community:40000,350,4000,50,800,80,0"};
+    sp_context *host = test_context(0, 0);
+    gnn_data small = make_mixed(host, true, false);
+    ck_ok(host, gnn_data_renumber(host, &small, GNN_ORDER_AUTO));
+    ck_ok(host, gnn_data_renumber(host, &small, GNN_ORDER_KEEP));
+    ck_assert_ptr_null(small.place);
+    ((float *)small.graph.values)[7] = -1;
+    ck_assert_int_eq(gnn_data_renumber(host, &small, GNN_ORDER_COMMUNITY), SP_ERROR_ARGUMENT);
+    ((float *)small.graph.values)[7] = 1;
+    ck_ok(host, gnn_data_renumber(host, &small, GNN_ORDER_COMMUNITY));
+    ck_assert_int_eq(gnn_data_renumber(host, &small, GNN_ORDER_COMMUNITY), SP_ERROR_ARGUMENT);
+    gnn_data_free(host, &small);
+    for (int k = 0; k < 2; k++) { /* large and mixed; large, its communities side by side */
+        gnn_data large = {.classes = 2};
+        ck_ok(host, sp_generate(host, specs[k], 3, SP_F32, &large.graph));
+        ck_assert_int_ge(large.graph.nnz, 10000000);
+        ck_ok(host, sp_dense_create(host, large.graph.rows, 1, SP_DENSE_F32, SP_HOST, &large.features.dense));
+        memset(large.features.dense.values, 0, (size_t)large.graph.rows * sizeof(float));
+        ck_ok(host, gnn_data_renumber(host, &large, GNN_ORDER_AUTO));
+        ck_assert_int_eq(large.place != NULL, k == 0);
+        gnn_data_free(host, &large);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(mistakes_in_renumbered_data_name_the_node)
+{
+    sp_context *host = test_context(0, 2);
+    gnn_data data = make_mixed(host, false, false);
+    ck_ok(host, gnn_data_renumber(host, &data, GNN_ORDER_COMMUNITY));
+    ck_assert_int_ne(data.place[17], 17);
+    data.labels[data.place[17]] = CLASSES;
+    refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 17 (from 0) has label 4");
+    data.labels[data.place[17]] = 0;
+    ((float *)data.features.dense.values)[data.place[17] * FEATURES + 3] = NAN;
+    refuses_data(host, &data, SP_ERROR_NOT_FINITE, "feature 3 of node 17 ");
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* ---- what is learnt ------------------------------------------------------------------------------------ */
 
 enum { MOST_EPOCHS = 200 };
@@ -366,6 +495,63 @@ START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
             ck_assert(epochs[0][0].loss != epochs[2][0].loss); /* another seed */
         }
     gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* After epochs with another seed and another split, full batch and sampled. */
+START_TEST(a_restarted_trainer_is_one_that_was_made_anew)
+{
+    enum { EPOCHS = 6 };
+    sp_context *host = test_context(0, 1);
+    gnn_data data = make_data(host, true, false);
+    for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
+        for (int sampled = 0; sampled < 2; sampled++) {
+            gnn_trainer_options options = usual((gnn_layer)layer);
+            gnn_epoch before[EPOCHS], anew[EPOCHS], again[EPOCHS];
+            options.sampled = sampled;
+            options.rate_step = 2;
+            options.rate_factor = 0.5;
+            ck_ok(host, gnn_data_draw_split(host, &data, 15, 15, 1));
+            subject a = make_subject(_i, &data, &options, 7);
+            train(&a, EPOCHS, before);
+            ck_ok(host, gnn_data_draw_split(host, &data, 18, 12, 2));
+            ck_ok(a.context, gnn_trainer_restart(a.trainer, 8));
+            ck_assert_int_eq(gnn_trainer_best(a.trainer), 0);
+            train(&a, EPOCHS, again);
+            subject b = make_subject(_i, &data, &options, 8);
+            train(&b, EPOCHS, anew);
+            same_epochs(anew, again, EPOCHS);
+            ck_assert(before[0].loss != again[0].loss);
+            free_subject(&a);
+            free_subject(&b);
+        }
+    gnn_data_free(host, &data);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Each minibatch is a community, which by its wrong nodes would have other edges inside. */
+START_TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
+{
+    sp_context *host = test_context(0, 2);
+    gnn_data given = make_mixed(host, false, false), moved = make_mixed(host, false, false);
+    gnn_trainer_options options = usual(GNN_SAGE);
+    int32_t clusters[NODES];
+    gnn_epoch there, here;
+    ck_ok(host, gnn_data_renumber(host, &moved, GNN_ORDER_COMMUNITY));
+    for (int64_t i = 0; i < NODES; i++) clusters[i] = true_class(mixed(i));
+    options.sampled = true;
+    options.sampler = (gnn_sampler_options){.kind = GNN_SAMPLE_CLUSTER, .batch = 1, .clusters = clusters};
+    subject a = make_subject(_i, &given, &options, 3), b = make_subject(_i, &moved, &options, 3);
+    train(&a, 1, &there);
+    train(&b, 1, &here);
+    ck_assert_int_gt(there.edges, 0);
+    ck_assert_int_eq(there.edges, here.edges);
+    free_subject(&a);
+    free_subject(&b);
+    gnn_data_free(host, &given);
+    gnn_data_free(host, &moved);
     sp_context_destroy(host);
 }
 END_TEST
@@ -662,6 +848,44 @@ START_TEST(predictions_are_what_the_accuracy_counts)
 }
 END_TEST
 
+/* A model is trained on data as they are, saved, and used on the same data renumbered. */
+START_TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
+{
+    sp_context *host = test_context(0, 2);
+    for (int several = 0; several < 2; several++) {
+        gnn_data given = make_mixed(host, true, several), moved = make_mixed(host, true, several);
+        const gnn_trainer_options options = usual(GNN_SAGE);
+        gnn_epoch epochs[20], there, here;
+        int32_t expected[NODES], got[NODES];
+        uint8_t targets[NODES * CLASSES], same[NODES * CLASSES];
+        float scores[NODES * CLASSES], again[NODES * CLASSES];
+        void *bytes;
+        int64_t size;
+        ck_ok(host, gnn_data_renumber(host, &moved, GNN_ORDER_COMMUNITY));
+        subject a = make_subject(_i, &given, &options, 3), b = make_subject(_i, &moved, &options, 4);
+        train(&a, 20, epochs);
+        ck_ok(a.context, gnn_trainer_save(a.trainer, false, &bytes, &size));
+        ck_ok(b.context, gnn_trainer_restore(b.trainer, bytes, size));
+        ck_ok(a.context, gnn_trainer_predict(a.trainer, expected, targets, scores));
+        ck_ok(b.context, gnn_trainer_predict(b.trainer, got, same, again));
+        ck_ok(a.context, gnn_trainer_evaluate(a.trainer, &there));
+        ck_ok(b.context, gnn_trainer_evaluate(b.trainer, &here));
+        for (int64_t k = 0; k < NODES * CLASSES; k++)
+            test_expect(fabsf(scores[k] - again[k]) < 1e-4f, "score %lld: %g, not %g", (long long)k, (double)again[k],
+                        (double)scores[k]);
+        if (several) ck_assert(memcmp(targets, same, sizeof same) == 0);
+        else ck_assert(memcmp(expected, got, sizeof got) == 0);
+        for (int s = GNN_TRAIN; s < GNN_SPLITS; s++) ck_assert(there.accuracy[s] == here.accuracy[s]);
+        sp_free(a.context, bytes);
+        free_subject(&a);
+        free_subject(&b);
+        gnn_data_free(host, &given);
+        gnn_data_free(host, &moved);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* ---- saved trainers ------------------------------------------------------------------------------------ */
 
 START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
@@ -908,6 +1132,8 @@ static sp_status whole_life(sp_context *context, const gnn_data *data, const gnn
     if (status == SP_OK) status = gnn_trainer_restore(trainer, bytes, size);
     if (status == SP_OK) status = gnn_trainer_finish(trainer);
     if (status == SP_OK) status = gnn_trainer_predict(trainer, classes, NULL, NULL);
+    if (status == SP_OK) status = gnn_trainer_restart(trainer, 4);
+    if (status == SP_OK) status = gnn_trainer_epoch(trainer, &epoch, &done);
     sp_free(context, bytes);
     gnn_trainer_free(trainer);
     gnn_engine_free(engine);
@@ -946,6 +1172,38 @@ START_TEST(failing_allocations_leak_nothing)
 }
 END_TEST
 
+START_TEST(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are)
+{
+    test_heap heap = {.fail_at = -1};
+    sp_allocator allocator = test_allocator(&heap);
+    sp_context *context;
+    const sp_context_options how = {.device = "cpu", .threads = 1, .allocator = &allocator};
+    sp_status status = SP_ERROR_HOST_MEMORY;
+    ck_assert_int_eq(sp_context_create(&how, &context), SP_OK);
+    gnn_data given = make_mixed(context, true, false);
+    for (int64_t n = 0; status != SP_OK; n++) {
+        gnn_data data = make_mixed(context, true, false);
+        const int64_t before = heap.live_blocks;
+        test_expect(n < 1000, "no end");
+        heap.allocations = 0;
+        heap.fail_at = n;
+        status = gnn_data_renumber(context, &data, GNN_ORDER_COMMUNITY);
+        heap.fail_at = -1;
+        ck_assert(status == SP_OK || status == SP_ERROR_HOST_MEMORY);
+        ck_assert_int_eq(status == SP_OK, data.place != NULL);
+        ck_assert_int_eq(heap.live_blocks, before + (status == SP_OK)); /* place */
+        if (status != SP_OK) {
+            test_same(&given.graph, &data.graph, SEED);
+            test_same(&given.features.sparse, &data.features.sparse, SEED);
+            ck_assert(memcmp(given.labels, data.labels, NODES * sizeof *data.labels) == 0);
+        }
+        gnn_data_free(context, &data);
+    }
+    gnn_data_free(context, &given);
+    sp_context_destroy(context);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gnn: training");
@@ -960,11 +1218,16 @@ int main(void)
     tcase_add_test(data, normalised_rows_sum_to_one);
     tcase_add_test(data, splits_have_so_many_nodes_of_each_class);
     tcase_add_test(data, every_node_can_be_drawn_for_training);
+    tcase_add_test(data, renumbered_data_are_the_same_and_their_communities_lie_together);
+    tcase_add_test(data, data_that_do_not_gain_keep_their_numbers);
+    tcase_add_test(data, mistakes_in_renumbered_data_name_the_node);
     test_on_devices(training, every_layer_learns_communities_full_batch);
     test_on_devices(training, every_layer_learns_communities_by_every_sampler);
     test_on_devices(training, every_method_and_maxk_learn);
     test_on_devices(training, nodes_with_several_classes_are_learnt);
     test_on_devices(training, a_seed_gives_the_same_losses_bit_for_bit);
+    test_on_devices(training, a_restarted_trainer_is_one_that_was_made_anew);
+    test_on_devices(training, clusters_are_those_of_the_nodes_wherever_their_rows_are);
     tcase_add_loop_test(training, devices_train_alike, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(training, ways_to_hold_features_make_no_difference);
@@ -975,6 +1238,7 @@ int main(void)
     test_on_devices(training, evaluations_come_at_their_interval_and_at_the_end);
     test_on_devices(training, a_loss_that_is_no_number_ends_the_training);
     test_on_devices(training, predictions_are_what_the_accuracy_counts);
+    test_on_devices(training, predictions_on_renumbered_data_are_those_of_the_nodes);
     test_on_devices(saving, a_restored_trainer_goes_on_as_if_it_had_not_stopped);
     test_on_devices(saving, saved_options_build_a_trainer_that_predicts_the_same);
     test_on_devices(saving, damaged_bytes_are_refused_and_change_nothing);
@@ -982,5 +1246,6 @@ int main(void)
     tcase_add_test(saving, models_of_another_shape_are_refused_with_the_difference);
     test_on_devices(saving, impossible_options_are_refused);
     tcase_add_test(saving, failing_allocations_leak_nothing);
+    tcase_add_test(data, data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are);
     return test_run(suite);
 }
