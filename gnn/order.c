@@ -1,7 +1,6 @@
 /* Nodes renumbered by community, once, before a training. The rows of a community hear mostly from each other: side by
- * side, they find in the nearest cache what the rows before them have read. On a graph of 233,000 nodes with 490
- * neighbours each, 80 % of them in communities of 4,660, this takes some twenty passes over the entries; every epoch
- * gathers each entry's row of features four times.
+ * side, they find in the nearest cache what the rows before them have read. Costs some 90 ns of a core an entry, half of
+ * that to find the communities, half to sort the rows anew; an epoch gathers a row of features four times an entry.
  *
  * All memory is taken before anything moves; rows of features, labels and splits then move in place.
  */
