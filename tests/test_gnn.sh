@@ -67,6 +67,8 @@ ok 'MaxK' learns 0.9 --maxk 8
 ok '16-bit gathers' learns 0.9 --half-gather
 ok 'three layers, A·X kept' learns 0.9 --layers 3 --keep-aggregated --decay-all --rate-step 20 --rate-factor 0.5
 ok 'a drawn split' learns 0.9 --split 6,6
+ok 'nodes renumbered' learns 0.9 --order community
+ok 'nodes renumbered, clusters of a file' learns 0.85 --order community --sampler cluster --clusters clusters.txt --batch 1
 ok 'features as they are' learns 0.9 --no-normalise --evaluate-every 5
 ok 'one line of everything' eval 'status 0 train d $quick && [ "$(wc -l <run.out)" -eq 3 ] && grep -q "120 nodes, 504 edges, 6 features, 3 classes; 12 training, 12 validation, 60 test nodes" run.out'
 ok '--quiet' eval 'status 0 train d $quick --quiet && [ ! -s run.out ] && [ ! -s run.err ]'
@@ -102,6 +104,12 @@ goes_on() { # 15 epochs, then up to 40: the same bytes as 40 at once
         status 0 train d --resume part --epochs 40 --save rest && cmp whole rest
 }
 ok '--resume goes on as if nothing had been' goes_on
+renumbered_goes_on() {
+    status 0 train d $quick --order community --save whole && ! cmp -s whole m1 &&
+        status 0 train d $quick --order community --epochs 15 --save early &&
+        status 0 train d --resume early --order community --epochs 40 --save rest && cmp whole rest
+}
+ok 'nor had been renumbered' renumbered_goes_on
 ok 'nothing left to do' fails 1 'part was trained for all epochs: --epochs' train d --resume part --epochs 15
 ok 'another shape' fails 1 'part: the saved model has 12 hidden columns, not 20' train d --resume part --hidden 20 --epochs 50
 ok 'options that do not go with the model' fails 2 '--maxk 13 of 12 columns' train d --resume part --maxk 13
@@ -110,6 +118,12 @@ predicts() {
         paste p.txt d/labels.txt | awk '$1 == $2 { n++ } END { exit n < 100 }'
 }
 ok 'predictions' predicts
+by_node() { # what is learnt in another order is known of the nodes as they are
+    status 0 train d $quick --order community --save mo && grep -oE 'test accuracy [0-9.]+' run.out >trained &&
+        status 0 predict d --load mo -o o.txt && grep -oE 'test accuracy [0-9.]+' run.out | cmp - trained &&
+        paste o.txt d/labels.txt | awk '$1 == $2 { n++ } END { exit n < 100 }'
+}
+ok 'predictions of nodes that were renumbered' by_node
 ok 'to standard output' eval 'status 0 predict d --load m1 -o - && cmp run.out p.txt'
 scores() {
     status 0 predict d --load m1 -o s.txt --scores && cut -f 1 s.txt | cmp - p.txt &&
@@ -168,6 +182,33 @@ assert r["seconds"]["total"] > 0 and r["peak_host_bytes"] > 0 and not r["stopped
 PYTHON
     }
     ok '--report' report
+    seeds() { # each is the run that it would be alone, with a split of its own if one is drawn
+        for split in '' '--split 6,6'; do
+            status 0 train d $quick $split --seed 4 --seeds 3 --report all.json || return 1
+            for seed in 4 5 6; do
+                status 0 train d $quick $split --seed $seed --report "one$seed.json" || return 1
+            done
+            python3 -c '
+import json
+runs = json.load(open("all.json"))["runs"]
+without = lambda e: {k: v for k, v in e.items() if "seconds" not in k}
+for run in runs:
+    alone = json.load(open("one%d.json" % run["seed"]))["runs"][0]
+    assert list(map(without, run["epochs"])) == list(map(without, alone["epochs"]))
+    assert run["test_accuracy"] == alone["test_accuracy"]' || return 1
+        done
+    }
+    ok '--seeds' seeds
+    orders() {
+        for order in auto keep community; do
+            status 0 train d --epochs 2 --order $order --report r.json && python3 -c '
+import json, sys
+r = json.load(open("r.json"))
+assert r["options"]["order"] == sys.argv[1] and r["renumbered"] == (sys.argv[1] == "community")
+assert r["seconds"]["order"] >= 0' $order || return 1
+        done
+    }
+    ok 'orders in the report' orders
     plot() {
         python3 - <<'PYTHON'
 import re, xml.etree.ElementTree as tree
@@ -197,7 +238,7 @@ assert e[0]["test_loss"] is None and e[4]["test_loss"] > 0'
     on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" train d --epochs 3 >run.out; }
     erased=$(printf '\r\033[K')
     ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}epoch 1 of 3  loss " run.out'
-else skip 'no python3: report'; skip 'no python3: plot'; skip 'no python3: progress line'; fi
+else skip 'no python3: report'; skip 'no python3: seeds'; skip 'no python3: orders'; skip 'no python3: plot'; skip 'no python3: progress line'; fi
 
 # ---- on a GPU -------------------------------------------------------------------------------------------
 
@@ -261,7 +302,7 @@ ok 'folder of the plot is missing' fails 1 'nodir' train d --save X --plot nodir
 ok 'folder of the predictions is missing' fails 1 'nodir' predict d --load m1 -o nodir/p
 for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x' 'd --layers 0' 'd --layers 17' \
     'd --hidden 0' 'd --maxk 0' 'd --maxk 17' 'd --epochs 0' 'd --rate 0' 'd --rate x' 'd --dropout 1' 'd --dropout -1' \
-    'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
+    'd --order x' 'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
     'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
     'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --save X' \
     'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model gat --half-gather' 'd --quiet=1' \
