@@ -28,11 +28,12 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <stdio.h>
 
-#include "contract_ranked.cuh"
+#include "contract_summed.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
-enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, MANY_WORDS = 4096 };
+enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048,
+       MANY_WORDS = 4096 };
 
 /* Ranked rows have up to 2,048, 4,096 or 8,192 entries, in the registers of their block, with as many cells in
  * shared memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have so
@@ -52,18 +53,21 @@ template <typename V> static __global__ void key_nodes(contract_job<V> job, uint
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= job.nodes) return;
     const int32_t label = job.labels[i];
-    if (label >= job.groups) atomicMin(&job.totals->good_nodes, (unsigned)i);
+    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
     const bool member = label >= 0 && label < job.groups && job.g.offsets[i + 1] > job.g.offsets[i];
     keys[i] = member ? (uint32_t)label : (uint32_t)job.groups;
     nodes[i] = (int32_t)i;
 }
 
-template <typename V> static __global__ void measure_nodes(contract_job<V> job, int32_t *lengths)
+template <typename V>
+static __global__ void measure_nodes(contract_job<V> job, const int32_t *order, int32_t *lengths)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= job.nodes) return;
-    const int32_t node = job.order[k];
-    lengths[k] = job.keys[k] < job.groups ? (int32_t)(job.g.offsets[node + 1] - job.g.offsets[node]) : 0;
+    const int32_t node = order[k];
+    const int64_t source = job.g.offsets[node];
+    job.sources[k] = source;
+    lengths[k] = job.keys[k] < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
 }
 
 template <typename V> static __global__ void bound_groups(contract_job<V> job)
@@ -86,7 +90,8 @@ template <typename V> static __global__ void take_rows(contract_job<V> job)
     job.starts[i] = job.g.offsets[i];
     if (i == job.nodes) return;
     job.keys[i] = (uint32_t)i;
-    job.order[i] = job.firsts[i] = (int32_t)i;
+    job.sources[i] = job.g.offsets[i];
+    job.firsts[i] = (int32_t)i;
     job.ranges[i] = {job.g.offsets[i], job.g.offsets[i + 1]};
 }
 
@@ -498,6 +503,37 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
 /* Streams that classes of rows are spread over. */
 enum { STREAMS = 4 };
 
+/* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
+ * back as much. */
+struct array_block {
+    enum { MOST = 16, ALIGNMENT = 256 };
+    device_array<char> memory;
+    struct {
+        void **pointer;
+        size_t at;
+    } arrays[MOST];
+    int count;
+    size_t bytes;
+
+    /* Lets *pointer have room for so many, once all arrays are named. */
+    template <typename T> sp_status add(sp_context *context, int64_t size, T **pointer)
+    {
+        size_t own;
+        if (count == MOST || !sp_mul_size((size_t)size, sizeof(T), &own) || own > SIZE_MAX / 2 - bytes)
+            return sp_fail(context, SP_ERROR_OVERFLOW, "%lld elements are more than memory can address",
+                           (long long)size);
+        arrays[count++] = {(void **)pointer, bytes};
+        bytes += (own + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return SP_OK;
+    }
+    sp_status allocate(sp_context *context)
+    {
+        TRY(memory.allocate(context, (int64_t)bytes));
+        for (int i = 0; i < count; i++) *arrays[i].pointer = memory.data + arrays[i].at;
+        return SP_OK;
+    }
+};
+
 /* Everything that one call holds on the device. */
 template <typename V> struct contract_run {
     sp_context *context;
@@ -505,14 +541,8 @@ template <typename V> struct contract_run {
     contract_job<V> job;
     class_limits limits;
     int ranked_words, longer_words;
-    device_array<contract_totals> totals;
-    device_array<uint32_t> keys;
-    device_array<int32_t> order, firsts, stage_cols, list, lengths, cell_cols;
-    device_array<int64_t> starts, cells_of;
-    device_array<stage_range> ranges;
-    device_array<V> stage_values;
-    device_array<uint8_t> classes;
-    device_array<unsigned long long> cells, counts, grains;
+    bool few_words; /* rows of class SORTED + 4 are summed_rows' */
+    array_block arrays, cells; /* of all rows; of wide ones */
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -533,6 +563,17 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
     return SP_OK;
 }
 
+/* Whether rows of so many entries are summed_rows', and the words of their windows. */
+template <typename V> static bool is_summed(const contract_run<V> *run, int entries, int *words)
+{
+    if constexpr (std::is_same_v<V, float>) {
+        const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
+        while (*words > LEAST_WORDS && summed_bytes(*words, entries) > limit) *words /= 2;
+        return run->job.operation.combine == SP_COMBINE_SUM && summed_bytes(*words, entries) <= limit;
+    }
+    return false;
+}
+
 /* Words of bits for all columns, at most a window's, and classes of ranked rows: what fits a block's shared
  * memory. */
 template <typename V> static void size_tables(contract_run<V> *run)
@@ -549,7 +590,9 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->longer_words = words;
     while (ranked_bytes(run->ranked_words, RANKED_THREADS * RANKED_ITEMS, mean) > limit) run->ranked_words /= 2;
     while (ranked_bytes(run->longer_words, 0, mean) > limit) run->longer_words /= 2;
-    run->limits.sorted = words > MANY_WORDS ? MOST_SORTED_OF_MANY : MOST_SORTED;
+    int few = words;
+    run->few_words = words <= FEW_WORDS && is_summed(run, MOST_SORTED_OF_MANY, &few);
+    run->limits.sorted = words > MANY_WORDS || run->few_words ? MOST_SORTED_OF_MANY : MOST_SORTED;
     run->limits.longer = ranked_bytes(run->longer_words, longer, mean) <= limit ? longer : 0;
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
@@ -573,32 +616,24 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->operation.half = options->half_loops && (job->operation.combine == SP_COMBINE_SUM ||
                                                   job->operation.combine == SP_COMBINE_COUNT);
     size_tables(run);
-    TRY(run->totals.allocate(context, 1));
-    TRY(run->totals.fill(0, 1));
-    job->totals = run->totals.data;
-    CUDA_TRY(cudaMemsetAsync(&job->totals->good_nodes, 0xff, sizeof job->totals->good_nodes, stream_of(context)));
-    TRY(run->keys.allocate(context, g->rows));
-    TRY(run->order.allocate(context, g->rows));
-    TRY(run->starts.allocate(context, g->rows + 1));
-    TRY(run->ranges.allocate(context, groups));
-    TRY(run->firsts.allocate(context, groups));
-    TRY(run->classes.allocate(context, groups));
-    TRY(run->list.allocate(context, groups));
-    TRY(run->lengths.allocate(context, groups + 1));
-    TRY(run->cells_of.allocate(context, g->nnz / (RANKED_THREADS * RANKED_ITEMS) + 1));
-    TRY(run->stage_cols.allocate(context, g->nnz));
-    TRY(run->stage_values.allocate(context, g->nnz));
-    job->keys = run->keys.data;
-    job->order = run->order.data;
-    job->starts = run->starts.data;
-    job->ranges = run->ranges.data;
-    job->firsts = run->firsts.data;
-    job->classes = run->classes.data;
-    job->list = run->list.data;
-    job->lengths = run->lengths.data;
-    job->cells_of = run->cells_of.data;
-    job->cols = run->stage_cols.data;
-    job->values = run->stage_values.data;
+    /* The first three begin as zeros. */
+    array_block *arrays = &run->arrays;
+    TRY(arrays->add(context, 1, &job->totals));
+    TRY(arrays->add(context, groups, &job->ranges));
+    TRY(arrays->add(context, groups + 1, &job->lengths));
+    const size_t zeros = arrays->bytes;
+    TRY(arrays->add(context, g->rows, &job->keys));
+    TRY(arrays->add(context, g->rows, &job->sources));
+    TRY(arrays->add(context, g->rows + 1, &job->starts));
+    TRY(arrays->add(context, groups, &job->firsts));
+    TRY(arrays->add(context, groups, &job->classes));
+    TRY(arrays->add(context, groups, &job->list));
+    TRY(arrays->add(context, groups, &job->inexact));
+    TRY(arrays->add(context, g->nnz / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    TRY(arrays->add(context, g->nnz, &job->cols));
+    TRY(arrays->add(context, g->nnz, &job->values));
+    TRY(arrays->allocate(context));
+    CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream_of(context)));
     return SP_OK;
 }
 
@@ -609,26 +644,28 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     contract_job<V> &job = run->job;
     cudaStream_t stream = stream_of(context);
     const unsigned blocks = blocks_of(job.nodes, 256);
-    device_array<uint32_t> unsorted_keys;
-    device_array<int32_t> nodes, lengths;
-    device_array<char> scratch;
+    array_block arrays = {};
+    uint32_t *keys;
+    int32_t *nodes, *order, *lengths;
+    char *scratch;
     size_t bytes = 0;
     int bits = 1;
     while (job.groups >> bits) bits++;
-    TRY(unsorted_keys.allocate(context, job.nodes));
-    TRY(nodes.allocate(context, job.nodes));
-    TRY(lengths.allocate(context, job.nodes + 1));
-    key_nodes<<<blocks, 256, 0, stream>>>(job, unsorted_keys.data, nodes.data);
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, job.keys, job.keys, (int32_t *)nullptr,
+                                             (int32_t *)nullptr, job.nodes, 0, bits, stream));
+    TRY(arrays.add(context, job.nodes, &keys));
+    TRY(arrays.add(context, job.nodes, &nodes));
+    TRY(arrays.add(context, job.nodes, &order));
+    TRY(arrays.add(context, job.nodes + 1, &lengths));
+    TRY(arrays.add(context, (int64_t)bytes, &scratch));
+    TRY(arrays.allocate(context));
+    key_nodes<<<blocks, 256, 0, stream>>>(job, keys, nodes);
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, unsorted_keys.data, job.keys, nodes.data, job.order,
-                                             job.nodes, 0, bits, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, unsorted_keys.data, job.keys, nodes.data, job.order,
-                                             job.nodes, 0, bits, stream));
-    measure_nodes<<<blocks, 256, 0, stream>>>(job, lengths.data);
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, job.keys, nodes, order, job.nodes, 0, bits,
+                                             stream));
+    measure_nodes<<<blocks, 256, 0, stream>>>(job, order, lengths);
     CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, job.nodes, lengths.data, job.starts));
-    TRY(run->ranges.fill(0, job.groups));
+    TRY(cuda_scan_counts(context, job.nodes, lengths, job.starts));
     bound_groups<<<blocks, 256, 0, stream>>>(job);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -643,15 +680,15 @@ template <typename V> static sp_status list_classes(contract_run<V> *run, contra
     TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(job.groups, 256), stream, run->limits));
     TRY(cuda_fork(context, 1));
     TRY(launch(run, list_rows<V>, 256, 0, blocks_of(job.groups, 1024), stream));
-    TRY(run->lengths.fill(0, job.groups + 1));
     CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
     CUDA_TRY(cudaStreamSynchronize(side));
-    if (totals->good_nodes >= job.nodes) return SP_OK;
+    if (totals->bad_node == 0) return SP_OK;
+    const unsigned node = UINT_MAX - totals->bad_node;
     int32_t label;
-    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + totals->good_nodes, sizeof label, cudaMemcpyDeviceToHost, side));
+    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, side));
     CUDA_TRY(cudaStreamSynchronize(side));
-    return sp_fail(context, SP_ERROR_ARGUMENT, "node %u has label %d and there are %lld groups", totals->good_nodes,
-                   label, (long long)job.groups);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "node %u has label %d and there are %lld groups", node, label,
+                   (long long)job.groups);
 }
 
 /* ---- host: the classes' launches --------------------------------------------------------------------------- */
@@ -679,19 +716,33 @@ static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cuda
 }
 
 template <int THREADS, int ITEMS, typename V>
-static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, cudaStream_t stream)
+static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, bool again, cudaStream_t stream)
 {
     const size_t bytes = ranked_bytes(words, THREADS * ITEMS, run->job.operation.combine == SP_COMBINE_MEAN);
-    const bool plain = run->job.operation.combine == SP_COMBINE_SUM; /* that of a pattern is a count */
-    auto kernel = plain ? ranked_rows<THREADS, ITEMS, true, V> : ranked_rows<THREADS, ITEMS, false, V>;
-    return launch(run, kernel, THREADS, bytes, count, stream, c, words);
+    auto kernel = ranked_rows<THREADS, ITEMS, false, V>;
+    if constexpr (ITEMS == 0 || std::is_same_v<V, double>) /* other sums have been summed_rows' */
+        if (run->job.operation.combine == SP_COMBINE_SUM) kernel = ranked_rows<THREADS, ITEMS, true, V>;
+    return launch(run, kernel, THREADS, bytes, count, stream, c, words, again);
+}
+
+/* Rows of up to THREADS·ITEMS entries; those that are left over, or all, with RANKED_THREADS·RANKED_ITEMS. */
+template <int THREADS, int ITEMS, int RANKED, int RANKED_EACH, typename V>
+static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int words, cudaStream_t stream)
+{
+    int summed_words = words;
+    const bool summed = is_summed(run, THREADS * ITEMS, &summed_words);
+    if constexpr (std::is_same_v<V, float>)
+        if (summed)
+            TRY(launch(run, summed_rows<THREADS, ITEMS>, THREADS, summed_bytes(summed_words, THREADS * ITEMS), count,
+                       stream, c, summed_words));
+    return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, summed, stream);
 }
 
 template <typename V> static sp_status launch_wide(contract_run<V> *run, unsigned count, cudaStream_t stream)
 {
     const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
     TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, stream);
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, false, stream);
 }
 
 template <typename V>
@@ -705,10 +756,15 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, cudaS
     case SORTED + 1: return launch_sorted<4>(run, c, count, stream);
     case SORTED + 2: return launch_sorted<8>(run, c, count, stream);
     case SORTED + 3: return launch_sorted<16>(run, c, count, stream);
-    case SORTED + 4: return launch_sorted<32>(run, c, count, stream);
-    case RANKED: return launch_ranked<RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
-    case LONGER: return launch_ranked<LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
-    case LONGEST: return launch_ranked<LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
+    case SORTED + 4:
+        if (!run->few_words) return launch_sorted<32>(run, c, count, stream);
+        return launch_blocks<128, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
+    case RANKED:
+        return launch_blocks<256, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
+    case LONGER:
+        return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
+    case LONGEST:
+        return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
     default: return launch_wide(run, count, stream);
     }
 }
@@ -723,14 +779,12 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     if (totals->members[WIDE]) {
         const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
         const bool sums = mean || run->job.operation.combine == SP_COMBINE_SUM;
-        TRY(run->cells.allocate(context, (int64_t)totals->wide_entries));
-        TRY(run->counts.allocate(context, mean ? (int64_t)totals->wide_entries : 0));
-        TRY(run->grains.allocate(context, sums ? (int64_t)totals->wide_entries : 0));
-        TRY(run->cell_cols.allocate(context, (int64_t)totals->wide_entries));
-        run->job.cells = run->cells.data;
-        run->job.counts = run->counts.data;
-        run->job.grains = run->grains.data;
-        run->job.cell_cols = run->cell_cols.data;
+        const int64_t entries = (int64_t)totals->wide_entries;
+        TRY(run->cells.add(context, entries, &run->job.cells));
+        TRY(run->cells.add(context, entries, &run->job.cell_cols));
+        if (mean) TRY(run->cells.add(context, entries, &run->job.counts));
+        if (sums) TRY(run->cells.add(context, entries, &run->job.grains));
+        TRY(run->cells.allocate(context));
     }
     TRY(cuda_fork(context, STREAMS));
     for (int c = CLASSES - 1; c > IDLE && status == SP_OK; c--)
@@ -743,19 +797,24 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     return cuda_join(context, STREAMS);
 }
 
-/* Finds C's offsets and moves its rows there; `c` has its offsets' array. */
-template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c)
+/* Finds C's offsets and moves its rows there; `c` has its offsets' array. Ends once C is there; the run's memory is given
+ * back before that, in the order of the stream. */
+template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
-    TRY(cuda_scan_counts(context, run->job.groups, run->job.lengths, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + run->job.groups, sizeof c->nnz, cudaMemcpyDeviceToHost,
+    const int64_t groups = run->job.groups;
+    TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
+    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + groups, sizeof c->nnz, cudaMemcpyDeviceToHost,
                              stream_of(context)));
+    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
-    if (c->nnz == 0) return SP_OK;
-    return launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES),
-                  stream_of(context), c->row_offsets, c->col_indices, (V *)c->values);
+    TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES),
+               stream_of(context), c->row_offsets, c->col_indices, (V *)c->values));
+    run->arrays.memory.free();
+    run->cells.memory.free();
+    return cuda_finish(context);
 }
 
 /* Names the classes that have rows; returns their number. */
@@ -789,9 +848,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(list_classes(&run, &totals));
     const double grouped = sp_seconds();
     TRY(combine_rows(&run, &totals));
-    TRY(write_result(&run, c));
-    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
     info->entries = (int64_t)totals.entries;
     info->nnz = c->nnz;
@@ -848,9 +905,7 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const int3
     TRY(list_classes(&run, &totals));
     const double listed = sp_seconds();
     TRY(combine_rows(&run, &totals));
-    TRY(write_result(&run, c));
-    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    TRY(write_result(&run, c, &totals));
     info->products = (int64_t)totals.entries;
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;

@@ -14,7 +14,8 @@ enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASS
 struct contract_totals {
     unsigned long long entries, wide_entries, wide_placed;
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
-    unsigned good_nodes;                        /* nodes from 0 on whose labels are below `groups`: UINT_MAX, all */
+    unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
+    unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */
 };
 
 /* Entries [begin, end) of the stage. */
@@ -34,15 +35,16 @@ template <typename V> struct contract_job {
     int64_t nodes, groups, columns; /* rows of G; rows and columns of C */
     contract_operation operation;
     contract_totals *totals;
-    uint32_t *keys;  /* by group: a node's label, `groups` for none */
-    int32_t *order;  /* nodes by key, ascending within */
-    int64_t *starts; /* where the entries of the k-th of them begin, and would in the stage */
+    uint32_t *keys;   /* by group: a node's label, `groups` for none */
+    int64_t *sources; /* where the entries of the k-th of them begin in G, ascending within a group */
+    int64_t *starts;  /* and where they would in the stage */
     stage_range *ranges; /* of C's rows */
     int32_t *firsts;     /* the first of the nodes of each */
     int32_t *cols;       /* the stage */
     V *values;
     uint8_t *classes;
     int32_t *list, *lengths;
+    int32_t *inexact; /* of a class, listed where its rows are in `list` */
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
     unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
@@ -75,7 +77,7 @@ static __device__ __forceinline__ int64_t node_start(const contract_job<V> &job,
 template <typename V>
 static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job, int64_t k, int64_t from)
 {
-    return __ldg(job.g.offsets + __ldg(job.order + k)) - from;
+    return __ldg(job.sources + k) - from;
 }
 
 /* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */

@@ -597,8 +597,9 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, b
     return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)cells * (mean ? 20 : 12);
 }
 
+/* The rows of class c, or `again` those that summed_rows has left and counted. */
 template <int THREADS, int ITEMS, bool PLAIN, typename V>
-static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words)
+static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words, bool again)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ typename ranked_row<THREADS, ITEMS, PLAIN, V>::memory memory;
@@ -609,7 +610,8 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(co
     int32_t *cell_cols = (int32_t *)(counts + (mean ? capacity : 0));
     uint16_t *before = (uint16_t *)(cell_cols + capacity);
     const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
-    const class_rows own = rows_of(job, c);
+    class_rows own = rows_of(job, c);
+    if (again) own = {job.inexact + (own.rows - job.list), job.totals->inexact[c]};
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int32_t p = own.rows[i];
@@ -626,7 +628,7 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(co
                                              p,         range.begin, range.end - range.begin};
         kept += row.contract();
     }
-    add_entries(job.totals, kept);
+    if (!again) add_entries(job.totals, kept);
 }
 
 #endif

@@ -1,0 +1,344 @@
+/* Summed rows of a contraction: sums of f32, a block each, for rows in which most columns occur once.
+ *
+ * A bit a column is set, as for ranked rows; who sets it first is the column's first entry, whose value and column go
+ * straight to the cell that the bits before count. Only the others meet by atomics, as integers, in what the cell has
+ * beyond its first entry: f64 adds numbers that are multiples of some 2^l exactly, in any order, while sums stay below
+ * 2^(l + 53). Rows for which that may not hold, or in which a zero has a sign, are listed for ranked_rows.
+ *
+ * An entry costs some 20 instructions to be read, 10 to set its bit, 15 to find its cell and 10 to be written, a row 6
+ * barriers, 250 instructions a thread and those for a word of bits per 32 columns. */
+#ifndef SPARSE_CUDA_CONTRACT_SUMMED_CUH
+#define SPARSE_CUDA_CONTRACT_SUMMED_CUH
+
+#include "contract_ranked.cuh"
+
+/* Numbers below 2^(least + 51) can be added to an anchor in units of 2^least. */
+enum { ANCHORED_BITS = 51 };
+
+/* Bytes of a block's bits and cells. */
+static __host__ __device__ constexpr size_t summed_bytes(int words, int entries)
+{
+    return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)entries * 16;
+}
+
+/* ITEMS entries a thread in registers, 32·ITEMS that follow each other in a warp. */
+template <int THREADS, int ITEMS> struct summed_row {
+    static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS;
+    struct memory {
+        alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
+        uint32_t cells[WARPS];         /* of each warp's words */
+        uint32_t lowest, highest, signs; /* as in span_of */
+        int late;
+    };
+    const contract_job<float> &job;
+    memory &shared;
+    uint32_t *bits;
+    uint16_t *before;         /* cells before a word, of its warp's */
+    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, sources of nodes */
+    float *values;
+    int32_t *cols;
+    int words, shift; /* of a window, a power of two; log2 of a warp's */
+    int32_t p;
+    int64_t begin;
+    int length, least;
+    bool sure; /* no sum can reach 2^EXACT_BITS */
+    double anchor; /* 1.5 · 2^(least + 52) */
+    uint32_t later; /* a bit for each entry whose column has an earlier one */
+    int32_t col[ITEMS];
+    float value[ITEMS];
+
+    __device__ __forceinline__ void clear_bits()
+    {
+        for (int i = threadIdx.x; i < words / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
+    }
+    __device__ __forceinline__ void start(int32_t first)
+    {
+        __syncthreads(); /* the row before is done with */
+        for (int i = threadIdx.x; i < ENTRIES / 32; i += THREADS) shared.begins[i] = 0;
+        if (threadIdx.x == 0) {
+            shared.lowest = UINT32_MAX;
+            shared.highest = shared.signs = 0;
+            shared.late = 0;
+        }
+        clear_bits();
+        __syncthreads();
+        for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes;
+             k += THREADS, node += THREADS) {
+            const int64_t from = node_start(job, k, begin);
+            if (from >= length) break;
+            more[node] = (unsigned long long)node_source(job, k, from) * sizeof(float); /* in bytes */
+            atomicOr(shared.begins + from / 32, 1u << (from % 32));
+        }
+        __syncthreads();
+    }
+    /* The row's entries to registers. Returns how many of the thread's are not left out. */
+    __device__ __forceinline__ unsigned gather()
+    {
+        const int word = threadIdx.x / 32 * ITEMS, lane = threadIdx.x & 31, first = word * 32 + lane;
+        const char *entry_cols = (const char *)(job.g.cols + first);
+        const char *entry_values = (const char *)(job.g.values + first);
+        uint32_t node = 0, upto = lanes_below() * 2 + 1, begins[ITEMS];
+        for (int i = lane; i < word; i += 32) node += (uint32_t)__popc(shared.begins[i]);
+        node = warp_add(node) - 1;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u += 4) {
+            const uint4 four = *(const uint4 *)(shared.begins + word + u);
+            begins[u] = four.x;
+            begins[u + 1] = four.y;
+            begins[u + 2] = four.z;
+            begins[u + 3] = four.w;
+        }
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            col[u] = EMPTY;
+            value[u] = 0;
+            if (first + u * 32 < length) {
+                const int64_t at = (int64_t)more[node + __popc(begins[u] & upto)];
+                col[u] = __ldg((const int32_t *)(entry_cols + at) + u * 32);
+                value[u] = __ldg((const float *)(entry_values + at) + u * 32);
+            }
+            node += __popc(begins[u]);
+        }
+        const uint32_t columns = (uint32_t)job.columns;
+        unsigned kept = 0;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            if (col[u] != EMPTY) col[u] = __ldg(job.labels + col[u]);
+            const bool inside = (uint32_t)col[u] < columns;
+            col[u] = inside ? col[u] : EMPTY;
+            value[u] = inside ? value[u] : 0;
+            kept += inside;
+        }
+        return job.operation.loops == SP_LOOPS_KEEP ? kept : leave_out();
+    }
+    __device__ __forceinline__ unsigned leave_out()
+    {
+        unsigned kept = 0;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            if ((col[u] == p) != (job.operation.loops == SP_LOOPS_ONLY)) col[u] = EMPTY;
+            if (col[u] == EMPTY) value[u] = 0;
+            kept += col[u] != EMPTY;
+        }
+        return kept;
+    }
+    __device__ __forceinline__ void measure()
+    {
+        uint32_t lowest = UINT32_MAX, highest = 0, signs = 0;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            const uint32_t number = __float_as_uint(value[u]), magnitude = number & 0x7fffffffu;
+            lowest = min(lowest, magnitude - 1);
+            highest = max(highest, magnitude);
+            signs |= number;
+            if (col[u] == p && number == 0x80000000u) highest = UINT32_MAX;
+        }
+        lowest = ~warp_max(~lowest);
+        highest = warp_max(highest);
+        signs = warp_or(signs);
+        if ((threadIdx.x & 31) != 0) return;
+        atomicMin(&shared.lowest, lowest);
+        atomicMax(&shared.highest, highest);
+        if (signs >> 31) atomicOr(&shared.signs, signs);
+    }
+    /* Whether integers give the row's sums, at least where none reaches 2^EXACT_BITS. */
+    __device__ __forceinline__ bool is_exact()
+    {
+        const uint32_t highest = shared.highest;
+        const int most = max((int)(highest >> 23), 1) - 126;
+        least = highest ? max((int)((shared.lowest + 1) >> 23), 1) - 150 : 0;
+        const int width = highest ? most - least : 0;
+        sure = width + 32 - __clz(length) <= EXACT_BITS;
+        anchor = __dmul_rn(1.5, power_of_two(least + 52));
+        return highest < 0x7f800000u && width <= ANCHORED_BITS && (sure || shared.signs >> 31 == 0);
+    }
+    /* A number in units of 2^least, the unit of the anchor's last bit. */
+    __device__ __forceinline__ unsigned long long to_units(float number) const
+    {
+        return (unsigned long long)(__double_as_longlong(__dadd_rn(anchor, (double)number)) -
+                                    __double_as_longlong(anchor));
+    }
+
+    /* Whether a column lies in the window from `low`, and where. */
+    __device__ __forceinline__ bool in_window(int32_t column, int64_t low, uint32_t *at) const
+    {
+        *at = (uint32_t)column - (uint32_t)low;
+        return *at < (uint32_t)words * 32;
+    }
+    /* Loops are never a cell's first entry: where labels follow communities most of a row's entries are loops, and
+     * would meet in one word. */
+    __device__ __forceinline__ void set_bits(int64_t low)
+    {
+        uint32_t at;
+        bool loops = false;
+        later = 0;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            const bool loop = col[u] == p;
+            const uint32_t bit = 1u << ((uint32_t)col[u] % 32);
+            uint32_t old = 0;
+            if (in_window(col[u], low, &at) && !loop) old = atomicOr(bits + at / 32, bit);
+            if (loop || (old & bit)) later |= 1u << u;
+            loops = loops || loop;
+        }
+        if (__any_sync(FULL_WARP, loops) && in_window(p, low, &at) && (threadIdx.x & 31) == 0)
+            atomicOr(bits + at / 32, 1u << (at % 32));
+    }
+    /* Counts the bits before each of a warp's words. */
+    __device__ __forceinline__ void count_bits()
+    {
+        const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, end = min((warp + 1) << shift, words);
+        uint32_t total = 0;
+        for (int first = warp << shift; first < end; first += WORD_STEP) {
+            const uint4 word = ((const uint4 *)bits)[first / 4 + lane];
+            const uint32_t a = __popc(word.x), b = a + __popc(word.y), c = b + __popc(word.z), d = c + __popc(word.w);
+            uint32_t inclusive = d;
+#pragma unroll
+            for (int step = 1; step < 32; step *= 2) {
+                const uint32_t other = __shfl_up_sync(FULL_WARP, inclusive, step);
+                if (lane >= step) inclusive += other;
+            }
+            const uint32_t from = total + inclusive - d;
+            ((uint2 *)before)[first / 4 + lane] = make_uint2(from | (from + a) << 16, (from + b) | (from + c) << 16);
+            total += __shfl_sync(FULL_WARP, inclusive, 31);
+        }
+        if (lane == 0) shared.cells[warp] = total;
+    }
+    /* The cells before the words of warp `lane`; *found, all. */
+    __device__ __forceinline__ uint32_t cells_before(int *found) const
+    {
+        const int lane = threadIdx.x & 31;
+        const uint32_t own = lane < WARPS ? shared.cells[lane] : 0;
+        uint32_t inclusive = own;
+#pragma unroll
+        for (int step = 1; step < WARPS; step *= 2) {
+            const uint32_t other = __shfl_up_sync(FULL_WARP, inclusive, step);
+            if (lane >= step) inclusive += other;
+        }
+        *found = (int)__shfl_sync(FULL_WARP, inclusive, WARPS - 1);
+        return inclusive - own;
+    }
+    /* The cell of a column that is `at` in the window, for all lanes at once. */
+    __device__ __forceinline__ int cell_of(uint32_t at, uint32_t base) const
+    {
+        const uint32_t word = at / 32;
+        return (int)(__shfl_sync(FULL_WARP, base, (int)(word >> shift)) + before[word] +
+                     (uint32_t)__popc(bits[word] & ((1u << (at % 32)) - 1)));
+    }
+    __device__ __forceinline__ void place_entries(int64_t low, uint32_t base)
+    {
+        unsigned long long sum = 0;
+        bool loops = false;
+        uint32_t at;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            const bool inside = in_window(col[u], low, &at);
+            const int cell = cell_of(inside ? at : 0, base);
+            if (!inside) continue;
+            if (!(later >> u & 1)) {
+                values[cell] = value[u];
+                cols[cell] = col[u];
+                continue;
+            }
+            const unsigned long long units = to_units(value[u]);
+            if (col[u] != p) {
+                add_shared(more + cell, units);
+                continue;
+            }
+            sum += units;
+            loops = true;
+        }
+        if (!__any_sync(FULL_WARP, loops)) return;
+        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
+        const int cell = cell_of((uint32_t)p - (uint32_t)low, base);
+        if ((threadIdx.x & 31) != 0) return;
+        add_shared(more + cell, sum);
+        values[cell] = 0;
+        cols[cell] = p;
+    }
+    /* The row's entries to cells; returns their number. */
+    __device__ __forceinline__ int fill_cells()
+    {
+        int done = 0, found;
+        for (int64_t low = 0;;) {
+            count_bits();
+            if (low == 0)
+                for (int i = threadIdx.x; i < ENTRIES / 2; i += THREADS) ((uint4 *)more)[i] = make_uint4(0, 0, 0, 0);
+            __syncthreads();
+            const uint32_t base = cells_before(&found) + (uint32_t)done;
+            place_entries(low, base);
+            done += found;
+            __syncthreads();
+            low += (int64_t)words * 32;
+            if (low >= job.columns) return done;
+            clear_bits();
+            __syncthreads();
+            set_bits(low);
+            __syncthreads();
+        }
+    }
+    /* Cells to the stage; returns whether the row must be summed again. */
+    __device__ __forceinline__ bool write_cells(int cells) const
+    {
+        const double unit = power_of_two(least);
+        bool late = false;
+        for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
+            const int32_t column = cols[cell];
+            const unsigned long long beyond = more[cell];
+            float sum = values[cell];
+            late = late || __float_as_uint(sum) == 0x80000000u;
+            if (beyond) {
+                const unsigned long long state = to_units(sum) + beyond;
+                late = late || (!sure && state >= 1ull << EXACT_BITS);
+                sum = (float)cell_value(job.operation, __dmul_rn((double)(long long)state, unit), 1, column == p);
+            }
+            job.cols[begin + cell] = column;
+            job.values[begin + cell] = sum;
+        }
+        return late;
+    }
+    /* Returns how many of the thread's entries are not left out. */
+    __device__ __forceinline__ unsigned contract(int32_t first, int32_t *listed, unsigned *listed_count)
+    {
+        start(first);
+        const unsigned kept = gather();
+        measure();
+        set_bits(0);
+        __syncthreads();
+        if (!is_exact()) {
+            if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
+            return kept;
+        }
+        const int cells = fill_cells();
+        if (threadIdx.x == 0) job.lengths[p] = cells;
+        if (write_cells(cells) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
+        return kept;
+    }
+};
+
+template <int THREADS, int ITEMS>
+static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) summed_rows(contract_job<float> job, int c, int words)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    __shared__ typename summed_row<THREADS, ITEMS>::memory memory;
+    constexpr int entries = THREADS * ITEMS;
+    uint32_t *bits = (uint32_t *)row_memory;
+    unsigned long long *more = (unsigned long long *)(bits + words);
+    float *values = (float *)(more + entries);
+    int32_t *cols = (int32_t *)(values + entries);
+    uint16_t *before = (uint16_t *)(cols + entries);
+    const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
+    const class_rows own = rows_of(job, c);
+    int32_t *listed = job.inexact + (own.rows - job.list);
+    unsigned long long kept = 0;
+    for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
+        const int32_t p = own.rows[i];
+        const stage_range range = job.ranges[p];
+        summed_row<THREADS, ITEMS> row = {job, memory, bits, before, more, values, cols, words, shift, p, range.begin,
+                                          (int)(range.end - range.begin)};
+        kept += row.contract(job.firsts[p], listed, job.totals->inexact + c);
+    }
+    add_entries(job.totals, kept);
+}
+
+#endif
