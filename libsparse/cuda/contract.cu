@@ -28,7 +28,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <stdio.h>
 
-#include "contract_summed.cuh"
+#include "contract_parted.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
@@ -122,7 +122,10 @@ static __global__ void __launch_bounds__(256) classify_rows(contract_job<V> job,
                                                                  : WIDE;
         job.classes[p] = (uint8_t)c;
         atomicAdd(&members[c], 1u);
-        if (c == WIDE) atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.columns));
+        if (c == WIDE) {
+            atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.columns));
+            atomicAdd(&job.totals->parts, (unsigned long long)parts_of(entries));
+        }
     }
     __syncthreads();
     if (threadIdx.x < CLASSES && members[threadIdx.x])
@@ -155,25 +158,15 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
             if (own[u] != WIDE) continue;
             const int64_t cells = min(job.ranges[p].end - job.ranges[p].begin, job.columns);
             job.cells_of[to] = (int64_t)atomicAdd(&job.totals->wide_placed, (unsigned long long)cells);
+            const unsigned parts = parts_of(job.ranges[p].end - job.ranges[p].begin);
+            const unsigned long long first = atomicAdd(&job.totals->parts_placed, (unsigned long long)parts);
+            for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2(to, part);
         }
         __syncthreads();
     }
 }
 
 /* ---- device: dealing out entries evenly ------------------------------------------------------------------ */
-
-/* The last of `count` items that starts at or before `place`, for a warp; 32 probes a step. */
-static __device__ int64_t last_start(const int64_t *starts, int64_t count, int64_t place)
-{
-    int64_t low = 0, high = count;
-    while (high - low > 1) {
-        const int64_t step = (high - low + 31) / 32, at = low + (threadIdx.x & 31) * step;
-        const unsigned before = __ballot_sync(FULL_WARP, at < high && __ldg(starts + min(at, count)) <= place);
-        low += (__popc(before) - 1) * step;
-        high = min(low + step, high);
-    }
-    return low;
-}
 
 /* The items of a warp's tile, those without entries left out: a bit where each begins, and where entry e of the tile
  * comes from, as source - e. */
@@ -251,8 +244,9 @@ static __device__ __forceinline__ void slots_of(const item_tile &tile, int (&slo
 
 /* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
  * begins or ends in one, if it sees any. */
-template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job)
+template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
 {
+    if (again && job.totals->inexact[WIDE] == 0) return;
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     unsigned long long kept = 0;
@@ -295,7 +289,7 @@ template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 4
         p = last_row;
         copy_tiles(tile, job.starts, job.nodes, job.ranges[p].begin, stop, job.firsts[p], take, copy);
     });
-    add_entries(job.totals, kept);
+    if (!again) add_entries(job.totals, kept);
 }
 
 /* The combined ranges of the stage to C. */
@@ -543,6 +537,8 @@ template <typename V> struct contract_run {
     int ranked_words, longer_words;
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     array_block arrays, cells; /* of all rows; of wide ones */
+    size_t zeros;              /* bytes of cells that begin as such */
+    parted_rows parted;        /* words: 0 if wide rows are not */
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -630,6 +626,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(arrays->add(context, groups, &job->list));
     TRY(arrays->add(context, groups, &job->inexact));
     TRY(arrays->add(context, g->nnz / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    TRY(arrays->add(context, 2 * (g->nnz / PART) + 1, &job->parts));
     TRY(arrays->add(context, g->nnz, &job->cols));
     TRY(arrays->add(context, g->nnz, &job->values));
     TRY(arrays->allocate(context));
@@ -738,16 +735,44 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
     return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, summed, stream);
 }
 
-template <typename V> static sp_status launch_wide(contract_run<V> *run, unsigned count, cudaStream_t stream)
+/* Whether wide rows are parted, and words of a row's bits: no more than the stage takes are spent on them. */
+template <typename V> static bool is_parted(const contract_run<V> *run, unsigned count, int64_t *words)
 {
-    const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
-    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, false, stream);
+    *words = (run->job.columns + 127) / 128 * 4;
+    return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
+           *words * (int64_t)count <= run->g->nnz &&
+           PART * sizeof(uint64_t) + 4096 <= cuda_state_of(run->context)->shared_limit;
 }
 
 template <typename V>
-static sp_status launch_class(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
+static sp_status launch_parts(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
 {
+    sp_context *context = run->context;
+    const unsigned count = totals->members[WIDE];
+    const size_t bytes = PART * sizeof(uint64_t);
+    CUDA_TRY(cudaMemsetAsync(run->cells.memory.data, 0, run->zeros, stream));
+    TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
+    TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
+    TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
+    return launch(run, write_parts, WRITE_THREADS, 0, (int64_t)count * WRITE_SLICES, stream, run->parted);
+}
+
+/* Wide rows; those that are parted and left over, or all, by a block each. */
+template <typename V>
+static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
+{
+    const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
+    const bool parted = run->parted.words > 0;
+    if constexpr (std::is_same_v<V, float>)
+        if (parted) TRY(launch_parts(run, totals, stream));
+    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, parted));
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, totals->members[WIDE], run->longer_words, parted, stream);
+}
+
+template <typename V>
+static sp_status launch_class(contract_run<V> *run, int c, const contract_totals *totals, cudaStream_t stream)
+{
+    const unsigned count = totals->members[c];
     switch (c) {
     case SMALL_8: return launch_small<8>(run, c, count, stream);
     case SMALL_16: return launch_small<16>(run, c, count, stream);
@@ -765,8 +790,34 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, cudaS
         return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
     case LONGEST:
         return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
-    default: return launch_wide(run, count, stream);
+    default: return launch_wide(run, totals, stream);
     }
+}
+
+/* What wide rows need beside the stage. */
+template <typename V> static sp_status open_wide(contract_run<V> *run, const contract_totals *totals)
+{
+    sp_context *context = run->context;
+    contract_job<V> *job = &run->job;
+    array_block *cells = &run->cells;
+    const int64_t entries = (int64_t)totals->wide_entries;
+    const unsigned rows = totals->members[WIDE];
+    const bool mean = job->operation.combine == SP_COMBINE_MEAN;
+    int64_t words;
+    TRY(cells->add(context, entries, &job->cells));
+    if (is_parted(run, rows, &words)) {
+        run->parted.words = words;
+        TRY(cells->add(context, rows * words, &run->parted.bits));
+        TRY(cells->add(context, rows, &run->parted.spans));
+        run->zeros = cells->bytes;
+        TRY(cells->add(context, rows * words, &run->parted.before));
+    }
+    TRY(cells->add(context, entries, &job->cell_cols));
+    if (mean) TRY(cells->add(context, entries, &job->counts));
+    if (mean || job->operation.combine == SP_COMBINE_SUM) TRY(cells->add(context, entries, &job->grains));
+    TRY(cells->allocate(context));
+    run->parted.sums = job->cells;
+    return SP_OK;
 }
 
 /* Combines the rows of all classes, the longest first; joins the streams after a failure as well, since memory is
@@ -776,20 +827,11 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     sp_context *context = run->context;
     sp_status status = SP_OK;
     int stream = 0;
-    if (totals->members[WIDE]) {
-        const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
-        const bool sums = mean || run->job.operation.combine == SP_COMBINE_SUM;
-        const int64_t entries = (int64_t)totals->wide_entries;
-        TRY(run->cells.add(context, entries, &run->job.cells));
-        TRY(run->cells.add(context, entries, &run->job.cell_cols));
-        if (mean) TRY(run->cells.add(context, entries, &run->job.counts));
-        if (sums) TRY(run->cells.add(context, entries, &run->job.grains));
-        TRY(run->cells.allocate(context));
-    }
+    if (totals->members[WIDE]) TRY(open_wide(run, totals));
     TRY(cuda_fork(context, STREAMS));
     for (int c = CLASSES - 1; c > IDLE && status == SP_OK; c--)
         if (totals->members[c])
-            status = launch_class(run, c, totals->members[c], cuda_state_of(context)->side[stream++ % STREAMS]);
+            status = launch_class(run, c, totals, cuda_state_of(context)->side[stream++ % STREAMS]);
     if (status != SP_OK) {
         cudaDeviceSynchronize();
         return status;

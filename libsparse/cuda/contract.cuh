@@ -10,9 +10,13 @@ enum { SORTED_CLASSES = 5 };
 enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LONGER, LONGEST, WIDE,
        CLASSES };
 
+/* Entries of a wide row that one block reads. */
+enum { PART = 8192 };
+static __device__ __forceinline__ unsigned parts_of(int64_t entries) { return (unsigned)((entries + PART - 1) / PART); }
+
 /* All that is counted on the device. */
 struct contract_totals {
-    unsigned long long entries, wide_entries, wide_placed;
+    unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */
@@ -44,8 +48,9 @@ template <typename V> struct contract_job {
     V *values;
     uint8_t *classes;
     int32_t *list, *lengths;
-    int32_t *inexact; /* of a class, listed where its rows are in `list` */
+    int32_t *inexact; /* of a class, listed where its rows are in `list`; of wide rows their places there */
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
+    uint2 *parts;      /* of wide rows: a row, as listed, and which of its parts */
     unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
 };
@@ -64,6 +69,19 @@ static __device__ __forceinline__ unsigned first_of_class(const contract_totals 
 template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
 {
     return {job.list + first_of_class(job.totals, c), job.totals->members[c]};
+}
+
+/* The last of `count` items that starts at or before `place`, for a warp; 32 probes a step. */
+static __device__ int64_t last_start(const int64_t *starts, int64_t count, int64_t place)
+{
+    int64_t low = 0, high = count;
+    while (high - low > 1) {
+        const int64_t step = (high - low + 31) / 32, at = low + (threadIdx.x & 31) * step;
+        const unsigned before = __ballot_sync(FULL_WARP, at < high && __ldg(starts + min(at, count)) <= place);
+        low += (__popc(before) - 1) * step;
+        high = min(low + step, high);
+    }
+    return low;
 }
 
 /* ---- the entries of a row ------------------------------------------------------------------------- */

@@ -597,7 +597,7 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, b
     return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)cells * (mean ? 20 : 12);
 }
 
-/* The rows of class c, or `again` those that summed_rows has left and counted. */
+/* The rows of class c, or `again` those that other kernels have left and counted. */
 template <int THREADS, int ITEMS, bool PLAIN, typename V>
 static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words, bool again)
 {
@@ -614,10 +614,10 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(co
     if (again) own = {job.inexact + (own.rows - job.list), job.totals->inexact[c]};
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
-        const int32_t p = own.rows[i];
+        const int32_t p = ITEMS == 0 && again ? job.list[first_of_class(job.totals, c) + own.rows[i]] : own.rows[i];
         const stage_range range = job.ranges[p];
         if (ITEMS == 0) {
-            const int64_t first = job.cells_of[i];
+            const int64_t first = job.cells_of[again ? own.rows[i] : i];
             states = job.cells + first;
             counts = mean ? job.counts + first : NULL;
             grains = job.grains ? job.grains + first : NULL;

@@ -12,8 +12,39 @@
 
 #include "contract_ranked.cuh"
 
-/* Numbers below 2^(least + 51) can be added to an anchor in units of 2^least. */
+/* How a row's numbers add up as integers, units of the largest power of two that all are multiples of, by what span_of
+ * finds and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. */
 enum { ANCHORED_BITS = 51 };
+
+struct sum_units {
+    double unit, anchor;
+    bool exact; /* if no sum is late */
+    bool sure;  /* none can be */
+
+    __device__ __forceinline__ sum_units(uint32_t lowest, uint32_t highest, uint32_t signs, int64_t count)
+    {
+        const int most = max((int)(highest >> 23), 1) - 126;
+        const int least = highest ? max((int)((lowest + 1) >> 23), 1) - 150 : 0, width = highest ? most - least : 0;
+        unit = power_of_two(least);
+        anchor = __dmul_rn(1.5, power_of_two(least + 52));
+        sure = width + 64 - __clzll(count) <= EXACT_BITS;
+        exact = highest < 0x7f800000u && width <= ANCHORED_BITS && (sure || signs >> 31 == 0);
+    }
+    __device__ __forceinline__ unsigned long long of(float number) const
+    {
+        return (unsigned long long)(__double_as_longlong(__dadd_rn(anchor, (double)number)) -
+                                    __double_as_longlong(anchor));
+    }
+    /* Whether f64 may have rounded a sum. */
+    __device__ __forceinline__ bool is_late(unsigned long long state) const
+    {
+        return !sure && state >= 1ull << EXACT_BITS;
+    }
+    __device__ __forceinline__ double number_of(unsigned long long state) const
+    {
+        return __dmul_rn((double)(long long)state, unit);
+    }
+};
 
 /* Bytes of a block's bits and cells. */
 static __host__ __device__ constexpr size_t summed_bytes(int words, int entries)
@@ -40,9 +71,7 @@ template <int THREADS, int ITEMS> struct summed_row {
     int words, shift; /* of a window, a power of two; log2 of a warp's */
     int32_t p;
     int64_t begin;
-    int length, least;
-    bool sure; /* no sum can reach 2^EXACT_BITS */
-    double anchor; /* 1.5 · 2^(least + 52) */
+    int length;
     uint32_t later; /* a bit for each entry whose column has an earlier one */
     int32_t col[ITEMS];
     float value[ITEMS];
@@ -67,7 +96,8 @@ template <int THREADS, int ITEMS> struct summed_row {
             const int64_t from = node_start(job, k, begin);
             if (from >= length) break;
             more[node] = (unsigned long long)node_source(job, k, from) * sizeof(float); /* in bytes */
-            atomicOr(shared.begins + from / 32, 1u << (from % 32));
+            const unsigned at = (unsigned)max(from, (int64_t)0); /* a part can begin within a node's */
+            atomicOr(shared.begins + at / 32, 1u << (at % 32));
         }
         __syncthreads();
     }
@@ -141,24 +171,6 @@ template <int THREADS, int ITEMS> struct summed_row {
         atomicMax(&shared.highest, highest);
         if (signs >> 31) atomicOr(&shared.signs, signs);
     }
-    /* Whether integers give the row's sums, at least where none reaches 2^EXACT_BITS. */
-    __device__ __forceinline__ bool is_exact()
-    {
-        const uint32_t highest = shared.highest;
-        const int most = max((int)(highest >> 23), 1) - 126;
-        least = highest ? max((int)((shared.lowest + 1) >> 23), 1) - 150 : 0;
-        const int width = highest ? most - least : 0;
-        sure = width + 32 - __clz(length) <= EXACT_BITS;
-        anchor = __dmul_rn(1.5, power_of_two(least + 52));
-        return highest < 0x7f800000u && width <= ANCHORED_BITS && (sure || shared.signs >> 31 == 0);
-    }
-    /* A number in units of 2^least, the unit of the anchor's last bit. */
-    __device__ __forceinline__ unsigned long long to_units(float number) const
-    {
-        return (unsigned long long)(__double_as_longlong(__dadd_rn(anchor, (double)number)) -
-                                    __double_as_longlong(anchor));
-    }
-
     /* Whether a column lies in the window from `low`, and where. */
     __device__ __forceinline__ bool in_window(int32_t column, int64_t low, uint32_t *at) const
     {
@@ -225,7 +237,7 @@ template <int THREADS, int ITEMS> struct summed_row {
         return (int)(__shfl_sync(FULL_WARP, base, (int)(word >> shift)) + before[word] +
                      (uint32_t)__popc(bits[word] & ((1u << (at % 32)) - 1)));
     }
-    __device__ __forceinline__ void place_entries(int64_t low, uint32_t base)
+    __device__ __forceinline__ void place_entries(int64_t low, uint32_t base, const sum_units &units)
     {
         unsigned long long sum = 0;
         bool loops = false;
@@ -240,12 +252,12 @@ template <int THREADS, int ITEMS> struct summed_row {
                 cols[cell] = col[u];
                 continue;
             }
-            const unsigned long long units = to_units(value[u]);
+            const unsigned long long state = units.of(value[u]);
             if (col[u] != p) {
-                add_shared(more + cell, units);
+                add_shared(more + cell, state);
                 continue;
             }
-            sum += units;
+            sum += state;
             loops = true;
         }
         if (!__any_sync(FULL_WARP, loops)) return;
@@ -257,7 +269,7 @@ template <int THREADS, int ITEMS> struct summed_row {
         cols[cell] = p;
     }
     /* The row's entries to cells; returns their number. */
-    __device__ __forceinline__ int fill_cells()
+    __device__ __forceinline__ int fill_cells(const sum_units &units)
     {
         int done = 0, found;
         for (int64_t low = 0;;) {
@@ -266,7 +278,7 @@ template <int THREADS, int ITEMS> struct summed_row {
                 for (int i = threadIdx.x; i < ENTRIES / 2; i += THREADS) ((uint4 *)more)[i] = make_uint4(0, 0, 0, 0);
             __syncthreads();
             const uint32_t base = cells_before(&found) + (uint32_t)done;
-            place_entries(low, base);
+            place_entries(low, base, units);
             done += found;
             __syncthreads();
             low += (int64_t)words * 32;
@@ -278,9 +290,8 @@ template <int THREADS, int ITEMS> struct summed_row {
         }
     }
     /* Cells to the stage; returns whether the row must be summed again. */
-    __device__ __forceinline__ bool write_cells(int cells) const
+    __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
     {
-        const double unit = power_of_two(least);
         bool late = false;
         for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
             const int32_t column = cols[cell];
@@ -288,9 +299,9 @@ template <int THREADS, int ITEMS> struct summed_row {
             float sum = values[cell];
             late = late || __float_as_uint(sum) == 0x80000000u;
             if (beyond) {
-                const unsigned long long state = to_units(sum) + beyond;
-                late = late || (!sure && state >= 1ull << EXACT_BITS);
-                sum = (float)cell_value(job.operation, __dmul_rn((double)(long long)state, unit), 1, column == p);
+                const unsigned long long state = units.of(sum) + beyond;
+                late = late || units.is_late(state);
+                sum = (float)cell_value(job.operation, units.number_of(state), 1, column == p);
             }
             job.cols[begin + cell] = column;
             job.values[begin + cell] = sum;
@@ -305,19 +316,28 @@ template <int THREADS, int ITEMS> struct summed_row {
         measure();
         set_bits(0);
         __syncthreads();
-        if (!is_exact()) {
+        const sum_units units(shared.lowest, shared.highest, shared.signs, length);
+        if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
             return kept;
         }
-        const int cells = fill_cells();
+        const int cells = fill_cells(units);
         if (threadIdx.x == 0) job.lengths[p] = cells;
-        if (write_cells(cells) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
+        if (write_cells(cells, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
         return kept;
     }
 };
 
+/* Threads that a multiprocessor is to hold: 40 registers each, for which some ten are spilled once a row. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define SUMMED_RESIDENT 1024
+#else
+#define SUMMED_RESIDENT 1536
+#endif
+
 template <int THREADS, int ITEMS>
-static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) summed_rows(contract_job<float> job, int c, int words)
+static __global__ void __launch_bounds__(THREADS, SUMMED_RESIDENT / THREADS)
+    summed_rows(contract_job<float> job, int c, int words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ typename summed_row<THREADS, ITEMS>::memory memory;
