@@ -73,6 +73,7 @@ static void drop_labels(contract_case *c)
 
 typedef struct own_run {
     sp_context *context;
+    contraction_options products;
     sp_csr g, s, s_transposed, c; /* where the context computes */
     int64_t peak_bytes;
 } own_run;
@@ -91,27 +92,22 @@ static sp_status fused_step(void *user)
 static sp_status products_step(void *user)
 {
     own_run *run = user;
-    const contraction_options options = {.engine = CONTRACTION_PRODUCT};
     contraction_info info;
     sp_csr s = run->s;
     s.values = NULL; /* a pattern's entries are ones, as contraction_quotient has it; the peers are given them */
     sp_csr_free(run->context, &run->c);
-    const sp_status status = contraction_product(run->context, &s, &run->g, &options, &run->c, &info);
+    const sp_status status = contraction_product(run->context, &s, &run->g, &run->products, &run->c, &info);
     if (status == SP_OK) run->peak_bytes = info.peak_bytes;
     return status;
 }
 
-static sp_status measure_engine(contract_case *c, own_run *run, int engine)
+static sp_status measure_step(contract_case *c, own_run *run, sp_status (*step)(void *), contract_figures *figures)
 {
-    contract_result *r = c->result;
-    contract_figures *figures = &r->own[engine];
-    snprintf(figures->name, sizeof figures->name, engine == CONTRACT_FUSED ? "fused" : "two products");
     figures->error = -1;
     figures->sorted = true;
-    sp_status status = time_steps(c->options, engine == CONTRACT_FUSED ? fused_step : products_step, NULL, run,
-                                  &figures->time);
+    sp_status status = time_steps(c->options, step, NULL, run, &figures->time);
     figures->peak_bytes = run->peak_bytes;
-    if (status == SP_OK && engine == CONTRACT_FUSED) r->nnz = run->c.nnz;
+    if (status == SP_OK && step == fused_step) c->result->nnz = run->c.nnz;
     if (status == SP_OK && c->options->check) {
         const raw_matrix raw = raw_of(&run->c);
         status = contract_compare(c, &raw, figures);
@@ -122,19 +118,43 @@ static sp_status measure_engine(contract_case *c, own_run *run, int engine)
     return describe_failure(run->context, status, figures);
 }
 
+/* What the gathering stage brings to the products (Li et al., Figure 7). */
+static sp_status measure_aia(contract_case *c, own_run *run)
+{
+    static const sp_aia modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
+    static const char *const names[AIA_MODES] = {"off, uncached loads", "off", "on"};
+    sp_status status = SP_OK;
+    run->products.algorithm = SP_SPGEMM_HASH;
+    for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
+        contract_figures *figures = &c->result->aia[i];
+        snprintf(figures->name, sizeof figures->name, "%s", names[i]);
+        run->products.aia = modes[i];
+        if (sp_context_is_cuda(run->context)) status = measure_step(c, run, products_step, figures);
+        else
+            status = describe_failure(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
+                                                            "the CPU has no such stage"), figures);
+    }
+    return status;
+}
+
 static sp_status measure_ours(contract_case *c)
 {
     const bench_options *o = c->options;
     const sp_context_options options = {.device = o->device, .threads = o->threads,
                                         .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
-    own_run run = {0};
+    own_run run = {.products = {.engine = CONTRACTION_PRODUCT}};
+    contract_figures *fused = &c->result->own[CONTRACT_FUSED], *products = &c->result->own[CONTRACT_PRODUCTS];
     sp_status status = sp_context_create(&options, &run.context);
     if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_status_string(status));
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
     TRY(sp_csr_copy(run.context, &c->g, space, &run.g));
     TRY(sp_csr_copy(run.context, &c->s, space, &run.s));
     TRY(sp_csr_copy(run.context, &c->s_transposed, space, &run.s_transposed));
-    for (int engine = 0; engine < CONTRACT_OWN; engine++) TRY(measure_engine(c, &run, engine));
+    snprintf(fused->name, sizeof fused->name, "fused");
+    snprintf(products->name, sizeof products->name, "two products");
+    TRY(measure_step(c, &run, fused_step, fused));
+    TRY(measure_step(c, &run, products_step, products));
+    if (o->aia) TRY(measure_aia(c, &run));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
     sp_csr_free(run.context, &run.g);
@@ -239,6 +259,8 @@ static bool good(const bench_options *o, const contract_result *r)
     for (int i = 0; i < CONTRACT_OWN; i++)
         if (*r->own[i].word || !r->own[i].sorted || (o->check && !(r->own[i].error <= contract_tolerance(o))))
             return false;
+    for (int i = 0; i < AIA_MODES && o->aia; i++)
+        if (!*r->aia[i].word && (*r->aia[i].why || !r->aia[i].sorted)) return false;
     return true;
 }
 

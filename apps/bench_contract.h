@@ -23,7 +23,9 @@ typedef struct contract_result {
     int64_t nodes, edges, groups, nnz; /* nnz: of C */
     int64_t bytes;                     /* G, labels and C, each once */
     contract_figures own[CONTRACT_OWN], peers[CONTRACT_PEERS];
+    contract_figures aia[AIA_MODES]; /* products by the hash algorithm without the gathering stage and with it */
     int peer_count;
+    bool whole; /* all groups were compared */
 } contract_result;
 
 typedef struct contract_case {

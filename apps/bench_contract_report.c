@@ -51,6 +51,15 @@ static void print_own(const contract_figures *f, int width)
     else printf(" %*.3f", width, milliseconds(f->time.median));
 }
 
+static void print_aia(const contract_result *r)
+{
+    const contract_figures *off = &r->aia[AIA_MODES - 2], *on = &r->aia[AIA_MODES - 1];
+    printf("    stage of products, hash algorithm: ");
+    for (int i = 0; i < AIA_MODES; i++) print_figures(&r->aia[i], i == 0);
+    if (!*off->word && !*on->word) printf("; gain %+.1f %%", 100 * (off->time.median / on->time.median - 1));
+    printf("\n");
+}
+
 void contract_report_result(const machine *m, const bench_options *o, const contract_result *r)
 {
     const contract_figures *best = best_peer(r), *fused = &r->own[CONTRACT_FUSED];
@@ -68,13 +77,15 @@ void contract_report_result(const machine *m, const bench_options *o, const cont
     else printf(" %5.1fx", fused->time.median / floor_seconds(m, r));
     printf(" | %-54s | ", rival);
     if (!o->check) printf("no\n");
-    else printf("%.1e%s\n", fmax(fused->error, products->error),
-                fmax(fused->error, products->error) <= contract_tolerance(o) ? "" : ", WRONG");
+    else printf("%.1e%s%s\n", fmax(fused->error, products->error),
+                fmax(fused->error, products->error) <= contract_tolerance(o) ? "" : ", WRONG",
+                r->whole ? "" : " (groups spread over it)");
     printf("    ours: ");
     for (int i = 0; i < CONTRACT_OWN; i++) print_figures(&r->own[i], i == 0);
     if (r->peer_count) printf("; peers: ");
     for (int i = 0; i < r->peer_count; i++) print_figures(&r->peers[i], i == 0);
     printf("\n");
+    if (o->aia) print_aia(r);
     fflush(stdout);
 }
 
@@ -119,7 +130,16 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
         io_output_format(out, "%s\n    \"%s\": {", i ? "," : "", keys[i]);
         put_figures(out, &r->own[i]);
     }
-    io_output_string(out, "},\n   \"peers\": [");
+    io_output_string(out, "},\n");
+    if (o->aia) {
+        static const char *const modes[AIA_MODES] = {"stage_off_uncached", "stage_off", "stage_on"};
+        for (int i = 0; i < AIA_MODES; i++) {
+            io_output_format(out, "   \"%s\": {", modes[i]);
+            put_figures(out, &r->aia[i]);
+            io_output_string(out, ",\n");
+        }
+    }
+    io_output_string(out, "   \"peers\": [");
     for (int i = 0; i < r->peer_count; i++) {
         io_output_string(out, i ? ",\n    {" : "\n    {");
         put_text(out, "name", r->peers[i].name);
@@ -127,8 +147,8 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
     }
     /* JSON has no infinity, which another pattern gives. */
     if (o->check)
-        io_output_format(out, "],\n   \"checked\": {\"good\": %s, \"largest_error\": %.3g}}",
-                         correct ? "true" : "false", fmin(largest, 1e300));
+        io_output_format(out, "],\n   \"checked\": {\"good\": %s, \"whole\": %s, \"largest_error\": %.3g}}",
+                         correct ? "true" : "false", r->whole ? "true" : "false", fmin(largest, 1e300));
     else io_output_string(out, "],\n   \"checked\": null}");
 }
 

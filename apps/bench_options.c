@@ -74,6 +74,7 @@ void bench_usage(FILE *stream)
           "contract:\n"
           "  --groups N,...   groups, or percent of the nodes [1%,10%,50%]\n"
           "  --labels LIST    random, blocks (runs of nodes) [random,blocks]\n"
+          "  --aia            two products by the hash algorithm with and without the stage (CUDA)\n"
           "\n"
           "gnn:\n"
           "  --model LIST     gcn, sage, sage-max, gin, gat, none [gcn,sage]\n"
@@ -310,6 +311,7 @@ static bool parse_flag(bench_options *o, const char *option)
 {
     const struct { bench_kind kind; const char *name; bool *flag; } flags[] = {
         {BENCH_SPGEMM, "--aat", &o->transposed}, {BENCH_SPGEMM, "--aia", &o->aia}, {BENCH_SPGEMM, "--plan", &o->plan},
+        {BENCH_CONTRACT, "--aia", &o->aia},
         {BENCH_GNN, "--keep", &o->keep}, {BENCH_GNN, "--half", &o->half}, {BENCH_GNN, "--aggregate", &o->aggregate},
         {BENCH_GNN, "--sample", &o->sample},
     };

@@ -1,17 +1,20 @@
 #!/bin/bash
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
-# CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs.
+# CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs. On the
+# GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7).
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
-usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json and prints the table
+usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json and
+                                              prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz)
+  --parts "..."       of speed aia [both; no aia on the CPU]
   --repeat N          samples, of which the median counts [10]
-  --limit SECONDS     for each candidate and case; then fewer samples do [5; on the CPU 20]
+  --limit SECONDS     for each candidate and case; then fewer samples do [2; on the CPU 20]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
@@ -19,25 +22,37 @@ END_OF_USAGE
 }
 
 build=${BUILD:-build}
-device='' graphs='' files='' repeat=10 limit='' threads='' name='' small=''
-options="device graphs files repeat limit threads name"
+device='' graphs='' files='' parts='' repeat=10 limit='' threads='' name='' small=''
+options="device graphs files parts repeat limit threads name"
 . bench/options.sh
+twins="wind-tunnel road web-Google amazon economics protein" # of the matrices of Figure 7
 if [ "$device" = cpu ]; then
-    limit=${limit:-20} graphs=${graphs:-rmat:18,16}
+    limit=${limit:-20} graphs=${graphs:-rmat:18,16} parts=${parts:-speed}
 else
-    limit=${limit:-5}
-    graphs=${graphs:-rmat20 uniform20 rmat22}
+    limit=${limit:-2} graphs=${graphs:-rmat20 uniform20 rmat22} parts=${parts:-speed aia}
 fi
-if [ -n "$small" ]; then graphs=small name=$name-small; fi
-paths=() generated=()
+if [ -n "$small" ]; then graphs=small twins=small name=$name-small; fi
+paths=() status=0 written=()
 if [ -n "$files" ]; then
     mapfile -t paths < <(find "$files" -maxdepth 1 \( -name '*.mtx' -o -name '*.txt' -o -name '*.mtx.gz' -o \
         -name '*.txt.gz' \) | sort)
 fi
-for graph in $graphs; do generated+=(--generate "$graph"); done
-json=bench/results/contract-$name.json status=0
+
+bench() { # bench RESULT GRAPHS ARGUMENTS...
+    local json=bench/results/contract-$1.json generated=() graph
+    for graph in $2; do generated+=(--generate "$graph"); done
+    "$build/bin/sparse-bench" contract --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
+        --limit "$limit" --json "$json" "${generated[@]}" "${@:3}" || status=1
+    if [ -e "$json" ]; then written+=("$json"); fi
+}
+
 mkdir -p bench/results
-"$build/bin/sparse-bench" contract --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
-    --limit "$limit" --json "$json" "${generated[@]}" "${paths[@]}" || status=1
-[ ! -e "$json" ] || python3 -B bench/table.py --show "$json" || status=1
+for part in $parts; do
+    case $part in
+    speed) bench "$name" "$graphs" "${paths[@]}" ;;
+    aia) bench "$name-aia" "$twins" --aia --groups 10% --peers none ;;
+    *) usage >&2 && exit 2 ;;
+    esac
+done
+[ ${#written[@]} -eq 0 ] || python3 -B bench/table.py --show "${written[@]}" || status=1
 exit $status

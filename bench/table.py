@@ -2,8 +2,8 @@
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
-<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->, <!-- bench:gnn-train -->,
-<!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
+<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->,
+<!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --reports FILE REPORT... gathers
 reports of gnn train into one result.
@@ -241,6 +241,8 @@ def spgemm_stage_rows(result):
 def contract_rows(result):
     """Fused beside the best peer of all, products beside the best that multiplies as well."""
     names, ratios = [], {}
+    if any("stage_on" in matrix for matrix in result["matrices"]):
+        return []
     for matrix in result["matrices"]:
         for peer in matrix["peers"]:
             if peer["name"] not in names:
@@ -266,11 +268,33 @@ def contract_rows(result):
         verdict = matrix["checked"]
         cells += [milliseconds(matrix["floor_seconds"]),
                   f"{fused['median_seconds'] / matrix['floor_seconds']:.1f}×" if works(fused) else "",
-                  "no" if verdict is None else "f64 sums" if verdict["good"] else "**wrong**"]
+                  "no" if verdict is None else "**wrong**" if not verdict["good"] else
+                  "f64 sums" if verdict.get("whole", True) else "f64 sums, in part"]
         lines.append("| " + " | ".join(cells) + " |")
     means = [f"{geometric_mean(ratios[key]):.2f}×" if ratios.get(key) else "" for key in (True, False)]
     lines.append("| geometric mean |" + " |" * (len(titles) - 6) + " " + " | ".join(means) + " | | | |")
     return lines
+
+
+def contract_stage_rows(result):
+    """The paper's Figure 7: two products by the hash algorithm without the stage and with it."""
+    lines, ratios = [], []
+    for matrix in result["matrices"]:
+        modes = [matrix.get(key) for key in ("stage_off_uncached", "stage_off", "stage_on")]
+        if not all(works(mode) for mode in modes):
+            continue
+        uncached, off, on = (mode["median_seconds"] for mode in modes)
+        ratios.append(off / on)
+        cells = [matrix["matrix"], count(matrix["edges"]), matrix["labels"], count(matrix["groups"])]
+        cells += [milliseconds(uncached), milliseconds(off), milliseconds(on), f"{100 * (off / on - 1):+.1f} %"]
+        cells += [milliseconds(t["median_seconds"]) if works(t) else t["failed"]
+                  for t in (matrix["ours"]["products"], matrix["ours"]["fused"])]
+        lines.append("| " + " | ".join(cells) + " |")
+    if not lines:
+        return []
+    return ["| graph | edges | labels | groups | no stage, uncached loads, ms | no stage, ms | stage, ms | gain "
+            "| products as chosen, ms | fused, ms |", "|" + "---|" * 10] + lines + \
+        [f"| geometric mean | | | | | | | {100 * (geometric_mean(ratios) - 1):+.1f} % | | |"]
 
 
 def tables(results, rows, heading_of=products_heading):
@@ -286,6 +310,9 @@ FP64 = "spgemm-*-fp64.json"
 SPGEMM_TABLES = (("spgemm", "spgemm-*.json", spgemm_rows), ("spgemm-fp64", FP64, spgemm_rows),
                  ("spgemm-phases", FP64, spgemm_phase_rows), ("spgemm-plan", FP64, spgemm_plan_rows),
                  ("spgemm-stage", "spgemm-*.json", spgemm_stage_rows))
+
+
+CONTRACT_TABLES = (("contract", contract_rows), ("contract-stage", contract_stage_rows))
 
 
 # ---- sparse times dense
@@ -534,7 +561,7 @@ def filled(text, folder):
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
     made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
     made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
-    made += [("contract", tables(results("contract-*.json"), contract_rows))]
+    made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
     made += [(marker, gnn_table(runs, part, rows)) for marker, part, rows in GNN_TABLES]
     for marker, table in made:
@@ -556,7 +583,7 @@ def main():
         for result in load(sys.argv[2:]):
             if result["bench"] == "spmm":
                 print(tables([result], spmm_rows, spmm_heading))
-            known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows), "contract": (contract_rows,)}
+            known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows), "contract": [rows for _, rows in CONTRACT_TABLES]}
             for rows in known.get(result["bench"], ()):
                 if rows(result):
                     print(tables([result], rows), end="\n\n")

@@ -16,6 +16,8 @@ typedef enum contraction_engine {
 typedef struct contraction_options {
     contraction_engine engine;
     sp_contract_options how;
+    sp_spgemm_algorithm algorithm; /* of the products */
+    sp_aia aia;                    /* and their gathering stage */
 } contraction_options;
 
 typedef struct contraction_info {

@@ -20,6 +20,8 @@ typedef struct request {
     sp_context *context;
     sp_csr mask; /* the diagonal, where loops are not kept */
     sp_loops loops;
+    sp_spgemm_algorithm algorithm;
+    sp_aia aia;
     bool to_host;
     int64_t peak_bytes;
 } request;
@@ -52,8 +54,9 @@ static sp_status diagonal(sp_context *context, int64_t size, sp_csr *unit)
 static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semiring first, sp_semiring second,
                           sp_csr *c)
 {
-    const sp_spgemm_options once = {.semiring = first, .transpose_b = true};
-    const sp_spgemm_options twice = {.semiring = second, .to_host = r->to_host,
+    const sp_spgemm_options once = {.semiring = first, .transpose_b = true, .algorithm = r->algorithm, .aia = r->aia};
+    const sp_spgemm_options twice = {.semiring = second, .to_host = r->to_host, .algorithm = r->algorithm,
+                                     .aia = r->aia,
                                      .mask = r->loops == SP_LOOPS_KEEP ? NULL : &r->mask,
                                      .complement = r->loops == SP_LOOPS_DROP};
     sp_csr gs = {0};
@@ -199,7 +202,7 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     const sp_combine rule = all.how.combine;
     const bool half = all.how.half_loops && (rule == SP_COMBINE_SUM || rule == SP_COMBINE_COUNT);
     const double start = contraction_seconds();
-    request r = {.context = context, .loops = all.how.loops};
+    request r = {.context = context, .loops = all.how.loops, .algorithm = all.algorithm, .aia = all.aia};
     sp_csr weights = *s, made = {0}, moved = {0};
     memset(c, 0, sizeof *c);
     sp_status status = check(context, s, g, &all);
