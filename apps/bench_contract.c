@@ -127,6 +127,7 @@ static sp_status measure_aia(contract_case *c, own_run *run)
     run->products.algorithm = SP_SPGEMM_HASH;
     for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
         contract_figures *figures = &c->result->aia[i];
+        *figures = (contract_figures){.error = -1, .sorted = true};
         snprintf(figures->name, sizeof figures->name, "%s", names[i]);
         run->products.aia = modes[i];
         if (sp_context_is_cuda(run->context)) status = measure_step(c, run, products_step, figures);

@@ -245,7 +245,7 @@ static void release_hierarchy(sp_context *context, void *out) { contraction_hier
 static sp_status contract(sp_context *context, subject *s, contraction_engine engine, sp_combine combine,
                           int64_t groups, void *out)
 {
-    const contraction_options options = {engine, {.combine = combine, .loops = SP_LOOPS_DROP}};
+    const contraction_options options = {.engine = engine, .how = {.combine = combine, .loops = SP_LOOPS_DROP}};
     int32_t labels[200];
     for (int i = 0; i < 200; i++) labels[i] = s->order[i] % 3 * 5;
     return contraction_quotient(context, &s->square, labels, groups, &options, out, NULL);

@@ -347,7 +347,7 @@ START_TEST(a_small_graph_gives_what_it_does_by_hand)
     sp_csr g = test_from_dense(context, 4, 4, numbers, SP_F32);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
-            const contraction_options options = {(contraction_engine)engine, cases[i].how};
+            const contraction_options options = {.engine = (contraction_engine)engine, .how = cases[i].how};
             sp_csr c;
             ck_ok(context, contraction_quotient(context, &g, labels, 2, &options, &c, NULL));
             test_to_host(context, &c);
@@ -374,7 +374,8 @@ static void expect_refusal(sp_context *context, const sp_csr *g, const int32_t *
     test_expect(strstr(sp_last_error(context), sentence) != NULL, "\"%s\" lacks \"%s\"", sp_last_error(context),
                 sentence);
     for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
-        const contraction_options options = {(contraction_engine)engine, how ? *how : (sp_contract_options){0}};
+        const contraction_options options = {.engine = (contraction_engine)engine,
+                                             .how = how ? *how : (sp_contract_options){0}};
         memset(&c, 1, sizeof c);
         test_expect(contraction_quotient(context, g, labels, groups, &options, &c, NULL) != SP_OK, "engine %d: %s",
                     engine, sentence);
