@@ -36,6 +36,9 @@ enum { LABELS_RANDOM = 1, LABELS_BLOCKS = 2 };
 /* On the device; or on the host, from where they come and go with each product. */
 typedef enum host_memory { HOST_NONE, HOST_PAGEABLE, HOST_PINNED } host_memory;
 
+/* What is taken apart (bench_spmm_ablation.c). */
+enum { ABLATE_WARPS = 1, ABLATE_PARTITIONS = 2, ABLATE_SIZES = 4 };
+
 typedef struct bench_options {
     bench_kind kind;
     source sources[MAX_SOURCES];
@@ -55,9 +58,11 @@ typedef struct bench_options {
     const char *json;
     int64_t widths[MAX_WIDTHS]; /* spmm: columns of X; gnn: between the layers */
     int width_count;
+    bool widths_given;
     sp_reduce reduce;
     sp_dense_type features;
     host_memory host; /* spmm: where X and Y lie */
+    unsigned ablation;
     grouping groupings[MAX_GROUPINGS]; /* contract */
     int grouping_count;
     unsigned labels;
@@ -87,7 +92,9 @@ typedef struct machine {
     int cores;
     int64_t memory_bytes;
     double copy_bandwidth; /* of the device that computes: bytes read and written a second */
-    double link_in, link_both; /* the same of pinned copies to the device, and both ways at once; 0: not measured */
+    /* The same of pinned copies to the device, from it, and both ways at once; 0: not measured. */
+    double link_in, link_out, link_both;
+    int64_t cache_bytes; /* of the device's second-level cache; on the CPU what a core has for itself */
 } machine;
 
 /* The machine, and whether the device that is asked for is a GPU. */
@@ -110,8 +117,10 @@ sp_status input_load(sp_context *context, const source *from, const bench_option
 /* The presets of a command: a specification by its short name, NULL if there is none; `index` counts them. */
 const source *preset_named(bench_kind kind, const char *name);
 const source *preset_at(bench_kind kind, int index);
-/* The sets "paper" and "small": the specification number `index`, NULL after the last. */
+/* Sets of them by their names ("paper", "small"): the specification number `index`, NULL after the last. */
 const source *preset_of_set(bench_kind kind, const char *set, int index);
+/* The columns of X that a preset of spmm comes with; 0: none in particular. */
+int64_t preset_width(const source *preset);
 
 /* ---- times --------------------------------------------------------------------------------------------- */
 

@@ -70,7 +70,9 @@ void device_unpin(void *memory)
     if (memory) cudaFreeHost(memory);
 }
 
-/* The best of some copies of 256 MiB each way. */
+enum { LINK_IN = 1, LINK_OUT = 2 };
+
+/* The best of some copies of 256 MiB each way, alone and both at once. */
 sp_status device_link(sp_context *context, machine *m)
 {
     const size_t bytes = (size_t)256 << 20;
@@ -79,15 +81,15 @@ sp_status device_link(sp_context *context, machine *m)
     cudaError_t error = cudaMallocHost((void **)&host, 2 * bytes);
     if (error == cudaSuccess) error = cudaMalloc((void **)&device, 2 * bytes);
     for (int i = 0; i < 2 && error == cudaSuccess; i++) error = cudaStreamCreate(&streams[i]);
-    for (int i = 0; i < 12 && error == cudaSuccess; i++) {
-        const bool both = i % 2;
+    for (int i = 0; i < 18 && error == cudaSuccess; i++) {
+        const int ways = 1 + i % 3;
+        double *const best = ways == LINK_IN ? &m->link_in : ways == LINK_OUT ? &m->link_out : &m->link_both;
         const double began = wall_seconds();
-        error = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, streams[0]);
-        if (error == cudaSuccess && both)
+        if (ways & LINK_IN) error = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, streams[0]);
+        if (error == cudaSuccess && ways & LINK_OUT)
             error = cudaMemcpyAsync(host + bytes, device + bytes, bytes, cudaMemcpyDeviceToHost, streams[1]);
         if (error == cudaSuccess) error = cudaDeviceSynchronize();
-        const double rate = (both ? 2 : 1) * (double)bytes / (wall_seconds() - began);
-        double *const best = both ? &m->link_both : &m->link_in;
+        const double rate = (ways == (LINK_IN | LINK_OUT) ? 2 : 1) * (double)bytes / (wall_seconds() - began);
         if (rate > *best) *best = rate;
     }
     for (int i = 0; i < 2; i++)
@@ -99,9 +101,12 @@ sp_status device_link(sp_context *context, machine *m)
 
 static sp_status describe_device(sp_context *context, machine *m)
 {
-    int version = 0;
+    int version = 0, device = 0, cache = 0;
     const char *name = strchr(sp_context_device(context), ' ');
     snprintf(m->gpu, sizeof m->gpu, "%s", name ? name + 1 : sp_context_device(context));
+    if (cudaGetDevice(&device) == cudaSuccess && /* the context's */
+        cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device) == cudaSuccess)
+        m->cache_bytes = cache;
     cudaRuntimeGetVersion(&version);
     snprintf(m->cuda, sizeof m->cuda, "%d.%d", version / 1000, version % 1000 / 10);
     FILE *file = fopen("/sys/module/nvidia/version", "r");
@@ -196,7 +201,10 @@ static sp_status describe(sp_context *context, machine *m)
     if (!*m->cpu && uname(&system) == 0) snprintf(m->cpu, sizeof m->cpu, "%s", system.machine);
     m->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     m->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGE_SIZE);
-    return sp_context_is_cuda(context) ? describe_device(context, m) : host_bandwidth(context, &m->copy_bandwidth);
+    if (sp_context_is_cuda(context)) return describe_device(context, m);
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    m->cache_bytes = cache > 0 ? cache : 512 << 10; /* where nobody knows, the library's guess */
+    return host_bandwidth(context, &m->copy_bandwidth);
 }
 
 sp_status machine_look_around(sp_context *host, const bench_options *o, machine *m, bool *cuda)

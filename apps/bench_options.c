@@ -48,9 +48,11 @@ void bench_usage(FILE *stream)
           "                     fem2d:WIDTH,HEIGHT,BLOCK fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST torus:SIZE,...\n"
           "                     web:ROWS,DEGREE,COMMON%,LOCAL%,LONGEST arrow:ROWS,DENSE,FILLED% cluster:ROWS,DEGREE\n"
           "                     powerlaw:ROWS,DEGREE,LONGEST,EXPONENT%,FOLLOWING% molecules:ROWS,ATOMS\n"
+          "                     mycielski:ORDER\n"
           "                     community:ROWS,DEGREE,LONGEST,EXPONENT%,SIZE,INSIDE%,SHUFFLED\n", stream);
     for (int kind = BENCH_SPGEMM; kind <= BENCH_GNN; kind++) print_presets(stream, (bench_kind)kind);
-    fputs("                   sets: paper (ten large ones, nine of spmm, three of contract, two of gnn), small\n"
+    fputs("                   sets: paper (ten large ones, nine of spmm, three of contract, two of gnn), small;\n"
+          "                     of spmm also accel-gcn and bikd, with the shapes of these papers' graphs\n"
           "  --seed N         of generated matrices [4]\n"
           "  --fp64 --fp32    values [spgemm: fp64, others: fp32]\n"
           "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
@@ -66,10 +68,12 @@ void bench_usage(FILE *stream)
           "  --plan           also the numeric phase alone, the pattern being known\n"
           "\n"
           "spmm:\n"
-          "  --width N,...    columns of the dense matrix [16,32,64,96,128,256,384]\n"
+          "  --width N,...    columns of the dense matrix [16,32,64,96,128,256,384; those of bikd: the paper's]\n"
           "  --reduce NAME    sum, mean, max, min [sum]\n"
           "  --features TYPE  of the dense matrix: f32, f16, bf16 [f32; f64 with --fp64]\n"
           "  --host MEMORY    the dense matrices lie in host memory, pageable or pinned (CUDA); no peers\n"
+          "  --ablation LIST  also without combined warps (warps), with each cut alone (partitions), with partitions\n"
+          "                     of 1/4 to 8 second-level caches (sizes)\n"
           "\n"
           "contract:\n"
           "  --groups N,...   groups, or percent of the nodes [1%,10%,50%]\n"
@@ -214,32 +218,41 @@ static bench_request parse_groups(bench_options *o, const char *value)
     return REQUEST_BENCH;
 }
 
+/* A list of words as bits, that of the first name being 1; 0: another word is among them. */
+static unsigned read_words(const char *value, const char *const *names, int count)
+{
+    unsigned bits = 0;
+    char list[64];
+    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) return 0;
+    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
+        const int chosen = read_word(word, names, count);
+        if (chosen < 0) return 0;
+        bits |= 1u << chosen;
+    }
+    return bits;
+}
+
 static bench_request parse_labels(bench_options *o, const char *value)
 {
-    static const char *const names[] = {"random", "blocks"};
-    static const unsigned bits[] = {LABELS_RANDOM, LABELS_BLOCKS};
-    char list[64];
-    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
-    o->labels = 0;
-    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
-        const int chosen = read_word(word, names, 2);
-        if (chosen < 0) return mistake("--labels takes random, blocks or both (got \"%.40s\")", value);
-        o->labels |= bits[chosen];
-    }
+    static const char *const names[] = {"random", "blocks"}; /* by LABELS_ */
+    o->labels = read_words(value, names, 2);
+    if (!o->labels) return mistake("--labels takes random, blocks or both (got \"%.40s\")", value);
     return REQUEST_BENCH;
 }
 
 static bench_request parse_orders(bench_options *o, const char *value)
 {
     static const char *const names[] = {"auto", "keep", "community"}; /* by gnn_order */
-    char list[64];
-    if (snprintf(list, sizeof list, "%s", value) >= (int)sizeof list) list[0] = '\0';
-    o->orders = 0;
-    for (char *rest = list, *word; (word = strsep(&rest, ","));) {
-        const int chosen = read_word(word, names, 3);
-        if (chosen < 0) return mistake("--order takes auto, keep or community, or several (got \"%.40s\")", value);
-        o->orders |= 1u << chosen;
-    }
+    o->orders = read_words(value, names, 3);
+    if (!o->orders) return mistake("--order takes auto, keep or community, or several (got \"%.40s\")", value);
+    return REQUEST_BENCH;
+}
+
+static bench_request parse_ablation(bench_options *o, const char *value)
+{
+    static const char *const names[] = {"warps", "partitions", "sizes"}; /* by ABLATE_ */
+    o->ablation = read_words(value, names, 3);
+    if (!o->ablation) return mistake("--ablation takes warps, partitions and sizes (got \"%.40s\")", value);
     return REQUEST_BENCH;
 }
 
@@ -249,8 +262,11 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
     int64_t seed;
     if (strcmp(option, "--generate") == 0) return parse_generate(o, value);
     if (strcmp(option, "--peers") == 0) return parse_peers(o, value);
-    if (strcmp(option, "--width") == 0 || strcmp(option, "--hidden") == 0)
+    if (strcmp(option, "--width") == 0 || strcmp(option, "--hidden") == 0) {
+        o->widths_given = true;
         return parse_numbers(option, value, 1 << 20, MAX_WIDTHS, o->widths, &o->width_count);
+    }
+    if (strcmp(option, "--ablation") == 0) return parse_ablation(o, value);
     if (strcmp(option, "--maxk") == 0)
         return parse_numbers(option, value, 65536, MAX_MAXK, o->maxk, &o->maxk_count);
     if (strcmp(option, "--model") == 0) return parse_models(o, value);
@@ -342,7 +358,7 @@ static bool takes_value(const bench_options *o, const char *option)
                                        "--limit", "--peers", "--json"};
     static const char *const own[][7] = {
         [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
-        [BENCH_SPMM] = {"--width", "--reduce", "--features", "--host"},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features", "--host", "--ablation"},
         [BENCH_CONTRACT] = {"--groups", "--labels"},
         [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--order", "--features", "--classes", "--export"},
     };
@@ -358,6 +374,8 @@ static bench_request check_options(bench_options *o)
     if (o->aggregate && o->maxk_count == 0) return mistake("--aggregate needs --maxk");
     if (o->transposed && o->times.name) return mistake("--aat and --times exclude each other");
     if (o->host) o->peers = 0;
+    if (o->ablation && o->host) return mistake("--ablation and --host exclude each other");
+    if (o->ablation && o->reduce != SP_REDUCE_SUM) return mistake("--ablation takes sums apart, not --reduce");
     if (o->kind == BENCH_SPMM && o->type == SP_F64) {
         if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
         o->features = SP_DENSE_F64;

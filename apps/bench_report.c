@@ -165,6 +165,7 @@ static void put_machine(io_output *out, const machine *m)
     put_text(out, "driver", *m->gpu ? (*m->driver ? m->driver : driver) : NULL);
     put_text(out, "cuda", m->cuda);
     put_text(out, "kernel", m->kernel);
+    put_count(out, "cache_bytes", m->cache_bytes);
     io_output_format(out, "\"copy_bandwidth\": %.6g},\n", m->copy_bandwidth);
 }
 

@@ -102,12 +102,12 @@ static sp_status make_features(spmm_case *c, int64_t width)
 
 /* So many multiplications in f64 take a second or so. */
 static const double REFERENCE_PRODUCTS = 1e8;
-enum { REFERENCE_ROWS = 20000 };
+enum { REFERENCE_ROWS = 20000, REFERENCE_RUN = 40 /* of neighbours, which are fetched at once */ };
 
-static double weight_of(const sp_csr *a, int64_t k)
+double spmm_weight(const sp_csr *a, int64_t entry)
 {
     if (!a->values) return 1;
-    return a->value_type == SP_F32 ? (double)((const float *)a->values)[k] : ((const double *)a->values)[k];
+    return a->value_type == SP_F32 ? (double)((const float *)a->values)[entry] : ((const double *)a->values)[entry];
 }
 
 static void refer_row(const spmm_case *c, int64_t row, double *sums, double *sizes)
@@ -121,7 +121,7 @@ static void refer_row(const spmm_case *c, int64_t row, double *sums, double *siz
     for (int64_t k = first; k < end; k++)
         for (int64_t j = 0; j < width; j++) {
             const double x = value_at(c->x.values, c->x.type, a->col_indices[k] * c->x.stride + j);
-            const double term = weight_of(a, k) * x / share;
+            const double term = spmm_weight(a, k) * x / share;
             if (reduce <= SP_REDUCE_MEAN) {
                 sums[j] += term;
                 sizes[j] += fabs(term);
@@ -140,7 +140,7 @@ static void drop_reference(spmm_case *c)
     c->reference = (spmm_reference){0};
 }
 
-/* The longest row and others spread over the graph, as many as can be afforded. */
+/* The longest row and runs of others spread over the graph, as many as can be afforded. */
 static sp_status make_reference(spmm_case *c)
 {
     const sp_csr *a = &c->a;
@@ -155,7 +155,9 @@ static sp_status make_reference(spmm_case *c)
             longest = i;
     if (a->rows > 0) r->rows[r->count++] = longest;
     for (int64_t n = 0; n < rows && products < REFERENCE_PRODUCTS; n++) {
-        const int64_t row = rows == a->rows ? n : (int64_t)(mix((uint64_t)n) % (uint64_t)a->rows);
+        const int64_t run = n / REFERENCE_RUN, last = a->rows - REFERENCE_RUN;
+        const int64_t row = rows == a->rows ? n
+                                            : (int64_t)(mix((uint64_t)run) % (uint64_t)last) + n % REFERENCE_RUN;
         products += (double)((a->row_offsets[row + 1] - a->row_offsets[row]) * width);
         r->rows[r->count++] = row;
     }
@@ -174,21 +176,24 @@ sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type typ
     const int64_t width = c->x.cols;
     const spmm_reference *r = &c->reference;
     const size_t bytes = (size_t)width * size_of(type);
-    char *row = NULL;
+    char *rows = NULL;
     double worst = 0;
     sp_status status;
-    TRY(sp_alloc(c->host, width, size_of(type), (void **)&row));
-    for (int64_t n = 0; n < r->count; n++) {
-        TRY(device_copy(c->host, row, (const char *)values + (size_t)r->rows[n] * bytes, bytes));
-        for (int64_t j = 0; j < width; j++) {
-            const double difference = fabs(value_at(row, type, j) - r->sums[n * width + j]);
+    TRY(sp_alloc(c->host, REFERENCE_RUN * width, size_of(type), (void **)&rows));
+    for (int64_t n = 0, next; n < r->count; n = next) {
+        for (next = n + 1; next < r->count && next < n + REFERENCE_RUN && r->rows[next] == r->rows[next - 1] + 1;)
+            next++;
+        TRY(device_copy(c->host, rows, (const char *)values + (size_t)r->rows[n] * bytes,
+                        (size_t)(next - n) * bytes));
+        for (int64_t j = 0; j < (next - n) * width; j++) {
+            const double difference = fabs(value_at(rows, type, j) - r->sums[n * width + j]);
             const double size = r->sizes[n * width + j], relative = difference == 0 ? 0 : difference / size;
             if (!(relative <= worst)) worst = relative; /* NaN shows */
         }
     }
     *error = worst;
 done:
-    sp_free(c->host, row);
+    sp_free(c->host, rows);
     return status;
 }
 
@@ -266,6 +271,7 @@ static sp_status measure_ours(spmm_case *c)
     TRY(make_operand(o, run.context, c->a.rows, c->x.cols, type, &run.y));
     for (int algorithm = 0; algorithm < SPMM_ALGORITHMS; algorithm++)
         TRY(measure_own(c, &run, (sp_spmm_algorithm)algorithm));
+    if (o->ablation) TRY(spmm_ablation_measure(c, run.context, &run.a, &run.x, &run.y));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
     sp_csr_free(run.context, &run.a);
@@ -287,6 +293,7 @@ static void describe(spmm_case *c, const source *from, int64_t width)
     *r = (spmm_result){.name = slash ? slash + 1 : from->name, .spec = from->spec, .rows = a->rows, .cols = a->cols,
                        .file = from->spec ? NULL : from->name, .nnz = a->nnz, .width = width};
     r->gathered_bytes = a->nnz * width * element;
+    r->warp_metadata_bytes = spmm_warp_metadata(a);
     r->compulsory_bytes = 8 * (a->rows + 1) + a->nnz * (4 + value) + a->cols * width * element +
                           a->rows * width * (element < 4 ? 4 : element);
     for (int64_t i = 0; i < a->rows; i++) {
@@ -312,6 +319,8 @@ static bool good(const bench_options *o, const spmm_result *r)
 {
     for (int i = 0; i < SPMM_ALGORITHMS; i++)
         if (*r->own[i].word || (o->check && !(r->own[i].error <= spmm_tolerance(o)))) return false;
+    for (int i = 0; i < r->variant_count; i++)
+        if (!*r->variants[i].word && o->check && !(r->variants[i].error <= spmm_tolerance(o))) return false;
     return true;
 }
 
@@ -339,6 +348,7 @@ sp_status spmm_run(sp_context *host, const bench_options *o, const volatile int 
     machine m;
     int done_cases = 0;
     sp_status status;
+    c.machine = &m;
     TRY(sp_calloc(host, (int64_t)o->source_count * o->width_count, sizeof *results, (void **)&results));
     if (o->json) TRY(io_output_check(host, o->json));
     for (int i = 0; i < o->source_count; i++) {
@@ -347,10 +357,12 @@ sp_status spmm_run(sp_context *host, const bench_options *o, const volatile int 
         if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
         if (status != SP_OK) goto done;
         if (i == 0) TRY(look_around(host, o, &m, &peers));
-        for (int w = 0; w < o->width_count; w++) {
+        const int64_t own_width = o->widths_given ? 0 : preset_width(&o->sources[i]);
+        for (int w = 0; w < (own_width ? 1 : o->width_count); w++) {
+            const int64_t width = own_width ? own_width : o->widths[w];
             c.result = &results[done_cases];
-            describe(&c, &o->sources[i], o->widths[w]);
-            TRY(run_case(&c, o->widths[w], &peers));
+            describe(&c, &o->sources[i], width);
+            TRY(run_case(&c, width, &peers));
             done_cases++;
             spmm_report_result(&m, o, c.result);
             if (!good(o, c.result)) *code = EXIT_FAILED;

@@ -1,6 +1,7 @@
 /* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
- * (bench_spmm.c), with the peers' (bench_spmm_peers.c, bench_spmm_graphblas.c, bench_spmm_cusparse.c), each compared
- * with sums in f64, then a line and the JSON so far (bench_spmm_report.c). */
+ * (bench_spmm.c), taken apart where that is asked for (bench_spmm_ablation.c), with the peers' (bench_spmm_peers.c,
+ * bench_spmm_graphblas.c, bench_spmm_cusparse.c), each compared with sums in f64, then a line and the JSON so far
+ * (bench_spmm_report.c). */
 #ifndef BENCH_SPMM_H
 #define BENCH_SPMM_H
 
@@ -12,18 +13,21 @@ typedef struct spmm_figures {
     timing time;         /* of one product */
     double plan_seconds; /* of what is done once before */
     double error;        /* the largest, relative to the sum of the terms' sizes; -1: not compared */
+    double caches;       /* of a variant: the size of a partition, in second-level caches; 0: there is none */
     sp_spmm_info info;   /* ours */
 } spmm_figures;
 
-enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 6 };
+enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 6, SPMM_VARIANTS = 14 };
 
 typedef struct spmm_result {
     const char *name, *spec, *file;
     int64_t rows, cols, nnz, longest_row, width;
     int64_t gathered_bytes;   /* of X's rows, one an entry */
     int64_t compulsory_bytes; /* A, X and Y, each once */
+    int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (bench_spmm_ablation.c) */
     spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
-    int peer_count;
+    spmm_figures variants[SPMM_VARIANTS];
+    int peer_count, variant_count;
 } spmm_result;
 
 /* Rows whose product is known in f64. */
@@ -35,6 +39,7 @@ typedef struct spmm_reference {
 typedef struct spmm_case {
     const bench_options *options;
     const volatile int *interrupt;
+    const machine *machine;
     sp_context *host;
     sp_csr a;
     sp_dense x; /* on the host, as A */
@@ -50,8 +55,15 @@ sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void
 sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error);
 /* The error above which a product is wrong. */
 double spmm_tolerance(const bench_options *options);
+/* The value of an entry of A, 1 in a pattern. */
+double spmm_weight(const sp_csr *a, int64_t entry);
 /* A failure becomes a word and a sentence, unless the run was interrupted. */
 sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures);
+
+/* The variants that the options name, of A, X and Y where `context` computes; and the figures of a partition that all
+ * have. */
+sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y);
+int64_t spmm_warp_metadata(const sp_csr *a);
 
 /* A library that is loaded at run time. Failures leave a sentence in the context. */
 typedef struct spmm_peer {

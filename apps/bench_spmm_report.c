@@ -28,6 +28,8 @@ static double largest_error(const spmm_result *r)
     double largest = -1;
     for (int i = 0; i < SPMM_ALGORITHMS; i++)
         if (!(r->own[i].error <= largest)) largest = r->own[i].error;
+    for (int i = 0; i < r->variant_count; i++)
+        if (!*r->variants[i].word && !(r->variants[i].error <= largest)) largest = r->variants[i].error;
     return largest;
 }
 
@@ -61,20 +63,40 @@ static void print_details(const spmm_result *r)
     if (r->peer_count) printf("   ");
     for (int i = 0; i < r->peer_count; i++) print_figures(r->peers[i].name, &r->peers[i], i == 0);
     if (r->peer_count) printf("\n");
+    if (r->variant_count) printf("   ");
+    for (int i = 0; i < r->variant_count; i++) {
+        char name[60];
+        snprintf(name, sizeof name, r->variants[i].caches > 0 ? "%s of %g caches" : "%s", r->variants[i].name,
+                 r->variants[i].caches);
+        print_figures(name, &r->variants[i], i == 0);
+    }
+    if (r->variant_count) printf("\n");
 }
 
-/* Bytes of X and Y, which go over the link at least once. */
-static double link_bytes(const bench_options *o, const spmm_result *r)
+/* X goes over the link once and Y comes back once; `floor` is the time of plain pinned copies of as many bytes, each
+ * way alone and both at once. */
+typedef struct link_use {
+    double in, out, floor;
+} link_use;
+
+static link_use use_of_link(const machine *m, const bench_options *o, const spmm_result *r)
 {
     const double x = o->features == SP_DENSE_F64 ? 8 : o->features == SP_DENSE_F32 ? 4 : 2, y = x < 4 ? 4 : x;
-    return (double)r->width * ((double)r->cols * x + (double)r->rows * y);
+    link_use use = {.in = (double)r->width * (double)r->cols * x, .out = (double)r->width * (double)r->rows * y};
+    const double floors[] = {use.in / m->link_in, use.out / m->link_out, (use.in + use.out) / m->link_both};
+    for (int i = 0; i < 3; i++)
+        if (floors[i] > use.floor) use.floor = floors[i];
+    return use;
 }
 
 static void print_link(const machine *m, const bench_options *o, const spmm_result *r)
 {
-    const double bytes = link_bytes(o, r), rate = bytes / r->own[0].time.median;
-    printf("    X and Y in %s memory: %.1f MB at %.1f GB/s; plain pinned copies %.1f in, %.1f both ways\n",
-           o->host == HOST_PINNED ? "pinned" : "pageable", 1e-6 * bytes, 1e-9 * rate, 1e-9 * m->link_in,
+    const link_use use = use_of_link(m, o, r);
+    const double seconds = r->own[0].time.median;
+    printf("    X and Y in %s memory: %.1f MB in, %.1f MB out, %.1f GB/s, %.0f %% of the link;",
+           o->host == HOST_PINNED ? "pinned" : "pageable", 1e-6 * use.in, 1e-6 * use.out,
+           1e-9 * (use.in + use.out) / seconds, 100 * use.floor / seconds);
+    printf(" plain pinned copies %.1f in, %.1f out, %.1f both ways\n", 1e-9 * m->link_in, 1e-9 * m->link_out,
            1e-9 * m->link_both);
 }
 
@@ -123,6 +145,17 @@ static void put_figures(io_output *out, const spmm_figures *f, bool own)
     io_output_string(out, "}");
 }
 
+static void put_link(io_output *out, const machine *m, const bench_options *o, const spmm_result *r)
+{
+    const link_use use = use_of_link(m, o, r);
+    io_output_format(out, "\n   \"host\": {\"pinned\": %s, ", o->host == HOST_PINNED ? "true" : "false");
+    io_output_format(out, "\"bytes_in\": %.0f, \"bytes_out\": %.0f, ", use.in, use.out);
+    io_output_format(out, "\"link_in\": %.6g, \"link_out\": %.6g, ", m->link_in, m->link_out);
+    io_output_format(out, "\"link_both\": %.6g, \"floor_seconds\": %.9f", m->link_both, use.floor);
+    if (!*r->own[0].word) io_output_format(out, ", \"link_fraction\": %.6g", use.floor / r->own[0].time.median);
+    io_output_string(out, "},");
+}
+
 static void put_result(io_output *out, const machine *m, const bench_options *o, const spmm_result *r)
 {
     const double error = largest_error(r), seconds = r->own[0].time.median;
@@ -137,20 +170,25 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
     put_count(out, "width", r->width);
     put_count(out, "gathered_bytes", r->gathered_bytes);
     put_count(out, "compulsory_bytes", r->compulsory_bytes);
+    put_count(out, "warp_metadata_bytes", r->warp_metadata_bytes);
     if (!*r->own[0].word)
         io_output_format(out, "\"copy_fraction\": %.6g, \"behind_best\": %.6g,",
                          (double)r->compulsory_bytes / seconds / m->copy_bandwidth, behind_best(r));
     else io_output_string(out, "\"copy_fraction\": null, \"behind_best\": null,");
-    if (o->host)
-        io_output_format(out,
-                         "\n   \"host\": {\"pinned\": %s, \"bytes\": %.0f, \"link_in\": %.6g, \"link_both\": %.6g},",
-                         o->host == HOST_PINNED ? "true" : "false", link_bytes(o, r), m->link_in, m->link_both);
+    if (o->host) put_link(out, m, o, r);
     io_output_string(out, "\n   \"ours\": {");
     for (int i = 0; i < SPMM_ALGORITHMS; i++) {
         io_output_format(out, "%s\n    \"%s\": {", i ? "," : "", keys[i]);
         put_figures(out, &r->own[i], true);
     }
-    io_output_string(out, "},\n   \"peers\": [");
+    io_output_string(out, "},\n   \"ablation\": [");
+    for (int i = 0; i < r->variant_count; i++) {
+        io_output_string(out, i ? ",\n    {" : "\n    {");
+        put_text(out, "name", r->variants[i].name);
+        io_output_format(out, "\"caches\": %g, ", r->variants[i].caches);
+        put_figures(out, &r->variants[i], true);
+    }
+    io_output_string(out, "],\n   \"peers\": [");
     for (int i = 0; i < r->peer_count; i++) {
         io_output_string(out, i ? ",\n    {" : "\n    {");
         put_text(out, "name", r->peers[i].name);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Sparse times dense beside cuSPARSE (GPU) or SuiteSparse:GraphBLAS (CPU): nine generated graphs at seven widths,
-# 16-bit features, the mean and the maximum.
+# 16-bit features, the mean and the maximum; graphs of the shapes of Accel-GCN's and of BiKD's at their widths, with
+# what these papers take apart; partitions of 1/4 to 8 second-level caches; matrices in host memory.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -8,11 +9,11 @@ usage() {
 usage: bench/bench_spmm.sh [options]        writes bench/results/spmm-NAME-*.json and prints tables
   --small             one small graph of each kind
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
-  --graphs "..."      names or specifications [all nine; on the CPU those that two cores multiply in seconds]
-  --widths LIST       [16,32,64,96,128,256,384; on the CPU 16,32,64,128]
-  --parts "..."       of fp32 f16 bf16 mean max [fp32 f16 max; on the CPU fp32]
-  --repeat N          samples, of which the median counts [10]
-  --limit SECONDS     for each candidate and case; then fewer samples do [2]
+  --graphs "..."      names or specifications [each part has its own; on the CPU what two cores multiply in seconds]
+  --widths LIST       [of each part its own]
+  --parts "..."       of fp32 f16 bf16 mean max accel-gcn bikd ablation host [fp32 f16 max; on the CPU fp32]
+  --repeat N          samples, of which the median counts [10; of accel-gcn and host 5, of bikd and ablation 3]
+  --limit SECONDS     for each candidate and case; then fewer samples do [2; of accel-gcn, bikd and ablation 1]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
@@ -20,33 +21,47 @@ END_OF_USAGE
 }
 
 build=${BUILD:-build}
-device='' graphs='' widths='' parts='' repeat=10 limit=2 threads='' name='' small=''
+device='' graphs='' widths='' parts='' repeat='' limit='' threads='' name='' small=''
 options="device graphs widths parts repeat limit threads name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
-    widths=${widths:-16,32,64,128} parts=${parts:-fp32}
-    graphs=${graphs:-molecules rmat17 flickr uniform:100000,100 community:100000,60,6000,50,2000,80,1}
+    usual=16,32,64,128 parts=${parts:-fp32}
+    paper="molecules rmat17 flickr uniform:100000,100 community:100000,60,6000,50,2000,80,1"
 else
-    widths=${widths:-16,32,64,96,128,256,384} parts=${parts:-fp32 f16 max} graphs=${graphs:-paper}
+    usual=16,32,64,96,128,256,384 parts=${parts:-fp32 f16 max} paper=paper
 fi
-if [ -n "$small" ]; then graphs=small name=$name-small; fi
-status=0 written=() operands=()
-for graph in $graphs; do operands+=(--generate "$graph"); done
+if [ -n "$small" ]; then graphs=small widths=${widths:-16,33} name=$name-small; fi
+status=0 written=()
 
-bench() { # bench PART ARGUMENTS...
-    local json=bench/results/spmm-$name-$1.json
-    shift
-    "$build/bin/sparse-bench" spmm --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
-        --limit "$limit" --width "$widths" --json "$json" "${operands[@]}" "$@" || status=1
+# bench PART GRAPHS WIDTHS REPEAT LIMIT ARGUMENTS...: the defaults of a part give way to what is asked for; without
+# widths each graph has its own
+bench() {
+    local json=bench/results/spmm-$name-$1.json columns=${widths:-$3} samples=${repeat:-$4} seconds=${limit:-$5}
+    local graph operands=()
+    for graph in ${graphs:-$2}; do operands+=(--generate "$graph"); done
+    shift 5
+    "$build/bin/sparse-bench" spmm --device "$device" ${threads:+--threads "$threads"} --repeat "$samples" \
+        --limit "$seconds" ${columns:+--width "$columns"} --json "$json" "${operands[@]}" "$@" || status=1
     written+=("$json")
 }
 
 mkdir -p bench/results
 for part in $parts; do
     case $part in
-    fp32) bench fp32 ;;
-    f16 | bf16) bench "$part" --features "$part" ;;
-    mean | max) bench "$part" --reduce "$part" ;;
+    fp32) bench fp32 "$paper" $usual 10 2 ;;
+    f16 | bf16) bench "$part" "$paper" $usual 10 2 --features "$part" ;;
+    mean | max) bench "$part" "$paper" $usual 10 2 --reduce "$part" ;;
+    accel-gcn) bench accel-gcn accel-gcn 16,32,64,96,128 5 1 --ablation warps ;;
+    bikd) bench bikd bikd '' 3 1 --ablation partitions ;;
+    ablation) bench ablation "KG19 SYN500k DBLP KG20 HW OK" '' 3 1 --ablation sizes --peers none ;;
+    host)
+        if [ "$device" = cpu ]; then echo "left out: host, which needs a GPU" >&2 && continue; fi
+        for memory in pinned pageable; do
+            # 2 to 4 GB of X and Y, of which the device may hold 1.
+            bench "host-$memory" "uniform:500000,16 community:500000,20,20000,50,500,60,1" 512,1024 5 2 \
+                --host $memory --memory 1G
+        done
+        ;;
     *) usage >&2 && exit 2 ;;
     esac
 done

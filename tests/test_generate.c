@@ -35,6 +35,8 @@ static const char *const specs[] = {
     "fem2d:1,1,1",
     "web:1,2,50,50,3",
     "powerlaw:1,1,1,50,50",
+    "mycielski:2",
+    "mycielski:9",
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -111,7 +113,7 @@ END_TEST
 START_TEST(symmetric_kinds_have_symmetric_values)
 {
     static const char *const symmetric[] = {"grid:40,30,70", "cluster:1500,30", "fem2d:7,9,3", "fem3d:4,3,5,1,3",
-                                            "torus:5,4,3"};
+                                            "torus:5,4,3", "mycielski:3", "mycielski:8"};
     sp_context *context = test_context(0, 1);
     sp_csr a = make(context, symmetric[_i], 3, SP_F64), b;
     ck_ok(context, sp_csr_transpose(context, &a, &b));
@@ -165,6 +167,29 @@ START_TEST(torus_rows_hold_the_node_and_two_in_each_dimension)
     for (int k = 0; k < 7; k++) ck_assert_int_eq(matrix.col_indices[k], expected[k]);
     ck_assert_int_eq(matrix.nnz, 60 * 7);
     sp_csr_free(context, &matrix);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Each order has twice the nodes and one, three times the edges and the nodes: 5 nodes in a ring, then 11 and 20 edges,
+ * 23 and 71. No edge's ends have a neighbour in common. */
+START_TEST(mycielski_graphs_grow_without_triangles)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t nodes = 2, edges = 1;
+    char spec[] = "mycielski:2";
+    for (; spec[10] <= '9'; spec[10]++) {
+        sp_csr matrix = make(context, spec, 1, SP_F64);
+        ck_assert_int_eq(matrix.rows, nodes);
+        ck_assert_int_eq(matrix.nnz, 2 * edges);
+        for (int64_t i = 0; i < nodes && nodes < 100; i++)
+            for (int64_t k = matrix.row_offsets[i]; k < matrix.row_offsets[i + 1]; k++)
+                for (int64_t j = matrix.row_offsets[i]; j < k; j++)
+                    ck_assert(find(&matrix, matrix.col_indices[k], matrix.col_indices[j]) < 0);
+        sp_csr_free(context, &matrix);
+        edges = 3 * edges + nodes;
+        nodes = 2 * nodes + 1;
+    }
     sp_context_destroy(context);
 }
 END_TEST
@@ -275,6 +300,7 @@ START_TEST(bad_specifications_are_refused)
         {"uniform:5", "uniform:ROWS,DEGREE,COLUMNS"}, {"torus:5,0", "SIZE is 0"},
         {"fem3d:3,3,3,5,4", "MOST is 4"},     {"torus:1000,1000,1000,1000", "dimensions end"},
         {"grid:100000,100000,50", "dimensions end"}, {"fem2d:2147483647,2147483647,1000", "dimensions end"},
+        {"mycielski:1", "ORDER is 1"},        {"mycielski:21", "ORDER is 21"},
         {"rmat:30,4096", "more than 2^33"},   {"arrow:5", "arrow:ROWS,DENSE,FILLED"},
         {"uniform:99999999999999999999999999999999,5", "ROWS is"},
     };
@@ -344,10 +370,11 @@ int main(void)
     tcase_add_loop_test(kinds, every_kind_gives_a_well_formed_matrix, 0, 2 * SPECS);
     tcase_add_loop_test(kinds, threads_do_not_matter_and_seeds_do, 0, SPECS);
     tcase_add_loop_test(kinds, threads_do_not_matter_for_large_matrices, 0, 4);
-    tcase_add_loop_test(kinds, symmetric_kinds_have_symmetric_values, 0, 5);
+    tcase_add_loop_test(kinds, symmetric_kinds_have_symmetric_values, 0, 7);
     tcase_add_test(kinds, grids_keep_their_share_of_edges);
     tcase_add_test(kinds, finite_elements_couple_neighbours_by_full_blocks);
     tcase_add_test(kinds, torus_rows_hold_the_node_and_two_in_each_dimension);
+    tcase_add_test(kinds, mycielski_graphs_grow_without_triangles);
     tcase_add_test(kinds, arrowheads_have_dense_rows_and_columns);
     tcase_add_test(kinds, rectangular_uniform_matrices_have_their_columns);
     tcase_add_test(kinds, communities_keep_their_columns_inside);

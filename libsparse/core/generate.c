@@ -74,10 +74,15 @@ static sp_status set_rows(sp_context *context, recipe *r, int parameters)
     return sp_fail(context, SP_ERROR_ARGUMENT, "%.10g rows: dimensions end at %d", rows, INT32_MAX);
 }
 
-/* The last part that starts at or before `place`. */
+/* The last part that starts at or before `place`, which is not before the first; starts[parts] is the end of all. Parts
+ * are spread so evenly that it lies near the place's share of them. */
 static int64_t part_of(const int64_t *starts, int64_t parts, int64_t place)
 {
-    int64_t low = 0, high = parts - 1;
+    const double share = (double)(place - starts[0]) / (double)(starts[parts] - starts[0]);
+    int64_t low = (int64_t)(share * (double)(parts - 1)), high = low;
+    for (int64_t step = 4; low > 0 && starts[low] > place; step *= 2) low = low > step ? low - step : 0;
+    for (int64_t step = 4; high < parts - 1 && starts[high + 1] <= place; step *= 2)
+        high = parts - 1 - high > step ? high + step : parts - 1;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
         if (starts[middle] <= place) low = middle;
@@ -345,6 +350,46 @@ static int64_t molecules_row(const recipe *r, int64_t row, int32_t *cols)
         if (bound_to(r, row + gaps[i], row)) cols[count++] = (int32_t)(row + gaps[i]);
     }
     return count;
+}
+
+/* ---- Mycielski graphs ---------------------------------------------------------------------------------- */
+
+static int64_t mycielski_nodes(int order) { return order < 2 ? 1 : ((int64_t)3 << (order - 2)) - 1; }
+
+static sp_status prepare_mycielski(sp_context *context, recipe *r)
+{
+    const int order = (int)whole(r, 0);
+    (void)context;
+    r->rows = mycielski_nodes(order);
+    r->longest = mycielski_nodes(order - 1);
+    return SP_OK;
+}
+
+/* Order 2 is an edge. The next order adds a copy of each node, bound to the node's neighbours, and one node that is
+ * bound to all copies (Mycielski 1955). Columns ascend. */
+static int64_t mycielski_neighbours(int order, int64_t node, int32_t *cols)
+{
+    const int64_t nodes = mycielski_nodes(order - 1);
+    if (order == 2) {
+        cols[0] = (int32_t)(1 - node);
+        return 1;
+    }
+    if (node == 2 * nodes) {
+        for (int64_t i = 0; i < nodes; i++) cols[i] = (int32_t)(nodes + i);
+        return nodes;
+    }
+    const int64_t count = mycielski_neighbours(order - 1, node < nodes ? node : node - nodes, cols);
+    if (node >= nodes) {
+        cols[count] = (int32_t)(2 * nodes);
+        return count + 1;
+    }
+    for (int64_t i = 0; i < count; i++) cols[count + i] = (int32_t)(cols[i] + nodes);
+    return 2 * count;
+}
+
+static int64_t mycielski_row(const recipe *r, int64_t row, int32_t *cols)
+{
+    return mycielski_neighbours((int)whole(r, 0), row, cols);
 }
 
 /* ---- web ----------------------------------------------------------------------------------------------- */
@@ -693,6 +738,7 @@ static const kind kinds[] = {
      NULL,
      false},
     {"molecules", 2, 2, {SIZE("ROWS"), SIZE("ATOMS")}, prepare_molecules, molecules_row, NULL, false},
+    {"mycielski", 1, 1, {{"ORDER", 2, 20, false}}, prepare_mycielski, mycielski_row, NULL, false},
     {"cluster", 2, 2, {SIZE("ROWS"), {"DEGREE", 0, 1e5, true}}, NULL, NULL, cluster_edges, true},
 };
 
