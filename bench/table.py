@@ -2,8 +2,10 @@
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
-<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:contract -->,
-<!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
+<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->,
+<!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->, <!-- bench:contract-stage -->,
+<!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->,
+<!-- bench:gnn-check -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --reports FILE REPORT... gathers
 reports of gnn train into one result.
@@ -326,7 +328,10 @@ def spmm_heading(result):
 
 
 def spmm_rows(result):
-    """A line a graph and width: the choice, every algorithm, the peers, the best of them."""
+    """A line a graph and width: the choice, every algorithm, the peers, the best of them. Runs that take algorithms
+    apart, or that have X and Y in host memory, have tables of their own."""
+    if any(case.get("ablation") or case.get("host") for case in result["matrices"]):
+        return []
     names, ratios, behind = [], {}, []
     for case in result["matrices"]:
         names += [p["name"] for p in case["peers"] if p["name"] not in names]
@@ -368,6 +373,157 @@ def spmm_rows(result):
         lines += ["", f"The choice is within 5 % of the fastest algorithm in {near} of {len(behind)} cases, "
                   f"at worst {100 * max(behind):.0f} % behind it."]
     return lines
+
+
+def by_graph(result):
+    """{graph: its cases}, one a width."""
+    graphs = {}
+    for case in result["matrices"]:
+        graphs.setdefault(case["matrix"], []).append(case)
+    return graphs
+
+
+def variant(case, name, caches=0):
+    found = [v for v in case.get("ablation", ()) if v["name"] == name and v["caches"] == caches]
+    return found[0] if found else None
+
+
+def best_peer_of(case):
+    ran = [p for p in case["peers"] if works(p)]
+    return min(ran, key=lambda p: p["median_seconds"]) if ran else None
+
+
+def times_faster(pairs):
+    """The geometric mean of how much longer the first of each pair takes than the second; None: of no pair."""
+    return geometric_mean([a["median_seconds"] / b["median_seconds"] for a, b in pairs if works(a) and works(b)])
+
+
+def ratio_cell(value):
+    return f"{value:.2f}×" if value else ""
+
+
+def block_metadata(case, gpu):
+    """Of the blocks alone, 16 bytes each on a GPU, and with the order of the rows, as shares of a warp-level
+    partition's metadata."""
+    block, warps = case["ours"]["block_partition"], case["warp_metadata_bytes"]
+    if not works(block) or not warps or not gpu:
+        return "", ""
+    return f"{100 * 16 * block['partitions'] / warps:.0f} %", f"{100 * block['metadata_bytes'] / warps:.0f} %"
+
+
+def memory_ratio(case, plan):
+    """A, X, Y and the plan's metadata over A, X and Y."""
+    return f"{1 + plan['metadata_bytes'] / case['compulsory_bytes']:.3f}×" if works(plan) else ""
+
+
+def with_mean(lines, columns, head):
+    """A last line of the geometric means of columns, lists of ratios, after `head` empty cells."""
+    if any(columns):
+        cells = [ratio_cell(geometric_mean([v for v in column if v])) for column in columns]
+        lines.append("| geometric mean |" + " |" * (head - 1) + " " + " | ".join(cells) + " |")
+    return lines
+
+
+def spmm_warp_rows(result):
+    """Accel-GCN's Figures 5 to 8 in numbers: a line a graph, geometric means over its widths."""
+    graphs = by_graph(result)
+    if not all(variant(c, "FP") and not variant(c, "GP", 1) for cs in graphs.values() for c in cs):
+        return []
+    widths = [str(c["width"]) for c in max(graphs.values(), key=len)]
+    titles = ["graph", "rows", "nnz", f"ours at {' / '.join(widths)}, ms", "plan, ms", "blocks' metadata of warps'",
+              "with the order of rows", "faster than the best peer by", "least", "blocks faster than row split by",
+              "combined columns faster than 32 at a time by"]
+    lines, columns = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)], [[], [], [], []]
+    for graph, found in graphs.items():
+        ours = [c["ours"] for c in found]
+        peers = [(best_peer_of(c), c["ours"]["auto"]) for c in found]
+        ratios = [times_faster(peers), min((times_faster([p]) for p in peers if times_faster([p])), default=None),
+                  times_faster((o["row_split"], o["block_partition"]) for o in ours),
+                  times_faster((variant(c, "FP"), c["ours"]["block_partition"]) for c in found if c["width"] > 32)]
+        for column, ratio in zip(columns, ratios):
+            column.append(ratio)
+        cells = [graph, count(found[0]["rows"]), count(found[0]["nnz"]), both_times([o["auto"] for o in ours]),
+                 milliseconds(ours[-1]["block_partition"]["once_seconds"]), *block_metadata(found[-1], result["machine"]["gpu"])]
+        lines.append("| " + " | ".join(cells + [ratio_cell(r) for r in ratios]) + " |")
+    return with_mean(lines, columns, 7)
+
+
+PARTITIONS = (("row split", lambda c: c["ours"]["row_split"]), ("blocks", lambda c: c["ours"]["block_partition"]),
+              ("FP", lambda c: variant(c, "FP")), ("GP", lambda c: variant(c, "GP", 1)),
+              ("BiKD", lambda c: variant(c, "BiKD", 1)),
+              ("BiKD, rows as they come", lambda c: variant(c, "BiKD, rows as they come", 1)))
+
+
+def amortised(plan, peer):
+    """Products after which a plan has paid for itself; a peer's preprocessing counts for it."""
+    gain = peer["median_seconds"] - plan["median_seconds"]
+    cost = plan["once_seconds"] - peer["once_seconds"]
+    return None if gain <= 0 else max(1, math.ceil(cost / gain))
+
+
+def spmm_partition_rows(result):
+    """BiKD's Figures 8, 13, 15, 16 and 20 in numbers: a line a graph and width, milliseconds."""
+    made = [c for c in result["matrices"] if variant(c, "GP", 1) and variant(c, "FP")]
+    titles = ["graph", "rows", "nnz", "width", "ours, ms"] + [name + ", ms" for name, _ in PARTITIONS] + \
+        ["best peer, ms", "plan of blocks / BiKD, ms", "pays after products", "memory", "ours faster than it by",
+         "BiKD faster than rows as they come by"]
+    lines, columns = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)], [[], []]
+    for case in made:
+        ours, peer = case["ours"]["auto"], best_peer_of(case)
+        block, both, apart = PARTITIONS[1][1](case), PARTITIONS[4][1](case), PARTITIONS[5][1](case)
+        ratios = [times_faster([(peer, ours)]), times_faster([(apart, both)])]
+        for column, ratio in zip(columns, ratios):
+            column.append(ratio)
+        after = amortised(ours, peer) if works(ours) and peer else ""
+        cells = [case["matrix"], count(case["rows"]), count(case["nnz"]), str(case["width"]),
+                 "**" + both_times([ours]) + "**"] + [both_times([of(case)]) for _, of in PARTITIONS]
+        cells += [both_times([peer]) if peer else "",
+                  " / ".join(milliseconds(p["once_seconds"]) for p in (block, both) if works(p)),
+                  "never" if after is None else str(after), memory_ratio(case, both)]
+        lines.append("| " + " | ".join(cells + [ratio_cell(r) for r in ratios]) + " |")
+    return with_mean(lines, columns, len(titles) - 2) if made else []
+
+
+def spmm_size_rows(result):
+    """BiKD's Figures 18 and 19: times by the size of a partition, in those of the second-level cache."""
+    lines = []
+    for case in result["matrices"]:
+        for name in ("GP", "BiKD"):
+            sizes = {v["caches"]: v for v in case.get("ablation", ()) if v["name"] == name}
+            if len(sizes) < 2:
+                continue
+            cells = [case["matrix"], str(case["width"]), name, both_times([case["ours"]["block_partition"]])]
+            for v in (sizes[s] for s in sorted(sizes)):
+                cells.append(f"{milliseconds(v['median_seconds'])} ({v['partitions']})" if works(v) else v["failed"])
+            lines.append("| " + " | ".join(cells) + " |")
+    titles = ["graph", "width", "cut", "uncut, ms"] + [f"{s:g} caches" for s in (0.25, 0.5, 1, 2, 4, 8)]
+    return lines and ["Milliseconds, ranges of columns in brackets.", "", "| " + " | ".join(titles) + " |",
+                      "|" + "---|" * len(titles)] + lines
+
+
+def spmm_host_rows(result):
+    """X and Y in host memory, beside plain pinned copies of as many bytes."""
+    lines = []
+    for case in result["matrices"]:
+        host, ours = case.get("host"), case["ours"]["auto"]
+        if not host:
+            continue
+        cells = [case["matrix"], str(case["width"]), "pinned" if host["pinned"] else "pageable",
+                 f"{host['bytes_in'] / 1e9:.2f} / {host['bytes_out'] / 1e9:.2f}",
+                 " / ".join(f"{host[k] / 1e9:.1f}" for k in ("link_in", "link_out", "link_both")), both_times([ours])]
+        if works(ours):
+            rate = (host["bytes_in"] + host["bytes_out"]) / ours["median_seconds"]
+            cells += [f"{rate / 1e9:.1f}", f"**{100 * host['link_fraction']:.0f} %**",
+                      f"{case['checked']['largest_error']:.1e}" if case["checked"] else "no"]
+        lines.append("| " + " | ".join(cells) + " |")
+    budget = result["options"]["memory"]
+    return lines and [f"With {size(budget)} of device memory." if budget else "With all of the device's memory.", "",
+                      "| graph | width | host memory | in / out, GB | link in / out / both, GB/s | ours, ms | GB/s "
+                      "| of the link | largest error |", "|" + "---|" * 9] + lines
+
+
+SPMM_TABLES = (("spmm", spmm_rows), ("spmm-warps", spmm_warp_rows), ("spmm-partitions", spmm_partition_rows),
+               ("spmm-sizes", spmm_size_rows), ("spmm-host", spmm_host_rows))
 
 
 # ---- graph neural networks
@@ -560,7 +716,7 @@ def filled(text, folder):
 
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
     made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
-    made += [("spmm", tables(results("spmm-*.json"), spmm_rows, spmm_heading))]
+    made += [(marker, tables(results("spmm-*.json"), rows, spmm_heading)) for marker, rows in SPMM_TABLES]
     made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
     made += [(marker, gnn_table(runs, part, rows)) for marker, part, rows in GNN_TABLES]
@@ -581,9 +737,11 @@ def main():
             if gnn_table(runs, part, rows):
                 print(gnn_table(runs, part, rows), end="\n\n")
         for result in load(sys.argv[2:]):
-            if result["bench"] == "spmm":
-                print(tables([result], spmm_rows, spmm_heading))
-            known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows), "contract": [rows for _, rows in CONTRACT_TABLES]}
+            for _, rows in SPMM_TABLES if result["bench"] == "spmm" else ():
+                if rows(result):
+                    print(tables([result], rows, spmm_heading), end="\n\n")
+            known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows),
+                     "contract": [rows for _, rows in CONTRACT_TABLES]}
             for rows in known.get(result["bench"], ()):
                 if rows(result):
                     print(tables([result], rows), end="\n\n")
