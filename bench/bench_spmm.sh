@@ -16,11 +16,12 @@ usage: bench/bench_spmm.sh [options]        writes bench/results/spmm-NAME-*.jso
   --limit SECONDS     for each candidate and case; then fewer samples do [2; of accel-gcn, bikd and ablation 1]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
-BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
+BUILD=DIR the build, RESULTS=DIR where results go, BENCH_COMMIT the commit that is named in them. bench/plot_spmm.py
+plots the last parts' results.
 END_OF_USAGE
 }
 
-build=${BUILD:-build}
+build=${BUILD:-build} results=${RESULTS:-bench/results}
 device='' graphs='' widths='' parts='' repeat='' limit='' threads='' name='' small=''
 options="device graphs widths parts repeat limit threads name"
 . bench/options.sh
@@ -36,7 +37,7 @@ status=0 written=()
 # bench PART GRAPHS WIDTHS REPEAT LIMIT ARGUMENTS...: the defaults of a part give way to what is asked for; without
 # widths each graph has its own
 bench() {
-    local json=bench/results/spmm-$name-$1.json columns=${widths:-$3} samples=${repeat:-$4} seconds=${limit:-$5}
+    local json=$results/spmm-$name-$1.json columns=${widths:-$3} samples=${repeat:-$4} seconds=${limit:-$5}
     local graph operands=()
     for graph in ${graphs:-$2}; do operands+=(--generate "$graph"); done
     shift 5
@@ -45,7 +46,7 @@ bench() {
     written+=("$json")
 }
 
-mkdir -p bench/results
+mkdir -p "$results"
 for part in $parts; do
     case $part in
     fp32) bench fp32 "$paper" $usual 10 2 ;;

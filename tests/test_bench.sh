@@ -4,6 +4,7 @@
 #   SPARSE_BENCH  the tool [$BUILD/bin/sparse-bench]
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${SPARSE_BENCH:-${BUILD:-build}/bin/sparse-bench}") || exit 1
+root=$PWD build=$(realpath "${BUILD:-build}")
 . tests/cli.sh
 quick="--device cpu --repeat 1 --peers none"
 
@@ -134,6 +135,38 @@ if ldconfig -p 2>/dev/null | grep -q libgraphblas; then
         for p in m["peers"])' --generate rmat:8,8 --width 8,40
     quick="--device cpu --repeat 1 --peers none"
 else skip "GraphBLAS is not installed"; fi
+apart='all(v["error"] < 1e-5 and v["median_seconds"] > 0 and v["partitions"] > 0 for v in m["ablation"])'
+names='[(v["name"], v["caches"]) for v in m["ablation"]]'
+ok "without combined warps" dense "$apart and $names == [('FP', 0)]" --generate small --width 16,33 --ablation warps
+ok "each cut alone" dense "$apart and $names == [('FP', 0), ('GP', 1), ('BiKD', 1), ('BiKD, rows as they come', 1)]" \
+    --generate rmat:11,8 --width 33 --ablation partitions
+# X has 10 MB, several caches of any core: the smallest partition has the most ranges.
+ok "sizes of partitions" dense "$apart and [v['caches'] for v in m['ablation']] == 2 * [0.25, 0.5, 1, 2, 4, 8] and
+    (lambda p: p[0] > 1 and p == sorted(p, reverse=True) and len(p) == 6)(
+        [v['partitions'] for v in m['ablation'] if v['name'] == 'GP'])" \
+    --generate uniform:20000,4 --width 131 --ablation sizes
+ok "cuts of graphs without edges, of one node, in double precision" dense "$apart and m['ablation']" --generate \
+    grid:5,5,0 --generate uniform:1,1 --width 1,40 --fp64 --ablation partitions,sizes
+ok "cuts of files" dense "$apart and len(m['ablation']) == 14" a.mtx s.mtx --width 3 --ablation warps,partitions,sizes
+ok "metadata of warps" dense 'm["warp_metadata_bytes"] == 16 * 30 * 3' --generate uniform:30,80,5000 --width 3
+parts() { # parts: those of the script that take algorithms apart, their tables
+    BUILD=$build RESULTS=$PWD/parts "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 --repeat 1 \
+        --limit 0.01 --name here --parts "accel-gcn bikd ablation host" >parts.out 2>parts.err &&
+        grep -q 'left out: host' parts.err && [ "$(grep -c '^| geometric mean' parts.out)" -eq 2 ] &&
+        grep -q '| 0.25 caches |' parts.out && for part in accel-gcn bikd ablation; do
+        json "parts/spmm-here-small-$part.json" 'len(d["matrices"]) == 12 and m["ablation"] and m["checked"]["good"]' ||
+            return 1
+    done
+}
+ok "parts of papers" parts
+if command -v gnuplot >/dev/null; then
+    ok "plots of papers' figures" bash -c 'python3 -B "$0" --output plots parts/*.json >plots.out &&
+        for figure in accel-gcn-{6,7,8} bikd-{18,19,20}; do
+            grep -q "^</svg>" plots/$figure.svg || exit 1
+        done' "$root/bench/plot_spmm.py"
+else skip "gnuplot is not installed"; fi
+ok "bad ablations" fails 2 '--ablation takes' spmm --ablation all a.mtx
+ok "ablations of maxima" fails 2 '--ablation takes sums' spmm --ablation warps --reduce max a.mtx
 ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
 ok "bad places of the dense matrices" fails 2 '--host is' spmm --host tape a.mtx
 ok "bad reductions" fails 2 '--reduce is' spmm --reduce product a.mtx
