@@ -64,7 +64,8 @@ def bars(folder, name, title, axis, groups, series, log=False):
          ["$data << EOD", block(rows), "EOD", f"set title {quoted(title)}", f"set ylabel {quoted(axis)}",
           "set style data histograms", "set style histogram clustered gap 1", "set style fill solid noborder",
           "set xtics rotate by -40", "set key outside top horizontal",
-          "set logscale y; set yrange [0.5:*]" if log else "set yrange [0:*]", "plot " + ", ".join(plots) + ", 1 lc '#888888' dt 2 notitle"])
+          "set logscale y; set yrange [0.5:*]" if log else "set yrange [0:*]",
+          "plot " + ", ".join(plots) + ", 1 lc '#888888' dt 2 notitle"])
 
 
 def lines(folder, name, title, axis, xaxis, points, series):
@@ -112,8 +113,8 @@ def plot_accel(folder, graphs, peer):
                        for i, label in enumerate(labels))]
     rows = -(-len(graphs) // 4)
     draw(folder, "accel-gcn-6", 1100, 40 + 210 * rows,
-         [f"set multiplot layout {rows},4 title 'Milliseconds by columns of X'", "set yrange [0:*]", "set xtics 32"] + panels +
-         ["unset multiplot"])
+         [f"set multiplot layout {rows},4 title 'Milliseconds by columns of X'", "set yrange [0:*]", "set xtics 32"] +
+         panels + ["unset multiplot"])
     for name, title, slower in (
             ("accel-gcn-7", "Block partition over a warp a row", lambda c: c["ours"]["row_split"]),
             ("accel-gcn-8", "Block partition, all columns at once over 32 at a time", lambda c: table.variant(c, "FP"))):

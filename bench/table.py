@@ -443,7 +443,8 @@ def spmm_warp_rows(result):
         for column, ratio in zip(columns, ratios):
             column.append(ratio)
         cells = [graph, count(found[0]["rows"]), count(found[0]["nnz"]), both_times([o["auto"] for o in ours]),
-                 milliseconds(ours[-1]["block_partition"]["once_seconds"]), *block_metadata(found[-1], result["machine"]["gpu"])]
+                 milliseconds(ours[-1]["block_partition"]["once_seconds"]),
+                 *block_metadata(found[-1], result["machine"]["gpu"])]
         lines.append("| " + " | ".join(cells + [ratio_cell(r) for r in ratios]) + " |")
     return with_mean(lines, columns, 7)
 
