@@ -1,6 +1,7 @@
 #!/bin/bash
 # Sparse products beside cuSPARSE (GPU) or SuiteSparse:GraphBLAS (CPU): squares of ten generated matrices and of an
-# arrowhead in both precisions, of four more (Li et al., Table I), plans, the gathering stage on and off, transposed and rectangular products, files.
+# arrowhead in both precisions, of four more (Li et al., Table I), plans, the gathering stage on and off, transposed and
+# rectangular products, files.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {

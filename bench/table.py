@@ -3,9 +3,9 @@
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
 <!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->,
-<!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->, <!-- bench:contract-stage -->,
-<!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!-- bench:gnn-accuracy -->,
-<!-- bench:gnn-check -->, and
+<!-- bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->,
+<!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->,
+<!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --reports FILE REPORT... gathers
 reports of gnn train into one result.
@@ -485,6 +485,26 @@ def spmm_partition_rows(result):
     return with_mean(lines, columns, len(titles) - 2) if made else []
 
 
+def spmm_amortised_rows(result):
+    """How much faster than the best peer's preprocessing and N products a plan and N products are."""
+    counts = (1, 3, 10, 30, 100, 1000)
+    lines, columns = [], [[] for _ in counts]
+    for case in result["matrices"]:
+        ours, peer = case["ours"]["auto"], best_peer_of(case)
+        if not variant(case, "GP", 1) or not works(ours) or not peer:
+            continue
+        ratios = [(peer["once_seconds"] + n * peer["median_seconds"]) /
+                  (ours["once_seconds"] + n * ours["median_seconds"]) for n in counts]
+        for column, ratio in zip(columns, ratios):
+            column.append(ratio)
+        cells = [case["matrix"], str(case["width"]), milliseconds(ours["once_seconds"]),
+                 f"{milliseconds(peer['once_seconds'])} ({peer['name']})"]
+        lines.append("| " + " | ".join(cells + [ratio_cell(r) for r in ratios]) + " |")
+    titles = ["graph", "width", "plan, ms", "best peer's preprocessing, ms"] + \
+        [f"{n} products" if n > 1 else "1 product" for n in counts]
+    return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + with_mean(lines, columns, 4)
+
+
 def spmm_size_rows(result):
     """BiKD's Figures 18 and 19: times by the size of a partition, in those of the second-level cache."""
     lines = []
@@ -524,7 +544,7 @@ def spmm_host_rows(result):
 
 
 SPMM_TABLES = (("spmm", spmm_rows), ("spmm-warps", spmm_warp_rows), ("spmm-partitions", spmm_partition_rows),
-               ("spmm-sizes", spmm_size_rows), ("spmm-host", spmm_host_rows))
+               ("spmm-amortised", spmm_amortised_rows), ("spmm-sizes", spmm_size_rows), ("spmm-host", spmm_host_rows))
 
 
 # ---- graph neural networks

@@ -152,7 +152,7 @@ ok "metadata of warps" dense 'm["warp_metadata_bytes"] == 16 * 30 * 3' --generat
 parts() { # parts: those of the script that take algorithms apart, their tables
     BUILD=$build RESULTS=$PWD/parts "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 --repeat 1 \
         --limit 0.01 --name here --parts "accel-gcn bikd ablation host" >parts.out 2>parts.err &&
-        grep -q 'left out: host' parts.err && [ "$(grep -c '^| geometric mean' parts.out)" -eq 2 ] &&
+        grep -q 'left out: host' parts.err && [ "$(grep -c '^| geometric mean' parts.out)" -ge 2 ] &&
         grep -q '| 0.25 caches |' parts.out && for part in accel-gcn bikd ablation; do
         json "parts/spmm-here-small-$part.json" 'len(d["matrices"]) == 12 and m["ablation"] and m["checked"]["good"]' ||
             return 1
