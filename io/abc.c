@@ -3,6 +3,8 @@
  * A line that holds a tab is split at tabs, so that labels may contain blanks; any other at blanks. A missing weight
  * is 1, further columns are ignored, lines that begin with # are comments.
  */
+#include <float.h>
+
 #include "internal.h"
 
 bool io_line_abc(io_slice *slice, char *line, char *line_end)
@@ -39,4 +41,44 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
     bool keep;
     if (!io_slice_weight(slice, token, token_end, &weight, &keep)) return false;
     return io_slice_pair(slice, first, first_end, second, second_end, weight, keep);
+}
+
+/* A weight of so many bytes, if it is a number above or equal to 0. */
+static inline bool scan_weight(const char *at, int count, double *weight)
+{
+    double number;
+    if (io_scan_decimal(at, count, weight)) return true;
+    if (io_parse_decimal(at, at + count, &number) != at + count || !(number >= 0 && number <= FLT_MAX)) return false;
+    *weight = number;
+    return count > 0;
+}
+
+/* LABEL LABEL [WEIGHT], not longer than IO_SCANNED, with one tab or one blank between them. */
+const char *io_scan_abc(io_slice *slice, const char *line)
+{
+    const char *const end = slice->end;
+    if (slice->state->options->transform) return line;
+    while (line < end) {
+        io_pair *pair = &slice->pairs[slice->pair_count];
+        uint64_t blanks = io_find_blanks(line);
+        const int first = blanks ? __builtin_ctzll(blanks) : 0;
+        blanks &= blanks - 1;
+        int last = blanks ? __builtin_ctzll(blanks) : 0;
+        const char separator = line[first];
+        double weight = 1;
+        if (first == 0 || last <= first + 1 || *line == '#' || (separator != '\t' && separator != ' ')) return line;
+        io_scan_label(line, first, &pair->tail);
+        io_scan_label(line + first + 1, last - first - 1, &pair->head);
+        if (line[last] != '\n') {
+            const int begin = last + 1;
+            blanks &= blanks - 1;
+            if (line[last] != separator || !blanks) return line;
+            last = __builtin_ctzll(blanks);
+            if (line[last] != '\n' || !scan_weight(line + begin, last - begin, &weight)) return line;
+        }
+        slice->lines++;
+        if (!io_slice_push(slice, (float)weight, weight != 0)) return NULL;
+        line += last + 1;
+    }
+    return line;
 }

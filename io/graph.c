@@ -60,12 +60,12 @@ sp_status io_detect_format(io_source *source, io_format *format)
 static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,
                              size_t reader_block, io_graph *graph)
 {
-    const io_format_state state = {.options = options};
+    const io_format_state state = {.options = options}, triples = {.options = options, .scanner = io_scan_abc};
     graph->symmetric = true;
     switch (graph->format) {
     case IO_AUTO:
     case IO_TSV:
-    case IO_ABC: return io_read_lines(context, source, &state, io_line_abc, reader_block, 0, NULL, graph);
+    case IO_ABC: return io_read_lines(context, source, &triples, io_line_abc, reader_block, 0, NULL, graph);
     case IO_SIF: return io_read_lines(context, source, &state, io_line_sif, reader_block, 0, NULL, graph);
     case IO_ETC: return io_read_lines(context, source, &state, io_line_etc, reader_block, 0, NULL, graph);
     case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);

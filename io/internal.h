@@ -3,6 +3,9 @@
 #define IO_INTERNAL_H
 
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "io.h"
 
@@ -137,30 +140,75 @@ static inline bool io_same_bytes(const char *a, const char *b, size_t length)
 
 /* ---- labels: names and a hash table over them --------------------------------------------------------------- */
 
-/* A slot holds an id in its low `id_bits` and low bits of the label's hash above them; all ones: free. */
+/* A short label as a number of 12 bytes, zeros after its end: labels hold no NUL. */
+typedef struct io_key {
+    uint64_t low;
+    uint32_t high;
+} io_key;
+
+enum { IO_SHORT_LABEL = 12 };
+
+typedef struct io_wide_slot {
+    uint64_t low;
+    uint32_t high;
+    int32_t id; /* -1: free */
+} io_wide_slot;
+
+/* A slot holds an id in its low `id_bits` and low bits of the label's hash above them; all ones: free. A wide slot
+ * holds a short label itself, so that looking it up takes one cache miss instead of three; they are a power of two,
+ * `wide_most` at most, and once they are full, labels go to the others. */
 typedef struct io_labels {
     io_name_list list;
     uint32_t *slots;
     int64_t slot_count; /* 0: no table yet */
+    int64_t slots_used;
     int id_bits;
+    io_wide_slot *wide;
+    int64_t wide_count, wide_most; /* 0: none yet; never any */
+    int64_t wide_used;
+    int64_t wide_ids; /* once they are full: ids of short labels below are in them. 0: they are not */
 } io_labels;
 
+io_key io_label_key(const char *label, size_t length);
 uint32_t io_label_hash(const char *label, size_t length);
+/* The same of a short label. */
+static inline uint32_t io_key_hash(io_key key)
+{
+    uint64_t hash = (key.low ^ (uint64_t)key.high << 29) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 32 ^ key.high) * UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(hash >> 32);
+}
 /* The id of a label, or -1. */
 int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash);
 /* The id of a label that may be new. SP_ERROR_OVERFLOW beyond 2^31 - 1 labels. */
 sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
                         int32_t *id);
-/* Where the search for a label begins. */
-static inline uint64_t io_label_home(const io_labels *labels, uint32_t hash)
+/* Where the search for a label begins in a table of so many slots. */
+static inline uint64_t io_label_home(uint32_t hash, int64_t slots) { return (uint64_t)hash * (uint64_t)slots >> 32; }
+
+/* A short label's id if it is in the wide slots, -1 otherwise. */
+static inline int32_t io_labels_find_wide(const io_labels *labels, io_key key, uint32_t hash)
 {
-    return (uint64_t)hash * (uint64_t)labels->slot_count >> 32;
+    if (labels->wide_count == 0) return -1;
+    for (uint64_t at = io_label_home(hash, labels->wide_count);; at++) {
+        const io_wide_slot *slot = &labels->wide[at & (uint64_t)(labels->wide_count - 1)];
+        if ((slot->low == key.low && slot->high == key.high) || slot->id < 0) return slot->id;
+    }
 }
-/* Three steps of fetching what io_labels_find will look at. Between them is time for other labels' steps, so that
- * their cache misses overlap. The second returns the id that the label most likely has, or -1. */
+/* Whether a label that is not in the wide slots is new. */
+static inline bool io_labels_all_wide(const io_labels *labels, size_t length)
+{
+    return length <= IO_SHORT_LABEL && labels->wide_most > 0 && !labels->wide_ids;
+}
+static inline void io_labels_prefetch_wide(const io_labels *labels, uint32_t hash)
+{
+    if (labels->wide_count) __builtin_prefetch(labels->wide + io_label_home(hash, labels->wide_count));
+}
+/* Three steps of fetching what io_labels_find will look at in narrow slots. Between them is time for other labels'
+ * steps, so that their cache misses overlap. The second returns the id that the label most likely has, or -1. */
 static inline void io_labels_prefetch_slot(const io_labels *labels, uint32_t hash)
 {
-    if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(labels, hash));
+    if (labels->slot_count) __builtin_prefetch(labels->slots + io_label_home(hash, labels->slot_count));
 }
 int32_t io_labels_prefetch_offset(const io_labels *labels, uint32_t hash);
 static inline void io_labels_prefetch_name(const io_labels *labels, int32_t id)
@@ -189,10 +237,15 @@ sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
 /* Gives each arc a weight of its own. */
 sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
+enum { IO_SCANNED = 64 }; /* bytes from a line's begin that can be read, whatever its length */
 
 /* What a parser needs to know beside the line itself. */
+typedef struct io_slice io_slice;
 typedef struct io_format_state {
     const io_read_options *options;
+    /* Takes lines from `line` on that are written as nearly all are, without further ado; returns the first one that
+     * is not, or the slice's end. NULL on failure. The format may have none. */
+    const char *(*scanner)(io_slice *slice, const char *line);
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
     bool pattern, integer, skew; /* Matrix Market */
@@ -200,21 +253,27 @@ typedef struct io_format_state {
     int node_numbers;     /* METIS: sizes and weights before the neighbours */
 } io_format_state;
 
+/* A label in a line. */
+typedef struct io_label {
+    const char *text;
+    size_t length;
+    io_key key; /* of a short one; all zero otherwise */
+    uint32_t hash;
+} io_label;
+
 /* A pair of labels that waits for its ids. */
 typedef struct io_pair {
-    const char *tail, *head;
-    size_t tail_length, head_length;
-    uint32_t tail_hash, head_hash;
+    io_label tail, head;
     float weight;
     bool keep;
     bool same_tail; /* as the pair before */
 } io_pair;
 
-enum { IO_PAIRS = 32 }; /* looked up together, so that their cache misses overlap */
+enum { IO_PAIRS = 64 }; /* looked up together, so that their cache misses overlap */
 
 /* A part of a block, parsed by one thread. Labels that earlier blocks brought have ids >= 0; those that are new
  * here get ~k, k being their number in `fresh`, until the slices are joined in file order. */
-typedef struct io_slice {
+struct io_slice {
     sp_context *context;
     const io_format_state *state;
     const io_labels *known;
@@ -235,7 +294,7 @@ typedef struct io_slice {
     bool odd; /* this line */
     sp_status status;
     char message[IO_MESSAGE]; /* of a malformed line; its number is `lines` */
-} io_slice;
+};
 
 /* Parses line..end (without its newline; *end is readable). Returns false after io_slice_fail or when memory ends
  * (slice->status says so). */
@@ -249,6 +308,16 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
                    float weight, bool keep);
 bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id);
 bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight);
+/* The same where there is room. */
+static inline void io_slice_put(io_slice *slice, int32_t tail, int32_t head, float weight)
+{
+    io_arcs *arcs = &slice->arcs;
+    arcs->tails[arcs->count] = tail;
+    arcs->heads[arcs->count] = head;
+    arcs->weights[arcs->count] = weight;
+    slice->differ |= weight != arcs->weights[0];
+    arcs->count++;
+}
 /* Checks and converts a weight by the rules of label formats (an empty token is 1); *keep is false for a weight of
  * 0, which makes no arc. */
 bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep);
@@ -268,6 +337,115 @@ void io_show_token(const char *text, const char *end, char *shown, size_t size);
 /* "NAME:LINE: what (got "token"); remedy" as the context's error. */
 sp_status io_fail_line(sp_context *context, const char *name, int64_t line, const char *what, const char *token,
                        const char *token_end, const char *remedy);
+
+/* ---- scanning the usual line: IO_SCANNED bytes from where it begins must be readable -------------------------- */
+
+/* A bit for each of 64 bytes: blanks and control characters. */
+static inline uint64_t io_find_blanks(const char *at)
+{
+    uint64_t found = 0;
+#ifdef __SSE2__
+    const __m128i largest = _mm_set1_epi8(' ');
+    for (int i = 0; i < IO_SCANNED; i += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+        const __m128i blank = _mm_cmpeq_epi8(_mm_max_epu8(bytes, largest), largest);
+        found |= (uint64_t)(uint32_t)_mm_movemask_epi8(blank) << i;
+    }
+#else
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    for (int i = 0; i < IO_SCANNED; i += 8) {
+        const uint64_t word = io_load(at + i, 8);
+        const uint64_t blank = ~(((word & 127 * ones) + (127 - ' ') * ones) | word) >> 7 & ones;
+        found |= (blank * UINT64_C(0x0102040810204080) >> 56) << i;
+    }
+#endif
+    return found;
+}
+
+static inline uint64_t io_low_bytes(int count) { return (UINT64_C(1) << 8 * count) - 1; } /* fewer than 8 */
+
+static inline void io_scan_label(const char *at, int length, io_label *label)
+{
+    label->text = at;
+    label->length = (size_t)length;
+    if (length <= IO_SHORT_LABEL) {
+        label->key.low = io_load(at, 8) & (length < 8 ? io_low_bytes(length) : UINT64_MAX);
+        label->key.high = length > 8 ? (uint32_t)(io_load(at + 8, 4) & io_low_bytes(length - 8)) : 0;
+        label->hash = io_key_hash(label->key);
+    } else {
+        label->key = (io_key){0, 0};
+        label->hash = io_label_hash(at, label->length);
+    }
+}
+
+/* Eight digits, the first in the lowest byte. */
+static inline bool io_eight_digits(uint64_t text, uint32_t *number)
+{
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0);
+    if (((text & high) | ((text + UINT64_C(0x0606060606060606)) & high) >> 4) != UINT64_C(0x3333333333333333))
+        return false;
+    text -= UINT64_C(0x3030303030303030);
+    text = text * 10 + (text >> 8); /* of two digits each */
+    *number = (uint32_t)(((text & UINT64_C(0x000000ff000000ff)) * (100 + (UINT64_C(1000000) << 32)) +
+                          (text >> 16 & UINT64_C(0x000000ff000000ff)) * (1 + (UINT64_C(10000) << 32))) >>
+                         32);
+    return true;
+}
+
+/* A whole number of 1 to 7 digits; false for anything else. */
+static inline bool io_scan_index(const char *at, int count, uint32_t *number)
+{
+    if (count < 1 || count > 7) return false;
+    const int empty = 8 - count;
+    const uint64_t zeros = UINT64_C(0x3030303030303030) & io_low_bytes(empty);
+    return io_eight_digits(io_load(at, 8) << 8 * empty | zeros, number);
+}
+
+/* A number of 1 to 7 digits with or without a point among them; false for anything else. */
+static inline bool io_scan_decimal(const char *at, int count, double *value)
+{
+    static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    if (count < 1 || count > 7) return false;
+    int empty = 8 - count, fraction = 0;
+    uint64_t digits = io_load(at, 8) << 8 * empty;
+    const uint64_t others = digits ^ ones * '.', point = (others - ones) & ~others & ones << 7;
+    if (point) { /* what is before it moves up by a byte */
+        const int place = __builtin_ctzll(point) / 8;
+        const uint64_t before = digits & io_low_bytes(place);
+        fraction = 7 - place;
+        digits = (digits & ~(io_low_bytes(place) | UINT64_C(0xff) << 8 * place)) | before << 8;
+        if (++empty == 8) return false;
+    }
+    uint32_t number;
+    if (!io_eight_digits(digits | (ones * '0' & io_low_bytes(empty)), &number)) return false;
+    *value = (double)number / powers[fraction];
+    return true;
+}
+
+/* ---- pairs from scanners: labels go right to where they wait ------------------------------------------------ */
+
+static inline bool io_same_label(const io_label *a, const io_label *b)
+{
+    return a->length == b->length && a->key.low == b->key.low && a->key.high == b->key.high &&
+           (a->length <= IO_SHORT_LABEL || io_same_bytes(a->text, b->text, a->length));
+}
+
+/* Resolves the pairs that wait, labels in their order. */
+bool io_slice_flush(io_slice *slice);
+
+/* The next pair has both labels in slice->pairs[slice->pair_count]. */
+static inline bool io_slice_push(io_slice *slice, float weight, bool keep)
+{
+    io_pair *pair = &slice->pairs[slice->pair_count];
+    pair->weight = weight;
+    pair->keep = keep;
+    /* As the pair before, while the batch lasts: files are often sorted by their first column. */
+    pair->same_tail = slice->pair_count && io_same_label(&pair[-1].tail, &pair->tail);
+    if (!pair->same_tail) io_labels_prefetch_wide(slice->known, pair->tail.hash);
+    io_labels_prefetch_wide(slice->known, pair->head.hash);
+    return ++slice->pair_count < IO_PAIRS || io_slice_flush(slice);
+}
 
 /* Blank in C's sense, newline apart. */
 static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
@@ -295,6 +473,7 @@ static inline const char *io_next_word(const char **at, const char *end)
 /* ---- formats ------------------------------------------------------------------------------------------------ */
 
 bool io_line_abc(io_slice *slice, char *line, char *end);
+const char *io_scan_abc(io_slice *slice, const char *line);
 bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);

@@ -90,19 +90,29 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+io_key io_label_key(const char *label, size_t length)
+{
+    io_key key = {0, 0};
+    if (length >= 8) {
+        key.low = io_load(label, 8);
+        key.high = (uint32_t)(io_load(label + length - 4, 4) >> 8 * (IO_SHORT_LABEL - length));
+    } else if (length >= 4) {
+        key.low = io_load(label, 4) | io_load(label + length - 4, 4) << 8 * (length - 4);
+    } else if (length > 0) {
+        key.low = io_load(label, 1) | io_load(label + length / 2, 1) << 8 * (length / 2) |
+                  io_load(label + length - 1, 1) << 8 * (length - 1);
+    }
+    return key;
+}
+
 uint32_t io_label_hash(const char *label, size_t length)
 {
     static const uint64_t odd[2] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xd6e8feb86659fd93)};
-    uint64_t hash = odd[0] ^ length, tail = 0;
-    size_t left = length;
-    for (; left > 8; left -= 8, label += 8) hash = mix(hash ^ io_load(label, 8), odd[1]);
-    if (left == 8)
-        tail = io_load(label, 8);
-    else if (left >= 4)
-        tail = io_load(label, 4) | io_load(label + left - 4, 4) << 32;
-    else if (left > 0)
-        tail = io_load(label, 1) | io_load(label + left / 2, 1) << 8 | io_load(label + left - 1, 1) << 16;
-    hash = mix(hash ^ tail, odd[1]);
+    if (length <= IO_SHORT_LABEL) return io_key_hash(io_label_key(label, length));
+    uint64_t hash = odd[0] ^ length;
+    const char *last = label + length - 8;
+    for (; label < last; label += 8) hash = mix(hash ^ io_load(label, 8), odd[1]);
+    hash = mix(hash ^ io_load(last, 8), odd[1]);
     return (uint32_t)(hash ^ hash >> 32);
 }
 
@@ -123,7 +133,7 @@ static inline int32_t probe(const io_labels *labels, const char *label, size_t l
 {
     const io_names *names = &labels->list.names;
     const uint32_t mask = id_mask(labels), tag = slot_tag(labels, hash);
-    for (*at = io_label_home(labels, hash);; *at = next_slot(labels, *at)) {
+    for (*at = io_label_home(hash, labels->slot_count);; *at = next_slot(labels, *at)) {
         const uint32_t slot = labels->slots[*at];
         if (slot == FREE_SLOT) return -1;
         if ((slot ^ tag) & ~mask) continue;
@@ -135,6 +145,10 @@ static inline int32_t probe(const io_labels *labels, const char *label, size_t l
 int32_t io_labels_find(const io_labels *labels, const char *label, size_t length, uint32_t hash)
 {
     uint64_t at;
+    if (length <= IO_SHORT_LABEL && labels->wide_count) {
+        const int32_t id = io_labels_find_wide(labels, io_label_key(label, length), hash);
+        if (id >= 0 || io_labels_all_wide(labels, length)) return id;
+    }
     return labels->slot_count ? probe(labels, label, length, hash, &at) : -1;
 }
 
@@ -142,7 +156,7 @@ int32_t io_labels_prefetch_offset(const io_labels *labels, uint32_t hash)
 {
     const uint32_t mask = id_mask(labels), tag = slot_tag(labels, hash);
     if (labels->slot_count == 0) return -1;
-    for (uint64_t at = io_label_home(labels, hash);; at = next_slot(labels, at)) {
+    for (uint64_t at = io_label_home(hash, labels->slot_count);; at = next_slot(labels, at)) {
         const uint32_t slot = labels->slots[at];
         if (slot == FREE_SLOT) return -1;
         if ((slot ^ tag) & ~mask) continue;
@@ -151,8 +165,23 @@ int32_t io_labels_prefetch_offset(const io_labels *labels, uint32_t hash)
     }
 }
 
-/* Enters all names into an empty table. */
-static void fill_slots(io_labels *labels)
+/* Whether the label with this id is, or belongs, in a wide slot. */
+static inline bool is_wide(const io_labels *labels, int64_t id, size_t length)
+{
+    return io_labels_all_wide(labels, length) || (length <= IO_SHORT_LABEL && id < labels->wide_ids);
+}
+
+static inline void put_wide(io_labels *labels, io_key key, uint32_t hash, int32_t id)
+{
+    const uint64_t mask = (uint64_t)labels->wide_count - 1;
+    uint64_t at = io_label_home(hash, labels->wide_count);
+    while (labels->wide[at].id >= 0) at = (at + 1) & mask;
+    labels->wide[at] = (io_wide_slot){key.low, key.high, id};
+    labels->wide_used++;
+}
+
+/* Enters all names that belong into an empty table, of wide slots or the others. */
+static void fill_table(io_labels *labels, bool wide)
 {
     const io_names *names = &labels->list.names;
     uint32_t hashes[TOGETHER];
@@ -160,12 +189,20 @@ static void fill_slots(io_labels *labels)
         const int64_t count = names->count - first < TOGETHER ? names->count - first : TOGETHER;
         for (int64_t k = 0; k < count; k++) {
             hashes[k] = io_label_hash(io_name(names, first + k), io_name_length(names, first + k));
-            io_labels_prefetch_slot(labels, hashes[k]);
+            if (wide) io_labels_prefetch_wide(labels, hashes[k]);
+            else io_labels_prefetch_slot(labels, hashes[k]);
         }
         for (int64_t k = 0; k < count; k++) {
-            uint64_t at = io_label_home(labels, hashes[k]);
+            const size_t length = io_name_length(names, first + k);
+            if (is_wide(labels, first + k, length) != wide) continue;
+            if (wide) {
+                put_wide(labels, io_label_key(io_name(names, first + k), length), hashes[k], (int32_t)(first + k));
+                continue;
+            }
+            uint64_t at = io_label_home(hashes[k], labels->slot_count);
             while (labels->slots[at] != FREE_SLOT) at = next_slot(labels, at);
             labels->slots[at] = slot_tag(labels, hashes[k]) | (uint32_t)(first + k);
+            labels->slots_used++;
         }
     }
 }
@@ -192,26 +229,52 @@ static void ask_huge_pages(void *array, size_t bytes)
 
 static sp_status make_slots(sp_context *context, io_labels *labels, int64_t count)
 {
+    const int64_t ids = 2 * labels->list.names.count;
     sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
     if (status != SP_OK) return status;
     ask_huge_pages(labels->slots, (size_t)count * sizeof *labels->slots);
     memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
     labels->slot_count = count;
-    labels->id_bits = 64 - __builtin_clzll((unsigned long long)count);
-    fill_slots(labels);
+    labels->slots_used = 0;
+    labels->id_bits = 64 - __builtin_clzll((unsigned long long)(count > ids ? count : ids));
+    fill_table(labels, false);
     return SP_OK;
 }
 
-/* Replaces the table by a larger one. Without memory for that there is none; the names stay. */
+/* Replaces the table by a larger one, or by one with room for larger ids. Without memory for that there is none; the
+ * names stay. */
 static sp_status grow_slots(sp_context *context, io_labels *labels)
 {
     const int64_t now = labels->slot_count;
-    const int64_t count = now == 0 ? FIRST_SLOTS : now < LARGE_TABLE ? 2 * now : now + now / 4;
+    const int64_t larger = now == 0 ? FIRST_SLOTS : now < LARGE_TABLE ? 2 * now : now + now / 4;
+    const int64_t count = labels->slots_used < most_labels(labels) ? now : larger;
 #pragma omp critical(io_context)
     sp_free(context, labels->slots);
     labels->slots = NULL;
     labels->slot_count = 0;
     return make_slots(context, labels, count);
+}
+
+/* The same for wide slots: at most half full, and 3/4 when there may be no more of them. */
+static sp_status grow_wide(sp_context *context, io_labels *labels)
+{
+    const int64_t count = labels->wide_count ? 2 * labels->wide_count : FIRST_SLOTS;
+    if (labels->wide_count == labels->wide_most) {
+        if (labels->wide_used >= labels->wide_most / 4 * 3) labels->wide_ids = labels->list.names.count;
+        return SP_OK;
+    }
+#pragma omp critical(io_context)
+    sp_free(context, labels->wide);
+    labels->wide = NULL;
+    labels->wide_count = 0;
+    sp_status status = io_grow(context, 0, count, sizeof *labels->wide, (void **)&labels->wide);
+    if (status != SP_OK) return status;
+    ask_huge_pages(labels->wide, (size_t)count * sizeof *labels->wide);
+    memset(labels->wide, 0xff, (size_t)count * sizeof *labels->wide);
+    labels->wide_count = count;
+    labels->wide_used = 0;
+    fill_table(labels, true);
+    return SP_OK;
 }
 
 sp_status io_labels_index(sp_context *context, const io_names *names, io_labels *labels)
@@ -221,23 +284,45 @@ sp_status io_labels_index(sp_context *context, const io_names *names, io_labels 
     return make_slots(context, labels, names->count + names->count / 2 + FIRST_SLOTS);
 }
 
-sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
-                        int32_t *id)
+/* Appends a label that is new. */
+static sp_status append(sp_context *context, io_labels *labels, const char *label, size_t length, int32_t *id)
 {
-    const int64_t count = labels->list.names.count;
-    uint64_t at;
     sp_status status = SP_OK;
-    if (count >= most_labels(labels)) IO_TRY(grow_slots(context, labels));
-    *id = probe(labels, label, length, hash, &at);
-    if (*id >= 0) return SP_OK;
-    if (count == INT32_MAX) {
+    if (labels->list.names.count == INT32_MAX) {
 #pragma omp critical(io_context)
         status = sp_fail(context, SP_ERROR_OVERFLOW, "more than %d labels", INT32_MAX);
         return status;
     }
-    IO_TRY(io_names_append(context, &labels->list, label, length));
-    *id = (int32_t)count;
-    labels->slots[at] = slot_tag(labels, hash) | (uint32_t)count;
+    *id = (int32_t)labels->list.names.count;
+    return io_names_append(context, &labels->list, label, length);
+}
+
+static sp_status add_wide(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
+                          int32_t *id)
+{
+    sp_status status = append(context, labels, label, length, id);
+    if (status == SP_OK) put_wide(labels, io_label_key(label, length), hash, *id);
+    return status;
+}
+
+sp_status io_labels_add(sp_context *context, io_labels *labels, const char *label, size_t length, uint32_t hash,
+                        int32_t *id)
+{
+    uint64_t at;
+    sp_status status = SP_OK;
+    if (length <= IO_SHORT_LABEL && labels->wide_most > 0) {
+        *id = io_labels_find_wide(labels, io_label_key(label, length), hash);
+        if (*id >= 0) return SP_OK;
+        if (!labels->wide_ids && labels->wide_used >= labels->wide_count / 2) IO_TRY(grow_wide(context, labels));
+        if (io_labels_all_wide(labels, length)) return add_wide(context, labels, label, length, hash, id);
+    }
+    if (labels->slots_used >= most_labels(labels) || labels->list.names.count >= id_mask(labels))
+        IO_TRY(grow_slots(context, labels));
+    *id = probe(labels, label, length, hash, &at);
+    if (*id >= 0) return SP_OK;
+    IO_TRY(append(context, labels, label, length, id));
+    labels->slots[at] = slot_tag(labels, hash) | (uint32_t)*id;
+    labels->slots_used++;
 done:
     return status;
 }
@@ -246,12 +331,15 @@ void io_labels_clear(io_labels *labels)
 {
     if (labels->slot_count && labels->list.names.count)
         memset(labels->slots, 0xff, (size_t)labels->slot_count * sizeof *labels->slots);
+    if (labels->wide_used) memset(labels->wide, 0xff, (size_t)labels->wide_count * sizeof *labels->wide);
+    labels->slots_used = labels->wide_used = labels->wide_ids = 0;
     labels->list.names.count = 0;
 }
 
 void io_labels_free(sp_context *context, io_labels *labels)
 {
     sp_free(context, labels->slots);
+    sp_free(context, labels->wide);
     io_names_free(context, &labels->list.names);
     memset(labels, 0, sizeof *labels);
 }

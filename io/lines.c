@@ -23,6 +23,8 @@ enum {
     SERIAL_BLOCK = 1 << 19,   /* below this a block is not worth waking threads for */
     SLICES_PER_THREAD = 4,    /* evens out threads of unequal speed */
     SMALLEST_SLICE = 1 << 14, /* a tenth of a millisecond */
+    WIDE_SLOTS = 1 << 20,     /* 16 MB */
+    FRESH_SLOTS = 1 << 12,    /* wide ones of a slice: 64 KB */
     AHEAD = 16                /* labels between fetching a slot and looking into it */
 };
 
@@ -79,20 +81,33 @@ bool io_slice_fail(io_slice *slice, const char *what, const char *token, const c
     return false;
 }
 
-static bool find_or_add(io_slice *slice, const char *label, size_t length, uint32_t hash, int32_t *id)
+/* What no earlier block has brought. */
+static bool add_fresh(io_slice *slice, const io_label *label, int32_t *id)
 {
-    *id = io_labels_find(slice->known, label, length, hash);
-    if (*id >= 0) return true;
     int32_t fresh;
-    slice->status = io_labels_add(slice->context, &slice->fresh, label, length, hash, &fresh);
+    slice->status = io_labels_add(slice->context, &slice->fresh, label->text, label->length, label->hash, &fresh);
     *id = ~fresh;
     return slice->status == SP_OK;
 }
 
+static bool find_or_add(io_slice *slice, const io_label *label, int32_t *id)
+{
+    *id = io_labels_find(slice->known, label->text, label->length, label->hash);
+    return *id >= 0 || add_fresh(slice, label, id);
+}
+
+static io_label make_label(const char *text, const char *end)
+{
+    const size_t length = (size_t)(end - text);
+    const bool is_short = length <= IO_SHORT_LABEL;
+    const io_key key = is_short ? io_label_key(text, length) : (io_key){0, 0};
+    return (io_label){text, length, key, is_short ? io_key_hash(key) : io_label_hash(text, length)};
+}
+
 bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id)
 {
-    size_t length = (size_t)(label_end - label);
-    return find_or_add(slice, label, length, io_label_hash(label, length), id);
+    const io_label made = make_label(label, label_end);
+    return find_or_add(slice, &made, id);
 }
 
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
@@ -132,34 +147,53 @@ bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight)
     io_arcs *arcs = &slice->arcs;
     slice->status = io_arcs_reserve(slice->context, arcs, arcs->count + 1);
     if (slice->status != SP_OK) return false;
-    arcs->tails[arcs->count] = tail;
-    arcs->heads[arcs->count] = head;
-    arcs->weights[arcs->count] = weight;
-    slice->differ = slice->differ || weight != arcs->weights[0];
-    arcs->count++;
+    io_slice_put(slice, tail, head, weight);
     return true;
 }
 
-/* Resolves the pairs that wait. */
-static bool flush_pairs(io_slice *slice)
+/* Finds what is not in wide slots: labels number which[0..count) of the pairs that wait, each two of a pair. */
+static bool resolve_others(io_slice *slice, const int *which, int count, int32_t *ids)
 {
-    int count = slice->pair_count;
-    slice->pair_count = 0;
-    int32_t ids[2 * IO_PAIRS];
+    const io_labels *known = slice->known;
+    const io_label *labels[2 * IO_PAIRS];
+    int32_t likely[2 * IO_PAIRS];
     for (int i = 0; i < count; i++) {
-        const io_pair *pair = &slice->pairs[i];
-        ids[2 * i] = pair->same_tail ? -1 : io_labels_prefetch_offset(slice->known, pair->tail_hash);
-        ids[2 * i + 1] = io_labels_prefetch_offset(slice->known, pair->head_hash);
+        labels[i] = which[i] % 2 ? &slice->pairs[which[i] / 2].head : &slice->pairs[which[i] / 2].tail;
+        io_labels_prefetch_slot(known, labels[i]->hash);
     }
-    for (int i = 0; i < 2 * count; i++) io_labels_prefetch_name(slice->known, ids[i]);
+    for (int i = 0; i < count; i++) likely[i] = io_labels_prefetch_offset(known, labels[i]->hash);
+    for (int i = 0; i < count; i++) io_labels_prefetch_name(known, likely[i]);
+    for (int i = 0; i < count; i++) {
+        const bool is_new = io_labels_all_wide(known, labels[i]->length);
+        if (!(is_new ? add_fresh : find_or_add)(slice, labels[i], &ids[which[i]])) return false;
+    }
+    return true;
+}
+
+bool io_slice_flush(io_slice *slice)
+{
+    const int count = slice->pair_count;
+    int32_t ids[2 * IO_PAIRS];
+    int others[2 * IO_PAIRS], left = 0;
+    slice->pair_count = 0;
+    slice->status = io_arcs_reserve(slice->context, &slice->arcs, slice->arcs.count + count);
+    if (slice->status != SP_OK) return false;
     for (int i = 0; i < count; i++) {
         const io_pair *pair = &slice->pairs[i];
-        int32_t head;
-        if (!pair->same_tail &&
-            !find_or_add(slice, pair->tail, pair->tail_length, pair->tail_hash, &slice->last_tail))
-            return false;
-        if (!find_or_add(slice, pair->head, pair->head_length, pair->head_hash, &head)) return false;
-        if (pair->keep && !io_slice_arc(slice, slice->last_tail, head, pair->weight)) return false;
+        const bool short_tail = pair->tail.length <= IO_SHORT_LABEL, short_head = pair->head.length <= IO_SHORT_LABEL;
+        ids[2 * i] = pair->same_tail || !short_tail ? -1
+                     : io_labels_find_wide(slice->known, pair->tail.key, pair->tail.hash);
+        ids[2 * i + 1] = short_head ? io_labels_find_wide(slice->known, pair->head.key, pair->head.hash) : -1;
+        others[left] = 2 * i;
+        left += ids[2 * i] < 0 && !pair->same_tail;
+        others[left] = 2 * i + 1;
+        left += ids[2 * i + 1] < 0;
+    }
+    if (left > 0 && !resolve_others(slice, others, left, ids)) return false;
+    for (int i = 0; i < count; i++) {
+        const io_pair *pair = &slice->pairs[i];
+        if (!pair->same_tail) slice->last_tail = ids[2 * i];
+        if (pair->keep) io_slice_put(slice, slice->last_tail, ids[2 * i + 1], pair->weight);
     }
     return true;
 }
@@ -168,25 +202,9 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
                    float weight, bool keep)
 {
     io_pair *pair = &slice->pairs[slice->pair_count];
-    /* The pair before, while the batch lasts: files are often sorted by their first column. */
-    const io_pair *last = slice->pair_count ? pair - 1 : NULL;
-    pair->tail = tail;
-    pair->head = head;
-    pair->tail_length = (size_t)(tail_end - tail);
-    pair->head_length = (size_t)(head_end - head);
-    pair->weight = weight;
-    pair->keep = keep;
-    pair->same_tail =
-        last && last->tail_length == pair->tail_length && io_same_bytes(last->tail, tail, pair->tail_length);
-    if (pair->same_tail) {
-        pair->tail_hash = last->tail_hash;
-    } else {
-        pair->tail_hash = io_label_hash(tail, pair->tail_length);
-        io_labels_prefetch_slot(slice->known, pair->tail_hash);
-    }
-    pair->head_hash = io_label_hash(head, pair->head_length);
-    io_labels_prefetch_slot(slice->known, pair->head_hash);
-    return ++slice->pair_count < IO_PAIRS || flush_pairs(slice);
+    pair->tail = make_label(tail, tail_end);
+    pair->head = make_label(head, head_end);
+    return io_slice_push(slice, weight, keep);
 }
 
 /* The number in a weight token. Lenient reading follows mcl: what a number begins with counts, anything else is 1. */
@@ -257,6 +275,12 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
     io_labels_clear(&slice->fresh);
     bool has_nul = memchr(slice->begin, '\0', (size_t)(slice->end - slice->begin)) != NULL;
     for (char *line = slice->begin; line < slice->end;) {
+        if (slice->state->scanner) {
+            const char *unusual = slice->state->scanner(slice, line);
+            if (!unusual) return;
+            line += unusual - line;
+            if (line >= slice->end) break; /* a last line without its newline ends there */
+        }
         char *newline = memchr(line, '\n', (size_t)(slice->end - line));
         char *end = newline ? newline : slice->end, *next = end + 1;
         slice->lines++;
@@ -265,7 +289,7 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
         slice->odd_lines += slice->odd;
         line = next;
     }
-    flush_pairs(slice);
+    io_slice_flush(slice);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------- */
@@ -285,11 +309,11 @@ static void cut(const block *from, io_slice *slices, int count)
     }
 }
 
-/* Makes room for `target` bytes and the newline that ends a last line without one. */
+/* Makes room for `target` bytes, the newline that ends a last line without one, and what scanners look at. */
 static sp_status widen(sp_context *context, block *into, int64_t target)
 {
     if (target <= into->capacity) return SP_OK;
-    sp_status status = io_grow(context, into->filled, target + 1, 1, (void **)&into->bytes);
+    sp_status status = io_grow(context, into->filled, target + 1 + IO_SCANNED, 1, (void **)&into->bytes);
     if (status == SP_OK) into->capacity = target;
     return status;
 }
@@ -336,6 +360,12 @@ static uint32_t hash_of(const io_names *names, int64_t k)
     return io_label_hash(io_name(names, k), io_name_length(names, k));
 }
 
+static void prefetch_home(const io_labels *labels, const io_names *names, int64_t k)
+{
+    if (io_name_length(names, k) <= IO_SHORT_LABEL) io_labels_prefetch_wide(labels, hash_of(names, k));
+    else io_labels_prefetch_slot(labels, hash_of(names, k));
+}
+
 /* Ids for the labels that the slice brought. */
 static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *slice)
 {
@@ -343,7 +373,7 @@ static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *sli
     sp_status status;
     IO_TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
     for (int64_t k = 0; k < fresh->count; k++) {
-        if (k + AHEAD < fresh->count) io_labels_prefetch_slot(labels, hash_of(fresh, k + AHEAD));
+        if (k + AHEAD < fresh->count) prefetch_home(labels, fresh, k + AHEAD);
         IO_TRY(io_labels_add(context, labels, io_name(fresh, k), io_name_length(fresh, k), hash_of(fresh, k),
                              &slice->map[k]));
     }
@@ -493,7 +523,9 @@ static void free_scratch(sp_context *context, io_slice **slices, int count, bloc
         blocks[i].bytes = NULL;
     }
     sp_free(context, labels->slots);
+    sp_free(context, labels->wide);
     labels->slots = NULL;
+    labels->wide = NULL;
 }
 
 sp_status io_read_lines(sp_context *context, io_source *source, const io_format_state *state, io_line_parser parser,
@@ -502,13 +534,14 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
     block blocks[2] = {{0}};
-    joined all = {.lines = first_line, .arcs.uniform = true};
+    joined all = {.lines = first_line, .arcs.uniform = true, .labels.wide_most = WIDE_SLOTS};
     sp_status status;
     IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
     for (int i = 0; i < count; i++) {
         slices[i].context = context;
         slices[i].state = state;
         slices[i].known = &all.labels;
+        slices[i].fresh.wide_most = FRESH_SLOTS;
     }
     IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
     free_scratch(context, &slices, count, blocks, &all.labels);

@@ -1191,7 +1191,7 @@ START_TEST(readers_take_no_more_memory_than_promised)
         test_heap heap = {.fail_at = -1};
         const sp_allocator allocator = test_allocator(&heap);
         const sp_context_options settings = {.device = "cpu", .threads = threads[t], .allocator = &allocator};
-        const int64_t constant = threads[t] > 2 ? 32 << 20 : 20 << 20; /* of 64 MB: small blocks, small tables */
+        const int64_t constant = threads[t] > 2 ? 48 << 20 : 36 << 20; /* of 64 MB: small blocks, a table of 16 */
         sp_context *context;
         ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
         io_graph graph = read_bytes(context, text, count, as(s->format));
