@@ -3,8 +3,6 @@
  * A line that holds a tab is split at tabs, so that labels may contain blanks; any other at blanks. A missing weight
  * is 1, further columns are ignored, lines that begin with # are comments.
  */
-#include <float.h>
-
 #include "internal.h"
 
 bool io_line_abc(io_slice *slice, char *line, char *line_end)
@@ -43,16 +41,6 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
     return io_slice_pair(slice, first, first_end, second, second_end, weight, keep);
 }
 
-/* A weight of so many bytes, if it is a number above or equal to 0. */
-static inline bool scan_weight(const char *at, int count, double *weight)
-{
-    double number;
-    if (io_scan_decimal(at, count, weight)) return true;
-    if (io_parse_decimal(at, at + count, &number) != at + count || !(number >= 0 && number <= FLT_MAX)) return false;
-    *weight = number;
-    return count > 0;
-}
-
 /* LABEL LABEL [WEIGHT], not longer than IO_SCANNED, with one tab or one blank between them. */
 const char *io_scan_abc(io_slice *slice, const char *line)
 {
@@ -74,7 +62,7 @@ const char *io_scan_abc(io_slice *slice, const char *line)
             blanks &= blanks - 1;
             if (line[last] != separator || !blanks) return line;
             last = __builtin_ctzll(blanks);
-            if (line[last] != '\n' || !scan_weight(line + begin, last - begin, &weight)) return line;
+            if (line[last] != '\n' || !io_scan_weight(line + begin, last - begin, &weight)) return line;
         }
         slice->lines++;
         if (!io_slice_push(slice, (float)weight, weight != 0)) return NULL;

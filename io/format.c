@@ -22,8 +22,8 @@ static const char pairs[] =
     "4748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293"
     "949596979899";
 
-/* Digits of a number, into the end of `digits`; returns where they begin. */
-static char *write_digits(uint64_t number, char *end)
+/* Digits of a number, up to `end`; returns where they begin. */
+static inline char *write_digits(uint64_t number, char *end)
 {
     while (number >= 100) {
         end -= 2;
@@ -39,30 +39,48 @@ static char *write_digits(uint64_t number, char *end)
     return end;
 }
 
+static inline size_t count_digits(uint64_t number)
+{
+    static const uint64_t powers[] = {
+        UINT64_C(1), UINT64_C(10), UINT64_C(100), UINT64_C(1000), UINT64_C(10000), UINT64_C(100000),
+        UINT64_C(1000000), UINT64_C(10000000), UINT64_C(100000000), UINT64_C(1000000000), UINT64_C(10000000000),
+        UINT64_C(100000000000), UINT64_C(1000000000000), UINT64_C(10000000000000), UINT64_C(100000000000000),
+        UINT64_C(1000000000000000), UINT64_C(10000000000000000), UINT64_C(100000000000000000),
+        UINT64_C(1000000000000000000), UINT64_C(10000000000000000000)};
+    const int least = (64 - __builtin_clzll(number | 1)) * 1233 >> 12; /* log10 of 2 is 1233 / 4096 */
+    return (size_t)least + ((number | 1) >= powers[least]);
+}
+
 size_t io_format_int(char *to, int64_t value)
 {
-    char digits[24], *end = digits + sizeof digits;
-    char *begin = write_digits(value < 0 ? 0 - (uint64_t)value : (uint64_t)value, end);
-    if (value < 0) *--begin = '-';
-    memcpy(to, begin, (size_t)(end - begin));
-    return (size_t)(end - begin);
+    const bool negative = value < 0;
+    const uint64_t number = negative ? 0 - (uint64_t)value : (uint64_t)value;
+    const size_t length = count_digits(number);
+    *to = '-';
+    write_digits(number, to + negative + length);
+    return negative + length;
 }
+
+enum { DIGITS = 24 }; /* moved at once: as many can be read from where digits begin, or end */
 
 /* `digits`, the first of which stands at 10^place, as 123.4, 0.0123 or 1.23e-7. */
 static size_t lay_out(char *to, const char *digits, size_t count, int place)
 {
-    char *at = to;
     while (count > 1 && digits[count - 1] == '0') count--;
     const bool scientific = place < LOW_PLACE || place >= HIGH_PLACE;
-    size_t whole = scientific ? 1 : place < 0 ? 0 : (size_t)place + 1;
-    if (whole == 0) {
-        *at++ = '0';
-        *at++ = '.';
-        for (int i = place + 1; i < 0; i++) *at++ = '0';
+    if (place < 0 && !scientific) {
+        memcpy(to, "0.00000", 8);
+        memcpy(to + 1 - place, digits, DIGITS);
+        return (size_t)(1 - place) + count;
     }
-    for (size_t i = 0; i < count || i < whole; i++) {
-        if (i == whole && whole > 0) *at++ = '.';
-        *at++ = i < count ? digits[i] : '0';
+    const size_t whole = scientific ? 1 : (size_t)place + 1;
+    memcpy(to, digits, DIGITS);
+    while (count < whole) to[count++] = '0';
+    char *at = to + count;
+    if (count > whole) {
+        memcpy(to + whole + 1, digits + whole, DIGITS);
+        to[whole] = '.';
+        at++;
     }
     if (scientific) {
         *at++ = 'e';
@@ -99,12 +117,12 @@ static bool nearest_decimal(double v, int count, int *place, uint64_t *digits, d
 /* `count` digits of v by printf, whose decimal point is passed over. */
 static size_t format_slowly(char *to, double v, int count)
 {
-    char text[64], digits[24];
+    char text[64], digits[2 * DIGITS] = "";
     size_t found = 0;
     const char *at = text;
     snprintf(text, sizeof text, "%.*e", count - 1, v);
     for (; *at && *at != 'e'; at++)
-        if (*at >= '0' && *at <= '9' && found < sizeof digits) digits[found++] = *at;
+        if (*at >= '0' && *at <= '9' && found < DIGITS) digits[found++] = *at;
     int place = 0;
     const bool negative = *at && at[1] == '-';
     for (at += *at ? 2 : 0; *at >= '0' && *at <= '9'; at++) place = 10 * place + (*at - '0');
@@ -129,7 +147,7 @@ size_t io_format_f32(char *to, float value)
 {
     double v = fabs((double)value), back;
     size_t sign = value < 0, length = 0;
-    char digits[24], *end = digits + sizeof digits;
+    char digits[2 * DIGITS] = "", *end = digits + DIGITS;
     if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     const int first = first_place(v);
@@ -152,7 +170,7 @@ size_t io_format_f64(char *to, double value)
 {
     double v = fabs(value), back;
     size_t sign = value < 0, length = 0;
-    char digits[24], *end = digits + sizeof digits;
+    char digits[2 * DIGITS] = "", *end = digits + DIGITS;
     if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     int place = first_place(v);

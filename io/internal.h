@@ -2,6 +2,7 @@
 #ifndef IO_INTERNAL_H
 #define IO_INTERNAL_H
 
+#include <float.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -116,8 +117,9 @@ const char *io_parse_scanf(const char *text, const char *end, double *value);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
 
-/* Writes a number with as few digits as give it back, and no NUL; returns how many bytes, fewer than IO_NUMBER. */
-enum { IO_NUMBER = 32 };
+/* Writes a number with as few digits as give it back, and no NUL; returns how many bytes, fewer than IO_NUMBER, all of
+ * which may be written to. */
+enum { IO_NUMBER = 48 };
 size_t io_format_int(char *to, int64_t value);
 size_t io_format_f32(char *to, float value);
 size_t io_format_f64(char *to, double value);
@@ -392,21 +394,21 @@ static inline bool io_eight_digits(uint64_t text, uint32_t *number)
     return true;
 }
 
-/* A whole number of 1 to 7 digits; false for anything else. */
+/* A whole number of 1 to 8 digits; false for anything else. */
 static inline bool io_scan_index(const char *at, int count, uint32_t *number)
 {
-    if (count < 1 || count > 7) return false;
+    if (count < 1 || count > 8) return false;
     const int empty = 8 - count;
     const uint64_t zeros = UINT64_C(0x3030303030303030) & io_low_bytes(empty);
     return io_eight_digits(io_load(at, 8) << 8 * empty | zeros, number);
 }
 
-/* A number of 1 to 7 digits with or without a point among them; false for anything else. */
+/* A number of 1 to 8 digits, one of which may be a point; false for anything else. */
 static inline bool io_scan_decimal(const char *at, int count, double *value)
 {
     static const double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
     const uint64_t ones = UINT64_C(0x0101010101010101);
-    if (count < 1 || count > 7) return false;
+    if (count < 1 || count > 8) return false;
     int empty = 8 - count, fraction = 0;
     uint64_t digits = io_load(at, 8) << 8 * empty;
     const uint64_t others = digits ^ ones * '.', point = (others - ones) & ~others & ones << 7;
@@ -421,6 +423,16 @@ static inline bool io_scan_decimal(const char *at, int count, double *value)
     if (!io_eight_digits(digits | (ones * '0' & io_low_bytes(empty)), &number)) return false;
     *value = (double)number / powers[fraction];
     return true;
+}
+
+/* A number of any length that is 0 or above and fits f32. */
+static inline bool io_scan_weight(const char *at, int count, double *weight)
+{
+    double number;
+    if (io_scan_decimal(at, count, weight)) return true;
+    if (count < 1 || io_parse_decimal(at, at + count, &number) != at + count) return false;
+    *weight = number;
+    return number >= 0 && number <= FLT_MAX;
 }
 
 /* ---- pairs from scanners: labels go right to where they wait ------------------------------------------------ */

@@ -49,43 +49,8 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
     return true;
 }
 
-/* An index as nearly all are written: blanks, digits, a blank or the end. NULL for anything else. */
-static inline const char *take_index(const char *at, const char *end, int64_t limit, int32_t *index)
-{
-    uint64_t number = 0;
-    while (at < end && (*at == ' ' || *at == '\t')) at++;
-    const char *digits = at;
-    for (; *at >= '0' && *at <= '9'; at++) number = number * 10 + (uint64_t)(*at - '0');
-    if (at == digits || at - digits > 10 || number - 1 >= (uint64_t)limit || !(at == end || io_is_blank(*at)))
-        return NULL;
-    *index = (int32_t)(number - 1);
-    return at;
-}
-
-/* The same entry as below, from a line that is as nearly all are; false if this one is not, and nothing was done. */
-static inline bool take_entry(io_slice *slice, const char *line, const char *end, bool *good)
-{
-    const io_format_state *state = slice->state;
-    int32_t row, col;
-    double value = 1.0;
-    const char *at = take_index(line, end, state->rows, &row);
-    if (at) at = take_index(at, end, state->cols, &col);
-    if (!at || state->skew) return false;
-    if (!state->pattern) {
-        const char *word = io_skip_blanks(at, end);
-        at = io_parse_decimal(word, end, &value);
-        if (at == word || !(value > 0 && value <= FLT_MAX) || (state->integer && value != trunc(value))) return false;
-    }
-    if (io_skip_blanks(at, end) != end || (at < end && !io_is_blank(*at))) return false;
-    slice->entries++;
-    *good = io_slice_arc(slice, col, row, (float)value);
-    return true;
-}
-
 static bool read_entry(io_slice *slice, char *line, char *line_end)
 {
-    bool good;
-    if (take_entry(slice, line, line_end, &good)) return good;
     const io_format_state *state = slice->state;
     const char *at = line, *end = line_end, *word = io_next_word(&at, end);
     int32_t row = 0, col = 0;
@@ -113,6 +78,39 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
         if (!io_slice_arc(slice, row, col, (float)-value)) return false;
     }
     return value == 0 || io_slice_arc(slice, col, row, (float)value);
+}
+
+/* Whole lines of entries, not longer than IO_SCANNED, with one blank or tab between fields and indices of up to eight
+ * digits. */
+static const char *scan_entries(io_slice *slice, const char *line)
+{
+    const io_format_state *state = slice->state;
+    if (state->skew) return line;
+    while (line < slice->end) {
+        uint32_t indices[2];
+        double value = 1.0;
+        uint64_t blanks = io_find_blanks(line);
+        int begin = 0, end = 0;
+        for (int i = 0; i < 2; i++, begin = end + 1) {
+            if (!blanks) return line;
+            end = __builtin_ctzll(blanks);
+            blanks &= blanks - 1;
+            if (!io_scan_index(line + begin, end - begin, &indices[i])) return line;
+            if ((i == 0 || !state->pattern) && line[end] != ' ' && line[end] != '\t') return line;
+        }
+        if (!state->pattern) {
+            if (!blanks) return line;
+            end = __builtin_ctzll(blanks);
+            if (!io_scan_weight(line + begin, end - begin, &value) || value == 0) return line;
+            if (state->integer && value != trunc(value)) return line;
+        }
+        if (line[end] != '\n' || indices[0] - 1 >= state->rows || indices[1] - 1 >= state->cols) return line;
+        slice->lines++;
+        slice->entries++;
+        if (!io_slice_arc(slice, (int32_t)(indices[1] - 1), (int32_t)(indices[0] - 1), (float)value)) return NULL;
+        line += end + 1;
+    }
+    return line;
 }
 
 /* A number of the dense form, which has one a line: its place counts as a node's does in METIS files. */
@@ -218,6 +216,7 @@ static sp_status read_matrix(sp_context *context, io_source *source, const io_re
     sp_status status;
     state->options = options;
     IO_TRY(read_header(context, source, state, head, &bytes));
+    if (!head->array) state->scanner = scan_entries;
     graph->bytes = bytes;
     IO_TRY(io_read_lines(context, source, state, head->array ? read_number : read_entry, reader_block, head->lines,
                          &counts, graph));
