@@ -2,7 +2,7 @@
  *
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
- *   - small rows, up to 32 products: sorted in registers (warp.cuh);
+ *   - small rows, up to 32 products: sorted in registers, neighbours together (warp.cuh);
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
@@ -13,7 +13,8 @@
  * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
  *
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
- * C written once; 9 a row for lengths, classes and lists.
+ * C written once; 9 a row for lengths, classes and lists. The host waits three times: for the rows of each class, for
+ * nnz(C) and the classes that sum, for the end; what has no rows is not launched.
  */
 #include <stdio.h>
 
@@ -28,13 +29,22 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4 };
-enum { IDLE, SMALL_8, SMALL_16, SMALL_32, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, TWINS,
-       CLASSES = TWINS + SUMMED_CLASSES };
-enum { LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, TWINS, CLASSES = TWINS + SUMMED_CLASSES };
+enum { MOST_SMALL = 32, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Beside the class of rows 2i and 2i + 1 whose columns in A are the same: the first stands for both. */
-enum { TWIN = 128, CLASS_MASK = TWIN - 1 };
+/* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows 2i
+ * and 2i + 1 whose columns in A are the same: the first stands for both, and alone, for the second, it says that there
+ * is nothing to do for it, whatever its products. */
+enum { TWIN = 128 };
+static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
+
+static __device__ __forceinline__ uint8_t note_of(int c) { return (uint8_t)(c == IDLE ? TWIN : MOST_SMALL + c); }
+static __device__ __forceinline__ int class_of(int note)
+{
+    note &= TWIN - 1;
+    return note == 0 ? IDLE : note <= MOST_SMALL ? SMALL : note - MOST_SMALL;
+}
 
 /* Narrow rows: 8 KB of bits a warp, 25 warps a multiprocessor; 2 KB, and as many warps as it holds, for the narrower
  * ones. One warp is not to be left with a hub. */
@@ -53,7 +63,7 @@ static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * n
 
 /* All that is counted on the device. */
 struct warp_totals {
-    unsigned long long products, wide_entries;
+    unsigned long long products, entries, wide_entries;
     unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned int next, compact, scattered;          /* wide row to take; parts of wide rows */
 };
@@ -108,11 +118,106 @@ static __device__ __forceinline__ bool is_twin(int64_t rows, const int64_t *offs
     return same;
 }
 
-/* Classes by products, LANES lanes a row. */
+/* The smallest and the largest column of a row, by LANES lanes, and whether there is any; all lanes of the warp must
+ * call. */
 template <int LANES>
-static __global__ void classify_products(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                         const int64_t *b_offsets, const int32_t *b_cols, bool twins,
-                                         uint8_t *classes, warp_totals *totals)
+static __device__ __forceinline__ void find_span(int64_t first, int64_t last, const int32_t *a_cols,
+                                                 const int64_t *b_offsets, const int32_t *b_cols, int32_t *lowest,
+                                                 int32_t *highest)
+{
+    int32_t low = INT32_MAX, high = 0;
+    for (int64_t at = first + threadIdx.x % LANES; at < last; at += LANES) {
+        const int32_t k = __ldg(a_cols + at);
+        const int64_t from = __ldg(b_offsets + k), to = __ldg(b_offsets + k + 1);
+        if (from == to) continue;
+        low = min(low, __ldg(b_cols + from));
+        high = max(high, __ldg(b_cols + to - 1));
+    }
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        low = min(low, __shfl_xor_sync(FULL_WARP, low, step));
+        high = max(high, __shfl_xor_sync(FULL_WARP, high, step));
+    }
+    *lowest = low;
+    *highest = high;
+}
+
+/* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
+static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span)
+{
+    if (products <= MOST_SMALL && (elements <= MOST_SMALL || products == 0)) return (int)products;
+    if (products <= MOST_COUNTED) return note_of(hashed_class(products));
+    return note_of(span < NARROWER_WORDS * 32 ? NARROWER : span < NARROW_WORDS * 32 ? NARROW : WIDE);
+}
+static __device__ __forceinline__ bool may_be_narrow(int64_t products)
+{
+    return products > MOST_COUNTED && products <= NARROW_PRODUCTS;
+}
+
+/* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD times
+ * 32 at once, so that a hub does not leave other lanes waiting. */
+static __global__ void __launch_bounds__(256)
+    classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
+                   const int32_t *b_cols, uint8_t *notes, warp_totals *totals)
+{
+    enum { AHEAD = 4 };
+    __shared__ unsigned histogram[CLASSES];
+    __shared__ uint64_t scratch[32];
+    if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
+    __syncthreads();
+    const int lane = threadIdx.x & 31;
+    unsigned long long all = 0;
+    for (int64_t base = (int64_t)first_warp() * 32; base < rows; base += (int64_t)all_warps() * 32) {
+        const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
+        const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
+        long long passed = 0, before = 0; /* products of the rows so far, and of those before this one */
+        for (int64_t at = __shfl_sync(FULL_WARP, (long long)begin, 0); at < last; at += 32 * AHEAD) {
+            long long until[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const int32_t k = at + 32 * u + lane < last ? __ldg(a_cols + at + 32 * u + lane) : -1;
+                until[u] = k < 0 ? 0 : __ldg(b_offsets + k + 1) - __ldg(b_offsets + k);
+            }
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                const long long own = until[u];
+#pragma unroll
+                for (int step = 1; step < 32; step *= 2) {
+                    const long long other = __shfl_up_sync(FULL_WARP, until[u], step);
+                    if (lane >= step) until[u] += other;
+                }
+                const int64_t place = begin - at - 32 * u; /* of the row's first element in this step */
+                const long long there = passed + __shfl_sync(FULL_WARP, until[u] - own, (int)place & 31);
+                if (place >= 0 && place < 32) before = there;
+                passed += __shfl_sync(FULL_WARP, until[u], 31);
+            }
+        }
+        if (begin == last) before = passed;
+        const long long next = __shfl_down_sync(FULL_WARP, before, 1);
+        const int64_t products = (lane == 31 ? passed : next) - before;
+        int32_t span = INT32_MAX;
+        for (unsigned narrow = __ballot_sync(FULL_WARP, may_be_narrow(products)); narrow; narrow &= narrow - 1) {
+            const int of = __ffs((int)narrow) - 1;
+            int32_t lowest, highest;
+            find_span<32>(__shfl_sync(FULL_WARP, (long long)begin, of), __shfl_sync(FULL_WARP, (long long)end, of),
+                          a_cols, b_offsets, b_cols, &lowest, &highest);
+            if (lane == of) span = highest - lowest;
+        }
+        if (row >= rows) continue;
+        const int note = note_products(products, end - begin, span);
+        all += (unsigned long long)products;
+        notes[row] = (uint8_t)note;
+        atomicAdd(&histogram[class_of(note)], 1u);
+    }
+    add_members(totals, histogram);
+    all = block_reduce<256>(all, add_op(), scratch);
+    if (threadIdx.x == 0) atomicAdd(&totals->products, all);
+}
+
+/* The same where they are longer, LANES lanes a row. */
+template <int LANES>
+static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
+                                     const int64_t *b_offsets, const int32_t *b_cols, bool twins, uint8_t *notes,
+                                     warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -125,50 +230,28 @@ static __global__ void classify_products(int64_t rows, const int64_t *a_offsets,
     for (int64_t base = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32 * (32 / LANES); base < rows;
          base += groups) {
         const int64_t row = base + threadIdx.x % 32 / LANES;
-        int64_t products = 0, elements = 0;
-        if (row < rows) {
-            const int64_t first = a_offsets[row], last = a_offsets[row + 1];
-            elements = last - first;
-            for (int64_t at = first + lane; at < last; at += LANES) {
-                const int32_t k = a_cols[at];
-                products += b_offsets[k + 1] - b_offsets[k];
-            }
+        const int64_t first = a_offsets[min(row, rows)], last = a_offsets[min(row + 1, rows)];
+        int64_t products = 0;
+        for (int64_t at = first + lane; at < last; at += LANES) {
+            const int32_t k = a_cols[at];
+            products += b_offsets[k + 1] - b_offsets[k];
         }
         for (int step = LANES / 2; step > 0; step /= 2)
             products += __shfl_xor_sync(FULL_WARP, (long long)products, step);
-        bool narrow = products > MOST_COUNTED && products <= NARROW_PRODUCTS;
+        const bool narrow = may_be_narrow(products);
         int32_t span = INT32_MAX;
         if (__any_sync(FULL_WARP, narrow)) {
-            int32_t lowest = INT32_MAX, highest = 0;
-            for (int64_t at = a_offsets[row < rows ? row : 0] + lane; narrow && at < a_offsets[row + 1]; at += LANES) {
-                const int32_t k = a_cols[at];
-                const int64_t from = b_offsets[k], to = b_offsets[k + 1];
-                if (from == to) continue;
-                lowest = min(lowest, b_cols[from]);
-                highest = max(highest, b_cols[to - 1]);
-            }
-            for (int step = LANES / 2; step > 0; step /= 2) {
-                lowest = min(lowest, __shfl_xor_sync(FULL_WARP, lowest, step));
-                highest = max(highest, __shfl_xor_sync(FULL_WARP, highest, step));
-            }
-            span = highest - lowest;
+            int32_t lowest, highest;
+            find_span<LANES>(first, narrow ? last : first, a_cols, b_offsets, b_cols, &lowest, &highest);
+            if (narrow) span = highest - lowest;
         }
         const bool twin = twins && __any_sync(FULL_WARP, products > 32) && is_twin<LANES>(rows, a_offsets, a_cols, row);
         if (row >= rows || lane != 0) continue;
-        /* A small row has a lane for every product and for every element of A. */
-        const int64_t size = products > elements ? products : elements;
-        int c = products == 0                          ? IDLE
-                : size <= 8                            ? SMALL_8
-                : size <= 16                           ? SMALL_16
-                : size <= 32                           ? SMALL_32
-                : products <= MOST_COUNTED             ? hashed_class(products)
-                : narrow && span < NARROWER_WORDS * 32 ? NARROWER
-                : narrow && span < NARROW_WORDS * 32   ? NARROW
-                                                       : WIDE;
+        int note = note_products(products, last - first, span);
         all += (unsigned long long)products;
-        if (twin && c >= HASHED) c = TWIN | (row % 2 ? IDLE : c);
-        classes[row] = (uint8_t)c;
-        atomicAdd(&histogram[c & CLASS_MASK], 1u);
+        if (twin && note > MOST_SMALL) note = TWIN | (row % 2 ? 0 : note);
+        notes[row] = (uint8_t)note;
+        atomicAdd(&histogram[class_of(note)], 1u);
     }
     add_members(totals, histogram);
     all = block_reduce<256>(all, add_op(), scratch);
@@ -176,43 +259,50 @@ static __global__ void classify_products(int64_t rows, const int64_t *a_offsets,
 }
 
 /* The second of two twins has as many entries as the first. */
-static __global__ void copy_lengths(int64_t rows, const uint8_t *classes, int32_t *lengths)
+static __global__ void copy_lengths(int64_t rows, const uint8_t *notes, int32_t *lengths)
 {
     const int64_t row = 2 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) + 1;
-    if (row < rows && classes[row] == (TWIN | IDLE)) lengths[row] = lengths[row - 1];
+    if (row < rows && notes[row] == TWIN) lengths[row] = lengths[row - 1];
 }
 
 /* Classes by entries of C; small and idle rows stay what they are. */
-static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, uint8_t *classes, warp_totals *totals)
+static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
     if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
-    unsigned long long wide = 0;
+    unsigned long long all = 0, wide = 0;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows;
          row += (int64_t)gridDim.x * blockDim.x) {
-        const bool twin = classes[row] & TWIN;
-        const int entries = lengths[row];
-        int c = classes[row] & CLASS_MASK;
+        const int note = notes[row], entries = lengths[row];
+        const bool twin = note & TWIN;
+        int c = class_of(note);
         if (twin || c >= HASHED) {
             c = entries == 0 ? IDLE : entries > MOST_SUMMED ? WIDE : twin ? twins_class(entries) : summed_class(entries);
             if (c >= TWINS && row % 2) c = IDLE;
             if (c == WIDE) wide += (unsigned long long)entries;
-            classes[row] = (uint8_t)c;
+            notes[row] = note_of(c);
         }
+        all += (unsigned long long)entries;
         atomicAdd(&histogram[c], 1u);
     }
     add_members(totals, histogram);
+    all = block_reduce<256>(all, add_op(), scratch);
     wide = block_reduce<256>(wide, add_op(), scratch);
+    if (threadIdx.x == 0 && all) atomicAdd(&totals->entries, all);
     if (threadIdx.x == 0 && wide) atomicAdd(&totals->wide_entries, wide);
 }
 
-/* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
+/* Lists the rows of each class beyond the small ones, class by class; within a class in pieces of 1,024 rows that lie
+ * together. */
 static __global__ void __launch_bounds__(256)
-    list_rows(int64_t rows, const uint8_t *classes, warp_totals *totals, int32_t *list)
+    list_rows(int64_t rows, const uint8_t *notes, warp_totals *totals, int32_t *list)
 {
     __shared__ unsigned histogram[CLASSES], place[CLASSES];
+    unsigned listed = 0;
+    for (int c = HASHED; c < CLASSES; c++) listed += totals->members[c];
+    if (listed == 0) return;
     for (int64_t base = (int64_t)blockIdx.x * 1024; base < rows; base += (int64_t)gridDim.x * 1024) {
         if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
         __syncthreads();
@@ -220,24 +310,24 @@ static __global__ void __launch_bounds__(256)
         unsigned at[4];
         for (int u = 0; u < 4; u++) {
             const int64_t row = base + u * 256 + threadIdx.x;
-            own[u] = row < rows ? classes[row] & CLASS_MASK : IDLE;
-            if (own[u] != IDLE) at[u] = atomicAdd(&histogram[own[u]], 1u);
+            own[u] = row < rows ? class_of(notes[row]) : IDLE;
+            if (own[u] >= HASHED) at[u] = atomicAdd(&histogram[own[u]], 1u);
         }
         __syncthreads();
         if (threadIdx.x < CLASSES) {
             const int c = threadIdx.x;
             unsigned first = 0;
-            for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
-            if (histogram[c]) place[c] = first + atomicAdd(&totals->placed[c], histogram[c]);
+            for (int d = HASHED; d < c; d++) first += totals->members[d];
+            if (c >= HASHED && histogram[c]) place[c] = first + atomicAdd(&totals->placed[c], histogram[c]);
         }
         __syncthreads();
         for (int u = 0; u < 4; u++)
-            if (own[u] != IDLE) list[place[own[u]] + at[u]] = (int32_t)(base + u * 256 + threadIdx.x);
+            if (own[u] >= HASHED) list[place[own[u]] + at[u]] = (int32_t)(base + u * 256 + threadIdx.x);
         __syncthreads();
     }
 }
 
-/* The rows of class c. */
+/* The rows of class c, which are listed. */
 struct class_rows {
     const int32_t *rows;
     unsigned count;
@@ -245,7 +335,7 @@ struct class_rows {
 static __device__ __forceinline__ class_rows rows_of(const warp_totals *totals, const int32_t *list, int c)
 {
     unsigned first = 0;
-    for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
+    for (int d = HASHED; d < c; d++) first += totals->members[d];
     return {list + first, totals->members[c]};
 }
 
@@ -253,7 +343,9 @@ static __device__ __forceinline__ class_rows rows_of(const warp_totals *totals, 
 
 template <typename V> struct warp_job {
     row_product<V> product;
-    warp_totals *totals;
+    int64_t rows;
+    warp_totals *totals; /* of the phase */
+    const uint8_t *notes;
     const int32_t *list;
     int32_t *lengths;       /* counting writes them */
     const int64_t *offsets; /* of C; summing reads them */
@@ -270,26 +362,34 @@ struct row_part {
     int32_t row, count;
 };
 
-template <int G, typename V, bool PLAIN, bool SUM>
-static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> job, int c)
+/* A warp takes `each` <= 32 rows, a lane each. */
+template <typename V, bool PLAIN, bool SUM>
+static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> job, int each)
 {
-    const class_rows own = rows_of(job.totals, job.list, c);
+    __shared__ packed_row<PLAIN> memory[WARP_THREADS];
+    packed_row<PLAIN> *rows = memory + (threadIdx.x & ~31u);
     const int lane = threadIdx.x & 31;
-    const unsigned step = all_warps() * (32 / G);
-    unsigned base = first_warp() * (32 / G);
-    int64_t next = base + lane / G < own.count ? own.rows[base + lane / G] : -1;
-    for (; base < own.count; base += step) {
-        const int64_t row = next;
-        const unsigned later = base + step + lane / G;
-        next = later < own.count ? own.rows[later] : -1;
-        int count;
-        if (job.product.cols <= 1 << 27)
-            count = small_row<G, uint32_t, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols, job.c_values,
-                                                          job.places);
+    const bool narrow = job.product.cols <= 1 << sorted_pack<uint32_t, SUM>::COL_BITS;
+    for (int64_t base = (int64_t)first_warp() * each; base < job.rows; base += (int64_t)all_warps() * each) {
+        const int64_t row = base + lane;
+        small_row own = {};
+        int64_t to = 0;
+        if (lane < each && row < job.rows) {
+            const int note = job.notes[row];
+            own.begin = job.product.a.offsets[row];
+            own.elements = (int)(job.product.a.offsets[row + 1] - own.begin);
+            own.products = note;
+            own.small = note <= MOST_SMALL;
+            if (SUM) to = job.offsets[row];
+        }
+        if (!__any_sync(FULL_WARP, own.small && own.products > 0)) continue;
+        int length;
+        if (narrow)
+            length = take_packs<uint32_t, SUM>(job.product, base, own, rows, to, job.c_cols, job.c_values, job.places);
         else
-            count = small_row<G, unsigned long long, V, PLAIN, SUM>(job.product, row, job.offsets, job.c_cols,
-                                                                    job.c_values, job.places);
-        if (!SUM && row >= 0 && lane % G == 0) job.lengths[row] = count;
+            length = take_packs<unsigned long long, SUM>(job.product, base, own, rows, to, job.c_cols, job.c_values,
+                                                         job.places);
+        if (!SUM && own.small) job.lengths[row] = length;
     }
 }
 
@@ -361,27 +461,6 @@ struct ordered_bits {
     __device__ __forceinline__ void set(uint32_t i) const { set_bit(words + i / 32, 1u << (i % 32)); }
 };
 
-/* The smallest and the largest column of a row, for a warp. */
-template <typename V>
-static __device__ __forceinline__ void warp_span(const row_product<V> &product, int64_t row, int32_t *lowest,
-                                                 int32_t *highest)
-{
-    int32_t low = INT32_MAX, high = 0;
-    for (int64_t at = product.a.offsets[row] + (threadIdx.x & 31); at < product.a.offsets[row + 1]; at += 32) {
-        const int32_t k = __ldg(product.a.cols + at);
-        const int64_t from = __ldg(product.b.offsets + k), to = __ldg(product.b.offsets + k + 1);
-        if (from == to) continue;
-        low = min(low, __ldg(product.b.cols + from));
-        high = max(high, __ldg(product.b.cols + to - 1));
-    }
-    for (int step = 16; step > 0; step /= 2) {
-        low = min(low, __shfl_xor_sync(FULL_WARP, low, step));
-        high = max(high, __shfl_xor_sync(FULL_WARP, high, step));
-    }
-    *lowest = low;
-    *highest = high;
-}
-
 /* Sets the bits of a row's columns. */
 template <typename V, bool PLAIN> struct bit_sink {
     static constexpr bool SUMS = false;
@@ -417,7 +496,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
     for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         const int64_t row = own.rows[at];
         int32_t lowest, highest;
-        warp_span(job.product, row, &lowest, &highest);
+        find_span<32>(job.product.a.offsets[row], job.product.a.offsets[row + 1], job.product.a.cols,
+                      job.product.b.offsets, job.product.b.cols, &lowest, &highest);
         const int span = highest - lowest;
         bit_sink<V, PLAIN> sink = {job.product, row, {words, span < 32 ? 0 : 27 - __clz(span)}, lowest};
         for (int i = lane; i < 1 << sink.bits.log; i += 32) words[i] = 0;
@@ -489,8 +569,8 @@ static __device__ int take_wide(warp_totals *totals, const int32_t *list, wide_m
 
 /* The row's smallest and largest column. */
 template <typename V>
-static __device__ void find_span(const row_product<V> &product, int row, int64_t *lowest, int64_t *highest,
-                                 wide_memory &memory)
+static __device__ void find_wide_span(const row_product<V> &product, int row, int64_t *lowest, int64_t *highest,
+                                      wide_memory &memory)
 {
     int64_t low = INT64_MAX, high = -1;
     for (int64_t at = product.a.offsets[row] + threadIdx.x; at < product.a.offsets[row + 1]; at += WIDE_THREADS) {
@@ -559,7 +639,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> jo
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
         int64_t lowest, highest;
-        find_span(job.product, row, &lowest, &highest, memory);
+        find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
         const bool whole = highest - lowest < window;
         int count = 0;
@@ -655,7 +735,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
     wide_memory &memory = *(wide_memory *)table_memory;
     for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
         int64_t lowest, highest, to = job.offsets[row];
-        find_span(job.product, row, &lowest, &highest, memory);
+        find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
         const bool whole = highest - lowest < window;
         for (int64_t low = lowest; low <= highest; low += window) {
@@ -769,16 +849,23 @@ static_assert((int)STREAMS <= (int)SIDE_STREAMS, "they are the context's");
 template <typename V> struct warp_run {
     sp_context *context;
     const sp_csr *a, *b;
+    sp_csr *c;
     warp_job<V> job;
     bool twins;
+    const warp_totals *known; /* of the phase, where the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
-    device_array<uint8_t> classes;
-    device_array<warp_totals> totals;
+    device_array<uint8_t> notes;
+    device_array<warp_totals> totals; /* of both phases */
     device_array<row_part> parts;
     device_array<uint32_t> index;
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
+
+template <typename V> static bool has_rows(const warp_run<V> *run, int c)
+{
+    return !run->known || run->known->members[c] > 0;
+}
 
 /* Launches a kernel with as many blocks as the device holds, on a side stream. */
 template <typename V, typename Kernel, typename... Arguments>
@@ -807,22 +894,30 @@ static int wide_words(sp_context *context)
     return wide_bytes(WIDE_WORDS) + reserved <= cuda_state_of(context)->shared_limit ? WIDE_WORDS : WIDE_WORDS / 2;
 }
 
+/* Enough warps get rows where there are few. */
 template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_run<V> *run)
 {
-    TRY(launch(run, small_rows<32, V, PLAIN, SUM>, WARP_THREADS, 0, 1, (int)SMALL_32));
-    TRY(launch(run, small_rows<16, V, PLAIN, SUM>, WARP_THREADS, 0, 2, (int)SMALL_16));
-    return launch(run, small_rows<8, V, PLAIN, SUM>, WARP_THREADS, 0, 3, (int)SMALL_8);
+    const int64_t wanted = cuda_state_of(run->context)->processors * 64;
+    int each = 32;
+    while (each > 8 && run->a->rows / each < wanted) each /= 2;
+    if (!has_rows(run, SMALL)) return SP_OK;
+    return launch(run, small_rows<V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
-    TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
-    TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1, (int)NARROW));
-    TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
-                      (int)NARROWER));
+    if (has_rows(run, WIDE)) TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+    if (has_rows(run, NARROW))
+        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
+                          (int)NARROW));
+    if (has_rows(run, NARROWER))
+        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
+                          (int)NARROWER));
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
-        TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false), i, HASHED + i));
+        if (has_rows(run, HASHED + i))
+            TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false), i,
+                              HASHED + i));
     return launch_small<V, PLAIN, false>(run);
 }
 
@@ -835,14 +930,17 @@ template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
-    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
-    if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
+    if (has_rows(run, WIDE)) {
+        TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+        if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
+    }
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
         auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 1, 8, 1> : sum_hashed<V, PLAIN, 8, 32, 1>;
-        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
+        if (has_rows(run, HASHED + i))
+            TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
         if constexpr (PLAIN) {
-            if (!run->twins) continue;
+            if (!run->twins || !has_rows(run, TWINS + i)) continue;
             auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
             TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
         }
@@ -890,29 +988,38 @@ static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b,
     run->b = b;
     TRY(run->lengths.allocate(context, a->rows + 1));
     TRY(run->list.allocate(context, a->rows));
-    TRY(run->classes.allocate(context, a->rows));
-    TRY(run->totals.allocate(context, 1));
+    TRY(run->notes.allocate(context, a->rows));
+    TRY(run->totals.allocate(context, 2));
+    TRY(run->totals.fill(0, 2));
     run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement, {}};
     if (options->mask) {
         run->job.product.mask_offsets = options->mask->row_offsets;
         run->job.product.mask_cols = options->mask->col_indices;
     }
-    run->job.totals = run->totals.data;
+    run->job.rows = a->rows;
+    run->job.notes = run->notes.data;
     run->job.list = run->list.data;
     run->job.lengths = run->lengths.data;
     return SP_OK;
 }
 
+/* Short rows are read 32 rows at a time; those of up to 24 elements by eight lanes each. */
 template <typename V> static sp_status classify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
     const sp_csr *a = run->a, *b = run->b;
-    const int lanes = a->nnz <= 3 * a->rows ? 4 : a->nnz <= 24 * a->rows ? 8 : 32;
-    auto classify = lanes == 4 ? classify_products<4> : lanes == 8 ? classify_products<8> : classify_products<32>;
-    TRY(run->totals.fill(0, 1));
-    classify<<<grid_of(context, (a->rows * lanes + 255) / 256), 256, 0, stream_of(context)>>>(
-        a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->twins, run->classes.data,
-        run->totals.data);
+    run->job.totals = run->totals.data;
+    if (a->nnz <= 8 * a->rows) {
+        classify_short<<<grid_of(context, (a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
+            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->notes.data,
+            run->job.totals);
+    } else {
+        const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
+        auto classify = lanes == 8 ? classify_long<8> : classify_long<32>;
+        classify<<<grid_of(context, (a->rows * lanes + 255) / 256), 256, 0, stream_of(context)>>>(
+            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->twins, run->notes.data,
+            run->job.totals);
+    }
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -920,10 +1027,31 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
 template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    TRY(run->totals.fill(0, 1));
+    run->job.totals = run->totals.data + 1;
     classify_lengths<<<grid_of(context, (run->a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-        run->a->rows, run->lengths.data, run->classes.data, run->totals.data);
+        run->a->rows, run->lengths.data, run->notes.data, run->job.totals);
     CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* The offsets of C. */
+template <typename V> static sp_status place_rows(warp_run<V> *run)
+{
+    return cuda_scan_counts(run->context, run->a->rows, run->lengths.data, run->c->row_offsets);
+}
+
+/* Runs `meanwhile` on the device while the phase's totals come to the host. */
+template <typename V>
+static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_run<V> *), warp_totals *totals)
+{
+    sp_context *context = run->context;
+    cudaStream_t side = cuda_state_of(context)->side[0];
+    TRY(cuda_fork(context, 1));
+    TRY(meanwhile(run));
+    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
+    CUDA_TRY(cudaStreamSynchronize(side));
+    if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
+    run->known = totals;
     return SP_OK;
 }
 
@@ -938,7 +1066,7 @@ template <typename V> static sp_status index_columns(warp_run<V> *run)
     index->bits = 1;
     while (1ll << index->bits < b->cols) index->bits++;
     fill_index<<<grid_of(context, (b->rows * 8 + 255) / 256), 256, 0, stream_of(context)>>>(
-        run->totals.data, b->rows, b->row_offsets, b->col_indices, *index, run->index.data);
+        run->job.totals, b->rows, b->row_offsets, b->col_indices, *index, run->index.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -947,31 +1075,31 @@ template <typename V> static sp_status list_classes(warp_run<V> *run)
 {
     sp_context *context = run->context;
     list_rows<<<grid_of(context, (run->a->rows + 1023) / 1024), 256, 0, stream_of(context)>>>(
-        run->a->rows, run->classes.data, run->totals.data, run->list.data);
+        run->a->rows, run->notes.data, run->job.totals, run->list.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-/* lengths[i]: entries of row i of C. */
-template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
+/* lengths[i]: entries of row i of C; rows are classified by them. */
+template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run, warp_totals *totals)
 {
     sp_context *context = run->context;
     const int64_t rows = run->a->rows;
     TRY(run->lengths.fill(0, rows + 1));
     TRY(classify_rows(run));
-    TRY(list_classes(run));
+    TRY(wait_for_totals(run, list_classes<V>, totals));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
-    if (!run->twins || rows < 2) return SP_OK;
-    copy_lengths<<<(unsigned)((rows / 2 + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->classes.data,
-                                                                                     run->lengths.data);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    if (run->twins && rows >= 2) {
+        copy_lengths<<<(unsigned)((rows / 2 + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->notes.data,
+                                                                                         run->lengths.data);
+        CUDA_TRY(cudaGetLastError());
+    }
+    return reclassify_rows(run);
 }
 
-template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run, bool may_have_parts)
+template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
 {
-    TRY(reclassify_rows(run));
-    if (may_have_parts) TRY(index_columns(run));
+    if (has_rows(run, WIDE)) TRY(index_columns(run));
     TRY(list_classes(run));
     return fork_and_join(run, launch_sums<V, PLAIN>);
 }
@@ -982,6 +1110,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     run->job.offsets = c->row_offsets;
     run->job.c_cols = c->col_indices;
     run->job.c_values = (V *)c->values;
+    if (!has_rows(run, WIDE)) return SP_OK;
     const int64_t most = c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED + FEW_ENTRIES / LEAST_PART_ENTRIES + 1;
     TRY(run->parts.allocate(run->context, most));
     run->job.parts = run->parts.data;
@@ -989,19 +1118,10 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     return SP_OK;
 }
 
-/* Whether rows of C may be done in parts, by their products. */
-static bool may_have_parts(const warp_totals *totals)
-{
-    unsigned rows = totals->members[NARROW] + totals->members[NARROWER] + totals->members[WIDE];
-    for (int c = HASHED; c < NARROW; c++)
-        if (LEAST_SLOTS / 2 << (c - HASHED) > MOST_SUMMED) rows += totals->members[c];
-    return rows > 0;
-}
-
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
-    static const char *const names[TWINS] = {"",          "small 8",   "small 16", "small 32", "hash 128",
-                                             "hash 256",  "hash 512",  "hash 1024", "", "", "", "", "wide"};
+    static const char *const names[TWINS] = {"",         "small",     "hash 128", "hash 256", "hash 512",
+                                             "hash 1024", "", "", "", "", "wide"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
@@ -1037,18 +1157,15 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     TRY(open_run(context, a, b, options, &run));
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows;
-    TRY((count_rows<V, PLAIN>(&run)));
-    TRY(cuda_scan_counts(context, a->rows, run.lengths.data, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + a->rows, sizeof c->nnz, cudaMemcpyDeviceToHost,
-                             stream_of(context)));
-    TRY(cuda_finish(context));
-    const double counted = sp_seconds();
+    run.c = c;
+    TRY((count_rows<V, PLAIN>(&run, &totals)));
     info->products = (int64_t)totals.products;
+    TRY(wait_for_totals(&run, place_rows<V>, &totals));
+    c->nnz = (int64_t)totals.entries;
+    const double counted = sp_seconds();
     TRY(allocate_entries(context, pattern, c));
     TRY(set_result(&run, c));
-    TRY((sum_rows<V, PLAIN>(&run, may_have_parts(&totals))));
-    CUDA_TRY(cudaMemcpyAsync(&totals, run.totals.data, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
+    TRY((sum_rows<V, PLAIN>(&run)));
     TRY(cuda_finish(context));
     name_groups(&totals, info);
     info->product_nnz = info->nnz = c->nnz;

@@ -1,7 +1,7 @@
 /* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the same
  * column. Two ways, by size:
  *
- *   small   <= 32 products: a lane a product, 1 to 4 rows a warp, sorted in registers;
+ *   small   <= 32 products: a lane a product, as many neighbouring rows at once as fit, sorted in registers;
  *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
  *           afterwards; two rows at once where A has the same columns in both, as finite elements do.
  *
@@ -228,87 +228,171 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
     }
 }
 
-/* ---- small rows: G lanes a row --------------------------------------------------------------------------- */
+/* ---- small rows: packs ----------------------------------------------------------------------------------- */
 
-/* One row a group of G lanes, with at most G products and G elements of A; row < 0: none. Returns the row's entries in
- * every lane of the group; with SUM writes them to cols and values from `to` on. */
-template <int G, typename Key, typename V, bool PLAIN, bool SUM>
-static __device__ __forceinline__ int small_row(const row_product<V> &product, int64_t row, const int64_t *to,
-                                                int32_t *cols, V *values, const product_places &places)
+/* A key a lane, sorted over the warp by a bitonic network. Every merge begins with the mirrored half, so that all
+ * comparisons point the same way. */
+template <typename Key> static __device__ __forceinline__ Key sort_lanes(Key key)
 {
-    const int lane = threadIdx.x & 31, own = lane & (G - 1);
-    int64_t start = 0;
-    int length = 0;
-    double weight = 1;
-    if (row >= 0) {
-        const int64_t at = product.a.offsets[row] + own;
-        if (at < product.a.offsets[row + 1]) {
-            const int32_t k = __ldg(product.a.cols + at);
-            if constexpr (PLACES<V>) weight = (double)at;
-            else if (SUM && product.a.values) weight = (double)__ldg(product.a.values + at);
-            start = __ldg(product.b.offsets + k);
-            length = (int)(__ldg(product.b.offsets + k + 1) - start);
-        }
-    }
-    int until = length;
+    const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int step = 1; step < G; step *= 2) {
-        const int before = __shfl_up_sync(FULL_WARP, until, step, G);
-        if (own >= step) until += before;
-    }
-    const int products = __shfl_sync(FULL_WARP, until, G - 1, G);
-    /* The lane's product belongs to the first element of A whose products end beyond it. */
-    int element = 0;
+    for (int size = 2; size <= 32; size *= 2) {
+        const Key mirrored = __shfl_xor_sync(FULL_WARP, key, size - 1);
+        key = lane & size / 2 ? max(key, mirrored) : min(key, mirrored);
 #pragma unroll
-    for (int step = G / 2; step > 0; step /= 2)
-        if (__shfl_sync(FULL_WARP, until, element + step - 1, G) <= own) element += step;
-    start -= until - length; /* so that lane `own` finds its product at start + own */
-    start = __shfl_sync(FULL_WARP, (long long)start, element, G);
-    if (SUM) weight = __shfl_sync(FULL_WARP, weight, element, G);
-    const bool active = own < products;
-    int32_t col = 0;
-    double term = 0;
-    if (active) {
-        col = __ldg(product.b.cols + start + own);
-        if constexpr (PLACES<V>) term = __hiloint2double((int)(uint32_t)weight, (int)(start + own));
-        else if (SUM)
-            term = multiply<PLAIN>(product, weight,
-                                   product.b.values ? (double)__ldg(product.b.values + start + own) : 1.0);
-    }
-    Key key[1] = {active ? (Key)(uint32_t)col << log2_of(G) | (Key)own : ~Key(0)};
-    sort_keys<1>(key, G);
-    col = (int32_t)(key[0] >> log2_of(G));
-    const int32_t previous = __shfl_up_sync(FULL_WARP, col, 1, G);
-    const bool head = active && (own == 0 || previous != col);
-    const bool kept = head && allowed<PLAIN>(product, row, col);
-    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
-    const unsigned heads = __ballot_sync(FULL_WARP, kept) & group;
-    if (SUM) {
-        term = __shfl_sync(FULL_WARP, term, (int)key[0] & (G - 1), G);
-        if constexpr (PLACES<V>) {
-            /* The head of the lane's column is the last head up to it; kept heads before that one are entries of C. */
-            const unsigned all_heads = __ballot_sync(FULL_WARP, head) & group & (lanes_below() * 2 + 1);
-            const int first = 31 - __clz((int)all_heads);
-            if (active && heads >> first & 1)
-                put_product(places, to[row] + __popc(heads & ((1u << first) - 1)), (uint32_t)(lane - first),
-                            (uint32_t)__double2hiint(term), (uint32_t)__double2loint(term));
-            return __popc(heads);
-        }
-        double sum = term;
-        for (int step = 1; step < G; step++) {
-            const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
-            const double more = __shfl_down_sync(FULL_WARP, term, step, G);
-            const bool joins = head && own + step < products && other == col;
-            if (!__any_sync(FULL_WARP, joins)) break;
-            if (joins) sum = combine<PLAIN>(product, sum, more);
-        }
-        if (kept) {
-            const int64_t at = to[row] + __popc(heads & lanes_below());
-            cols[at] = col;
-            if (values) values[at] = (V)sum;
+        for (int step = size / 4; step > 0; step /= 2) {
+            const Key other = __shfl_xor_sync(FULL_WARP, key, step);
+            key = lane & step ? max(key, other) : min(key, other);
         }
     }
-    return __popc(heads);
+    return key;
+}
+
+/* A row of B and the element of A that it is multiplied by, and where the row would begin if the pack's products did. */
+template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
+    double weight;
+    std::conditional_t<PLAIN, uint32_t, int64_t> start;
+};
+
+/* A row of A that a lane stands for: small if it has at most 32 elements and 32 products. */
+struct small_row {
+    int64_t begin; /* of its elements */
+    int elements, products;
+    bool small;
+};
+
+/* Products of a pack, sorted, a lane each; a lane's bit in `heads`: the first of an entry, in `kept`: that the mask lets
+ * be. */
+template <typename Key, bool SUM> struct sorted_pack {
+    static constexpr int LANE_BITS = SUM ? 5 : 0, COL_BITS = sizeof(Key) == 4 ? 27 - LANE_BITS : 32;
+    Key key; /* row of the pack, column, lane that holds the term */
+    unsigned heads, kept;
+
+    __device__ __forceinline__ int32_t col() const
+    {
+        return (int32_t)(uint32_t)(key >> LANE_BITS & (((Key)1 << COL_BITS) - 1));
+    }
+};
+
+/* Sums the terms of equal columns into their heads' lanes, in A's order. */
+template <bool PLAIN, typename V>
+static __device__ __forceinline__ double sum_runs(const row_product<V> &product, double term, unsigned heads, int total)
+{
+    const int lane = threadIdx.x & 31;
+    const unsigned active = total == 32 ? FULL_WARP : (1u << total) - 1;
+    double sum = term;
+    /* Bit i of `runs`: lanes i to i + step - 1 are no heads. */
+    unsigned runs = active & ~heads;
+    for (int step = 1; runs; step++, runs &= runs >> 1) {
+        const double more = __shfl_down_sync(FULL_WARP, term, step);
+        if (heads >> lane & runs >> 1 >> lane & 1) sum = combine<PLAIN>(product, sum, more);
+    }
+    return sum;
+}
+
+/* Rows base + lane, small ones only. Neighbours that have up to 32 products and 32 elements of A together are a pack: a
+ * lane a product, sorted by row and column, so that what a pack adds to C lies side by side. Without SUM the lane gets
+ * the number of its row's entries; with SUM they are written from offsets[row] on, `to` in the row's lane. `rows`: 32 of
+ * the warp's own in shared memory. */
+template <typename Key, bool SUM, bool PLAIN, typename V>
+static __device__ __forceinline__ int take_packs(const row_product<V> &product, int64_t base, const small_row &own,
+                                                 packed_row<PLAIN> *rows, int64_t to, int32_t *cols, V *values,
+                                                 const product_places &places)
+{
+    typedef sorted_pack<Key, SUM> pack_of;
+    const int lane = threadIdx.x & 31;
+    int before = own.small ? own.products : 0, length = 0;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const int other = __shfl_up_sync(FULL_WARP, before, step);
+        if (lane >= step) before += other;
+    }
+    before -= own.small ? own.products : 0;
+    unsigned waiting = __ballot_sync(FULL_WARP, own.small && own.products > 0);
+    while (waiting) {
+        const int first = __ffs((int)waiting) - 1, done = __shfl_sync(FULL_WARP, before, first);
+        const int64_t from = __shfl_sync(FULL_WARP, (long long)own.begin, first), end = own.begin + own.elements;
+        const bool fits = own.small && lane >= first && before + own.products - done <= 32 && end - from <= 32;
+        const unsigned run = __ballot_sync(FULL_WARP, fits) >> first;
+        const int taken = run == FULL_WARP ? 32 : __ffs((int)~run) - 1;
+        const unsigned members = (taken == 32 ? FULL_WARP : (1u << taken) - 1) << first;
+        const bool member = members >> lane & 1;
+        const int elements = (int)(__shfl_sync(FULL_WARP, (long long)end, first + taken - 1) - from);
+        waiting &= ~members;
+
+        /* A lane an element of A. */
+        packed_row<PLAIN> b = {1, 0};
+        int products = 0;
+        if (lane < elements) {
+            const int32_t k = __ldg(product.a.cols + from + lane);
+            if constexpr (PLACES<V>) b.weight = (double)(from + lane);
+            else if (SUM && (PLAIN || product.a.values)) b.weight = (double)__ldg(product.a.values + from + lane);
+            const int64_t start = __ldg(product.b.offsets + k);
+            products = (int)(__ldg(product.b.offsets + k + 1) - start);
+            b.start = (decltype(b.start))start;
+        }
+        int until = products;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const int other = __shfl_up_sync(FULL_WARP, until, step);
+            if (lane >= step) until += other;
+        }
+        const int total = __shfl_sync(FULL_WARP, until, 31);
+        const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
+        b.start -= (decltype(b.start))(until - products);
+        if (products > 0) rows[__popc(filled & lanes_below())] = b;
+        const unsigned begun = warp_or(products > 0 ? 1u << (until - products) : 0);
+        const unsigned begun_rows = warp_or(member && own.products > 0 ? 1u << (before - done) : 0);
+        __syncwarp();
+
+        /* A lane a product. */
+        const unsigned up_to = lanes_below() * 2 + 1;
+        pack_of pack = {~Key(0), 0, 0};
+        double term = 0;
+        if (lane < total) {
+            const packed_row<PLAIN> factor = rows[__popc(begun & up_to) - 1];
+            const auto at = (decltype(b.start))(factor.start + lane);
+            pack.key = ((Key)(__popc(begun_rows & up_to) - 1) << pack_of::COL_BITS |
+                        (Key)(uint32_t)__ldg(product.b.cols + at)) << pack_of::LANE_BITS;
+            if (SUM) pack.key |= (Key)lane;
+            if constexpr (PLACES<V>) term = __hiloint2double((int)(uint32_t)factor.weight, (int)at);
+            else if (SUM)
+                term = multiply<PLAIN>(product, factor.weight,
+                                       PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1.0);
+        }
+        pack.key = sort_lanes(pack.key);
+        const Key same = pack.key >> pack_of::LANE_BITS, previous = __shfl_up_sync(FULL_WARP, same, 1);
+        const bool head = lane < total && (lane == 0 || same != previous);
+        pack.kept = pack.heads = __ballot_sync(FULL_WARP, head);
+        if (!PLAIN && product.mask_offsets) {
+            const unsigned rows_with_products = __ballot_sync(FULL_WARP, member && own.products > 0);
+            const int number = (int)(same >> pack_of::COL_BITS);
+            const bool lets = head && allowed<PLAIN>(product, base + __fns(rows_with_products, 0, number + 1), pack.col());
+            pack.kept = __ballot_sync(FULL_WARP, lets);
+        }
+        if constexpr (SUM) {
+            const int64_t entry = __shfl_sync(FULL_WARP, (long long)to, first) + __popc(pack.kept & lanes_below());
+            term = __shfl_sync(FULL_WARP, term, (int)pack.key & 31);
+            if constexpr (PLACES<V>) {
+                const int head_lane = 31 - __clz((int)(pack.heads & up_to)); /* of the lane's column */
+                if (lane < total && pack.kept >> head_lane & 1)
+                    put_product(places, entry - __popc(pack.kept & lanes_below() & ~((1u << head_lane) - 1)),
+                                (uint32_t)(lane - head_lane), (uint32_t)__double2hiint(term),
+                                (uint32_t)__double2loint(term));
+            } else {
+                const double sum = sum_runs<PLAIN>(product, term, pack.heads, total);
+                if (pack.kept >> lane & 1) {
+                    cols[entry] = pack.col();
+                    if (values) values[entry] = (V)sum;
+                }
+            }
+        } else if (member && own.products > 0) {
+            const unsigned places_of_row = (own.products == 32 ? FULL_WARP : (1u << own.products) - 1) << (before - done);
+            length = __popc(pack.kept & places_of_row);
+        }
+        __syncwarp();
+    }
+    return length;
 }
 
 /* ---- the walk over the products of a row ----------------------------------------------------------------- */
