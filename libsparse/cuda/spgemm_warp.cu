@@ -28,10 +28,17 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
-enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4 };
-enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, TWINS, CLASSES = TWINS + SUMMED_CLASSES };
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
+enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED, TWINS = SORTED + SORTED_CLASSES,
+       CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = 32, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
+
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products; the last of them are counted by sorting, too. Rows of
+ * MOST_UNSORTED entries or less are better off with a table. */
+enum { LEAST_SORTED = 512, MOST_SORTED = LEAST_SORTED << (SORTED_CLASSES - 1), COUNT_SORTED = SORTED + SORTED_CLASSES - 1,
+       MOST_UNSORTED = 256 };
+static_assert(MOST_SORTED == 2 * MOST_COUNTED, "a class of sorted rows is one of hashed ones, or the next");
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows 2i
  * and 2i + 1 whose columns in A are the same: the first stands for both, and alone, for the second, it says that there
@@ -142,11 +149,14 @@ static __device__ __forceinline__ void find_span(int64_t first, int64_t last, co
 }
 
 /* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
-static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span)
+static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, bool sorts)
 {
     if (products <= MOST_SMALL && (elements <= MOST_SMALL || products == 0)) return (int)products;
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
-    return note_of(span < NARROWER_WORDS * 32 ? NARROWER : span < NARROW_WORDS * 32 ? NARROW : WIDE);
+    return note_of(span < NARROWER_WORDS * 32          ? NARROWER
+                   : span < NARROW_WORDS * 32          ? NARROW
+                   : sorts && products <= MOST_SORTED ? COUNT_SORTED
+                                                       : WIDE);
 }
 static __device__ __forceinline__ bool may_be_narrow(int64_t products)
 {
@@ -157,7 +167,7 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
  * 32 at once, so that a hub does not leave other lanes waiting. */
 static __global__ void __launch_bounds__(256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, uint8_t *notes, warp_totals *totals)
+                   const int32_t *b_cols, bool sorts, uint8_t *notes, warp_totals *totals)
 {
     enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
@@ -203,7 +213,7 @@ static __global__ void __launch_bounds__(256)
             if (lane == of) span = highest - lowest;
         }
         if (row >= rows) continue;
-        const int note = note_products(products, end - begin, span);
+        const int note = note_products(products, end - begin, span, sorts);
         all += (unsigned long long)products;
         notes[row] = (uint8_t)note;
         atomicAdd(&histogram[class_of(note)], 1u);
@@ -216,8 +226,8 @@ static __global__ void __launch_bounds__(256)
 /* The same where they are longer, LANES lanes a row. */
 template <int LANES>
 static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                     const int64_t *b_offsets, const int32_t *b_cols, bool twins, uint8_t *notes,
-                                     warp_totals *totals)
+                                     const int64_t *b_offsets, const int32_t *b_cols, bool sorts, bool twins,
+                                     uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -247,7 +257,7 @@ static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, con
         }
         const bool twin = twins && __any_sync(FULL_WARP, products > 32) && is_twin<LANES>(rows, a_offsets, a_cols, row);
         if (row >= rows || lane != 0) continue;
-        int note = note_products(products, last - first, span);
+        int note = note_products(products, last - first, span, sorts);
         all += (unsigned long long)products;
         if (twin && note > MOST_SMALL) note = TWIN | (row % 2 ? 0 : note);
         notes[row] = (uint8_t)note;
@@ -265,8 +275,21 @@ static __global__ void copy_lengths(int64_t rows, const uint8_t *notes, int32_t 
     if (row < rows && notes[row] == TWIN) lengths[row] = lengths[row - 1];
 }
 
+/* The class that sums a row of class c by its products. */
+static __device__ __forceinline__ int class_to_sum(int c, int entries, bool sorts, bool twin)
+{
+    if (entries == 0) return IDLE;
+    if (sorts && !twin && entries > MOST_UNSORTED) {
+        if (c == COUNT_SORTED) return c;
+        if (c < NARROW) return SORTED + c - hashed_class(LEAST_SORTED);
+    }
+    if (entries > MOST_SUMMED) return WIDE;
+    return twin ? twins_class(entries) : summed_class(entries);
+}
+
 /* Classes by entries of C; small and idle rows stay what they are. */
-static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, uint8_t *notes, warp_totals *totals)
+static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, bool sorts, uint8_t *notes,
+                                        warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -279,7 +302,7 @@ static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, ui
         const bool twin = note & TWIN;
         int c = class_of(note);
         if (twin || c >= HASHED) {
-            c = entries == 0 ? IDLE : entries > MOST_SUMMED ? WIDE : twin ? twins_class(entries) : summed_class(entries);
+            c = class_to_sum(c, entries, sorts, twin);
             if (c >= TWINS && row % 2) c = IDLE;
             if (c == WIDE) wide += (unsigned long long)entries;
             notes[row] = note_of(c);
@@ -809,6 +832,171 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
         sum_part<true, PLAIN>(job, job.parts[job.most_parts - 1 - at], rows, table);
 }
 
+/* ---- device: sorted rows ----------------------------------------------------------------------------------- */
+
+/* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, from which equal columns
+ * are added up in A's order. Warps sort 32·K keys each in registers, then runs are merged in shared memory. */
+template <int THREADS, int K> struct sorted_shape {
+    static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS);
+};
+
+/* A row of B that is multiplied, and the place of its first product. */
+struct sorted_piece {
+    double weight;
+    uint32_t start;
+    int length, place;
+};
+
+/* Pieces of more than this are shared by the block, of more than SORTED_LONG taken by a warp, of less by eight lanes. */
+enum { SORTED_SHARED = 256, SORTED_LONG = 16 };
+
+template <int THREADS, int K, typename Key, bool SUM> struct sort_memory {
+    double term[SUM ? THREADS * K : 1];
+    Key key[THREADS * K];
+    sorted_piece piece[THREADS];
+    uint64_t scratch[32];
+    int pieces, long_pieces, shared_pieces;
+
+    /* Where a key of sorted runs lies: K in a row, one thread's, in as many banks. */
+    __device__ __forceinline__ Key &at(int place) { return key[swizzled(place, K - 1)]; }
+    __device__ __forceinline__ int32_t col(int place)
+    {
+        return (int32_t)(uint32_t)(at(place) >> sorted_shape<THREADS, K>::PLACE_BITS);
+    }
+};
+
+/* Forms the row's products; returns their number. */
+template <int THREADS, int K, typename Key, bool SUM, typename V>
+static __device__ __forceinline__ int form_terms(const row_product<V> &product, int64_t row,
+                                                 sort_memory<THREADS, K, Key, SUM> &memory)
+{
+    const int64_t last = product.a.offsets[row + 1];
+    int done = 0;
+    auto take = [&](const sorted_piece &piece, int own, int lanes) {
+        for (int i = own; i < piece.length; i += lanes) {
+            const int place = piece.place + i;
+            memory.key[place] = (Key)(uint32_t)__ldg(product.b.cols + piece.start + i)
+                                    << sorted_shape<THREADS, K>::PLACE_BITS | (Key)place;
+            if (SUM) memory.term[place] = __dmul_rn(piece.weight, (double)__ldg(product.b.values + piece.start + i));
+        }
+    };
+    for (int64_t base = product.a.offsets[row]; base < last; base += THREADS) {
+        sorted_piece own = {};
+        int total;
+        if (threadIdx.x == 0) memory.pieces = memory.long_pieces = memory.shared_pieces = 0;
+        if (base + threadIdx.x < last) {
+            const int32_t k = __ldg(product.a.cols + base + threadIdx.x);
+            const int64_t start = __ldg(product.b.offsets + k);
+            if (SUM) own.weight = (double)__ldg(product.a.values + base + threadIdx.x);
+            own.start = (uint32_t)start;
+            own.length = (int)(__ldg(product.b.offsets + k + 1) - start);
+        }
+        own.place = done + block_scan<THREADS>(own.length, &total, memory.scratch); /* a barrier */
+        if (THREADS == 32) __syncwarp();
+        /* Long pieces from the end of the array, others from its front. */
+        if (own.length > SORTED_LONG) memory.piece[THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
+        else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
+        if (own.length > SORTED_SHARED) memory.shared_pieces = 1;
+        __syncthreads();
+        for (int k = threadIdx.x / 32; k < memory.long_pieces; k += THREADS / 32) {
+            const sorted_piece piece = memory.piece[THREADS - 1 - k];
+            if (piece.length <= SORTED_SHARED) take(piece, threadIdx.x % 32, 32);
+        }
+        for (int k = 0; memory.shared_pieces && k < memory.long_pieces; k++) {
+            const sorted_piece piece = memory.piece[THREADS - 1 - k];
+            if (piece.length > SORTED_SHARED) take(piece, threadIdx.x, THREADS);
+        }
+        for (int k = threadIdx.x / 8; k < memory.pieces; k += THREADS / 8) take(memory.piece[k], threadIdx.x % 8, 8);
+        done += total;
+        __syncthreads();
+    }
+    return done;
+}
+
+/* Sorts `count` keys; they lie swizzled then. */
+template <int THREADS, int K, typename Key, bool SUM>
+static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key, SUM> &memory, int count)
+{
+    const int first = (int)threadIdx.x / 32 * 32 * K + (threadIdx.x & 31);
+    Key key[K];
+#pragma unroll
+    for (int i = 0; i < K; i++) key[i] = first + 32 * i < count ? memory.key[first + 32 * i] : ~Key(0);
+    sort_keys<K>(key, 32);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K; i++) memory.at(threadIdx.x * K + i) = key[i];
+    __syncthreads();
+    for (int run = 32 * K; run < count; run *= 2) {
+        /* Places own.. of two merged runs: the first own_places - low of the second run and `low` of the first come before. */
+        const int base = (int)threadIdx.x * K & ~(2 * run - 1), before = (int)threadIdx.x * K - base;
+        int low = max(0, before - run), high = min(before, run);
+        while (low < high) {
+            const int middle = (low + high) / 2;
+            if (memory.at(base + middle) < memory.at(base + run + before - 1 - middle)) low = middle + 1;
+            else high = middle;
+        }
+        int other = before - low;
+        Key a = low < run ? memory.at(base + low) : ~Key(0), b = other < run ? memory.at(base + run + other) : ~Key(0);
+#pragma unroll
+        for (int i = 0; i < K; i++) {
+            const bool takes = a <= b;
+            key[i] = takes ? a : b;
+            const int next = takes ? ++low : ++other;
+            const Key more = next < run ? memory.at(base + (takes ? 0 : run) + next) : ~Key(0);
+            if (takes) a = more;
+            else b = more;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < K; i++) memory.at(threadIdx.x * K + i) = key[i];
+        __syncthreads();
+    }
+}
+
+/* Rows of class c, a block each: their lengths, or with SUM their entries. */
+template <int THREADS, int K, typename Key, bool SUM, typename V>
+static __global__ void __launch_bounds__(THREADS, 768 / THREADS) sort_rows(warp_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    auto &memory = *(sort_memory<THREADS, K, Key, SUM> *)table_memory;
+    const class_rows own = rows_of(job.totals, job.list, c);
+    const int lane = threadIdx.x & 31, first = (int)threadIdx.x / 32 * 32 * K + lane;
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
+        const int row = own.rows[at], count = form_terms(job.product, row, memory);
+        sort_terms(memory, count);
+        unsigned heads[K];
+        int entries = 0, total;
+#pragma unroll
+        for (int i = 0; i < K; i++) {
+            const int place = first + 32 * i;
+            heads[i] = __ballot_sync(FULL_WARP, place < count &&
+                                                    (place == 0 || memory.col(place) != memory.col(place - 1)));
+            entries += __popc(heads[i]);
+        }
+        int before = block_scan<THREADS>(lane == 0 ? entries : 0, &total, memory.scratch);
+        if (!SUM && threadIdx.x == 0) job.lengths[row] = total;
+        if constexpr (SUM) {
+            int64_t to = job.offsets[row] + __shfl_sync(FULL_WARP, before, 0);
+#pragma unroll
+            for (int i = 0; i < K; i++) {
+                if (heads[i] >> lane & 1) {
+                    const int place = first + 32 * i;
+                    const Key key = memory.at(place);
+                    const Key places = ((Key)1 << sorted_shape<THREADS, K>::PLACE_BITS) - 1;
+                    const int32_t col = memory.col(place);
+                    double sum = memory.term[key & places];
+                    for (int next = place + 1; next < count && memory.col(next) == col; next++)
+                        sum = __dadd_rn(sum, memory.term[memory.at(next) & places]);
+                    job.c_cols[to + __popc(heads[i] & lanes_below())] = col;
+                    job.c_values[to + __popc(heads[i] & lanes_below())] = (V)sum;
+                }
+                to += __popc(heads[i]);
+            }
+        }
+        __syncthreads();
+    }
+}
+
 /* ---- device: values for a pattern that is there ------------------------------------------------------------ */
 
 /* Whole rows of C, a warp each. */
@@ -851,7 +1039,7 @@ template <typename V> struct warp_run {
     const sp_csr *a, *b;
     sp_csr *c;
     warp_job<V> job;
-    bool twins;
+    bool sorts, twins; /* whether there are classes of sorted rows and of twins */
     const warp_totals *known; /* of the phase, where the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
     device_array<uint8_t> notes;
@@ -904,9 +1092,30 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
     return launch(run, small_rows<V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
 }
 
+/* Keys of 32 bits hold column and place where there are not too many columns. */
+template <int THREADS, int K, bool SUM, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)
+{
+    typedef unsigned long long wide_key;
+    if (!has_rows(run, c)) return SP_OK;
+    if (run->b->cols <= (int64_t)1 << (32 - sorted_shape<THREADS, K>::PLACE_BITS))
+        return launch(run, sort_rows<THREADS, K, uint32_t, SUM, V>, THREADS,
+                      sizeof(sort_memory<THREADS, K, uint32_t, SUM>), stream, c);
+    return launch(run, sort_rows<THREADS, K, wide_key, SUM, V>, THREADS,
+                  sizeof(sort_memory<THREADS, K, wide_key, SUM>), stream, c);
+}
+
+template <typename V> static sp_status launch_sorts(warp_run<V> *run)
+{
+    TRY((launch_sort<256, 16, true>(run, 3, SORTED + 3)));
+    TRY((launch_sort<256, 8, true>(run, 2, SORTED + 2)));
+    TRY((launch_sort<256, 4, true>(run, 1, SORTED + 1)));
+    return launch_sort<128, 4, true>(run, 0, SORTED);
+}
+
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
+    if constexpr (PLAIN) TRY((launch_sort<256, 16, false>(run, 3, COUNT_SORTED)));
     if (has_rows(run, WIDE)) TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
@@ -934,6 +1143,7 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
         TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
         if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     }
+    if constexpr (PLAIN) TRY(launch_sorts(run));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
         auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 1, 8, 1> : sum_hashed<V, PLAIN, 8, 32, 1>;
@@ -1011,14 +1221,14 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
     run->job.totals = run->totals.data;
     if (a->nnz <= 8 * a->rows) {
         classify_short<<<grid_of(context, (a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->notes.data,
-            run->job.totals);
+            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts,
+            run->notes.data, run->job.totals);
     } else {
         const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
         auto classify = lanes == 8 ? classify_long<8> : classify_long<32>;
         classify<<<grid_of(context, (a->rows * lanes + 255) / 256), 256, 0, stream_of(context)>>>(
-            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->twins, run->notes.data,
-            run->job.totals);
+            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->twins,
+            run->notes.data, run->job.totals);
     }
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -1029,7 +1239,7 @@ template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
     sp_context *context = run->context;
     run->job.totals = run->totals.data + 1;
     classify_lengths<<<grid_of(context, (run->a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-        run->a->rows, run->lengths.data, run->notes.data, run->job.totals);
+        run->a->rows, run->lengths.data, run->sorts, run->notes.data, run->job.totals);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -1121,7 +1331,8 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"",         "small",     "hash 128", "hash 256", "hash 512",
-                                             "hash 1024", "", "", "", "", "wide"};
+                                             "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
+                                             "sort 2048", "sort 4096"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
@@ -1157,6 +1368,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     TRY(open_run(context, a, b, options, &run));
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows;
+    run.sorts = PLAIN;
     run.c = c;
     TRY((count_rows<V, PLAIN>(&run, &totals)));
     info->products = (int64_t)totals.products;
