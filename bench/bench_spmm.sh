@@ -11,17 +11,17 @@ usage: bench/bench_spmm.sh [options]        writes bench/results/spmm-NAME-*.jso
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      names or specifications [each part has its own; on the CPU what two cores multiply in seconds]
   --widths LIST       [of each part its own]
-  --parts "..."       of fp32 f16 bf16 mean max accel-gcn bikd ablation host [fp32 f16 max; on the CPU fp32]
+  --parts "..."       of fp32 f16 bf16 mean max accel-gcn bikd ablation host scipy [fp32 f16 max; on the CPU fp32]
   --repeat N          samples, of which the median counts [10; of accel-gcn and host 5, of bikd and ablation 3]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; of accel-gcn, bikd and ablation 1]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
-BUILD=DIR the build, RESULTS=DIR where results go, BENCH_COMMIT the commit that is named in them. bench/plot_spmm.py
-plots the last parts' results.
+BUILD=DIR the build, RESULTS=DIR where results go, BENCH_COMMIT the commit that is named in them, PYTHON an
+interpreter that has scipy. bench/plot_spmm.py plots results of accel-gcn, bikd, ablation and host.
 END_OF_USAGE
 }
 
-build=${BUILD:-build} results=${RESULTS:-bench/results}
+build=${BUILD:-build} python=${PYTHON:-python3} results=${RESULTS:-bench/results}
 device='' graphs='' widths='' parts='' repeat='' limit='' threads='' name='' small=''
 options="device graphs widths parts repeat limit threads name"
 . bench/options.sh
@@ -46,6 +46,24 @@ bench() {
     written+=("$json")
 }
 
+# Both sides read the same files; scipy is a peer of the results then.
+beside_scipy() {
+    local folder graph files=() json=$results/spmm-$name-scipy.json
+    folder=$(mktemp -d) || return 1
+    for graph in ${graphs:-$1}; do
+        graph=${graph/#small/rmat:11,8}
+        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
+            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "$folder/${graph//[:,]/-}.mtx" || status=1
+        files+=("$folder/${graph//[:,]/-}.mtx")
+        rm -rf "$folder/graph"
+    done
+    "$build/bin/sparse-bench" spmm --device "$device" ${threads:+--threads "$threads"} --repeat "${repeat:-10}" \
+        --limit "${limit:-2}" --width "${widths:-$usual}" --json "$json" "${files[@]}" &&
+        "$python" -B bench/spmm_scipy.py time "$json" || status=1
+    written+=("$json")
+    rm -rf "$folder"
+}
+
 mkdir -p "$results"
 for part in $parts; do
     case $part in
@@ -62,6 +80,10 @@ for part in $parts; do
             bench "host-$memory" "uniform:500000,16 community:500000,20,20000,50,500,60,1" 512,1024 5 2 \
                 --host $memory --memory 1G
         done
+        ;;
+    scipy)
+        if [ "$device" != cpu ]; then echo "left out: scipy, which runs on the CPU" >&2 && continue; fi
+        beside_scipy "molecules:1900000,20 rmat:17,16 community:89250,10.2,1900,50,900,60,1 uniform:100000,100"
         ;;
     *) usage >&2 && exit 2 ;;
     esac

@@ -165,6 +165,17 @@ if command -v gnuplot >/dev/null; then
             grep -q "^</svg>" plots/$figure.svg || exit 1
         done' "$root/bench/plot_spmm.py"
 else skip "gnuplot is not installed"; fi
+python=python3
+"$python" -c 'import scipy.io' 2>/dev/null || python=$build/venv/bin/python3
+if "$python" -c 'import scipy.io' 2>/dev/null; then
+    scipy() {
+        BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \
+            --repeat 1 --limit 0.01 --name here --parts scipy >scipy.out && grep -q '| scipy, ms |' scipy.out &&
+            json scipy/spmm-here-small-scipy.json 'len(d["matrices"]) == 2 and m["file"] == "rmat-11-8.mtx" and
+                m["peers"][-1]["name"] == "scipy" and m["peers"][-1]["error"] < 1e-5'
+    }
+    ok "scipy beside the CPU's products" scipy
+else skip "scipy is not there"; fi
 ok "bad ablations" fails 2 '--ablation takes' spmm --ablation all a.mtx
 ok "ablations of maxima" fails 2 '--ablation takes sums' spmm --ablation warps --reduce max a.mtx
 ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
