@@ -171,8 +171,8 @@ if "$python" -c 'import scipy.io' 2>/dev/null; then
     scipy() {
         BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \
             --repeat 1 --limit 0.01 --name here --parts scipy >scipy.out && grep -q '| scipy, ms |' scipy.out &&
-            json scipy/spmm-here-small-scipy.json 'len(d["matrices"]) == 2 and m["file"] == "rmat-11-8.mtx" and
-                m["peers"][-1]["name"] == "scipy" and m["peers"][-1]["error"] < 1e-5'
+            json scipy/spmm-here-small-scipy.json '(len(d["matrices"]) == 2 and m["file"] == "rmat-11-8.mtx" and
+                m["peers"][-1]["name"] == "scipy" and m["peers"][-1]["error"] < 1e-5)'
     }
     ok "scipy beside the CPU's products" scipy
 else skip "scipy is not there"; fi
