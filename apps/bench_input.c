@@ -241,7 +241,7 @@ static sp_status read_file(sp_context *context, const char *path, const bench_op
     const bool by_column = g.format == IO_MTX || g.format == IO_NATIVE, list = g.format == IO_ABC;
     if (list && g.names.count > 0) TRY(order_nodes(context, &g));
     const void *values = g.weights;
-    if (options->type == SP_F64) {
+    if (values && options->type == SP_F64) {
         TRY(sp_alloc(context, g.arcs, sizeof *wide, (void **)&wide));
         for (int64_t e = 0; e < g.arcs; e++) wide[e] = (double)g.weights[e];
         values = wide;

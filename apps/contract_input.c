@@ -18,6 +18,7 @@ typedef enum weights_kind { WEIGHTS_ONE, WEIGHTS_WHOLE, WEIGHTS_REAL } weights_k
 static weights_kind kind_of(const sp_context *context, const float *weights, int64_t count)
 {
     int64_t others = 0, reals = 0;
+    if (!weights) return WEIGHTS_ONE;
 #pragma omp parallel for schedule(static) reduction(+ : others, reals) num_threads(sp_context_threads(context))
     for (int64_t e = 0; e < count; e++) {
         others += weights[e] != 1;

@@ -73,6 +73,7 @@ static sp_status read_input(job *j)
 static void drop_zero_arcs(io_graph *g)
 {
     int64_t kept = 0;
+    if (!g->weights) return;
     while (kept < g->arcs && g->weights[kept] != 0) kept++;
     for (int64_t i = kept; i < g->arcs; i++) {
         if (g->weights[i] == 0) continue;

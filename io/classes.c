@@ -196,7 +196,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     for (int64_t e = 0; e < g->arcs; e++) {
         const int64_t row = m.array ? g->tails[e] % m.rows : g->heads[e];
         const int64_t col = m.array ? g->tails[e] / m.rows : g->tails[e];
-        values[row * m.cols + col] = g->weights[e];
+        values[row * m.cols + col] = io_arc_weight(g, e);
     }
     status = take_targets(context, path, values, m.rows, m.cols, classes);
 done:

@@ -197,7 +197,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
         status = fill_dense(context, m.rows, m.cols, dense);
         float *values = dense->values;
         for (int64_t e = 0; status == SP_OK && e < g->arcs; e++) /* column by column */
-            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = g->weights[e];
+            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = io_arc_weight(g, e);
     }
     io_graph_free(context, &m.graph);
     return status;

@@ -61,13 +61,14 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
                              size_t reader_block, io_graph *graph)
 {
     const io_format_state state = {.options = options}, triples = {.options = options, .scanner = io_scan_abc};
+    const io_format_state lists = {.options = options, .many_arcs = true};
     graph->symmetric = true;
     switch (graph->format) {
     case IO_AUTO:
     case IO_TSV:
     case IO_ABC: return io_read_lines(context, source, &triples, io_line_abc, reader_block, 0, NULL, graph);
-    case IO_SIF: return io_read_lines(context, source, &state, io_line_sif, reader_block, 0, NULL, graph);
-    case IO_ETC: return io_read_lines(context, source, &state, io_line_etc, reader_block, 0, NULL, graph);
+    case IO_SIF: return io_read_lines(context, source, &lists, io_line_sif, reader_block, 0, NULL, graph);
+    case IO_ETC: return io_read_lines(context, source, &lists, io_line_etc, reader_block, 0, NULL, graph);
     case IO_BLAST: return io_read_lines(context, source, &state, io_line_blast, reader_block, 0, NULL, graph);
     case IO_STRING: return io_read_string(context, source, options, reader_block, graph);
     case IO_MTX: return io_read_mtx(context, source, options, reader_block, graph);

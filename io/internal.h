@@ -227,17 +227,30 @@ void io_labels_free(sp_context *context, io_labels *labels);
 
 enum { IO_TOKEN_SHOWN = 40, IO_MESSAGE = 320 };
 
+/* So many arcs one after another that have the same tail. */
+typedef struct io_run {
+    int32_t tail;
+    uint32_t count;
+} io_run;
+
 typedef struct io_arcs {
     int64_t count, capacity;
-    int32_t *tails, *heads;
+    int32_t *tails, *heads; /* with `in_runs` the tails are there only as runs */
+    io_run *runs;
+    int64_t run_count, run_capacity;
+    bool in_runs;
     float *weights; /* not there while `uniform` */
     bool uniform;   /* all weights are `weight` */
     float weight;
 } io_arcs;
 
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
+/* Room for so many runs. */
+sp_status io_arcs_reserve_runs(sp_context *context, io_arcs *arcs, int64_t needed);
 /* Gives each arc a weight of its own. */
 sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
+/* Gives the arcs to the graph: tails of runs one by one, weights that are all 1 left away. */
+sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
 enum { IO_SCANNED = 64 }; /* bytes from a line's begin that can be read, whatever its length */
 
@@ -248,6 +261,7 @@ typedef struct io_format_state {
     /* Takes lines from `line` on that are written as nearly all are, without further ado; returns the first one that
      * is not, or the slice's end. NULL on failure. The format may have none. */
     const char *(*scanner)(io_slice *slice, const char *line);
+    bool many_arcs; /* a line has: their common tail is kept once until all are read, and long lines come in parts */
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
     bool pattern, integer, skew; /* Matrix Market */
@@ -273,6 +287,16 @@ typedef struct io_pair {
 
 enum { IO_PAIRS = 64 }; /* looked up together, so that their cache misses overlap */
 
+/* What the rest of a line that is read in parts needs to know. */
+typedef struct io_open_line {
+    int32_t tail;
+    bool comment; /* nothing else is left of it */
+    bool odd;
+    bool node;      /* METIS: it has been counted as one */
+    int skip;       /* METIS: numbers of the node still to come */
+    int32_t weighs; /* METIS: the neighbour whose weight comes next, -1 if none does */
+} io_open_line;
+
 /* A part of a block, parsed by one thread. Labels that earlier blocks brought have ids >= 0; those that are new
  * here get ~k, k being their number in `fresh`, until the slices are joined in file order. */
 struct io_slice {
@@ -282,6 +306,9 @@ struct io_slice {
     io_labels fresh;
     io_arcs arcs;
     char *begin, *end;
+    bool continues, goes_on; /* its first line has begun before; it is one line, and that does not end */
+    io_open_line open;       /* that line; in the end this one */
+    int again;               /* METIS: its first node has been counted before */
     io_pair pairs[IO_PAIRS];
     int pair_count;
     int32_t last_tail;
@@ -289,6 +316,7 @@ struct io_slice {
     int64_t map_capacity;
     bool differ;   /* its arcs have more than one weight */
     int64_t place; /* of its first arc among all */
+    int64_t runs, run_place; /* of arcs with the same tail; of the first of them */
     int64_t lines, odd_lines, negative;
     int64_t entries; /* Matrix Market and METIS: counted by their parsers */
     int64_t node_lines, used_lines; /* METIS: lines that are nodes, and those up to the last that is not empty */
@@ -301,6 +329,12 @@ struct io_slice {
 /* Parses line..end (without its newline; *end is readable). Returns false after io_slice_fail or when memory ends
  * (slice->status says so). */
 typedef bool (*io_line_parser)(io_slice *slice, char *line, char *end);
+
+/* Whether the line has begun in the block before; parsers of lines with many arcs ask. */
+static inline bool io_line_continues(const io_slice *slice, const char *line)
+{
+    return slice->continues && line == slice->begin;
+}
 
 /* Refuses the line: what is wrong, the text that is wrong, what would be right. Always false. */
 bool io_slice_fail(io_slice *slice, const char *what, const char *token, const char *token_end, const char *remedy);

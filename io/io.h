@@ -65,7 +65,7 @@ typedef struct io_graph {
     int64_t nodes;
     int64_t arcs;
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
-    float *weights;
+    float *weights;     /* NULL: all are 1 */
     bool symmetric;     /* each arc stands for both directions (label formats and symmetric IO_MTX) */
     bool undirected;    /* `symmetric`, or each arc is there in both directions (IO_METIS, IO_CSR that says so) */
     sp_csr matrix;      /* IO_CSR with options.matrix: row = tail, f32 or f64 or a pattern; else all zero */
@@ -80,6 +80,11 @@ typedef struct io_graph {
 /* Reads a graph from PATH ("-": standard input), gzip and zstd by content. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
+
+static inline float io_arc_weight(const io_graph *graph, int64_t arc)
+{
+    return graph->weights ? graph->weights[arc] : 1;
+}
 
 /* ---- labels of nodes ------------------------------------------------------------------------------------ */
 

@@ -402,7 +402,7 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
             if (node < 0)
                 IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is no node of the graph", l->name,
                                (long long)id));
-            IO_TRY(add_member(l, node, clusters.tails[e], clusters.weights[e]));
+            IO_TRY(add_member(l, node, clusters.tails[e], io_arc_weight(&clusters, e)));
         }
     }
     labelling->lines = clusters.lines;

@@ -7,8 +7,8 @@
  * a slice is parsed, its arcs of the block before are appended to all others.
  * The first malformed line in file order wins: its slice has parsed everything before it.
  *
- * Memory: an arc takes 8 bytes, 12 once weights differ, a label its text, an offset and a slot (labels.c); blocks and
- * slices are a few times LARGEST_BLOCK.
+ * Memory: an arc takes 8 bytes, 12 once weights differ, of lines of many arcs 4 less until all are read; a label its
+ * text, an offset and a slot (labels.c); blocks and slices are a few times LARGEST_BLOCK.
  */
 #include <float.h>
 #include <math.h>
@@ -33,6 +33,7 @@ typedef struct block {
     char *bytes;
     int64_t capacity, filled, used;
     bool ended;
+    bool continues, goes_on; /* begins within a line; is of one line, which does not end */
     sp_status status; /* why no more bytes came; the lines before are parsed all the same */
 } block;
 
@@ -114,8 +115,9 @@ sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
 {
     if (needed <= arcs->capacity) return SP_OK;
     const int64_t capacity = io_capacity_for(arcs->capacity, needed);
-    sp_status status;
-    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
+    sp_status status = SP_OK;
+    if (!arcs->in_runs)
+        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
     if (!arcs->uniform)
         IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
@@ -134,9 +136,45 @@ sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs)
     return SP_OK;
 }
 
+sp_status io_arcs_reserve_runs(sp_context *context, io_arcs *arcs, int64_t needed)
+{
+    return io_reserve(context, arcs->run_count, needed, sizeof *arcs->runs, &arcs->run_capacity,
+                      (void **)&arcs->runs);
+}
+
+static sp_status spread_tails(sp_context *context, io_arcs *arcs)
+{
+    if (!arcs->in_runs || arcs->count == 0) return SP_OK;
+    sp_status status = io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads);
+    if (status == SP_OK) status = io_grow(context, 0, arcs->count, sizeof *arcs->tails, (void **)&arcs->tails);
+    if (status != SP_OK) return status;
+    arcs->capacity = arcs->count;
+    int64_t at = 0;
+    for (int64_t r = 0; r < arcs->run_count; r++)
+        for (uint32_t k = 0; k < arcs->runs[r].count; k++) arcs->tails[at++] = arcs->runs[r].tail;
+    return SP_OK;
+}
+
+sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph)
+{
+    sp_status status = spread_tails(context, arcs);
+    if (status != SP_OK) return status;
+    sp_free(context, arcs->runs);
+    arcs->runs = NULL;
+    if (arcs->count > 0 && arcs->weight != 1) status = io_arcs_spread_weight(context, arcs);
+    if (status != SP_OK) return status;
+    graph->arcs = arcs->count;
+    graph->tails = arcs->tails;
+    graph->heads = arcs->heads;
+    graph->weights = arcs->weights;
+    memset(arcs, 0, sizeof *arcs);
+    return SP_OK;
+}
+
 void io_arcs_free(sp_context *context, io_arcs *arcs)
 {
     sp_free(context, arcs->tails);
+    sp_free(context, arcs->runs);
     sp_free(context, arcs->heads);
     sp_free(context, arcs->weights);
     memset(arcs, 0, sizeof *arcs);
@@ -265,10 +303,19 @@ static bool handle_nul(io_slice *slice, char *line, char **end)
     return true;
 }
 
+static int64_t count_runs(const io_arcs *arcs)
+{
+    int64_t runs = arcs->count > 0;
+    for (int64_t i = 1; i < arcs->count; i++) runs += arcs->tails[i] != arcs->tails[i - 1];
+    return runs;
+}
+
 static void parse_slice(io_slice *slice, io_line_parser parser)
 {
     slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
-    slice->node_lines = slice->used_lines = 0;
+    slice->again = slice->continues && slice->open.node;
+    slice->node_lines = slice->again;
+    slice->used_lines = slice->runs = 0;
     slice->status = SP_OK;
     slice->differ = false;
     slice->pair_count = 0;
@@ -283,13 +330,15 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
         }
         char *newline = memchr(line, '\n', (size_t)(slice->end - line));
         char *end = newline ? newline : slice->end, *next = end + 1;
-        slice->lines++;
-        slice->odd = false;
+        const bool continues = io_line_continues(slice, line);
+        slice->lines += !continues;
+        slice->odd = continues && slice->open.odd;
         if ((has_nul && !handle_nul(slice, line, &end)) || !parser(slice, line, end)) return;
-        slice->odd_lines += slice->odd;
+        if (slice->goes_on) slice->open.odd = slice->odd;
+        else slice->odd_lines += slice->odd;
         line = next;
     }
-    io_slice_flush(slice);
+    if (io_slice_flush(slice) && slice->state->many_arcs) slice->runs = count_runs(&slice->arcs);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------- */
@@ -305,6 +354,8 @@ static void cut(const block *from, io_slice *slices, int count)
         stop = newline ? newline + 1 : end;
         slices[i].begin = begin;
         slices[i].end = stop;
+        slices[i].continues = i == 0 && from->continues;
+        slices[i].goes_on = from->goes_on;
         begin = stop;
     }
 }
@@ -318,11 +369,29 @@ static sp_status widen(sp_context *context, block *into, int64_t target)
     return status;
 }
 
+/* Where a line of many arcs may be cut, 0 if nowhere: after a blank behind a field, and no sooner than behind the
+ * fourth, when what is special about the first ones is over. "LABEL: VALUE" stays together. */
+static int64_t find_cut(const block *from)
+{
+    const char *bytes = from->bytes;
+    int64_t least = 0, at = from->filled;
+    for (int fields = 0; !from->continues && fields < 4; fields++) {
+        while (least < at && bytes[least] <= ' ' && bytes[least] >= 0) least++;
+        while (least < at && !io_is_blank(bytes[least])) least++;
+    }
+    for (at--; at > least + 1; at--) /* something is left for what follows */
+        if (io_is_blank(bytes[at - 1]) && !io_is_blank(bytes[at - 2]) && bytes[at - 2] && bytes[at - 2] != ':') return at;
+    return 0;
+}
+
 /* Reads the block that follows `before`, whose incomplete last line it takes over: `target` bytes, or as many more
- * as it takes to hold a whole line. */
-static void fill(sp_context *context, io_source *source, const block *before, int64_t target, block *into)
+ * as it takes to hold a whole line, unless that may be cut. */
+static void fill(sp_context *context, io_source *source, const block *before, int64_t target, bool in_parts,
+                 block *into)
 {
     int64_t carried = before->filled - before->used;
+    into->continues = before->goes_on;
+    into->goes_on = false;
     into->used = into->filled = 0;
     into->status = SP_OK;
     into->ended = before->ended;
@@ -338,11 +407,14 @@ static void fill(sp_context *context, io_source *source, const block *before, in
         into->filled = carried + (int64_t)got;
         char *newline = memrchr(fresh, '\n', got);
         into->used = newline ? newline + 1 - into->bytes : 0;
+        if (!newline && in_parts && !into->ended) into->used = find_cut(into);
+        into->goes_on = !newline && into->used > 0;
         carried = into->filled;
     }
     if (into->status == SP_OK && into->ended && into->used < into->filled) {
         into->bytes[into->filled] = '\n';
         into->used = into->filled;
+        into->goes_on = false;
     }
 }
 
@@ -353,6 +425,7 @@ typedef struct joined {
     io_arcs arcs;
     int64_t lines, bytes, odd_lines, negative;
     io_line_counts counts;
+    io_open_line open;
 } joined;
 
 static uint32_t hash_of(const io_names *names, int64_t k)
@@ -385,10 +458,13 @@ static void append_arcs(const io_slice *slice, const io_arcs *to)
 {
     const io_arcs *from = &slice->arcs;
     const int32_t *map = slice->map, first_node = (int32_t)slice->first_node;
+    int64_t run = slice->run_place - 1;
     for (int64_t i = 0; i < from->count; i++) {
-        int32_t tail = from->tails[i], head = from->heads[i];
-        to->tails[slice->place + i] = tail >= 0 ? tail + first_node : map[~tail];
+        const int32_t given = from->tails[i], head = from->heads[i], tail = given >= 0 ? given + first_node : map[~given];
         to->heads[slice->place + i] = head >= 0 ? head : map[~head];
+        if (!to->in_runs) to->tails[slice->place + i] = tail;
+        else if (i > 0 && given == from->tails[i - 1]) to->runs[run].count++;
+        else to->runs[++run] = (io_run){tail, 1};
     }
     if (from->count && !to->uniform)
         memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
@@ -406,7 +482,7 @@ static sp_status join_weights(sp_context *context, const io_slice *slice, io_arc
 static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, joined *all)
 {
     sp_status status = SP_OK;
-    int64_t total = all->arcs.count;
+    int64_t total = all->arcs.count, runs = all->arcs.run_count;
     for (int i = 0; i < count; i++) {
         io_slice *slice = &slices[i];
         if (slice->status == SP_ERROR_ARGUMENT)
@@ -417,19 +493,25 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
         IO_TRY(map_fresh(context, &all->labels, slice));
         slice->place = total;
         total += slice->arcs.count;
+        slice->run_place = runs;
+        runs += slice->runs;
         IO_TRY(join_weights(context, slice, &all->arcs));
         all->lines += slice->lines;
         all->odd_lines += slice->odd_lines;
         all->negative += slice->negative;
-        slice->first_node = all->counts.node_lines;
+        slice->first_node = all->counts.node_lines - slice->again;
         all->counts.entries += slice->entries;
         if (slice->used_lines) all->counts.used_lines = slice->first_node + slice->used_lines;
-        all->counts.node_lines += slice->node_lines;
+        all->counts.node_lines += slice->node_lines - slice->again;
+        all->open = slice->open;
+        if (all->open.tail < 0 && slice->goes_on) all->open.tail = slice->map[~all->open.tail];
         if (all->counts.node_lines > INT32_MAX)
             return sp_fail(context, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", name);
     }
     IO_TRY(io_arcs_reserve(context, &all->arcs, total));
+    if (all->arcs.in_runs) IO_TRY(io_arcs_reserve_runs(context, &all->arcs, runs));
     all->arcs.count = total;
+    all->arcs.run_count = runs;
 done:
     return status;
 }
@@ -444,6 +526,7 @@ typedef struct step {
     io_slice *slices;
     int parsed, appended; /* slices of this block, and of the one before */
     int threads;
+    bool in_parts;
 } step;
 
 static void advance(sp_context *context, io_source *source, io_line_parser parser, const step *s, const io_arcs *arcs)
@@ -451,7 +534,7 @@ static void advance(sp_context *context, io_source *source, io_line_parser parse
     const int last = s->parsed > s->appended ? s->parsed : s->appended;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads) if (s->threads > 1)
     for (int i = -1; i < last; i++) { /* what may take longest first: it may have to decompress */
-        if (i < 0) fill(context, source, s->now, s->target, s->next);
+        if (i < 0) fill(context, source, s->now, s->target, s->in_parts, s->next);
         else if (i < s->appended) append_arcs(&s->slices[i], arcs);
         if (i >= 0 && i < s->parsed) parse_slice(&s->slices[i], parser);
     }
@@ -468,17 +551,18 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
 
     sp_status status = SP_OK;
     int at = 0;
-    step s = {.slices = slices};
-    fill(context, source, &blocks[1], target, &blocks[0]);
+    step s = {.slices = slices, .in_parts = all->arcs.in_runs};
+    fill(context, source, &blocks[1], target, s.in_parts, &blocks[0]);
     for (; blocks[at].used > 0; at = !at) {
         const bool alone = blocks[at].used < SERIAL_BLOCK && !reader_block;
         const int64_t useful = reader_block ? most_slices : blocks[at].used / SMALLEST_SLICE;
         s.now = &blocks[at];
         s.next = &blocks[!at];
-        s.parsed = alone ? 1 : useful < most_slices ? (int)useful : most_slices;
+        s.parsed = alone || blocks[at].goes_on ? 1 : useful < most_slices ? (int)useful : most_slices;
         s.threads = alone ? 1 : threads;
         s.target = target = target * 2 < largest ? target * 2 : largest;
         cut(s.now, slices, s.parsed);
+        slices[0].open = all->open;
         advance(context, source, parser, &s, &all->arcs);
         s.appended = s.parsed;
         all->bytes += s.now->used;
@@ -495,16 +579,11 @@ done:
 static void hand_over(joined *all, io_graph *graph)
 {
     graph->nodes = all->labels.list.names.count;
-    graph->arcs = all->arcs.count;
-    graph->tails = all->arcs.tails;
-    graph->heads = all->arcs.heads;
-    graph->weights = all->arcs.weights;
     graph->names = all->labels.list.names;
     graph->lines = all->lines;
     graph->bytes += all->bytes;
     graph->odd_lines = all->odd_lines;
     graph->negative = all->negative;
-    memset(&all->arcs, 0, sizeof all->arcs);
     memset(&all->labels.list.names, 0, sizeof all->labels.list.names);
 }
 
@@ -536,6 +615,7 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     block blocks[2] = {{0}};
     joined all = {.lines = first_line, .arcs.uniform = true, .labels.wide_most = WIDE_SLOTS};
     sp_status status;
+    all.arcs.in_runs = state->many_arcs;
     IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
     for (int i = 0; i < count; i++) {
         slices[i].context = context;
@@ -545,7 +625,7 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     }
     IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
     free_scratch(context, &slices, count, blocks, &all.labels);
-    IO_TRY(io_arcs_spread_weight(context, &all.arcs));
+    IO_TRY(io_arcs_hand_over(context, &all.arcs, graph));
     hand_over(&all, graph);
     if (counts) *counts = all.counts;
 done:

@@ -11,44 +11,66 @@
 
 enum { HEADER_NUMBERS = 4, MOST_NODE_WEIGHTS = 1 << 10 };
 
-static bool read_neighbour(io_slice *slice, const char **at, const char *end, int32_t node)
+/* The weight of the edge to line->weighs, if the line has it already. */
+static bool read_weight(io_slice *slice, const char **at, const char *end, io_open_line *line)
+{
+    const char *word = io_next_word(at, end);
+    float weight;
+    bool keep;
+    if (word == *at && slice->goes_on) return true;
+    if (word == *at)
+        return io_slice_fail(slice, "a neighbour without a weight", word, *at,
+                             "the first line says that each has one");
+    if (!io_slice_weight(slice, word, *at, &weight, &keep)) return false;
+    const int32_t neighbour = line->weighs;
+    line->weighs = -1;
+    return !keep || io_slice_arc(slice, line->tail, neighbour, weight);
+}
+
+static bool read_neighbour(io_slice *slice, const char **at, const char *end, io_open_line *line)
 {
     const io_format_state *state = slice->state;
     const char *word = io_next_word(at, end);
     int64_t neighbour;
-    float weight = 1;
-    bool keep = true;
     if (!io_parse_index(word, *at, state->rows, &neighbour) || neighbour == 0)
         return io_slice_fail(slice, "a neighbour that is no node", word, *at,
                              "nodes are numbered from 1 to the number in the first line");
-    if (state->weighted) {
-        word = io_next_word(at, end);
-        if (word == *at)
-            return io_slice_fail(slice, "a neighbour without a weight", word, *at,
-                                 "the first line says that each has one");
-        if (!io_slice_weight(slice, word, *at, &weight, &keep)) return false;
-    }
     slice->entries++;
-    return !keep || io_slice_arc(slice, node, (int32_t)(neighbour - 1), weight);
+    if (!state->weighted) return io_slice_arc(slice, line->tail, (int32_t)(neighbour - 1), 1);
+    line->weighs = (int32_t)(neighbour - 1);
+    return read_weight(slice, at, end, line);
+}
+
+/* The node of a line that is no comment, within the slice. */
+static io_open_line begin_node(io_slice *slice, const char *line, const char *end)
+{
+    io_open_line begun = {.comment = line < end && *line == '%', .weighs = -1, .skip = slice->state->node_numbers};
+    if (begun.comment) return begun;
+    begun.node = true;
+    begun.tail = (int32_t)slice->node_lines++;
+    return begun;
 }
 
 static bool read_node(io_slice *slice, char *line, char *line_end)
 {
-    const io_format_state *state = slice->state;
     const char *at = line, *end = line_end, *word;
     int64_t number;
-    if (line < line_end && *line == '%') return true;
-    const int32_t node = (int32_t)slice->node_lines++; /* within the slice */
-    if (io_skip_blanks(line, end) == end) return true;
+    const bool continues = io_line_continues(slice, line);
+    io_open_line now = continues ? slice->open : begin_node(slice, line, end);
+    if (continues) now.tail = 0;
+    slice->open = now;
+    if (now.comment || (!continues && io_skip_blanks(line, end) == end)) return true;
     slice->used_lines = slice->node_lines;
-    for (int i = 0; i < state->node_numbers; i++) {
+    for (; now.skip > 0 && !(slice->goes_on && io_skip_blanks(at, end) == end); now.skip--) {
         word = io_next_word(&at, end);
         if (!io_parse_index(word, at, INT64_MAX, &number))
             return io_slice_fail(slice, "a size or weight of the node that is no whole number", word, at,
                                  "the first line says that it has one");
     }
+    if (now.weighs >= 0 && !read_weight(slice, &at, end, &now)) return false;
     while (io_skip_blanks(at, end) < end)
-        if (!read_neighbour(slice, &at, end, node)) return false;
+        if (!read_neighbour(slice, &at, end, &now)) return false;
+    slice->open = now;
     return true;
 }
 
@@ -105,8 +127,8 @@ static sp_status check_edges(sp_context *context, const char *name, const io_gra
     for (int64_t e = 0; e < graph->arcs; e++) {
         const int32_t tail = graph->tails[e], head = graph->heads[e];
         loops += tail == head;
-        if (tail < head) sum += hash_edge(tail, head, graph->weights[e]);
-        else sum -= hash_edge(head, tail, graph->weights[e]);
+        if (tail < head) sum += hash_edge(tail, head, io_arc_weight(graph, e));
+        else sum -= hash_edge(head, tail, io_arc_weight(graph, e));
     }
     if (loops > 0)
         return sp_fail(context, SP_ERROR_MATRIX,
@@ -141,7 +163,7 @@ sp_status io_read_metis(sp_context *context, io_source *source, const io_read_op
 {
     io_read_options plain = *options;
     plain.transform = NULL; /* belongs to label triples */
-    io_format_state state = {.options = &plain};
+    io_format_state state = {.options = &plain, .many_arcs = true};
     io_line_counts counts = {0};
     int64_t edges = 0, lines = 0, bytes = 0;
     sp_status status;

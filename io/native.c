@@ -19,12 +19,6 @@ enum {
     BINARY_ENTRIES = 4096 /* taken at once */
 };
 
-typedef struct entry {
-    int32_t head;
-    int32_t place; /* within its column */
-    float weight;
-} entry;
-
 /* What both forms build. */
 typedef struct native {
     sp_context *context;
@@ -39,8 +33,9 @@ typedef struct native {
     int64_t column_begin; /* first arc of the present column */
     bool ascending;       /* its heads, so far */
     int64_t settle_at;    /* arcs at which it is sorted early */
-    entry *entries;       /* for sorting */
-    int64_t entry_capacity;
+    uint64_t *entries;    /* for sorting: a head above its place within the column */
+    float *weights;       /* of the column, in that case; there only if they differ */
+    int64_t entry_capacity, weight_capacity;
     int64_t negative, odd_lines;
 } native;
 
@@ -54,9 +49,8 @@ static int compare_ids(const void *a, const void *b)
 
 static int compare_entries(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
-    if (x->head != y->head) return x->head < y->head ? -1 : 1;
-    return x->place < y->place ? -1 : 1;
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* The place of an id in a domain, or -1. */
@@ -91,32 +85,36 @@ static sp_status settle_column(native *to)
     int64_t begin = to->column_begin, count = arcs->count - begin;
     sp_status status =
         io_reserve(to->context, 0, count, sizeof *to->entries, &to->entry_capacity, (void **)&to->entries);
+    if (status == SP_OK && !arcs->uniform)
+        status = io_reserve(to->context, 0, count, sizeof *to->weights, &to->weight_capacity, (void **)&to->weights);
     if (status != SP_OK) return status;
     if (count > INT32_MAX) return sp_fail(to->context, SP_ERROR_OVERFLOW, "%s: a column of 2^31 entries", to->name);
     for (int64_t i = 0; i < count; i++)
-        to->entries[i] = (entry){arcs->heads[begin + i], (int32_t)i, arcs->weights[begin + i]};
+        to->entries[i] = (uint64_t)arcs->heads[begin + i] << 32 | (uint64_t)i;
+    if (!arcs->uniform) memcpy(to->weights, arcs->weights + begin, (size_t)count * sizeof *to->weights);
     qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
     int64_t at = begin;
     for (int64_t i = 0; i < count; i++) {
-        if (i > 0 && to->entries[i].head == to->entries[i - 1].head) continue;
-        arcs->heads[at] = to->entries[i].head;
-        arcs->weights[at++] = to->entries[i].weight;
+        if (i > 0 && to->entries[i] >> 32 == to->entries[i - 1] >> 32) continue;
+        arcs->heads[at] = (int32_t)(to->entries[i] >> 32);
+        if (!arcs->uniform) arcs->weights[at] = to->weights[to->entries[i] & UINT32_MAX];
+        at++;
     }
     arcs->count = at;
     to->ascending = true;
     return SP_OK;
 }
 
-static sp_status add_entry(native *to, int32_t tail, int32_t head, double value)
+static sp_status add_entry(native *to, int32_t head, double value)
 {
     if (value == 0) return SP_OK;
     io_arcs *arcs = &to->arcs;
     sp_status status = io_arcs_reserve(to->context, arcs, arcs->count + 1);
+    if (status == SP_OK && (float)value != 1) status = io_arcs_spread_weight(to->context, arcs);
     if (status != SP_OK) return status;
     if (arcs->count > to->column_begin && arcs->heads[arcs->count - 1] >= head) to->ascending = false;
-    arcs->tails[arcs->count] = tail;
     arcs->heads[arcs->count] = head;
-    arcs->weights[arcs->count] = (float)value;
+    if (!arcs->uniform) arcs->weights[arcs->count] = (float)value;
     arcs->count++;
     if (to->ascending || arcs->count < to->settle_at) return SP_OK;
     status = settle_column(to);
@@ -131,7 +129,16 @@ static void begin_column(native *to)
     set_next_settling(to);
 }
 
-static sp_status end_column(native *to) { return to->ascending ? SP_OK : settle_column(to); }
+static sp_status end_column(native *to, int32_t tail)
+{
+    io_arcs *arcs = &to->arcs;
+    sp_status status = to->ascending ? SP_OK : settle_column(to);
+    const int64_t count = arcs->count - to->column_begin; /* below 2^32: heads ascend */
+    if (status != SP_OK || count == 0) return status;
+    status = io_arcs_reserve_runs(to->context, arcs, arcs->run_count + 1);
+    if (status == SP_OK) arcs->runs[arcs->run_count++] = (io_run){tail, (uint32_t)count};
+    return status;
+}
 
 static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *graph)
 {
@@ -141,19 +148,20 @@ static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *gr
             status = io_check_nodes(from->context, from->name, from->columns, bytes);
         if (status != SP_OK) return status;
     }
+    sp_free(from->context, from->entries);
+    sp_free(from->context, from->weights);
+    from->entries = NULL;
+    from->weights = NULL;
+    sp_status status = io_arcs_hand_over(from->context, &from->arcs, graph);
+    if (status != SP_OK) return status;
     graph->nodes = from->nodes;
     graph->ids = from->ids;
-    graph->arcs = from->arcs.count;
-    graph->tails = from->arcs.tails;
-    graph->heads = from->arcs.heads;
-    graph->weights = from->arcs.weights;
     graph->symmetric = false;
     graph->lines = lines;
     graph->bytes = bytes;
     graph->negative = from->negative;
     graph->odd_lines = from->odd_lines;
     from->ids = NULL;
-    memset(&from->arcs, 0, sizeof from->arcs);
     return SP_OK;
 }
 
@@ -425,9 +433,9 @@ static sp_status read_column(text *from)
         head = find_node(to, id);
         if (head < 0) return alien(from, "row", id);
         IO_TRY(take_value(from, &value));
-        IO_TRY(add_entry(to, (int32_t)tail, (int32_t)head, value));
+        IO_TRY(add_entry(to, (int32_t)head, value));
     }
-    status = end_column(to);
+    status = end_column(to, (int32_t)tail);
 done:
     return status;
 }
@@ -605,10 +613,10 @@ static sp_status take_column(binary *from)
                 to->negative++;
                 to->odd_lines += !to->options->any_sign;
             }
-            IO_TRY(add_entry(to, (int32_t)tail, (int32_t)node, (double)pairs[i].value));
+            IO_TRY(add_entry(to, (int32_t)node, (double)pairs[i].value));
         }
     }
-    status = end_column(to);
+    status = end_column(to, (int32_t)tail);
 done:
     return status;
 }
@@ -658,6 +666,7 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
 {
     native to = {
         .context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL};
+    to.arcs = (io_arcs){.in_runs = true, .uniform = true, .weight = 1};
     const char *bytes;
     size_t count = sizeof io_binary_cookie;
     sp_status status = io_source_peek(source, &bytes, &count);
@@ -669,6 +678,7 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
     sp_free(context, to.ids);
     sp_free(context, to.column_ids);
     sp_free(context, to.entries);
+    sp_free(context, to.weights);
     io_arcs_free(context, &to.arcs);
     return status;
 }

@@ -42,8 +42,10 @@ static bool split_value(io_slice *slice, const char *field, const char *field_en
     return true;
 }
 
-static bool read_targets(io_slice *slice, const char *at, const char *end, int32_t tail)
+/* *text ends at the line's end or where its comment begins. */
+static bool read_targets(io_slice *slice, const char **text, const char *end, int32_t tail)
 {
+    const char *at = *text;
     const bool values = slice->state->options->expect_values;
     for (const char *field = next_field(&at, end); field < at; field = next_field(&at, end)) {
         target to = {field, at, at, at, at};
@@ -56,6 +58,7 @@ static bool read_targets(io_slice *slice, const char *at, const char *end, int32
         if (keep && !io_slice_arc(slice, tail, head, weight)) return false;
         at = to.rest;
     }
+    *text = at;
     return true;
 }
 
@@ -80,14 +83,24 @@ static bool skip_relation(io_slice *slice, const char *label, const char **at, c
     return true;
 }
 
+/* What a line begins with; *comment if it is nothing else, or nothing at all. */
+static bool begin_line(io_slice *slice, const char **at, const char *end, bool relation, io_open_line *line)
+{
+    const char *label = next_field(at, end);
+    *line = (io_open_line){.comment = label == *at};
+    if (line->comment) return true;
+    if (!io_slice_label(slice, label, *at, &line->tail)) return false;
+    return !relation || skip_relation(slice, label, at, end);
+}
+
 static bool read_line(io_slice *slice, const char *at, const char *end, bool relation)
 {
-    const char *label = next_field(&at, end);
-    if (label == at) return true;
-    int32_t tail;
-    if (!io_slice_label(slice, label, at, &tail)) return false;
-    if (relation && !skip_relation(slice, label, &at, end)) return false;
-    return read_targets(slice, at, end, tail);
+    io_open_line line = slice->open;
+    if (!io_line_continues(slice, at) && !begin_line(slice, &at, end, relation, &line)) return false;
+    if (!line.comment && !read_targets(slice, &at, end, line.tail)) return false;
+    line.comment = line.comment || at < end;
+    if (slice->goes_on) slice->open = line;
+    return true;
 }
 
 bool io_line_sif(io_slice *slice, char *line, char *end) { return read_line(slice, line, end, true); }

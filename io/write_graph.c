@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-enum { AHEAD = 8 }; /* entries between two steps of fetching */
+enum { AHEAD = 16 }; /* entries between two steps of fetching */
 
 typedef struct graph_text {
     const sp_csr *matrix;

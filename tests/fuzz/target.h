@@ -75,7 +75,7 @@ static inline void fuzz_check_graph(const io_graph *graph, const io_read_options
     for (int64_t i = 0; i < graph->arcs; i++) {
         fuzz_require(graph->tails[i] >= 0 && graph->tails[i] < graph->nodes);
         fuzz_require(graph->heads[i] >= 0 && graph->heads[i] < graph->nodes);
-        fuzz_require(isfinite(graph->weights[i]) && (options->lenient || graph->weights[i] >= 0));
+        fuzz_require(isfinite(io_arc_weight(graph, i)) && (options->lenient || io_arc_weight(graph, i) >= 0));
     }
     for (int64_t i = 0; graph->ids && i < graph->nodes; i++)
         fuzz_require(graph->ids[i] >= 0 && graph->ids[i] <= INT32_MAX &&
@@ -90,7 +90,8 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     if (arcs == 0) return;
     fuzz_require(memcmp(a->tails, b->tails, arcs * sizeof *a->tails) == 0);
     fuzz_require(memcmp(a->heads, b->heads, arcs * sizeof *a->heads) == 0);
-    fuzz_require(memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
+    fuzz_require(!a->weights == !b->weights);
+    fuzz_require(!a->weights || memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
 }
 
 /* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
