@@ -324,6 +324,7 @@ struct io_slice {
     bool odd; /* this line */
     sp_status status;
     char message[IO_MESSAGE]; /* of a malformed line; its number is `lines` */
+    const char *refused_end;  /* where the text ends that is wrong */
 };
 
 /* Parses line..end (without its newline; *end is readable). Returns false after io_slice_fail or when memory ends

@@ -78,6 +78,7 @@ sp_status io_fail_line(sp_context *context, const char *name, int64_t line, cons
 bool io_slice_fail(io_slice *slice, const char *what, const char *token, const char *token_end, const char *remedy)
 {
     slice->status = SP_ERROR_ARGUMENT;
+    slice->refused_end = token_end;
     write_message(slice->message, sizeof slice->message, what, token, token_end, remedy);
     return false;
 }
@@ -287,20 +288,21 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
 
 /* ---- one slice ------------------------------------------------------------------------------------------ */
 
-/* mcl drops NUL bytes; strict reading refuses them, since they hide what follows. */
-static bool handle_nul(io_slice *slice, char *line, char **end)
+/* Parses a line that holds NUL bytes. mcl drops them; strict reading refuses them, since they hide what follows,
+ * unless something is wrong before. */
+static bool parse_with_nul(io_slice *slice, io_line_parser parser, char *line, char *end, char *nul)
 {
-    char *nul = memchr(line, '\0', (size_t)(*end - line));
-    if (!nul) return true;
-    if (!slice->state->options->lenient)
-        return io_slice_fail(slice, "the line holds a NUL byte", nul, *end, "is this a text file?");
+    if (!slice->state->options->lenient) {
+        const bool refused = !parser(slice, line, end);
+        if (refused && (slice->status != SP_ERROR_ARGUMENT || slice->refused_end <= nul)) return false;
+        return io_slice_fail(slice, "the line holds a NUL byte", nul, nul + 1, "is this a text file?");
+    }
     char *to = nul;
-    for (char *from = nul; from < *end; from++)
+    for (char *from = nul; from < end; from++)
         if (*from) *to++ = *from;
     *to = '\n';
-    *end = to;
     slice->odd = true;
-    return true;
+    return parser(slice, line, to);
 }
 
 static int64_t count_runs(const io_arcs *arcs)
@@ -333,7 +335,8 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
         const bool continues = io_line_continues(slice, line);
         slice->lines += !continues;
         slice->odd = continues && slice->open.odd;
-        if ((has_nul && !handle_nul(slice, line, &end)) || !parser(slice, line, end)) return;
+        char *nul = has_nul ? memchr(line, '\0', (size_t)(end - line)) : NULL;
+        if (!(nul ? parse_with_nul(slice, parser, line, end, nul) : parser(slice, line, end))) return;
         if (slice->goes_on) slice->open.odd = slice->odd;
         else slice->odd_lines += slice->odd;
         line = next;

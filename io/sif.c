@@ -77,7 +77,7 @@ static bool skip_relation(io_slice *slice, const char *label, const char **at, c
     }
     if (next_field(&rest, end) < rest) return true;
     if (!options->lenient)
-        return io_slice_fail(slice, "a relation without a target", label, end,
+        return io_slice_fail(slice, "a relation without a target", label, name_end,
                              "write LABEL RELATION LABEL..., or LABEL alone for a node without arcs");
     slice->odd = true;
     return true;

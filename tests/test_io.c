@@ -1057,6 +1057,88 @@ START_TEST(labels_of_any_length_are_told_apart)
 }
 END_TEST
 
+/* More labels than wide slots take, short ones and long ones. */
+START_TEST(a_million_labels_are_numbered_by_their_first_appearance)
+{
+    enum { LABELS = 1100000 };
+    char *text = malloc(LABELS * 48);
+    int32_t *ids = malloc(LABELS * sizeof *ids);
+    size_t at = 0;
+    for (int64_t i = 0; i < LABELS; i++)
+        for (int end = 0; end < 2; end++) {
+            const int64_t label = end ? i * 7919 % LABELS : i;
+            at += (size_t)sprintf(text + at, label % 5 ? "%llx%c" : "a-long-name-%llx%c", (long long)label,
+                                  end ? '\n' : '\t');
+        }
+    for (int threads = 1; threads <= 3; threads += 2) {
+        sp_context *context = test_context(0, threads);
+        io_graph graph = read_bytes(context, text, at, as(IO_ABC));
+        int32_t seen = 0;
+        memset(ids, 0xff, LABELS * sizeof *ids);
+        ck_assert_int_eq(graph.nodes, LABELS);
+        ck_assert_int_eq(graph.arcs, LABELS);
+        ck_assert_ptr_null(graph.weights);
+        for (int64_t i = 0; i < LABELS; i++)
+            for (int end = 0; end < 2; end++) {
+                int32_t *id = &ids[end ? i * 7919 % LABELS : i];
+                if (*id < 0) *id = seen++;
+                if ((end ? graph.heads : graph.tails)[i] != *id) ck_abort_msg("line %lld", (long long)i + 1);
+            }
+        io_graph_free(context, &graph);
+        sp_context_destroy(context);
+    }
+    free(text);
+    free(ids);
+}
+END_TEST
+
+/* A line of a list, of fields that mean something to one format or another. */
+static size_t write_list(test_random *random, char *text)
+{
+    static const char *const fields[] = {"1 ", "2 ", "3 ", "4 ", "2\t\t", "1:5 ", "x:2 ", "b: 7 ", "c:8y ", "% ", "# "};
+    size_t at = 0;
+    for (int64_t left = test_below(random, 60); left > 0; left--) {
+        const int64_t most = test_below(random, 20) ? 5 : (int64_t)(sizeof fields / sizeof *fields);
+        at += (size_t)sprintf(text + at, "%s", fields[test_below(random, most)]);
+    }
+    text[at++] = '\n';
+    return at;
+}
+
+START_TEST(long_lines_in_parts_are_the_same)
+{
+    const uint64_t seed = 11 + (uint64_t)_i;
+    test_random random = test_seed(seed);
+    const io_format formats[] = {IO_SIF, IO_ETC, IO_METIS};
+    const char *const heads[] = {"4 9\n", "4 9 1\n", "4 9 110 3\n", "4 9 11\n"};
+    for (int round = 0; round < 300; round++) {
+        const io_read_options options = {.format = formats[round % 3],
+                                         .lenient = round % 2,
+                                         .expect_values = round % 5 == 0};
+        char text[5000];
+        size_t at = options.format == IO_METIS ? (size_t)sprintf(text, "%s", heads[test_below(&random, 4)]) : 0;
+        for (int line = 0; line < 4; line++) at += write_list(&random, text + at);
+        const size_t count = at - (size_t)test_below(&random, 2);
+        sp_context *alone = test_context(0, 1);
+        io_graph whole, parts;
+        const sp_status expected = io_read_memory(alone, "in", text, count, &options, 0, &whole);
+        for (size_t block = 7; block < 200; block += 13) {
+            sp_context *context = test_context(0, 1 + (int)(block % 3));
+            const sp_status status = io_read_memory(context, "in", text, count, &options, block, &parts);
+            test_expect(status == expected && (status == SP_OK || strcmp(sp_last_error(context),
+                                                                         sp_last_error(alone)) == 0),
+                        "seed %llu: \"%s\", in parts \"%s\"", (unsigned long long)seed, sp_last_error(alone),
+                        sp_last_error(context));
+            if (status == SP_OK) same_graphs(&parts, &whole);
+            io_graph_free(context, &parts);
+            sp_context_destroy(context);
+        }
+        io_graph_free(alone, &whole);
+        sp_context_destroy(alone);
+    }
+}
+END_TEST
+
 START_TEST(a_line_longer_than_many_blocks_is_read)
 {
     sp_context *context = test_context(0, 2);
@@ -2272,6 +2354,8 @@ int main(void)
     tcase_add_test(cases, threads_and_block_sizes_change_nothing);
     tcase_add_test(cases, the_first_error_in_the_file_wins_whatever_the_threads);
     tcase_add_test(cases, labels_of_any_length_are_told_apart);
+    tcase_add_test(cases, a_million_labels_are_numbered_by_their_first_appearance);
+    tcase_add_loop_test(cases, long_lines_in_parts_are_the_same, 0, 3);
     tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
     tcase_add_test(cases, decimals_are_read_exactly);
     tcase_add_test(cases, what_is_no_decimal_is_not_read);
