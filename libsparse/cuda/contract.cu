@@ -244,9 +244,9 @@ static __device__ __forceinline__ void slots_of(const item_tile &tile, int (&slo
 
 /* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
  * begins or ends in one, if it sees any. */
-template <typename V> static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
+template <typename V>
+static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
 {
-    if (again && job.totals->inexact[WIDE] == 0) return;
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     unsigned long long kept = 0;
@@ -559,15 +559,22 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
     return SP_OK;
 }
 
-/* Whether rows of so many entries are summed_rows', and the words of their windows. */
-template <typename V> static bool is_summed(const contract_run<V> *run, int entries, int *words)
+/* How rows of so many entries are summed_rows', and whether they are. */
+template <typename V> static bool is_summed(const contract_run<V> *run, int entries, summed_words *words)
 {
-    if constexpr (std::is_same_v<V, float>) {
-        const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
-        while (*words > LEAST_WORDS && summed_bytes(*words, entries) > limit) *words /= 2;
-        return run->job.operation.combine == SP_COMBINE_SUM && summed_bytes(*words, entries) <= limit;
+    const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
+    const int64_t columns = run->job.columns;
+    if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM) return false;
+    *words = {LEAST_WORDS, 0};
+    while (words->fine < FEW_WORDS && (int64_t)words->fine * 32 < columns) words->fine *= 2;
+    if ((int64_t)words->fine * 32 < columns) {
+        *words = {entries, WORD_STEP};
+        while (words->coarse < LONGER_WORDS && (int64_t)words->coarse * 1024 < columns) words->coarse *= 2;
+        if ((int64_t)words->coarse * 1024 < columns || summed_bytes(*words, entries) > limit)
+            *words = {LONGER_WORDS, 0}; /* by windows */
     }
-    return false;
+    while (!words->coarse && words->fine > LEAST_WORDS && summed_bytes(*words, entries) > limit) words->fine /= 2;
+    return summed_bytes(*words, entries) <= limit;
 }
 
 /* Words of bits for all columns, at most a window's, and classes of ranked rows: what fits a block's shared
@@ -586,7 +593,7 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->longer_words = words;
     while (ranked_bytes(run->ranked_words, RANKED_THREADS * RANKED_ITEMS, mean) > limit) run->ranked_words /= 2;
     while (ranked_bytes(run->longer_words, 0, mean) > limit) run->longer_words /= 2;
-    int few = words;
+    summed_words few;
     run->few_words = words <= FEW_WORDS && is_summed(run, MOST_SORTED_OF_MANY, &few);
     run->limits.sorted = words > MANY_WORDS || run->few_words ? MOST_SORTED_OF_MANY : MOST_SORTED;
     run->limits.longer = ranked_bytes(run->longer_words, longer, mean) <= limit ? longer : 0;
@@ -722,17 +729,18 @@ static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int 
     return launch(run, kernel, THREADS, bytes, count, stream, c, words, again);
 }
 
-/* Rows of up to THREADS·ITEMS entries; those that are left over, or all, with RANKED_THREADS·RANKED_ITEMS. */
+/* Rows of up to THREADS·ITEMS entries; with RANKED·RANKED_EACH if they are not summed_rows', or have been. */
 template <int THREADS, int ITEMS, int RANKED, int RANKED_EACH, typename V>
-static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int words, cudaStream_t stream)
+static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int words, bool again,
+                               cudaStream_t stream)
 {
-    int summed_words = words;
-    const bool summed = is_summed(run, THREADS * ITEMS, &summed_words);
-    if constexpr (std::is_same_v<V, float>)
-        if (summed)
-            TRY(launch(run, summed_rows<THREADS, ITEMS>, THREADS, summed_bytes(summed_words, THREADS * ITEMS), count,
-                       stream, c, summed_words));
-    return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, summed, stream);
+    if constexpr (std::is_same_v<V, float>) {
+        summed_words summed;
+        if (!again && is_summed(run, THREADS * ITEMS, &summed))
+            return launch(run, summed.coarse ? summed_rows<THREADS, ITEMS, true> : summed_rows<THREADS, ITEMS, false>,
+                          THREADS, summed_bytes(summed, THREADS * ITEMS), count, stream, c, summed);
+    }
+    return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, again, stream);
 }
 
 /* Whether wide rows are parted, and words of a row's bits: no more than the stage takes are spent on them. */
@@ -757,22 +765,24 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     return launch(run, write_parts, WRITE_THREADS, 0, (int64_t)count * WRITE_SLICES, stream, run->parted);
 }
 
-/* Wide rows; those that are parted and left over, or all, by a block each. */
+/* Wide rows, in parts or a block each. */
 template <typename V>
-static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
+static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, unsigned count, bool again,
+                             cudaStream_t stream)
 {
     const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
-    const bool parted = run->parted.words > 0;
     if constexpr (std::is_same_v<V, float>)
-        if (parted) TRY(launch_parts(run, totals, stream));
-    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, parted));
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, totals->members[WIDE], run->longer_words, parted, stream);
+        if (!again && run->parted.words > 0) return launch_parts(run, totals, stream);
+    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, again));
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
 }
 
+/* The rows of a class, or `again` those that were inexact. */
 template <typename V>
-static sp_status launch_class(contract_run<V> *run, int c, const contract_totals *totals, cudaStream_t stream)
+static sp_status launch_class(contract_run<V> *run, int c, const contract_totals *totals, bool again,
+                              cudaStream_t stream)
 {
-    const unsigned count = totals->members[c];
+    const unsigned count = again ? totals->inexact[c] : totals->members[c];
     switch (c) {
     case SMALL_8: return launch_small<8>(run, c, count, stream);
     case SMALL_16: return launch_small<16>(run, c, count, stream);
@@ -783,14 +793,14 @@ static sp_status launch_class(contract_run<V> *run, int c, const contract_totals
     case SORTED + 3: return launch_sorted<16>(run, c, count, stream);
     case SORTED + 4:
         if (!run->few_words) return launch_sorted<32>(run, c, count, stream);
-        return launch_blocks<128, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
+        return launch_blocks<128, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, again, stream);
     case RANKED:
-        return launch_blocks<256, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, stream);
+        return launch_blocks<256, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, again, stream);
     case LONGER:
-        return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, stream);
+        return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, again, stream);
     case LONGEST:
-        return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, stream);
-    default: return launch_wide(run, totals, stream);
+        return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
+    default: return launch_wide(run, totals, count, again, stream);
     }
 }
 
@@ -831,7 +841,7 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     TRY(cuda_fork(context, STREAMS));
     for (int c = CLASSES - 1; c > IDLE && status == SP_OK; c--)
         if (totals->members[c])
-            status = launch_class(run, c, totals, cuda_state_of(context)->side[stream++ % STREAMS]);
+            status = launch_class(run, c, totals, false, cuda_state_of(context)->side[stream++ % STREAMS]);
     if (status != SP_OK) {
         cudaDeviceSynchronize();
         return status;
@@ -839,9 +849,8 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, const 
     return cuda_join(context, STREAMS);
 }
 
-/* Finds C's offsets and moves its rows there; `c` has its offsets' array. Ends once C is there; the run's memory is given
- * back before that, in the order of the stream. */
-template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
+/* C's offsets, once the rows' lengths are known. Waits for the stream. */
+template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
     const int64_t groups = run->job.groups;
@@ -849,7 +858,21 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
     CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + groups, sizeof c->nnz, cudaMemcpyDeviceToHost,
                              stream_of(context)));
     CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    return cuda_finish(context);
+}
+
+/* Moves the rows to C, which has its offsets' array. The run's memory is given back in the order of the stream, before
+ * the host waits for it. */
+template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
+{
+    sp_context *context = run->context;
+    bool again = false;
+    TRY(find_offsets(run, c, totals));
+    for (int i = 0; i < CLASSES; i++) {
+        if (totals->inexact[i]) TRY(launch_class(run, i, totals, true, stream_of(context)));
+        again = again || totals->inexact[i];
+    }
+    if (again) TRY(find_offsets(run, c, totals));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
     TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES),

@@ -29,7 +29,7 @@ struct parted_rows {
     int64_t words; /* a multiple of 4 */
 };
 
-using part_row = summed_row<PART_THREADS, PART_ITEMS>;
+using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */
 
 static __device__ __forceinline__ sum_units units_of_row(const parted_span &span, int64_t length)
 {
@@ -61,7 +61,7 @@ static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
 #define PART_ROW(row)                                                             \
     extern __shared__ __align__(16) unsigned char row_memory[];                   \
     __shared__ part_row::memory memory;                                           \
-    part_row row = {job, memory, NULL, NULL, (unsigned long long *)row_memory}
+    part_row row = {job, memory, NULL, NULL, NULL, NULL, (unsigned long long *)row_memory}
 
 /* Sets bits; a grid of at most totals->parts blocks. */
 static __global__ void __launch_bounds__(PART_THREADS) mark_parts(contract_job<float> job, parted_rows rows)

@@ -5,8 +5,10 @@
  * beyond its first entry: f64 adds numbers that are multiples of some 2^l exactly, in any order, while sums stay below
  * 2^(l + 53). Rows for which that may not hold, or in which a zero has a sign, are listed for ranked_rows.
  *
- * An entry costs some 20 instructions to be read, 10 to set its bit, 15 to find its cell and 10 to be written, a row 6
- * barriers, 250 instructions a thread and those for a word of bits per 32 columns. */
+ * Where there are many columns (DEEP), a bit stands for 32 of them first; only those of the 32 that occur get a word.
+ *
+ * An entry costs some 40 instructions to be read, 20 to set its bit, 30 to find its cell and 25 to be written, DEEP 30
+ * more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. */
 #ifndef SPARSE_CUDA_CONTRACT_SUMMED_CUH
 #define SPARSE_CUDA_CONTRACT_SUMMED_CUH
 
@@ -46,14 +48,20 @@ struct sum_units {
     }
 };
 
+/* Words of a window of columns; coarse words, of 1,024 columns each, of DEEP rows, else 0. All are powers of two. */
+struct summed_words {
+    int fine, coarse;
+};
+
 /* Bytes of a block's bits and cells. */
-static __host__ __device__ constexpr size_t summed_bytes(int words, int entries)
+static __host__ __device__ constexpr size_t summed_bytes(summed_words words, int entries)
 {
-    return (size_t)words * (sizeof(uint32_t) + sizeof(uint16_t)) + (size_t)entries * 16;
+    return (size_t)(words.fine + words.coarse) * (sizeof(uint32_t) + sizeof(uint16_t)) +
+           (size_t)entries * (words.coarse ? 20 : 16);
 }
 
 /* ITEMS entries a thread in registers, 32·ITEMS that follow each other in a warp. */
-template <int THREADS, int ITEMS> struct summed_row {
+template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS;
     struct memory {
         alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
@@ -63,23 +71,25 @@ template <int THREADS, int ITEMS> struct summed_row {
     };
     const contract_job<float> &job;
     memory &shared;
-    uint32_t *bits;
-    uint16_t *before;         /* cells before a word, of its warp's */
+    uint32_t *bits, *coarse;
+    uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
     unsigned long long *more; /* of each cell, beyond its first entry; until they are read, sources of nodes */
     float *values;
-    int32_t *cols;
-    int words, shift; /* of a window, a power of two; log2 of a warp's */
+    int32_t *cols, *blocks; /* DEEP: the 32 columns of a fine word */
+    summed_words words;
     int32_t p;
     int64_t begin;
     int length;
     uint32_t later; /* a bit for each entry whose column has an earlier one */
-    int32_t col[ITEMS];
+    int32_t col[ITEMS]; /* DEEP, once found: the place of its bit */
     float value[ITEMS];
 
-    __device__ __forceinline__ void clear_bits()
+    __device__ __forceinline__ void clear(uint32_t *of, int count)
     {
-        for (int i = threadIdx.x; i < words / 4; i += THREADS) ((uint4 *)bits)[i] = make_uint4(0, 0, 0, 0);
+        for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)of)[i] = make_uint4(0, 0, 0, 0);
     }
+    /* log2 of a warp's words. */
+    static __device__ __forceinline__ int shift_of(int count) { return 31 - __clz(max(count / WARPS, (int)WORD_STEP)); }
     __device__ __forceinline__ void start(int32_t first)
     {
         __syncthreads(); /* the row before is done with */
@@ -89,7 +99,8 @@ template <int THREADS, int ITEMS> struct summed_row {
             shared.highest = shared.signs = 0;
             shared.late = 0;
         }
-        clear_bits();
+        clear(bits, words.fine);
+        if (DEEP) clear(coarse, words.coarse);
         __syncthreads();
         for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes;
              k += THREADS, node += THREADS) {
@@ -175,34 +186,35 @@ template <int THREADS, int ITEMS> struct summed_row {
     __device__ __forceinline__ bool in_window(int32_t column, int64_t low, uint32_t *at) const
     {
         *at = (uint32_t)column - (uint32_t)low;
-        return *at < (uint32_t)words * 32;
+        return *at < (uint32_t)words.fine * 32;
     }
     /* Loops are never a cell's first entry: where labels follow communities most of a row's entries are loops, and
      * would meet in one word. */
-    __device__ __forceinline__ void set_bits(int64_t low)
+    __device__ __forceinline__ void set_bits(int64_t low, int32_t own)
     {
         uint32_t at;
         bool loops = false;
         later = 0;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            const bool loop = col[u] == p;
+            const bool loop = col[u] == own;
             const uint32_t bit = 1u << ((uint32_t)col[u] % 32);
             uint32_t old = 0;
             if (in_window(col[u], low, &at) && !loop) old = atomicOr(bits + at / 32, bit);
             if (loop || (old & bit)) later |= 1u << u;
             loops = loops || loop;
         }
-        if (__any_sync(FULL_WARP, loops) && in_window(p, low, &at) && (threadIdx.x & 31) == 0)
+        if (__any_sync(FULL_WARP, loops) && in_window(own, low, &at) && (threadIdx.x & 31) == 0)
             atomicOr(bits + at / 32, 1u << (at % 32));
     }
     /* Counts the bits before each of a warp's words. */
-    __device__ __forceinline__ void count_bits()
+    __device__ __forceinline__ void count(const uint32_t *of, uint16_t *counts, int size)
     {
-        const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, end = min((warp + 1) << shift, words);
+        const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, shift = shift_of(size);
+        const int end = min((warp + 1) << shift, size);
         uint32_t total = 0;
         for (int first = warp << shift; first < end; first += WORD_STEP) {
-            const uint4 word = ((const uint4 *)bits)[first / 4 + lane];
+            const uint4 word = ((const uint4 *)of)[first / 4 + lane];
             const uint32_t a = __popc(word.x), b = a + __popc(word.y), c = b + __popc(word.z), d = c + __popc(word.w);
             uint32_t inclusive = d;
 #pragma unroll
@@ -211,12 +223,12 @@ template <int THREADS, int ITEMS> struct summed_row {
                 if (lane >= step) inclusive += other;
             }
             const uint32_t from = total + inclusive - d;
-            ((uint2 *)before)[first / 4 + lane] = make_uint2(from | (from + a) << 16, (from + b) | (from + c) << 16);
+            ((uint2 *)counts)[first / 4 + lane] = make_uint2(from | (from + a) << 16, (from + b) | (from + c) << 16);
             total += __shfl_sync(FULL_WARP, inclusive, 31);
         }
         if (lane == 0) shared.cells[warp] = total;
     }
-    /* The cells before the words of warp `lane`; *found, all. */
+    /* The bits before the words of warp `lane`; *found, all. */
     __device__ __forceinline__ uint32_t cells_before(int *found) const
     {
         const int lane = threadIdx.x & 31;
@@ -230,14 +242,50 @@ template <int THREADS, int ITEMS> struct summed_row {
         *found = (int)__shfl_sync(FULL_WARP, inclusive, WARPS - 1);
         return inclusive - own;
     }
-    /* The cell of a column that is `at` in the window, for all lanes at once. */
-    __device__ __forceinline__ int cell_of(uint32_t at, uint32_t base) const
+    /* Bits before place `at`, for all lanes at once. */
+    static __device__ __forceinline__ int rank(const uint32_t *of, const uint16_t *counts, int size, uint32_t at,
+                                               uint32_t base)
     {
         const uint32_t word = at / 32;
-        return (int)(__shfl_sync(FULL_WARP, base, (int)(word >> shift)) + before[word] +
-                     (uint32_t)__popc(bits[word] & ((1u << (at % 32)) - 1)));
+        return (int)(__shfl_sync(FULL_WARP, base, (int)(word >> shift_of(size))) + counts[word] +
+                     (uint32_t)__popc(of[word] & ((1u << (at % 32)) - 1)));
     }
-    __device__ __forceinline__ void place_entries(int64_t low, uint32_t base, const sum_units &units)
+    __device__ __forceinline__ int cell_of(uint32_t at, uint32_t base) const
+    {
+        return rank(bits, before, words.fine, at, base);
+    }
+    __device__ __forceinline__ int32_t column_at(uint32_t at, int64_t low) const
+    {
+        return DEEP ? blocks[at / 32] * 32 + (int32_t)(at % 32) : (int32_t)(low + at);
+    }
+    /* DEEP: sets the bits of the entries' blocks of columns. */
+    __device__ __forceinline__ void set_coarse()
+    {
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++)
+            if (col[u] != EMPTY) atomicOr(coarse + col[u] / 1024, 1u << (col[u] / 32 % 32));
+    }
+    /* DEEP: gives these blocks words of bits, columns become places there; returns that of column p, or one that no entry
+     * has. */
+    __device__ __forceinline__ int32_t find_places()
+    {
+        int found;
+        count(coarse, coarse_before, words.coarse);
+        __syncthreads();
+        const uint32_t base = cells_before(&found);
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            const int32_t block = col[u] == EMPTY ? 0 : col[u] / 32;
+            const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)block, base);
+            if (col[u] == EMPTY) continue;
+            blocks[word] = block;
+            col[u] = word * 32 + col[u] % 32;
+        }
+        if (p >= job.columns) return INT_MAX;
+        const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)p / 32, base);
+        return coarse[p / 1024] >> (p / 32 % 32) & 1 ? word * 32 + p % 32 : INT_MAX;
+    }
+    __device__ __forceinline__ void place_entries(int64_t low, int32_t own, uint32_t base, const sum_units &units)
     {
         unsigned long long sum = 0;
         bool loops = false;
@@ -249,11 +297,11 @@ template <int THREADS, int ITEMS> struct summed_row {
             if (!inside) continue;
             if (!(later >> u & 1)) {
                 values[cell] = value[u];
-                cols[cell] = col[u];
+                cols[cell] = column_at(at, low);
                 continue;
             }
             const unsigned long long state = units.of(value[u]);
-            if (col[u] != p) {
+            if (col[u] != own) {
                 add_shared(more + cell, state);
                 continue;
             }
@@ -262,30 +310,29 @@ template <int THREADS, int ITEMS> struct summed_row {
         }
         if (!__any_sync(FULL_WARP, loops)) return;
         for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
-        const int cell = cell_of((uint32_t)p - (uint32_t)low, base);
+        const int cell = cell_of((uint32_t)own - (uint32_t)low, base);
         if ((threadIdx.x & 31) != 0) return;
         add_shared(more + cell, sum);
         values[cell] = 0;
         cols[cell] = p;
     }
-    /* The row's entries to cells; returns their number. */
-    __device__ __forceinline__ int fill_cells(const sum_units &units)
+    /* The row's entries to cells; returns their number. The bits of the first window are set. */
+    __device__ __forceinline__ int fill_cells(int32_t own, const sum_units &units)
     {
         int done = 0, found;
         for (int64_t low = 0;;) {
-            count_bits();
-            if (low == 0)
-                for (int i = threadIdx.x; i < ENTRIES / 2; i += THREADS) ((uint4 *)more)[i] = make_uint4(0, 0, 0, 0);
+            count(bits, before, words.fine);
+            if (low == 0) clear((uint32_t *)more, 2 * ENTRIES);
             __syncthreads();
             const uint32_t base = cells_before(&found) + (uint32_t)done;
-            place_entries(low, base, units);
+            place_entries(low, own, base, units);
             done += found;
             __syncthreads();
-            low += (int64_t)words * 32;
-            if (low >= job.columns) return done;
-            clear_bits();
+            low += (int64_t)words.fine * 32;
+            if (DEEP || low >= job.columns) return done;
+            clear(bits, words.fine);
             __syncthreads();
-            set_bits(low);
+            set_bits(low, own);
             __syncthreads();
         }
     }
@@ -314,14 +361,21 @@ template <int THREADS, int ITEMS> struct summed_row {
         start(first);
         const unsigned kept = gather();
         measure();
-        set_bits(0);
+        if (DEEP) set_coarse();
+        else set_bits(0, p);
         __syncthreads();
         const sum_units units(shared.lowest, shared.highest, shared.signs, length);
         if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
             return kept;
         }
-        const int cells = fill_cells(units);
+        int32_t own = p;
+        if (DEEP) {
+            own = find_places();
+            set_bits(0, own);
+            __syncthreads();
+        }
+        const int cells = fill_cells(own, units);
         if (threadIdx.x == 0) job.lengths[p] = cells;
         if (write_cells(cells, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
         return kept;
@@ -335,27 +389,27 @@ template <int THREADS, int ITEMS> struct summed_row {
 #define SUMMED_RESIDENT 1536
 #endif
 
-template <int THREADS, int ITEMS>
+template <int THREADS, int ITEMS, bool DEEP>
 static __global__ void __launch_bounds__(THREADS, SUMMED_RESIDENT / THREADS)
-    summed_rows(contract_job<float> job, int c, int words)
+    summed_rows(contract_job<float> job, int c, summed_words words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
-    __shared__ typename summed_row<THREADS, ITEMS>::memory memory;
+    using row_type = summed_row<THREADS, ITEMS, DEEP>;
+    __shared__ typename row_type::memory memory;
     constexpr int entries = THREADS * ITEMS;
-    uint32_t *bits = (uint32_t *)row_memory;
-    unsigned long long *more = (unsigned long long *)(bits + words);
+    uint32_t *bits = (uint32_t *)row_memory, *coarse = bits + words.fine;
+    unsigned long long *more = (unsigned long long *)(coarse + words.coarse);
     float *values = (float *)(more + entries);
-    int32_t *cols = (int32_t *)(values + entries);
-    uint16_t *before = (uint16_t *)(cols + entries);
-    const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
+    int32_t *cols = (int32_t *)(values + entries), *blocks = cols + entries;
+    uint16_t *before = (uint16_t *)(blocks + (DEEP ? entries : 0)), *coarse_before = before + words.fine;
     const class_rows own = rows_of(job, c);
     int32_t *listed = job.inexact + (own.rows - job.list);
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int32_t p = own.rows[i];
         const stage_range range = job.ranges[p];
-        summed_row<THREADS, ITEMS> row = {job, memory, bits, before, more, values, cols, words, shift, p, range.begin,
-                                          (int)(range.end - range.begin)};
+        row_type row = {job,  memory, bits,   coarse, before, coarse_before, more,
+                        values, cols, blocks, words,  p,      range.begin,   (int)(range.end - range.begin)};
         kept += row.contract(job.firsts[p], listed, job.totals->inexact + c);
     }
     add_entries(job.totals, kept);
