@@ -15,7 +15,7 @@ typedef struct subject {
     sp_csr g;
     int32_t *labels;
     int64_t groups;
-    char name[96];
+    char name[112];
 } subject;
 
 static void free_subject(sp_context *host, subject *s)
@@ -290,6 +290,53 @@ START_TEST(shapes_give_what_the_definition_says)
 }
 END_TEST
 
+/* ---- sums of f32 --------------------------------------------------------------------------------------- */
+
+/* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too long. */
+static const struct shape long_rows[] = {
+    {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS},      {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
+    {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},        {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
+    {1300, 1200, 300000, ALONE},
+};
+enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
+
+typedef enum number_kind { REALS, SIGNED, FAR_APART, ODD, NUMBER_KINDS } number_kind;
+
+/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; zeros, zeros below zero
+ * and infinity among them. */
+static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
+{
+    float *values = g->values;
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t k = g->row_offsets[i]; k < g->row_offsets[i + 1]; k++) {
+            const double u = test_unit(random);
+            values[k] = (float)u;
+            if (kind == SIGNED && u < 0.5) values[k] = -values[k];
+            if (kind == FAR_APART && i % 4 == 1) values[k] = ldexpf((float)u, (int)test_below(random, 80) - 40);
+            if (kind == ODD && u < 0.2) values[k] = u < 0.1 ? 0 : -0.0f;
+            if (kind == ODD && u > 0.99999) values[k] = INFINITY;
+        }
+}
+
+START_TEST(sums_of_f32_have_the_bits_of_sums_in_order)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i / LONG_ROWS, 2);
+    const struct shape *shape = &long_rows[_i % LONG_ROWS];
+    for (int kind = REALS; kind < NUMBER_KINDS; kind++) {
+        test_random random = test_seed((uint64_t)(_i % LONG_ROWS + 1));
+        subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind, SP_F32,
+                                 TEST_POSITIVE);
+        const size_t used = strlen(s.name);
+        draw_numbers(&random, (number_kind)kind, &s.g);
+        snprintf(s.name + used, sizeof s.name - used, ", numbers %d", kind);
+        const sp_contract_options how = random_options(&random, SP_COMBINE_SUM);
+        check_fused(context, host, &s, kind == REALS ? &(sp_contract_options){0} : &how, false);
+        free_subject(host, &s);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
 
 /* ---- promises of the engines --------------------------------------------------------------------------- */
 
@@ -896,7 +943,8 @@ int main(int argc, char **argv)
     }
     test_on_devices(engines, both_engines_give_what_the_definition_says);
     tcase_add_loop_test(engines, shapes_give_what_the_definition_says, 0, SHAPES * test_devices());
-    if (test_devices() == 1) test_count_skipped(SHAPES);
+    tcase_add_loop_test(engines, sums_of_f32_have_the_bits_of_sums_in_order, 0, LONG_ROWS * test_devices());
+    if (test_devices() == 1) test_count_skipped(SHAPES + LONG_ROWS);
     test_on_devices(engines, values_do_not_depend_on_threads);
     test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
     test_on_devices(engines, impossible_requests_are_refused);
