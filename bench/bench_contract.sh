@@ -1,7 +1,7 @@
 #!/bin/bash
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
-# CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs. On the
-# GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7).
+# CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs. On
+# the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7).
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {

@@ -86,8 +86,8 @@ ok "bytes that must move" quotient \
 ok "labels by seed" bash -c '"$0" contract $1 --json a.json --generate grid:9,9,100 --labels random --seed 1 &&
     "$0" contract $1 --json b.json --generate grid:9,9,100 --labels random --seed 2 &&
     ! cmp <(grep nnz_quotient a.json) <(grep nnz_quotient b.json)' "$tool" "$quick"
-ok "the stage of quotients is the GPU's" quotient 'm["stage_on"]["failed"] == "unsupported" and m["checked"]["whole"]' \
-    --generate rmat:6,4 --aia
+ok "the stage of quotients is the GPU's" quotient 'm["stage_on"]["failed"] == "unsupported" and
+    m["checked"]["whole"]' --generate rmat:6,4 --aia
 ok "matrices of products are graphs" quotient 'm["generated"] == "grid:1180,1180,70"' --generate road --groups 10 \
     --labels blocks
 ok "no comparison of quotients" bash -c '"$0" contract $1 --generate rmat:6,4 --no-check --json n.json &&

@@ -292,18 +292,19 @@ END_TEST
 
 /* ---- sums of f32 --------------------------------------------------------------------------------------- */
 
-/* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too long. */
+/* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too
+ * long. */
 static const struct shape long_rows[] = {
-    {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS},      {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
-    {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},        {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
+    {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS}, {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
+    {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},   {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
     {1300, 1200, 300000, ALONE},
 };
 enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
 
 typedef enum number_kind { REALS, SIGNED, FAR_APART, ODD, NUMBER_KINDS } number_kind;
 
-/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; zeros, zeros below zero
- * and a huge one among them. */
+/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; zeros, zeros below
+ * zero and huge ones among them. */
 static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
 {
     float *values = g->values;

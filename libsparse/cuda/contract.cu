@@ -6,24 +6,25 @@
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
- *   - ranked rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
- *     in registers and cells in shared memory; those of wide rows, above 8,192 entries, in global memory.
+ *   - longer rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
+ *     in registers and cells in shared memory. Sums of f32 are contract_summed.cuh's, all else contract_ranked.cuh's;
+ *   - wide rows, above 8,192 entries: cells lie in global memory. Sums of f32 are formed by a block every 8,192
+ *     entries (contract_parted.cuh), all else by a block a row.
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
- * Order of additions. Small and sorted rows add in G's order as they are. In ranked rows the threads of a block add
- * in any order, as integers: f64 sums of numbers that are multiples of some 2^l are exact, whatever the order, while
- * they stay below 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too
- * much. The largest, the smallest, the first and the number do not depend on the order. Values are therefore the
- * CPU's.
+ * Order of additions. Small and sorted rows add in G's order as they are. In longer rows threads add in any order, as
+ * integers: f64 sums of numbers that are multiples of some 2^l are exact, whatever the order, while they stay below
+ * 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too much. The largest,
+ * the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
  *
  * A product A·B where B is a pattern with one entry a row at most renames A's columns: what is left of the above when
  * every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts times its length
  * in spgemm_warp.cu.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
- * written and read, C written, 8 each: 32 and the label, for wide rows 48. Some 60 a node for the sort by label,
- * 30 a group.
+ * written and read, C written, 8 each: 32 and the label, for wide rows 44 and two labels. Some 60 a node for the sort
+ * by label, 30 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <stdio.h>
@@ -35,7 +36,9 @@
 enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048,
        MANY_WORDS = 4096 };
 
-/* Ranked rows have up to 2,048, 4,096 or 8,192 entries, in the registers of their block, with as many cells in
+/* Where bits for all columns take more than FEW_WORDS, most of them would be cleared and counted for nothing: summed
+ * rows have coarse ones then, and those of 1,024 entries are sorted.
+ * Ranked rows have up to 2,048, 4,096 or 8,192 entries, in the registers of their block, with as many cells in
  * shared memory: 24 KB a row in the first class, so that several blocks share a multiprocessor. Windows have so
  * many words of bits, or those of all columns where they are fewer. */
 enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
@@ -720,7 +723,8 @@ static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cuda
 }
 
 template <int THREADS, int ITEMS, typename V>
-static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, bool again, cudaStream_t stream)
+static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int words, bool again,
+                               cudaStream_t stream)
 {
     const size_t bytes = ranked_bytes(words, THREADS * ITEMS, run->job.operation.combine == SP_COMBINE_MEAN);
     auto kernel = ranked_rows<THREADS, ITEMS, false, V>;
@@ -861,8 +865,8 @@ template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr
     return cuda_finish(context);
 }
 
-/* Moves the rows to C, which has its offsets' array. The run's memory is given back in the order of the stream, before
- * the host waits for it. */
+/* Moves the rows to C, which has its offsets' array. The run's memory is given back in the order of the stream,
+ * before the host waits for it. */
 template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
@@ -885,9 +889,8 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
 /* Names the classes that have rows; returns their number. */
 static int name_groups(const contract_totals *totals, sp_spgemm_group *group)
 {
-    static const char *const names[CLASSES] = {"", "small 8", "small 16", "small 32", "sort 64", "sort 128",
-                                               "sort 256", "sort 512", "sort 1024", "ranked 2048",
-                                               "ranked 4096", "ranked 8192", "wide"};
+    static const char *const names[CLASSES] = {"", "small 8", "small 16", "small 32", "to 64", "to 128", "to 256",
+                                               "to 512", "to 1024", "to 2048", "to 4096", "to 8192", "wide"};
     int groups = 0;
     for (int c = IDLE + 1; c < CLASSES; c++) {
         if (totals->members[c] == 0) continue;

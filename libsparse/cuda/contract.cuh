@@ -12,7 +12,10 @@ enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASS
 
 /* Entries of a wide row that one block reads. */
 enum { PART = 8192 };
-static __device__ __forceinline__ unsigned parts_of(int64_t entries) { return (unsigned)((entries + PART - 1) / PART); }
+static __device__ __forceinline__ unsigned parts_of(int64_t entries)
+{
+    return (unsigned)((entries + PART - 1) / PART);
+}
 
 /* All that is counted on the device. */
 struct contract_totals {

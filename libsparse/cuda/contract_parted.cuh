@@ -6,8 +6,8 @@
  * their columns, where a part has few cells in shared memory first; the words of bits and their sums are written as
  * columns and values. Rows whose sums may not be exact are left to ranked_rows.
  *
- * An entry is read twice, with its label, and costs an atomic in the second-level cache, or shared memory; a row costs
- * 8 bytes a word of 32 columns, and 8 a cell. */
+ * An entry is read twice, with its label, and costs an atomic in the second-level cache, or shared memory; a row
+ * costs 8 bytes a word of 32 columns, and 8 a cell. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 

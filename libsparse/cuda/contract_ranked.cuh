@@ -599,7 +599,8 @@ static __host__ __device__ constexpr size_t ranked_bytes(int words, int cells, b
 
 /* The rows of class c, or `again` those that other kernels have left and counted. */
 template <int THREADS, int ITEMS, bool PLAIN, typename V>
-static __global__ void __launch_bounds__(THREADS, 1024 / THREADS) ranked_rows(contract_job<V> job, int c, int words, bool again)
+static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    ranked_rows(contract_job<V> job, int c, int words, bool again)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ typename ranked_row<THREADS, ITEMS, PLAIN, V>::memory memory;

@@ -2,20 +2,20 @@
  *
  * A bit a column is set, as for ranked rows; who sets it first is the column's first entry, whose value and column go
  * straight to the cell that the bits before count. Only the others meet by atomics, as integers, in what the cell has
- * beyond its first entry: f64 adds numbers that are multiples of some 2^l exactly, in any order, while sums stay below
- * 2^(l + 53). Rows for which that may not hold, or in which a zero has a sign, are listed for ranked_rows.
+ * beyond its first entry: f64 adds numbers that are multiples of some 2^l exactly, in any order, while sums stay
+ * below 2^(l + 53). Rows for which that may not hold, or in which a zero has a sign, are listed for ranked_rows.
  *
  * Where there are many columns (DEEP), a bit stands for 32 of them first; only those of the 32 that occur get a word.
  *
- * An entry costs some 40 instructions to be read, 20 to set its bit, 30 to find its cell and 25 to be written, DEEP 30
- * more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. */
+ * An entry costs some 40 instructions to be read, 20 to set its bit, 30 to find its cell and 25 to be written, DEEP
+ * 30 more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. */
 #ifndef SPARSE_CUDA_CONTRACT_SUMMED_CUH
 #define SPARSE_CUDA_CONTRACT_SUMMED_CUH
 
 #include "contract_ranked.cuh"
 
-/* How a row's numbers add up as integers, units of the largest power of two that all are multiples of, by what span_of
- * finds and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. */
+/* How a row's numbers add up as integers, in units of a power of two that all are multiples of, by what span_of finds
+ * and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. */
 enum { ANCHORED_BITS = 51 };
 
 struct sum_units {
@@ -89,7 +89,10 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)of)[i] = make_uint4(0, 0, 0, 0);
     }
     /* log2 of a warp's words. */
-    static __device__ __forceinline__ int shift_of(int count) { return 31 - __clz(max(count / WARPS, (int)WORD_STEP)); }
+    static __device__ __forceinline__ int shift_of(int count)
+    {
+        return 31 - __clz(max(count / WARPS, (int)WORD_STEP));
+    }
     __device__ __forceinline__ void start(int32_t first)
     {
         __syncthreads(); /* the row before is done with */
@@ -265,8 +268,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         for (int u = 0; u < ITEMS; u++)
             if (col[u] != EMPTY) atomicOr(coarse + col[u] / 1024, 1u << (col[u] / 32 % 32));
     }
-    /* DEEP: gives these blocks words of bits, columns become places there; returns that of column p, or one that no entry
-     * has. */
+    /* DEEP: gives these blocks words of bits, columns become places there; returns that of column p, or one that no
+     * entry has. */
     __device__ __forceinline__ int32_t find_places()
     {
         int found;
