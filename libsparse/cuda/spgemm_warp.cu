@@ -2,7 +2,7 @@
  *
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
- *   - small rows, up to 32 products: sorted in registers, neighbours together (warp.cuh);
+ *   - small rows, up to 64 products: sorted in registers, neighbours together (warp.cuh);
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
@@ -31,7 +31,7 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
 enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED, TWINS = SORTED + SORTED_CLASSES,
        CLASSES = TWINS + SUMMED_CLASSES };
-enum { MOST_SMALL = 32, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
 /* Rows of class SORTED + i have up to LEAST_SORTED << i products; the last of them are counted by sorting, too. Rows of
@@ -151,7 +151,7 @@ static __device__ __forceinline__ void find_span(int64_t first, int64_t last, co
 /* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
 static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, bool sorts)
 {
-    if (products <= MOST_SMALL && (elements <= MOST_SMALL || products == 0)) return (int)products;
+    if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
     return note_of(span < NARROWER_WORDS * 32          ? NARROWER
                    : span < NARROW_WORDS * 32          ? NARROW
@@ -181,12 +181,16 @@ static __global__ void __launch_bounds__(256)
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
         long long passed = 0, before = 0; /* products of the rows so far, and of those before this one */
         for (int64_t at = __shfl_sync(FULL_WARP, (long long)begin, 0); at < last; at += 32 * AHEAD) {
+            int32_t k[AHEAD];
             long long until[AHEAD];
+            /* Without conditions, so that all are on their way at once. */
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                const int32_t k = at + 32 * u + lane < last ? __ldg(a_cols + at + 32 * u + lane) : -1;
-                until[u] = k < 0 ? 0 : __ldg(b_offsets + k + 1) - __ldg(b_offsets + k);
-            }
+            for (int u = 0; u < AHEAD; u++) k[u] = __ldg(a_cols + min(at + 32 * u + lane, last - 1));
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) until[u] = __ldg(b_offsets + k[u] + 1) - __ldg(b_offsets + k[u]);
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+                if (at + 32 * u + lane >= last) until[u] = 0;
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
                 const long long own = until[u];
@@ -205,7 +209,8 @@ static __global__ void __launch_bounds__(256)
         const long long next = __shfl_down_sync(FULL_WARP, before, 1);
         const int64_t products = (lane == 31 ? passed : next) - before;
         int32_t span = INT32_MAX;
-        for (unsigned narrow = __ballot_sync(FULL_WARP, may_be_narrow(products)); narrow; narrow &= narrow - 1) {
+        const bool may = may_be_narrow(products) && !(sorts && products <= MOST_SORTED);
+        for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
             const int of = __ffs((int)narrow) - 1;
             int32_t lowest, highest;
             find_span<32>(__shfl_sync(FULL_WARP, (long long)begin, of), __shfl_sync(FULL_WARP, (long long)end, of),
@@ -386,13 +391,11 @@ struct row_part {
 };
 
 /* A warp takes `each` <= 32 rows, a lane each. */
-template <typename V, bool PLAIN, bool SUM>
+template <typename Key, typename V, bool PLAIN, bool SUM>
 static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> job, int each)
 {
-    __shared__ packed_row<PLAIN> memory[WARP_THREADS];
-    packed_row<PLAIN> *rows = memory + (threadIdx.x & ~31u);
+    __shared__ pack_memory<Key, SUM, PLAIN> memory[WARP_THREADS / 32];
     const int lane = threadIdx.x & 31;
-    const bool narrow = job.product.cols <= 1 << sorted_pack<uint32_t, SUM>::COL_BITS;
     for (int64_t base = (int64_t)first_warp() * each; base < job.rows; base += (int64_t)all_warps() * each) {
         const int64_t row = base + lane;
         small_row own = {};
@@ -406,12 +409,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
             if (SUM) to = job.offsets[row];
         }
         if (!__any_sync(FULL_WARP, own.small && own.products > 0)) continue;
-        int length;
-        if (narrow)
-            length = take_packs<uint32_t, SUM>(job.product, base, own, rows, to, job.c_cols, job.c_values, job.places);
-        else
-            length = take_packs<unsigned long long, SUM>(job.product, base, own, rows, to, job.c_cols, job.c_values,
-                                                         job.places);
+        const int length = take_packs<Key, SUM, PLAIN>(job.product, base, own, memory[threadIdx.x / 32], to, job.c_cols,
+                                                       job.c_values, job.places);
         if (!SUM && own.small) job.lengths[row] = length;
     }
 }
@@ -1089,7 +1088,10 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
     int each = 32;
     while (each > 8 && run->a->rows / each < wanted) each /= 2;
     if (!has_rows(run, SMALL)) return SP_OK;
-    return launch(run, small_rows<V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
+    /* Keys of 32 bits where they can tell eight rows apart. */
+    const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 23 : 29);
+    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each)
+                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
 }
 
 /* Keys of 32 bits hold column and place where there are not too many columns. */

@@ -1,7 +1,7 @@
 /* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the same
  * column. Two ways, by size:
  *
- *   small   <= 32 products: a lane a product, as many neighbouring rows at once as fit, sorted in registers;
+ *   small   <= 64 products: two a lane, as many neighbouring rows at once as fit, sorted in registers;
  *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
  *           afterwards; two rows at once where A has the same columns in both, as finite elements do.
  *
@@ -230,22 +230,31 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
 
 /* ---- small rows: packs ----------------------------------------------------------------------------------- */
 
-/* A key a lane, sorted over the warp by a bitonic network. Every merge begins with the mirrored half, so that all
- * comparisons point the same way. */
-template <typename Key> static __device__ __forceinline__ Key sort_lanes(Key key)
+/* Neighbouring rows of up to 64 products and 32 elements of A together are a pack. Its products are sorted by row and
+ * column, two keys a lane, so that what it adds to C lies side by side. */
+enum { PACK_KEYS = 2, PACK_PRODUCTS = 32 * PACK_KEYS };
+
+/* Keys of two a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 2l and 2l + 1. */
+template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&key)[PACK_KEYS])
 {
     const int lane = threadIdx.x & 31;
+    order_pair(key[0], key[1]);
 #pragma unroll
     for (int size = 2; size <= 32; size *= 2) {
-        const Key mirrored = __shfl_xor_sync(FULL_WARP, key, size - 1);
-        key = lane & size / 2 ? max(key, mirrored) : min(key, mirrored);
+        const Key first = __shfl_xor_sync(FULL_WARP, key[1], size - 1);
+        const Key second = __shfl_xor_sync(FULL_WARP, key[0], size - 1);
+        const bool high = lane & size / 2;
+        key[0] = high ? max(key[0], first) : min(key[0], first);
+        key[1] = high ? max(key[1], second) : min(key[1], second);
 #pragma unroll
-        for (int step = size / 4; step > 0; step /= 2) {
-            const Key other = __shfl_xor_sync(FULL_WARP, key, step);
-            key = lane & step ? max(key, other) : min(key, other);
-        }
+        for (int step = size / 4; step > 0; step /= 2)
+#pragma unroll
+            for (int i = 0; i < PACK_KEYS; i++) {
+                const Key other = __shfl_xor_sync(FULL_WARP, key[i], step);
+                key[i] = lane & step ? max(key[i], other) : min(key[i], other);
+            }
+        order_pair(key[0], key[1]);
     }
-    return key;
 }
 
 /* A row of B and the element of A that it is multiplied by, and where the row would begin if the pack's products did. */
@@ -254,75 +263,132 @@ template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
     std::conditional_t<PLAIN, uint32_t, int64_t> start;
 };
 
-/* A row of A that a lane stands for: small if it has at most 32 elements and 32 products. */
+/* A warp's own in shared memory. */
+template <typename Key, bool SUM, bool PLAIN> struct pack_memory {
+    packed_row<PLAIN> rows[32];
+    Key key[PACK_PRODUCTS];
+    double term[SUM ? PACK_PRODUCTS : 1];
+};
+
+/* A row of A that a lane stands for: small if it has at most 32 elements and PACK_PRODUCTS products. */
 struct small_row {
     int64_t begin; /* of its elements */
     int elements, products;
     bool small;
 };
 
-/* Products of a pack, sorted, a lane each; a lane's bit in `heads`: the first of an entry, in `kept`: that the mask lets
- * be. */
-template <typename Key, bool SUM> struct sorted_pack {
-    static constexpr int LANE_BITS = SUM ? 5 : 0, COL_BITS = sizeof(Key) == 4 ? 27 - LANE_BITS : 32;
-    Key key; /* row of the pack, column, lane that holds the term */
-    unsigned heads, kept;
-
-    __device__ __forceinline__ int32_t col() const
-    {
-        return (int32_t)(uint32_t)(key >> LANE_BITS & (((Key)1 << COL_BITS) - 1));
-    }
+/* A key is the row's number in its pack, the column and, with SUM, the product's place: a pack has as many rows as the
+ * key has bits for. */
+struct pack_bits {
+    int place, col, rows;
 };
-
-/* Sums the terms of equal columns into their heads' lanes, in A's order. */
-template <bool PLAIN, typename V>
-static __device__ __forceinline__ double sum_runs(const row_product<V> &product, double term, unsigned heads, int total)
+template <typename Key, bool SUM> static __device__ __forceinline__ pack_bits pack_bits_for(int64_t cols)
 {
-    const int lane = threadIdx.x & 31;
-    const unsigned active = total == 32 ? FULL_WARP : (1u << total) - 1;
-    double sum = term;
-    /* Bit i of `runs`: lanes i to i + step - 1 are no heads. */
-    unsigned runs = active & ~heads;
-    for (int step = 1; runs; step++, runs &= runs >> 1) {
-        const double more = __shfl_down_sync(FULL_WARP, term, step);
-        if (heads >> lane & runs >> 1 >> lane & 1) sum = combine<PLAIN>(product, sum, more);
-    }
-    return sum;
+    const int place = SUM ? log2_of(PACK_PRODUCTS) : 0, col = max(1, 64 - __clzll(cols - 1));
+    return {place, col, min(5, (int)sizeof(Key) * 8 - place - col)};
 }
 
-/* Rows base + lane, small ones only. Neighbours that have up to 32 products and 32 elements of A together are a pack: a
- * lane a product, sorted by row and column, so that what a pack adds to C lies side by side. Without SUM the lane gets
- * the number of its row's entries; with SUM they are written from offsets[row] on, `to` in the row's lane. `rows`: 32 of
- * the warp's own in shared memory. */
-template <typename Key, bool SUM, bool PLAIN, typename V>
-static __device__ __forceinline__ int take_packs(const row_product<V> &product, int64_t base, const small_row &own,
-                                                 packed_row<PLAIN> *rows, int64_t to, int32_t *cols, V *values,
-                                                 const product_places &places)
+template <typename Key> static __device__ __forceinline__ int32_t column_of(const pack_bits &bits, Key key)
 {
-    typedef sorted_pack<Key, SUM> pack_of;
-    const int lane = threadIdx.x & 31;
-    int before = own.small ? own.products : 0, length = 0;
+    return (int32_t)((uint32_t)(key >> bits.place) & (0xffffffffu >> (32 - bits.col)));
+}
+
+static __device__ __forceinline__ uint64_t low_bits(int count) { return count == 64 ? ~0ull : (1ull << count) - 1; }
+
+/* A bit for each place of a pack from a flag for each of places 32·i + lane. */
+static __device__ __forceinline__ uint64_t ballot_places(const bool (&flag)[PACK_KEYS])
+{
+    return __ballot_sync(FULL_WARP, flag[0]) | (uint64_t)__ballot_sync(FULL_WARP, flag[1]) << 32;
+}
+
+/* Bits of places up to 32·i + lane. */
+static __device__ __forceinline__ int rank_of(uint64_t bits, int i)
+{
+    const unsigned up_to = lanes_below() * 2 + 1;
+    return i == 0 ? __popc((unsigned)bits & up_to) : __popc((unsigned)bits) + __popc((unsigned)(bits >> 32) & up_to);
+}
+
+/* The sum over the lanes before this one; *total is that over all. */
+static __device__ __forceinline__ int scan_lanes(int value, int *total)
+{
+    int until = value;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
-        const int other = __shfl_up_sync(FULL_WARP, before, step);
-        if (lane >= step) before += other;
+        const int other = __shfl_up_sync(FULL_WARP, until, step);
+        if ((threadIdx.x & 31) >= step) until += other;
     }
-    before -= own.small ? own.products : 0;
-    unsigned waiting = __ballot_sync(FULL_WARP, own.small && own.products > 0);
+    *total = __shfl_sync(FULL_WARP, until, 31);
+    return until - value;
+}
+
+/* A bit for each place from the places of the lanes that are `set`. */
+static __device__ __forceinline__ uint64_t mark_places(bool set, int place)
+{
+    const unsigned bit = set ? 1u << (place & 31) : 0;
+    return warp_or(place < 32 ? bit : 0) | (uint64_t)warp_or(place < 32 ? 0 : bit) << 32;
+}
+
+/* Writes the entries of a sorted pack, or puts its products into their places: `heads` are the first of equal columns,
+ * `kept` those that the mask lets be, `entry` the first entry of C. */
+template <typename Key, bool PLAIN, typename V>
+static __device__ __forceinline__ void write_pack(const row_product<V> &product,
+                                                  const pack_memory<Key, true, PLAIN> &memory, const pack_bits &bits,
+                                                  int total, uint64_t heads, uint64_t kept, int64_t entry,
+                                                  int32_t *cols, V *values, const product_places &places)
+{
+    const Key place_mask = ((Key)1 << bits.place) - 1;
+#pragma unroll
+    for (int i = 0; i < PACK_KEYS; i++) {
+        const int at = 32 * i + (threadIdx.x & 31);
+        if (at >= total) continue;
+        if constexpr (PLACES<V>) {
+            const int head = 63 - __clzll((long long)(heads & low_bits(at + 1)));
+            const double term = memory.term[memory.key[at] & place_mask];
+            if (kept >> head & 1)
+                put_product(places, entry + __popcll(kept & low_bits(head)), (uint32_t)(at - head),
+                            (uint32_t)__double2hiint(term), (uint32_t)__double2loint(term));
+        } else if (kept >> at & 1) {
+            const Key key = memory.key[at];
+            double sum = memory.term[key & place_mask];
+            for (int next = at + 1; next < total && !(heads >> next & 1); next++)
+                sum = combine<PLAIN>(product, sum, memory.term[memory.key[next] & place_mask]);
+            const int64_t to = entry + rank_of(kept, i) - 1;
+            cols[to] = column_of(bits, key);
+            if (values) values[to] = (V)sum;
+        }
+    }
+}
+
+/* Rows base + lane, small ones only, in packs. Without SUM the lane gets the number of its row's entries; with SUM they
+ * are written from `to` on, in the row's lane. */
+template <typename Key, bool SUM, bool PLAIN, typename V>
+static __device__ __forceinline__ int take_packs(const row_product<V> &product, int64_t base, const small_row &own,
+                                                 pack_memory<Key, SUM, PLAIN> &memory, int64_t to, int32_t *cols,
+                                                 V *values, const product_places &places)
+{
+    const int lane = threadIdx.x & 31;
+    const pack_bits bits = pack_bits_for<Key, SUM>(product.cols);
+    const int own_products = own.small ? own.products : 0;
+    const unsigned filled_rows = __ballot_sync(FULL_WARP, own_products > 0);
+    unsigned waiting = filled_rows;
+    int length = 0, all;
+    const int before = scan_lanes(own_products, &all);
     while (waiting) {
+        /* The rows from the first that waits on that fit. */
         const int first = __ffs((int)waiting) - 1, done = __shfl_sync(FULL_WARP, before, first);
         const int64_t from = __shfl_sync(FULL_WARP, (long long)own.begin, first), end = own.begin + own.elements;
-        const bool fits = own.small && lane >= first && before + own.products - done <= 32 && end - from <= 32;
+        const bool fits = own.small && lane >= first && before + own.products - done <= PACK_PRODUCTS &&
+                          end - from <= 32 && __popc(waiting & (lanes_below() * 2 + 1)) <= 1 << bits.rows;
         const unsigned run = __ballot_sync(FULL_WARP, fits) >> first;
         const int taken = run == FULL_WARP ? 32 : __ffs((int)~run) - 1;
         const unsigned members = (taken == 32 ? FULL_WARP : (1u << taken) - 1) << first;
-        const bool member = members >> lane & 1;
+        const bool member = (members & filled_rows) >> lane & 1;
         const int elements = (int)(__shfl_sync(FULL_WARP, (long long)end, first + taken - 1) - from);
         waiting &= ~members;
 
         /* A lane an element of A. */
         packed_row<PLAIN> b = {1, 0};
-        int products = 0;
+        int products = 0, total;
         if (lane < elements) {
             const int32_t k = __ldg(product.a.cols + from + lane);
             if constexpr (PLACES<V>) b.weight = (double)(from + lane);
@@ -331,65 +397,61 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
             products = (int)(__ldg(product.b.offsets + k + 1) - start);
             b.start = (decltype(b.start))start;
         }
-        int until = products;
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            const int other = __shfl_up_sync(FULL_WARP, until, step);
-            if (lane >= step) until += other;
-        }
-        const int total = __shfl_sync(FULL_WARP, until, 31);
+        const int begin = scan_lanes(products, &total);
         const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
-        b.start -= (decltype(b.start))(until - products);
-        if (products > 0) rows[__popc(filled & lanes_below())] = b;
-        const unsigned begun = warp_or(products > 0 ? 1u << (until - products) : 0);
-        const unsigned begun_rows = warp_or(member && own.products > 0 ? 1u << (before - done) : 0);
+        b.start -= (decltype(b.start))begin;
+        if (products > 0) memory.rows[__popc(filled & lanes_below())] = b;
+        const uint64_t begun = mark_places(products > 0, begin), begun_rows = mark_places(member, before - done);
         __syncwarp();
 
-        /* A lane a product. */
-        const unsigned up_to = lanes_below() * 2 + 1;
-        pack_of pack = {~Key(0), 0, 0};
-        double term = 0;
-        if (lane < total) {
-            const packed_row<PLAIN> factor = rows[__popc(begun & up_to) - 1];
-            const auto at = (decltype(b.start))(factor.start + lane);
-            pack.key = ((Key)(__popc(begun_rows & up_to) - 1) << pack_of::COL_BITS |
-                        (Key)(uint32_t)__ldg(product.b.cols + at)) << pack_of::LANE_BITS;
-            if (SUM) pack.key |= (Key)lane;
-            if constexpr (PLACES<V>) term = __hiloint2double((int)(uint32_t)factor.weight, (int)at);
-            else if (SUM)
-                term = multiply<PLAIN>(product, factor.weight,
-                                       PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1.0);
-        }
-        pack.key = sort_lanes(pack.key);
-        const Key same = pack.key >> pack_of::LANE_BITS, previous = __shfl_up_sync(FULL_WARP, same, 1);
-        const bool head = lane < total && (lane == 0 || same != previous);
-        pack.kept = pack.heads = __ballot_sync(FULL_WARP, head);
-        if (!PLAIN && product.mask_offsets) {
-            const unsigned rows_with_products = __ballot_sync(FULL_WARP, member && own.products > 0);
-            const int number = (int)(same >> pack_of::COL_BITS);
-            const bool lets = head && allowed<PLAIN>(product, base + __fns(rows_with_products, 0, number + 1), pack.col());
-            pack.kept = __ballot_sync(FULL_WARP, lets);
-        }
-        if constexpr (SUM) {
-            const int64_t entry = __shfl_sync(FULL_WARP, (long long)to, first) + __popc(pack.kept & lanes_below());
-            term = __shfl_sync(FULL_WARP, term, (int)pack.key & 31);
-            if constexpr (PLACES<V>) {
-                const int head_lane = 31 - __clz((int)(pack.heads & up_to)); /* of the lane's column */
-                if (lane < total && pack.kept >> head_lane & 1)
-                    put_product(places, entry - __popc(pack.kept & lanes_below() & ~((1u << head_lane) - 1)),
-                                (uint32_t)(lane - head_lane), (uint32_t)__double2hiint(term),
-                                (uint32_t)__double2loint(term));
-            } else {
-                const double sum = sum_runs<PLAIN>(product, term, pack.heads, total);
-                if (pack.kept >> lane & 1) {
-                    cols[entry] = pack.col();
-                    if (values) values[entry] = (V)sum;
-                }
+        /* Two products a lane. */
+        Key key[PACK_KEYS];
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS; i++) {
+            const int place = 32 * i + lane;
+            key[i] = ~Key(0);
+            if (place >= total) continue;
+            const packed_row<PLAIN> factor = memory.rows[rank_of(begun, i) - 1];
+            const auto at = (decltype(b.start))(factor.start + place);
+            key[i] = ((Key)(rank_of(begun_rows, i) - 1) << bits.col |
+                      (Key)(uint32_t)__ldg(product.b.cols + at)) << bits.place;
+            if constexpr (SUM) {
+                key[i] |= (Key)place;
+                if constexpr (PLACES<V>)
+                    memory.term[place] = __hiloint2double((int)(uint32_t)factor.weight, (int)at);
+                else
+                    memory.term[place] =
+                        multiply<PLAIN>(product, factor.weight,
+                                        PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1.0);
             }
-        } else if (member && own.products > 0) {
-            const unsigned places_of_row = (own.products == 32 ? FULL_WARP : (1u << own.products) - 1) << (before - done);
-            length = __popc(pack.kept & places_of_row);
         }
+        sort_pack(key);
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS; i++) memory.key[PACK_KEYS * lane + i] = key[i];
+        __syncwarp();
+        bool flag[PACK_KEYS];
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS; i++) {
+            const int place = 32 * i + lane;
+            key[i] = memory.key[place];
+            flag[i] = place < total && (place == 0 || memory.key[place - 1] >> bits.place != key[i] >> bits.place);
+        }
+        const uint64_t heads = ballot_places(flag);
+        uint64_t kept = heads;
+        if (!PLAIN && product.mask_offsets) {
+#pragma unroll
+            for (int i = 0; i < PACK_KEYS; i++) {
+                const int number = (int)(key[i] >> bits.place >> bits.col);
+                flag[i] = flag[i] && allowed<PLAIN>(product, base + __fns(members & filled_rows, 0, number + 1),
+                                                    column_of(bits, key[i]));
+            }
+            kept = ballot_places(flag);
+        }
+        if constexpr (SUM)
+            write_pack<Key, PLAIN>(product, memory, bits, total, heads, kept,
+                                   __shfl_sync(FULL_WARP, (long long)to, first), cols, values, places);
+        else if (member)
+            length = __popcll(kept & low_bits(before - done + own.products) & ~low_bits(before - done));
         __syncwarp();
     }
     return length;
