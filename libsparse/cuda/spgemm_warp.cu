@@ -1039,6 +1039,7 @@ template <typename V> struct warp_run {
     sp_csr *c;
     warp_job<V> job;
     bool sorts, twins; /* whether there are classes of sorted rows and of twins */
+    int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
     const warp_totals *known; /* of the phase, where the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
     device_array<uint8_t> notes;
@@ -1054,14 +1055,15 @@ template <typename V> static bool has_rows(const warp_run<V> *run, int c)
     return !run->known || run->known->members[c] > 0;
 }
 
-/* Launches a kernel with as many blocks as the device holds, on a side stream. */
+/* Launches a kernel with as many blocks as the device holds. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
 {
     sp_context *context = run->context;
     int blocks;
     TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
-    kernel<<<blocks, threads, shared, cuda_state_of(context)->side[stream % STREAMS]>>>(run->job, arguments...);
+    cudaStream_t on = run->streams ? cuda_state_of(context)->side[stream % run->streams] : stream_of(context);
+    kernel<<<blocks, threads, shared, on>>>(run->job, arguments...);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -1088,10 +1090,11 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
     int each = 32;
     while (each > 8 && run->a->rows / each < wanted) each /= 2;
     if (!has_rows(run, SMALL)) return SP_OK;
-    /* Keys of 32 bits where they can tell eight rows apart. */
-    const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 23 : 29);
-    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each)
-                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
+    /* Keys of 32 bits tell at least eight rows apart to sum, and two to count, which is never left to longer ones. */
+    if constexpr (SUM)
+        if (run->b->cols >= 1 << 23)
+            return launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
+    return launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
 }
 
 /* Keys of 32 bits hold column and place where there are not too many columns. */
@@ -1175,13 +1178,16 @@ template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run
  * order of the main stream. */
 template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status (*launches)(warp_run<V> *))
 {
-    TRY(cuda_fork(run->context, STREAMS));
+    int classes = 0;
+    for (int c = SMALL; c < CLASSES; c++) classes += has_rows(run, c);
+    run->streams = classes < 2 ? 0 : classes < STREAMS ? classes : STREAMS;
+    TRY(cuda_fork(run->context, run->streams));
     const sp_status launched = launches(run);
     if (launched != SP_OK) {
         cudaDeviceSynchronize();
         return launched;
     }
-    return cuda_join(run->context, STREAMS);
+    return cuda_join(run->context, run->streams);
 }
 
 static unsigned grid_of(sp_context *context, int64_t blocks)
