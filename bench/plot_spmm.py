@@ -14,8 +14,11 @@ Of parts bikd (Kim et al., "BiKD", 2026; graphs of the shapes of its Table 1, at
   bikd-20       Figure 20, BiKD with its load balancing over BiKD without: NB and AS at once
 Of parts ablation:
   bikd-18, -19  Figures 18 and 19, speed of GP and BiKD by the size of a partition. Cache hits need a profiler.
-Figures 9 and 17 are of whole layers: bench/bench_gnn.sh measures these. On the CPU the fastest peer stands in for
-cuSPARSE. A figure whose measurements are in none of the results is left out.
+Of part max:
+  bikd-17       Figure 17, aggregation by the maximum, which the paper's GIN takes: speed beside row split, since peers
+                have no such product. The paper's bars are of whole layers, as those of its Figure 9:
+                bench/bench_gnn.sh measures these.
+On the CPU the fastest peer stands in for cuSPARSE. A figure whose measurements are in none of the results is left out.
 """
 import os
 import shutil
@@ -146,6 +149,14 @@ def plot_bikd(folder, cases, peer):
     bars(folder, "bikd-20", "BiKD, balanced over rows as they come", "times as fast", *with_mean(graphs, series))
 
 
+def plot_maxima(folder, graphs):
+    """Figure 17; graphs is {name: cases by width}."""
+    series = {label: [mean(ratio(c["ours"]["row_split"], c["ours"][key]) for c in cases) for cases in graphs.values()]
+              for label, key in (("block partition", "block_partition"), ("choice", "auto"))}
+    bars(folder, "bikd-17", "Aggregation by the maximum beside row split, mean over widths", "times as fast",
+         *with_mean(graphs, series))
+
+
 def plot_sizes(folder, cases):
     """Figures 18 and 19: times at one cache over times at each size."""
     for name, cut in (("bikd-18", "GP"), ("bikd-19", "BiKD")):
@@ -168,10 +179,12 @@ def main():
         print("plot_spmm.py: gnuplot is not installed: on Debian, apt-get install gnuplot-nox", file=sys.stderr)
         return 1
     os.makedirs(folder, exist_ok=True)
-    accel, bikd, sizes, peer = {}, [], [], "the fastest peer"
+    accel, bikd, sizes, maxima, peer = {}, [], [], {}, "the fastest peer"
     for result in table.load(arguments):
         if result["machine"]["gpu"]:
             peer = "cuSPARSE"
+        if result["options"]["reduce"] == "max":
+            maxima.update(table.by_graph(result))
         for graph, cases in table.by_graph(result).items():
             apart = [c for c in cases if table.variant(c, "GP", 1) and table.variant(c, "FP")]
             warps = [c for c in cases if table.variant(c, "FP") and c not in apart]
@@ -184,10 +197,13 @@ def main():
         plot_bikd(folder, bikd, peer)
     if sizes:
         plot_sizes(folder, sizes)
-    if not (accel or bikd or sizes):
-        print("plot_spmm.py: nothing was taken apart in these results: parts accel-gcn, bikd, ablation",
+    if maxima:
+        plot_maxima(folder, maxima)
+    if not (accel or bikd or sizes or maxima):
+        print("plot_spmm.py: there is no figure of these results: parts accel-gcn, bikd, ablation, max have them",
               file=sys.stderr)
-    return 0 if accel or bikd or sizes else 1
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
