@@ -896,7 +896,7 @@ START_TEST(a_full_batch_pass_can_be_recorded_and_replayed)
 }
 END_TEST
 
-START_TEST(weights_start_within_their_bounds_and_biases_at_zero)
+START_TEST(weights_start_within_their_bounds_and_biases_too)
 {
     sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
@@ -911,9 +911,12 @@ START_TEST(weights_start_within_their_bounds_and_biases_at_zero)
         ck_assert_ptr_nonnull(numbers);
         to_host(&r, numbers, gnn_model_weights(r.model), gnn_model_size(r.model));
         for (int i = 0; i < count; i++) {
-            const double bound = strstr(p[i].name, "bias") ? 0
-                                 : layer == GNN_GIN        ? 1 / sqrt((double)p[i].rows)
-                                                           : sqrt(6.0 / (double)(p[i].rows + p[i].cols));
+            const bool bias = strstr(p[i].name, "bias") != NULL;
+            const int64_t inputs = p[bias ? i - 1 : i].rows;
+            const double bound = layer == GNN_GIN ? 1 / sqrt((double)inputs)
+                                 : bias           ? 0
+                                                  : sqrt(6.0 / (double)(p[i].rows + p[i].cols));
+            const double least = p[i].cols == 7 && bias ? 0.4 : 0.7; /* few numbers may all be small */
             double most = 0, sum = 0;
             ck_assert_int_eq(p[i].offset, next);
             next += p[i].rows * p[i].cols;
@@ -921,7 +924,7 @@ START_TEST(weights_start_within_their_bounds_and_biases_at_zero)
                 most = fmax(most, fabs(numbers[k]));
                 sum += numbers[k];
             }
-            ck_assert_msg(most <= bound && most >= 0.7 * bound, "%s: %g", p[i].name, most);
+            ck_assert_msg(most <= bound && most >= least * bound, "%s: %g", p[i].name, most);
             ck_assert_msg(fabs(sum) <= 4 * bound * sqrt((double)(p[i].rows * p[i].cols)), "%s is off centre",
                           p[i].name);
         }
@@ -1275,7 +1278,7 @@ int main(void)
     test_on_devices(models, sixteen_bit_gathers_lose_what_rounding_takes);
     tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
-    test_on_devices(models, weights_start_within_their_bounds_and_biases_at_zero);
+    test_on_devices(models, weights_start_within_their_bounds_and_biases_too);
     tcase_add_test(models, every_allocation_may_fail_and_nothing_grows_after_the_first_pass);
     test_on_devices(models, impossible_models_are_refused_and_say_why);
     test_on_devices(models, passes_with_what_does_not_fit_are_refused);
