@@ -85,6 +85,7 @@ static sp_status prepare_forward(gnn_case *c, const gnn_training *t, const sp_cs
     else TRY(sp_csr_copy(c->context, &x->sparse, space, &run->x.sparse));
     TRY(gnn_model_create(c->engine, &options, &run->model));
     TRY(gnn_block_create(c->engine, matrix, t->layer, c->result->symmetric, t->hidden, &block));
+    if (t->maxk == 0) TRY(gnn_block_split(block));
 done:
     for (int l = 0; l < LAYERS; l++) run->block[l] = block;
     return status;

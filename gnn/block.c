@@ -95,6 +95,7 @@ sp_status gnn_block_prepare_backward(gnn_block *block)
     sp_spmm_options how = {.deterministic = true, .transpose = true};
     sp_status status = SP_OK;
     const bool pattern = block->layer == GNN_GAT || block->layer == GNN_SAGE_MAX;
+    if (block->tiles) return gnn_tiles_prepare_backward(block);
     if (pattern && !block->places) GNN_TRY(transpose_pattern(block));
     if (block->backward || block->layer == GNN_SAGE_MAX) return SP_OK;
     if (block->layer == GNN_GAT) {
@@ -115,6 +116,9 @@ void gnn_block_free(gnn_block *block)
 {
     if (!block) return;
     sp_context *context = block->engine->context;
+    if (block->rest_backward != block->rest) sp_spmm_plan_free(block->rest_backward);
+    sp_spmm_plan_free(block->rest);
+    gnn_tiles_release(block->tiles);
     if (block->backward != block->forward) sp_spmm_plan_free(block->backward);
     sp_spmm_plan_free(block->forward);
     sp_csr_free(context, &block->transpose);

@@ -91,6 +91,10 @@ sp_status gnn_symmetric(sp_context *context, const sp_csr *matrix, bool *symmetr
 typedef struct gnn_block gnn_block;
 sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
                            gnn_block **block);
+/* On CUDA, for f32 models of GCN (graph without weights), SAGE and GIN without MaxK: sets the dense tiles of a symmetric
+ * block apart, to be multiplied on tensor cores, with X as a sum of two f16 numbers (22 bits). Nothing happens
+ * where too little of the matrix lies in such tiles; communities side by side have them (gnn_data_renumber). */
+sp_status gnn_block_split(gnn_block *block);
 void gnn_block_free(gnn_block *block);
 
 /* ---- models ------------------------------------------------------------------------------------------- */

@@ -71,6 +71,8 @@ typedef struct gnn_pace {
     int64_t steps;
 } gnn_pace;
 
+typedef struct gnn_tiles gnn_tiles; /* see below */
+
 /* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space,
  * are of one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or
  * allocates, but open, capture_end and what says so, so that an epoch can be captured as one CUDA graph. */
@@ -149,6 +151,11 @@ typedef struct gnn_backend {
     sp_status (*maximum_backward)(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                   const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
 
+    /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine takes
+     * tiles. */
+    sp_status (*multiply_tiles)(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
+                                const sp_dense *x, sp_dense *y);
+
     /* sample: see sampler.c. */
     const struct gnn_sample_backend *sample;
 } gnn_backend;
@@ -167,6 +174,8 @@ struct gnn_engine {
     int64_t *step_there; /* CUDA: the one that kernels read */
     void *state;        /* the back end's */
     int64_t blocks;     /* that were made with it */
+    bool takes_tiles;   /* has multiply_tiles, and hardware for it */
+    gnn_tiles *tiles;   /* the last that were cut, as long as a block has them */
 };
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
@@ -196,10 +205,45 @@ struct gnn_block {
     sp_spmm_plan *backward; /* of the transpose, or the forward one; not for maxima */
     sp_csr transpose;       /* GAT and maxima: its pattern, and where each entry stands in A */
     int64_t *places;
+    gnn_tiles *tiles;       /* set apart by gnn_block_split, shared with other blocks of the matrix; NULL: none */
+    sp_spmm_plan *rest, *rest_backward; /* then: of the entries beside them */
 };
 
 /* Makes what a backward pass with the block needs, where it is not there yet. */
 sp_status gnn_block_prepare_backward(gnn_block *block);
+
+/* Y = A·X + beta·Y, or with the transpose (prepared), sums or means. What is gathered may be X rounded, and have columns
+ * beyond X's, as then has whole_y beyond Y's. */
+sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered, double beta,
+                             sp_dense *y, sp_dense *whole_y);
+
+/* ---- tiles -------------------------------------------------------------------------------------------- */
+
+enum { GNN_TILE_ROWS = 128, GNN_TILE_COLS = 64, GNN_TILE_WORDS = GNN_TILE_ROWS * GNN_TILE_COLS / 32 };
+
+/* tiles.c; all arrays in the engine's space. */
+struct gnn_tiles {
+    gnn_engine *engine;
+    int64_t users;          /* blocks */
+    const int64_t *offsets; /* of the matrix that they are cut from, */
+    gnn_layer layer;        /* for this kind of layer */
+    int64_t panels;         /* of GNN_TILE_ROWS rows; panel p has tiles start[p] to start[p + 1] */
+    int64_t *start;
+    int32_t *column;        /* each tile's first, in units of GNN_TILE_COLS */
+    uint32_t *bits;         /* GNN_TILE_WORDS a tile */
+    float *scale;           /* a row; NULL: ones */
+    sp_csr rest;            /* all other entries */
+    void *backward_values;  /* means: theirs in the transpose */
+    void *halves;           /* work space: X in two halves of `padded` columns */
+    int64_t padded;
+    unsigned *largest;      /* of X's numbers, as bits */
+};
+
+/* Tiles multiply 64 columns at once. */
+static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 * 64; }
+
+sp_status gnn_tiles_prepare_backward(gnn_block *block);
+void gnn_tiles_release(gnn_tiles *tiles);
 
 /* The width that suits the block of a layer: how many columns it gathers with the matrix. `sparse`: features are. */
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);

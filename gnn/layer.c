@@ -158,19 +158,19 @@ static sp_dense widened(const sp_dense *matrix)
     return wide;
 }
 
-/* Y = plan's matrix · X + beta · Y. */
-static sp_status multiply_rows(gnn_layer_state *layer, sp_spmm_plan *plan, const sp_dense *x, double beta, sp_dense *y)
+/* Y = the block's matrix, or its transpose, · X + beta · Y. */
+static sp_status multiply_rows(gnn_layer_state *layer, gnn_block *block, bool backward, const sp_dense *x, double beta,
+                               sp_dense *y)
 {
-    sp_dense wide_y = widened(y);
+    sp_dense wide_x = widened(x), wide_y = widened(y);
     if (layer->half) {
         sp_status status = gnn_matrix_shape_rows(layer->engine, x->rows, x->cols, SP_DENSE_BF16, &layer->rounded);
         if (status == SP_OK) status = layer->engine->backend->round(layer->engine, x, &layer->rounded.now);
         if (status != SP_OK) return status;
-        x = &layer->rounded.now;
+        wide_x = widened(&layer->rounded.now);
     }
-    sp_dense wide_x = widened(x);
     wide_x.cols = wide_y.cols = wide_x.cols < wide_y.cols ? wide_x.cols : wide_y.cols;
-    return sp_spmm_execute(plan, 1, &wide_x, beta, &wide_y);
+    return gnn_block_multiply(block, backward, x, &wide_x, beta, y, &wide_y);
 }
 
 /* Q = own + A·P + beta · Q. */
@@ -187,7 +187,7 @@ static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_de
         GNN_TRY(gnn_matrix_shape(engine, q->rows, q->cols, SP_DENSE_F64, &layer->argument));
         GNN_TRY(sp_spmm_execute_argument(block->forward, p, q, layer->argument.now.values));
     } else {
-        GNN_TRY(multiply_rows(layer, block->forward, p, beta, q));
+        GNN_TRY(multiply_rows(layer, block, false, p, beta, q));
     }
     if (layer->kind == GNN_GIN) {
         const sp_dense own = gnn_first_rows(p, q->rows);
@@ -213,7 +213,7 @@ static sp_status aggregate_backward(gnn_layer_state *layer, gnn_block *block, co
         GNN_TRY(engine->backend->maximum_backward(engine, &block->transpose, block->places,
                                                   layer->argument.now.values, q_gradient, p_gradient));
     } else {
-        GNN_TRY(multiply_rows(layer, block->backward, q_gradient, 0, p_gradient));
+        GNN_TRY(multiply_rows(layer, block, true, q_gradient, 0, p_gradient));
     }
     if (layer->kind == GNN_GIN) {
         sp_dense own = gnn_first_rows(p_gradient, q_gradient->rows);

@@ -284,6 +284,8 @@ static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
             block[i]->engine != model->engine)
             return sp_fail(context, SP_ERROR_ARGUMENT, "block %d is of another kind of layer, type or engine than the"
                            " model", i);
+        if (block[i]->tiles && model->options.maxk > 0)
+            return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has dense tiles set apart, which MaxK does not take", i);
         if (i > 0 && block[i]->a.cols != block[i - 1]->a.rows)
             return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has %lld columns and the one before %lld rows", i,
                            (long long)block[i]->a.cols, (long long)block[i - 1]->a.rows);

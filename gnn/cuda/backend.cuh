@@ -108,6 +108,9 @@ sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t cou
 sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                     const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
 
+sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
+                                  const sp_dense *x, sp_dense *y);
+
 /* ---- device: packs of numbers, groups of lanes, the last block -------------------------------------------- */
 
 /* V neighbouring numbers of a row, loaded and stored at once. */

@@ -136,6 +136,7 @@ static sp_status open_engine(gnn_engine *engine)
 {
     sp_context *context = engine->context;
     cudaPointerAttributes place;
+    int generation;
     TRY(sp_calloc(context, 1, sizeof(gnn_cuda_state), &engine->state));
     gnn_cuda_state *state = state_of(engine);
     TRY(sp_array_create(context, 1, sizeof *engine->step_there, SP_DEVICE, (void **)&engine->step_there));
@@ -143,6 +144,8 @@ static sp_status open_engine(gnn_engine *engine)
     state->device = place.device;
     state->stream = (cudaStream_t)sp_context_stream(context);
     CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, state->device));
+    CUDA_TRY(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, state->device));
+    engine->takes_tiles = generation >= 8;
     state->blocks = (int64_t)state->processors * BLOCKS_PER_PROCESSOR;
     TRY(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
                         (void **)&state->partial));
@@ -184,5 +187,6 @@ const gnn_backend gnn_backend_cuda = {
     .edge_scores_backward = gnn_cuda_edge_scores_backward,
     .gather = gnn_cuda_gather,
     .maximum_backward = gnn_cuda_maximum_backward,
+    .multiply_tiles = gnn_cuda_multiply_tiles,
     .sample = &gnn_sample_cuda,
 };
