@@ -36,3 +36,43 @@ sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_den
     if (status == SP_OK) matrix->cols = cols;
     return status;
 }
+
+/* ---- dense layers step by step ------------------------------------------------------------------------- */
+
+static bool changes(const gnn_pointwise *how) { return how->activation != GNN_LINEAR || how->rate > 0; }
+
+sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                             const void *bias, sp_dense *y)
+{
+    const gnn_backend *backend = engine->backend;
+    sp_status status = SP_OK;
+    for (int k = 0; k < count; k++)
+        GNN_TRY(backend->multiply(engine, false, false, 1, product[k].a, product[k].b, k > 0, y));
+    if (bias || changes(how)) GNN_TRY(backend->forward(engine, how, y, bias, y));
+done:
+    return status;
+}
+
+sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,
+                     void *sums)
+{
+    if (changes(how)) return engine->backend->backward(engine, how, x, x_gradient, x_gradient, sums);
+    return sums ? engine->backend->column_sums(engine, x_gradient, sums) : SP_OK;
+}
+
+sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                      const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums)
+{
+    const gnn_backend *backend = engine->backend;
+    sp_status status = SP_OK;
+    for (int k = 0; k < count; k++) {
+        const gnn_product_gradient *p = &product[k];
+        const sp_dense from = gnn_first_rows(x, p->g->rows);
+        sp_dense to = gnn_first_rows(x_gradient, p->g->rows);
+        GNN_TRY(backend->multiply(engine, true, false, 1, &from, p->g, 0, p->w_gradient));
+        GNN_TRY(backend->multiply(engine, false, true, 1, p->g, p->w, k > 0, &to));
+    }
+    GNN_TRY(gnn_derive(engine, how, x, x_gradient, sums));
+done:
+    return status;
+}

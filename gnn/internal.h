@@ -26,11 +26,22 @@ GNN_BOTH uint64_t gnn_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* 64 random bits, a function of its arguments alone. `site` says what they are for. */
+/* The stream of random numbers of a seed, a step and a site, which says what they are for. */
+GNN_BOTH uint64_t gnn_stream(uint64_t seed, int64_t step, uint64_t site)
+{
+    return gnn_mix(gnn_mix(seed + 0x9e3779b97f4a7c15u * (uint64_t)(step + 1)) + 0xd1b54a32d192ed03u * (site + 1));
+}
+
+/* Its 64 random bits of number `index`. */
+GNN_BOTH uint64_t gnn_draw(uint64_t stream, int64_t index)
+{
+    return gnn_mix(stream + 0x9e3779b97f4a7c15u * (uint64_t)(index + 1));
+}
+
+/* 64 random bits, a function of its arguments alone. */
 GNN_BOTH uint64_t gnn_random(uint64_t seed, int64_t step, uint64_t site, int64_t index)
 {
-    const uint64_t key = gnn_mix(seed + 0x9e3779b97f4a7c15u * (uint64_t)(step + 1)) + 0xd1b54a32d192ed03u * (site + 1);
-    return gnn_mix(gnn_mix(key) + 0x9e3779b97f4a7c15u * (uint64_t)(index + 1));
+    return gnn_draw(gnn_stream(seed, step, site), index);
 }
 
 /* In [0, 1), 24 bits: the same number in float and double. */
@@ -54,6 +65,17 @@ typedef struct gnn_pointwise {
     double rate; /* 0: no dropout */
     uint64_t site;
 } gnn_pointwise;
+
+/* A product, in a sum of them. */
+typedef struct gnn_product {
+    const sp_dense *a, *b;
+} gnn_product;
+
+/* Of a product X·W: the gradient that it got, and the one that W gets. */
+typedef struct gnn_product_gradient {
+    const sp_dense *g, *w;
+    sp_dense *w_gradient;
+} gnn_product_gradient;
 
 /* Of one split: nodes, Σ loss, nodes (with targets: entries, true positives, predicted, actual) that are right. */
 typedef struct gnn_score {
@@ -94,12 +116,22 @@ typedef struct gnn_backend {
     sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                           const sp_dense *b, double beta, sp_dense *c);
 
+    /* dense: Y = forward(Σ A·B + bias), of one product or two; bias may be NULL. */
+    sp_status (*dense)(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                       const void *bias, sp_dense *y);
+    /* The way back to X, which `how` has made, from products X·W: of each dW = Xᵀ·G, and dX = (Σ G·Wᵀ) ∘ the
+     * derivative; `sums` (or NULL): those of dX's columns. The second G may have fewer rows than X: only the first
+     * ones went into that product. */
+    sp_status (*dense_backward)(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
+
     /* pointwise: Y = dropout(activation(X + bias)); bias (cols) may be NULL, Y may be X. */
     sp_status (*forward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                          sp_dense *y);
-    /* dX = dY ∘ the derivative, given Y = forward(X); dX may be dY. ReLU's is 0 where Y is 0. */
+    /* dX = dY ∘ the derivative, given Y = forward(X); dX may be dY. ReLU's is 0 where Y is 0. `sums` (or NULL): those
+     * of dX's columns. */
     sp_status (*backward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y, const sp_dense *y_gradient,
-                          sp_dense *x_gradient);
+                          sp_dense *x_gradient, void *sums);
     /* y[k] = dropout(x[k]) for arrays, number k of `site`; the same again is the gradient. y may be x. */
     sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x, sp_dense_type type,
                       void *y);
@@ -190,6 +222,22 @@ static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
 
 /* Allocates rows that begin at multiples of 32 bytes, in the engine's space. What lies between them is nobody's. */
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
+
+static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
+{
+    sp_dense first = *matrix;
+    first.rows = rows;
+    return first;
+}
+
+/* The dense operations of a back end step by step, where it has no pass of its own for them. */
+sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                             const void *bias, sp_dense *y);
+sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                      const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
+/* dX = dX ∘ the derivative, and sums, as far as there is something to do. */
+sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,
+                     void *sums);
 
 /* ---- blocks ------------------------------------------------------------------------------------------- */
 

@@ -44,13 +44,6 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
     *matrix = (gnn_matrix){0};
 }
 
-sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
-{
-    sp_dense first = *matrix;
-    first.rows = rows;
-    return first;
-}
-
 /* ---- products with the input -------------------------------------------------------------------------- */
 
 sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c)
@@ -90,8 +83,8 @@ done:
     return status;
 }
 
-/* dW_self = Xᵀ·G, and dX += G·W_selfᵀ. */
-static sp_status own_backward(gnn_layer_state *layer, const gnn_input *x, const sp_dense *g, sp_dense *x_gradient)
+/* dW_self = Xᵀ·G. */
+static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const sp_dense *g)
 {
     gnn_engine *engine = layer->engine;
     gnn_input own = *x;
@@ -106,10 +99,6 @@ static sp_status own_backward(gnn_layer_state *layer, const gnn_input *x, const 
         g = &layer->padded.now;
     }
     GNN_TRY(gnn_input_gradient(engine, &own, g, &layer->own.gradient));
-    if (x_gradient) {
-        sp_dense first = gnn_first_rows(x_gradient, g->rows);
-        GNN_TRY(engine->backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
-    }
 done:
     return status;
 }
@@ -239,52 +228,115 @@ done:
 
 /* ---- the layer ---------------------------------------------------------------------------------------- */
 
-/* Between the two products of GIN. */
-static const gnn_pointwise inner_relu = {.activation = GNN_RELU};
+/* Between the two products of GIN; with MaxK there is nothing. */
+static const gnn_pointwise inner_relu = {.activation = GNN_RELU}, nothing = {.activation = GNN_LINEAR};
+
+/* layer->output, or before GIN's second product layer->inner, as (A·X)·W, and what comes after it. */
+static sp_status forward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep,
+                                    const gnn_pointwise *how, sp_dense *z)
+{
+    const bool own = layer->own.value.values != NULL;
+    const sp_dense own_x = gnn_first_rows(&x->dense, z->rows);
+    const gnn_product sum[] = {{&layer->aggregated.now, &layer->weight.value}, {&own_x, &layer->own.value}};
+    const sp_status status = aggregate_input(layer, block, x, keep);
+    if (status != SP_OK) return status;
+    return layer->engine->backend->dense(layer->engine, own ? 2 : 1, sum, how, layer->bias.value.values, z);
+}
+
+/* The same as A·(X·W). With MaxK the product has the bias already. */
+static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
+                                 const gnn_pointwise *how, sp_dense *z)
+{
+    gnn_engine *engine = layer->engine;
+    const bool own = layer->own.value.values != NULL;
+    sp_status status;
+    if (own) GNN_TRY(own_forward(layer, x, z));
+    GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->type, &layer->product));
+    GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, 0, &layer->product.now));
+    if (layer->maxk > 0) GNN_TRY(gnn_finish(engine, &nothing, &layer->bias, &layer->product.now));
+    GNN_TRY(aggregate(layer, block, &layer->product.now, own, z));
+    GNN_TRY(gnn_finish(engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
+done:
+    return status;
+}
 
 sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep)
 {
     gnn_engine *engine = layer->engine;
-    const bool gin = layer->kind == GNN_GIN, own = layer->kind == GNN_SAGE || layer->kind == GNN_SAGE_MAX;
-    const gnn_weight *bias = layer->maxk > 0 ? NULL : &layer->bias; /* with MaxK the product has it already */
+    const bool gin = layer->kind == GNN_GIN;
+    const gnn_pointwise *how = !gin ? &layer->after : layer->maxk > 0 ? &nothing : &inner_relu;
     sp_dense *z = gin ? &layer->inner.now : &layer->output.now;
     sp_status status;
     layer->aggregate_first = aggregates_first(layer, &block->a, x->plan != NULL, keep);
     GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
     if (gin)
         GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
-    if (own) GNN_TRY(own_forward(layer, x, z));
-    if (layer->aggregate_first) {
-        GNN_TRY(aggregate_input(layer, block, x, keep));
-        GNN_TRY(engine->backend->multiply(engine, false, false, 1, &layer->aggregated.now, &layer->weight.value, own,
-                                          z));
-    } else {
-        GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->type, &layer->product));
-        GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, 0, &layer->product.now));
-        if (layer->maxk > 0) GNN_TRY(gnn_finish(engine, &(gnn_pointwise){0}, &layer->bias, &layer->product.now));
-        GNN_TRY(aggregate(layer, block, &layer->product.now, own, z));
+    if (layer->aggregate_first) GNN_TRY(forward_aggregated(layer, block, x, keep, how, z));
+    else GNN_TRY(forward_product(layer, block, x, how, z));
+    if (gin) {
+        const gnn_product second = {z, &layer->second.value};
+        GNN_TRY(engine->backend->dense(engine, 1, &second, &layer->after, layer->second_bias.value.values,
+                                       &layer->output.now));
     }
-    if (!gin) return gnn_finish(engine, &layer->after, bias, z);
-    if (bias) GNN_TRY(gnn_finish(engine, &inner_relu, bias, z));
-    GNN_TRY(engine->backend->multiply(engine, false, false, 1, z, &layer->second.value, 0, &layer->output.now));
-    GNN_TRY(gnn_finish(engine, &layer->after, &layer->second_bias, &layer->output.now));
 done:
     return status;
 }
 
-/* The gradients of W_2 and b_2, and of what went into W_2: layer->inner_gradient. */
+/* The gradients of W_2 and b_1, and of what went into W_2 before its ReLU: layer->inner_gradient. */
 static sp_status second_backward(gnn_layer_state *layer, const sp_dense *g)
 {
-    const gnn_backend *backend = layer->engine->backend;
     const sp_dense *inner = &layer->inner.now;
+    const gnn_product_gradient product = {g, &layer->second.value, &layer->second.gradient};
+    const bool relu = layer->maxk == 0;
     sp_dense *inner_gradient = &layer->inner_gradient.now;
+    const sp_status status = gnn_matrix_shape_rows(layer->engine, inner->rows, inner->cols, layer->type,
+                                                   &layer->inner_gradient);
+    if (status != SP_OK) return status;
+    return layer->engine->backend->dense_backward(layer->engine, 1, &product, relu ? &inner_relu : &nothing, inner,
+                                                  inner_gradient, relu ? layer->bias.gradient.values : NULL);
+}
+
+static sp_status backward_aggregated(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *g,
+                                     sp_dense *x_gradient)
+{
+    gnn_engine *engine = layer->engine;
+    const gnn_backend *backend = engine->backend;
+    const bool own = layer->own.value.values != NULL;
+    gnn_matrix *between = &layer->product_gradient; /* of A·X */
     sp_status status;
-    GNN_TRY(gnn_matrix_shape_rows(layer->engine, inner->rows, inner->cols, layer->type, &layer->inner_gradient));
-    GNN_TRY(backend->column_sums(layer->engine, g, layer->second_bias.gradient.values));
-    GNN_TRY(backend->multiply(layer->engine, true, false, 1, inner, g, 0, &layer->second.gradient));
-    GNN_TRY(backend->multiply(layer->engine, false, true, 1, g, &layer->second.value, 0, inner_gradient));
-    if (layer->maxk == 0)
-        GNN_TRY(backend->backward(layer->engine, &inner_relu, inner, inner_gradient, inner_gradient));
+    GNN_TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
+    if (own) GNN_TRY(own_gradient(layer, x, g));
+    if (!x_gradient) return SP_OK;
+    GNN_TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->type, between));
+    GNN_TRY(backend->multiply(engine, false, true, 1, g, &layer->weight.value, 0, &between->now));
+    GNN_TRY(aggregate_backward(layer, block, &between->now, x_gradient));
+    if (own) {
+        sp_dense first = gnn_first_rows(x_gradient, g->rows);
+        GNN_TRY(backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
+    }
+    GNN_TRY(gnn_derive(engine, x->how, &x->dense, x_gradient, x->sums));
+done:
+    return status;
+}
+
+static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, const sp_dense *g,
+                                  sp_dense *x_gradient)
+{
+    gnn_engine *engine = layer->engine;
+    const bool own = layer->own.value.values != NULL;
+    gnn_matrix *between = &layer->product_gradient; /* of X·W */
+    sp_status status;
+    GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->type, between));
+    GNN_TRY(aggregate_backward(layer, block, g, &between->now));
+    if (layer->maxk > 0)
+        GNN_TRY(engine->backend->column_sums(engine, &between->now, layer->bias.gradient.values));
+    if (x_gradient) {
+        const gnn_product_gradient product[] = {{&between->now, &layer->weight.value, &layer->weight.gradient},
+                                                {g, &layer->own.value, &layer->own.gradient}};
+        return engine->backend->dense_backward(engine, own ? 2 : 1, product, x->how, &x->dense, x_gradient, x->sums);
+    }
+    GNN_TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
+    if (own) GNN_TRY(own_gradient(layer, x, g));
 done:
     return status;
 }
@@ -292,31 +344,13 @@ done:
 sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
                                    const sp_dense *gradient, sp_dense *x_gradient)
 {
-    gnn_engine *engine = layer->engine;
-    const gnn_backend *backend = engine->backend;
-    const sp_dense *g = gradient, *w = &layer->weight.value;
-    gnn_matrix *between = &layer->product_gradient; /* of A·X or X·W, by the order */
-    sp_status status;
+    const sp_dense *g = gradient;
+    sp_status status = SP_OK;
     if (layer->kind == GNN_GIN) {
         GNN_TRY(second_backward(layer, gradient));
         g = &layer->inner_gradient.now;
     }
-    if (layer->maxk == 0) GNN_TRY(backend->column_sums(engine, g, layer->bias.gradient.values));
-    if (layer->aggregate_first) {
-        GNN_TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
-        if (x_gradient) {
-            GNN_TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->type, between));
-            GNN_TRY(backend->multiply(engine, false, true, 1, g, w, 0, &between->now));
-            GNN_TRY(aggregate_backward(layer, block, &between->now, x_gradient));
-        }
-    } else {
-        GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->type, between));
-        GNN_TRY(aggregate_backward(layer, block, g, &between->now));
-        if (layer->maxk > 0) GNN_TRY(backend->column_sums(engine, &between->now, layer->bias.gradient.values));
-        GNN_TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
-        if (x_gradient) GNN_TRY(backend->multiply(engine, false, true, 1, &between->now, w, 0, x_gradient));
-    }
-    if (layer->own.value.values) GNN_TRY(own_backward(layer, x, g, x_gradient));
+    GNN_TRY((layer->aggregate_first ? backward_aggregated : backward_product)(layer, block, x, g, x_gradient));
 done:
     return status;
 }

@@ -19,6 +19,8 @@ typedef struct gnn_weight {
 typedef struct gnn_input {
     sp_dense dense;                  /* of sparse features the shape alone */
     sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
+    const gnn_pointwise *how;        /* what the layer before made the numbers with; NULL: there is none */
+    void *sums;                      /* NULL, or where those of the columns of their gradient go: its bias's */
 } gnn_input;
 
 typedef struct gnn_layer_state {
@@ -63,7 +65,6 @@ sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_de
 sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type,
                                 gnn_matrix *matrix);
 void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix);
-sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows);
 
 /* C = X·W + beta · C, and dW = Xᵀ·G. */
 sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c);
@@ -72,7 +73,9 @@ sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_de
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
 /* Forward: layer->output from the block and what it hears; `keep` what A·X was found to be. Backward: the gradients
- * of the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after.
+ * of the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after,
+ * whose column sums are the gradient of the bias that is added last and there already. That of the input is meant
+ * before input->how likewise, and its sums are formed.
  * Convolutions are GCN, SAGE and GIN, attention is GAT. */
 sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
 sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,

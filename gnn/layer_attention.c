@@ -131,7 +131,6 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
     sp_status status;
     GNN_TRY(gnn_block_prepare_backward(block));
     GNN_TRY(shape_backward(layer, block));
-    GNN_TRY(backend->column_sums(engine, gradient, layer->bias.gradient.values));
     if (layer->average && layer->heads > 1) {
         GNN_TRY(gnn_matrix_shape(engine, g->rows, g->cols, layer->type, &layer->inner_gradient));
         GNN_TRY(backend->fill(engine, 0, &layer->inner_gradient.now));
@@ -148,9 +147,9 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
                                           &layer->left_gradient.now, &own_gradient, layer->left.gradient.values));
     GNN_TRY(backend->head_scores_backward(engine, &layer->product.now, layer->heads, layer->right.value.values,
                                           &layer->right_gradient.now, h_gradient, layer->right.gradient.values));
-    GNN_TRY(gnn_input_gradient(engine, x, h_gradient, &layer->weight.gradient));
-    if (x_gradient)
-        GNN_TRY(backend->multiply(engine, false, true, 1, h_gradient, &layer->weight.value, 0, x_gradient));
+    if (!x_gradient) return gnn_input_gradient(engine, x, h_gradient, &layer->weight.gradient);
+    const gnn_product_gradient product = {h_gradient, &layer->weight.value, &layer->weight.gradient};
+    GNN_TRY(backend->dense_backward(engine, 1, &product, x->how, &x->dense, x_gradient, x->sums));
 done:
     return status;
 }

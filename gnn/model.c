@@ -293,6 +293,15 @@ static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
     return SP_OK;
 }
 
+/* The output of a layer as what the next one computes from. The bias that was added last gets the sums; with MaxK it
+ * is added before the aggregation. */
+static gnn_input output_of(const gnn_layer_state *l)
+{
+    const gnn_weight *bias = l->kind == GNN_GIN ? &l->second_bias : &l->bias;
+    const bool early = l->maxk > 0 && l->kind != GNN_GIN;
+    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = early ? NULL : bias->gradient.values};
+}
+
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits)
 {
@@ -310,7 +319,7 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
     }
     for (int i = 0; i < o->layers; i++) {
         gnn_layer_state *l = &model->layer[i];
-        const gnn_input before = {.dense = i > 0 ? model->layer[i - 1].output.now : (sp_dense){0}};
+        const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
         const gnn_input *input = i > 0 ? &before : &model->input;
         l->after.rate = training && i + 1 < o->layers ? o->dropout : 0;
         l->attention_dropout = training ? o->attention_dropout : 0;
@@ -336,14 +345,13 @@ sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gn
                        " gradient of its logits");
     GNN_TRY(check_features(model, block[0], x));
     GNN_TRY(prepare_transposed(model));
+    GNN_TRY(engine->backend->column_sums(engine, logits_gradient, output_of(&model->layer[layers - 1]).sums));
     for (int i = layers - 1; i >= 0; i--) {
         gnn_layer_state *l = &model->layer[i];
-        const gnn_input before = {.dense = i > 0 ? model->layer[i - 1].output.now : (sp_dense){0}};
+        const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
         const gnn_input *input = i > 0 ? &before : &model->input;
         const sp_dense *gradient = i + 1 < layers ? &l->gradient.now : logits_gradient;
         sp_dense *input_gradient = NULL;
-        if (i + 1 < layers && (l->after.activation != GNN_LINEAR || l->after.rate > 0))
-            GNN_TRY(engine->backend->backward(engine, &l->after, &l->output.now, gradient, &l->gradient.now));
         if (i > 0) {
             GNN_TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type,
                                           &model->layer[i - 1].gradient));

@@ -328,13 +328,20 @@ static void check_pointwise(subject *s, int64_t rows, int64_t cols, gnn_activati
     void *biases = put_numbers(s, cols, bias);
     ck_ok(s->context, s->back->forward(s->engine, &how, &from, biased ? biases : NULL, &y));
     ck_ok(s->context, s->back->forward(s->engine, &how, &same, biased ? biases : NULL, &same));
-    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &dx));
-    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &gradient));
+    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &dx, NULL));
+    void *sums = put_numbers(s, cols, bias);
+    ck_ok(s->context, s->back->backward(s->engine, &how, &y, &gradient, &gradient, sums));
     double *results[] = {take_matrix(s, &y), take_matrix(s, &same), take_matrix(s, &dx), take_matrix(s, &gradient)};
     expect_close(s, count, results[0], y_wanted, s->tolerance, "forward");
     expect_close(s, count, results[1], y_wanted, s->tolerance, "forward in place");
     expect_close(s, count, results[2], dx_wanted, s->tolerance, "backward");
     expect_close(s, count, results[3], dx_wanted, s->tolerance, "backward in place");
+    double *sums_wanted = numbers(cols), *total = take_numbers(s, cols, sums);
+    for (int64_t k = 0; k < count; k++) sums_wanted[k % cols] += dx_wanted[k];
+    expect_close(s, cols, total, sums_wanted, s->tolerance * (1 + sqrt((double)rows)), "backward, sums");
+    drop_array(s, sums);
+    free(sums_wanted);
+    free(total);
     end_matrix(s, &from);
     drop_array(s, biases);
     for (int k = 0; k < 4; k++) free(results[k]);
@@ -357,6 +364,121 @@ static void pointwise(subject *s)
 }
 
 START_TEST(activations_and_dropout_go_forward_and_back) { on_subjects(_i, pointwise); }
+END_TEST
+
+/* ---- dense layers -------------------------------------------------------------------------------------- */
+
+/* Σ += op(A)·op(B), m x n */
+static void add_product(int64_t m, int64_t n, int64_t k, const double *a, bool transpose_a, const double *b,
+                        bool transpose_b, double *sum)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t j = 0; j < n; j++)
+                sum[i * n + j] += a[transpose_a ? p * m + i : i * k + p] * b[transpose_b ? j * k + p : p * n + j];
+}
+
+/* Y = forward(X·W [+ X'·W'] + bias); X' has other columns. */
+static void check_dense(subject *s, int64_t rows, int64_t in, int64_t out, int count, gnn_pointwise how, bool biased)
+{
+    double *wanted = numbers(rows * out), *bias = random_numbers(s, out), *number[2][2];
+    sp_dense x[2], w[2], y = new_matrix(s, rows, out);
+    gnn_product product[2];
+    void *biases = put_numbers(s, out, bias);
+    for (int k = 0; k < count; k++) {
+        const int64_t cols = in + 3 * k;
+        number[k][0] = random_numbers(s, rows * cols);
+        number[k][1] = random_numbers(s, cols * out);
+        add_product(rows, out, cols, number[k][0], false, number[k][1], false, wanted);
+        x[k] = put_matrix(s, rows, cols, number[k][0]);
+        w[k] = put_matrix(s, cols, out, number[k][1]);
+        product[k] = (gnn_product){&x[k], &w[k]};
+    }
+    for (int64_t e = 0; e < rows * out; e++) {
+        if (biased) wanted[e] += bias[e % out];
+        wanted[e] = activated(how.activation, wanted[e]) * kept(s, how.rate, how.site, e);
+    }
+    ck_ok(s->context, s->back->dense(s->engine, count, product, &how, biased ? biases : NULL, &y));
+    double *is = take_matrix(s, &y);
+    expect_close(s, rows * out, is, wanted, s->tolerance * (1 + sqrt((double)in)), "dense layer");
+    for (int k = 0; k < count; k++) {
+        end_matrix(s, &x[k]);
+        end_matrix(s, &w[k]);
+        free(number[k][0]);
+        free(number[k][1]);
+    }
+    drop_array(s, biases);
+    free(wanted);
+    free(bias);
+    free(is);
+}
+
+/* X has `in` columns, the gradients `out` and out + 1; the second one lacks a third of the rows. */
+static void check_dense_backward(subject *s, int64_t rows, int64_t in, int64_t out, int count, gnn_pointwise how)
+{
+    double *z = random_numbers(s, rows * in), *x = numbers(rows * in), *wanted = numbers(rows * in);
+    double *sums_wanted = numbers(in), *number[2][2], *dw_wanted[2];
+    sp_dense g[2], w[2], dw[2], dx = new_matrix(s, rows, in);
+    gnn_product_gradient product[2];
+    for (int64_t e = 0; e < rows * in; e++)
+        x[e] = activated(how.activation, z[e]) * kept(s, how.rate, how.site, e);
+    for (int k = 0; k < count; k++) {
+        const int64_t cols = out + k, some = k ? rows - rows / 3 : rows;
+        number[k][0] = random_numbers(s, some * cols);
+        number[k][1] = random_numbers(s, in * cols);
+        dw_wanted[k] = numbers(in * cols);
+        add_product(some, in, cols, number[k][0], false, number[k][1], true, wanted);
+        add_product(in, cols, some, x, true, number[k][0], false, dw_wanted[k]);
+        g[k] = put_matrix(s, some, cols, number[k][0]);
+        w[k] = put_matrix(s, in, cols, number[k][1]);
+        dw[k] = new_matrix(s, in, cols);
+        product[k] = (gnn_product_gradient){&g[k], &w[k], &dw[k]};
+    }
+    for (int64_t e = 0; e < rows * in; e++) {
+        wanted[e] *= slope_at(how.activation, z[e]) * kept(s, how.rate, how.site, e);
+        sums_wanted[e % in] += wanted[e];
+    }
+    sp_dense from = put_matrix(s, rows, in, x);
+    void *sums = put_numbers(s, in, sums_wanted);
+    const double tolerance = s->tolerance * (1 + sqrt((double)(out + rows)));
+    ck_ok(s->context, s->back->dense_backward(s->engine, count, product, &how, &from, &dx, sums));
+    double *is = take_matrix(s, &dx), *total = take_numbers(s, in, sums);
+    expect_close(s, rows * in, is, wanted, s->tolerance * (1 + sqrt((double)out)), "dense layer backward");
+    expect_close(s, in, total, sums_wanted, tolerance * 2, "dense layer backward, sums");
+    for (int k = 0; k < count; k++) {
+        double *dw_is = take_matrix(s, &dw[k]);
+        expect_close(s, in * (out + k), dw_is, dw_wanted[k], tolerance, "dense layer backward, weights");
+        end_matrix(s, &g[k]);
+        end_matrix(s, &w[k]);
+        free(dw_is);
+        free(dw_wanted[k]);
+        free(number[k][0]);
+        free(number[k][1]);
+    }
+    end_matrix(s, &from);
+    drop_array(s, sums);
+    void *all[] = {z, x, wanted, sums_wanted, is, total};
+    for (size_t e = 0; e < sizeof all / sizeof *all; e++) free(all[e]);
+}
+
+/* Shapes for the passes of narrow products and of large ones, and for those that have none. */
+static void dense_layers(subject *s)
+{
+    static const int64_t size[][3] = {{0, 5, 3},     {1, 1, 1},     {40, 9, 8},     {700, 33, 7}, {2100, 256, 7},
+                                      {300, 300, 6}, {130, 41, 17}, {1310, 70, 96}, {300, 402, 252}};
+    static const gnn_activation activations[] = {GNN_LINEAR, GNN_RELU, GNN_ELU};
+    ck_ok(s->context, s->back->set_step(s->engine, 5));
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (int variant = 0; variant < 6; variant++) {
+            const gnn_pointwise how = {activations[variant % 3], variant < 3 ? 0 : 0.4, 3};
+            const int count = 1 + (variant + (int)i) % 2;
+            if (size[i][0] * size[i][1] * size[i][2] > 10000000 && variant % 3 != 1) continue;
+            check_dense(s, size[i][0], size[i][1], size[i][2], count, how, variant != 1);
+            check_dense_backward(s, size[i][0], size[i][1], size[i][2], count, how);
+        }
+}
+
+START_TEST(dense_layers_go_forward_and_back) { on_subjects(_i, dense_layers); }
 END_TEST
 
 START_TEST(relu_lets_nan_through)
@@ -1196,6 +1318,7 @@ int main(void)
     test_on_devices(tcase, large_products_keep_the_digits_of_f32);
     test_on_devices(tcase, refuses_products_that_blas_cannot_count);
     test_on_devices(tcase, activations_and_dropout_go_forward_and_back);
+    test_on_devices(tcase, dense_layers_go_forward_and_back);
     test_on_devices(tcase, relu_lets_nan_through);
     test_on_devices(tcase, dropout_draws_by_seed_step_site_and_place);
     test_on_devices(tcase, copies_adds_fills_sums_and_gathers);

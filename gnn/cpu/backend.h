@@ -44,7 +44,7 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
 sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                           sp_dense *y);
 sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                           const sp_dense *y_gradient, sp_dense *x_gradient);
+                           const sp_dense *y_gradient, sp_dense *x_gradient, void *sums);
 sp_status gnn_cpu_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
                        sp_dense_type type, void *y);
 sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);

@@ -86,16 +86,37 @@ sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp
     return SP_OK;
 }
 
-sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                           const sp_dense *y_gradient, sp_dense *x_gradient)
+typedef struct backward_job {
+    mask how;
+    const sp_dense *y, *y_gradient;
+    sp_dense *x_gradient;
+} backward_job;
+
+/* `sums` (or NULL) grow by the rows of dX. */
+static void backward_rows(const void *job, int64_t begin, int64_t end, double *sums)
 {
-    const mask own = make_mask(engine, how->activation, how->rate, how->site);
-    const int64_t cols = y->cols;
-#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * cols))
-    for (int64_t i = 0; i < y->rows; i++)
-        if (y->type == SP_DENSE_F32)
-            backward_float(&own, i * cols, cpu_row(y, i), cpu_row(y_gradient, i), cpu_row(x_gradient, i), cols);
-        else backward_double(&own, i * cols, cpu_row(y, i), cpu_row(y_gradient, i), cpu_row(x_gradient, i), cols);
+    const backward_job *b = job;
+    const int64_t cols = b->y->cols;
+    for (int64_t i = begin; i < end; i++) {
+        const void *y = cpu_row(b->y, i), *dy = cpu_row(b->y_gradient, i);
+        void *dx = cpu_row(b->x_gradient, i);
+        if (b->y->type == SP_DENSE_F32) {
+            backward_float(&b->how, i * cols, y, dy, dx, cols);
+            if (sums) sum_float(dx, sums, cols);
+        } else {
+            backward_double(&b->how, i * cols, y, dy, dx, cols);
+            if (sums) sum_double(dx, sums, cols);
+        }
+    }
+}
+
+sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
+                           const sp_dense *y_gradient, sp_dense *x_gradient, void *sums)
+{
+    const backward_job job = {make_mask(engine, how->activation, how->rate, how->site), y, y_gradient, x_gradient};
+    if (sums) return gnn_cpu_sum_rows(engine, backward_rows, &job, y->rows, y->cols, y->type, sums);
+#pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * y->cols))
+    for (int64_t i = 0; i < y->rows; i++) backward_rows(&job, i, i + 1, NULL);
     return SP_OK;
 }
 

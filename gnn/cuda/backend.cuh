@@ -29,8 +29,9 @@ struct gnn_cuda_state {
     float *split_partial; /* parts of C of multiply_split.cu; NULL where that is of no use */
 };
 
-/* What a block leaves for the last one at most: sums of a tile of columns, or the scores of all splits. */
-enum { PARTIALS = 32 };
+/* What a block leaves behind at most: sums of a tile of columns, the scores of all splits, or for each of NARROW_BLOCKS
+ * blocks a multiprocessor 17 sums of 64 columns (dense.cu). */
+enum { NARROW_BLOCKS = 2, PARTIALS = 17 * 64 * NARROW_BLOCKS / BLOCKS_PER_PROCESSOR };
 
 static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_cuda_state *)engine->state; }
 
@@ -64,13 +65,19 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
 /* The same on tensor cores: multiply_split.cu, and whether that is faster. */
 bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
                          const sp_dense *c);
-sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha,
-                                  const sp_dense *a, const sp_dense *b, double beta, sp_dense *c);
+sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, int count,
+                                  const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
+                                  sp_dense *c);
 
 sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                            sp_dense *y);
+sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                         const void *bias, sp_dense *y);
+sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                  const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
+
 sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                            const sp_dense *y_gradient, sp_dense *x_gradient);
+                            const sp_dense *y_gradient, sp_dense *x_gradient, void *sums);
 sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
                         sp_dense_type type, void *y);
 sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);
@@ -148,6 +155,9 @@ static inline bool is_aligned(const sp_dense *matrix)
 
 struct nothing {};
 
+static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
 /* The lanes of this thread's group. */
 template <int LANES> static __device__ __forceinline__ unsigned group_mask()
 {
@@ -172,6 +182,54 @@ static __device__ __forceinline__ bool is_last_block(unsigned *ticket, unsigned 
     __syncthreads();
     if (last) __threadfence();
     return last;
+}
+
+/* ---- activation and dropout ------------------------------------------------------------------------------ */
+
+struct mask {
+    uint64_t seed, site, bound; /* bound 0: nothing is dropped */
+    const int64_t *step;
+    double scale;
+    gnn_activation activation;
+};
+
+static inline mask make_mask(const gnn_engine *engine, gnn_activation activation, double rate, uint64_t site)
+{
+    return {engine->seed, site, gnn_drop_bound(rate), engine->step_there, rate < 1 ? 1 / (1 - rate) : 0, activation};
+}
+
+/* What the masks of this step are drawn from; threads ask once. */
+static __device__ __forceinline__ uint64_t stream_of(const mask &how)
+{
+    return how.bound ? gnn_stream(how.seed, *how.step, how.site) : 0;
+}
+
+static __device__ __forceinline__ bool dropped(const mask &how, uint64_t stream, int64_t index)
+{
+    return gnn_draw(stream, index) >> 40 < how.bound;
+}
+
+static __device__ __forceinline__ float exp_minus_1(float x) { return expm1f(x); }
+static __device__ __forceinline__ double exp_minus_1(double x) { return expm1(x); }
+
+/* dropout(activation(x)) of number `index` of a matrix; ELU: it may be that. NaN stays NaN: a diverged model must not
+ * look like one that has nothing to say. */
+template <bool ELU, typename T>
+static __device__ __forceinline__ T finished(const mask &how, uint64_t stream, int64_t index, T x)
+{
+    if (how.activation == GNN_RELU) x = x <= 0 ? 0 : x;
+    if (ELU && how.activation == GNN_ELU && x <= 0) x = exp_minus_1(x);
+    return !how.bound ? x : dropped(how, stream, index) ? 0 : x * (T)how.scale;
+}
+
+/* Given y = finished(x), the derivative times `gradient`: of ReLU 0 where y is 0. */
+template <typename T>
+static __device__ __forceinline__ T derived(const mask &how, uint64_t stream, int64_t index, T y, T gradient)
+{
+    const T scale = (T)how.scale;
+    if (how.activation == GNN_RELU) return y == 0 ? 0 : gradient * scale;
+    const bool linear = how.activation == GNN_LINEAR || y > 0;
+    return how.bound && dropped(how, stream, index) ? 0 : gradient * (linear ? scale : y + scale);
 }
 
 /* ---- number by number ------------------------------------------------------------------------------------ */

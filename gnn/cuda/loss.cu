@@ -1,5 +1,5 @@
-/* Losses over the nodes of each split, with their gradients, and probabilities, on CUDA: one launch, 8 or 32 lanes a
- * row.
+/* Losses over the nodes of each split, with their gradients, and probabilities, on CUDA: one launch, 2 or 32 lanes a
+ * row, so that a few columns take one round of the blocks.
  *
  * Softmax: the row's largest logit is taken off before exponentials are formed, so that none overflows; the loss is
  * log Σ exp(x_k - most) - (x_label - most), its gradient softmax(x) - e_label. Sigmoid: the loss is
@@ -107,10 +107,10 @@ static __global__ void __launch_bounds__(THREADS)
     score_rows(const loss_job job, const dense_view<const T> logits, const dense_view<T> gradients)
 {
     constexpr int GROUPS = THREADS / LANES, SEGMENTS = THREADS / GNN_SPLITS;
-    __shared__ gnn_score scores[SEGMENTS][GNN_SPLITS];
+    __shared__ gnn_score scores[GROUPS > SEGMENTS ? GROUPS : SEGMENTS][GNN_SPLITS];
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int segment = threadIdx.x / GNN_SPLITS, own = threadIdx.x % GNN_SPLITS;
-    scores[segment][own] = {};
+    for (int g = segment; g < GROUPS; g += SEGMENTS) scores[g][own] = {};
     __syncthreads();
     for (int64_t i = (int64_t)blockIdx.x * GROUPS + group; i < job.rows; i += (int64_t)gridDim.x * GROUPS) {
         const int64_t node = job.nodes ? job.nodes[i] : i;
@@ -134,6 +134,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x < GNN_SPLITS) job.partial[blockIdx.x * GNN_SPLITS + threadIdx.x] = scores[0][threadIdx.x];
     if (!is_last_block(job.ticket, gridDim.x)) return;
     gnn_score sum = {};
+#pragma unroll 4
     for (unsigned b = segment; b < gridDim.x; b += SEGMENTS) add_score(&sum, job.partial[b * GNN_SPLITS + own]);
     scores[segment][own] = sum;
     add_groups(scores, SEGMENTS);
@@ -163,8 +164,8 @@ static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const i
                           (gnn_score *)state->partial, score, state->tickets};
     const bool narrow = logits->cols <= 16;
     if (logits->type == SP_DENSE_F32)
-        return (narrow ? launch_scores<float, 8> : launch_scores<float, 32>)(engine, job, logits, gradient);
-    return (narrow ? launch_scores<double, 8> : launch_scores<double, 32>)(engine, job, logits, gradient);
+        return (narrow ? launch_scores<float, 2> : launch_scores<float, 32>)(engine, job, logits, gradient);
+    return (narrow ? launch_scores<double, 2> : launch_scores<double, 32>)(engine, job, logits, gradient);
 }
 
 sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,

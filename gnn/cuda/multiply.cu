@@ -110,9 +110,6 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
 
 /* ---- thin products --------------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-
 /* C = alpha · A · op(B) + beta · C with an inner dimension of INNER at most (G·Wᵀ of the last layer's classes): C is
  * what takes time, 16 bytes a thread and row. A thread keeps its columns of op(B). */
 template <typename T, int V, int INNER> struct thin_op {
@@ -209,8 +206,12 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                                                  : (aligned ? multiply_thin<double, 2> : multiply_thin<double, 1>);
         return run(engine, transpose_b, alpha, a, b, beta, c);
     }
-    if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c))
-        return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, a, b, beta, c);
+    if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
+        const gnn_product product = {a, b};
+        const gnn_pointwise nothing_more = {GNN_LINEAR, 0, 0};
+        return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &nothing_more, NULL,
+                                       c);
+    }
     CUDA_TRY(cudaSetDevice(state_of(engine)->device));
     return check_blas(engine,
                       c->type == SP_DENSE_F32

@@ -1,48 +1,76 @@
-/* C = alpha · op(A) · op(B) + beta · C in f32 on Hopper's tensor cores, which multiply TF32 numbers (11 bits): every
- * number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for A2·B2, 2^-22 of it.
- * (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing
- * the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions round; so sums over
- * SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than those of an f32
- * product.
+/* C = alpha · Σ op(A)·op(B) + beta · C, of one product or two, in f32 on Hopper's tensor cores, which multiply TF32
+ * numbers (11 bits): every number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for
+ * A2·B2, 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores
+ * while surpassing the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions round;
+ * so sums over SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than those of
+ * an f32 product. What is to be done with C number by number (bias, activation, dropout) is done before it is stored.
  *
- * A block of two warpgroups makes TILE x COLS of C, a warpgroup 64 rows of it, in slabs of SLAB of the inner
- * dimension, which are copied to shared memory STAGES - 1 slabs ahead, as they lie in memory, rows padded so that the
- * 32 lanes' reads of a fragment fall into 32 banks. While the tensor cores work on a slab (wgmma runs in the
- * background) the threads split the next one: B within shared memory, where wgmma wants it, four numbers of the inner
- * dimension side by side; A into registers. Where tiles are too few for the device (Xᵀ·G, whose inner dimension is
- * the nodes) the inner dimension is cut into parts, which are summed by a second launch, always in the same order.
+ * Tiles of TILE x COLS of C are worked on in slabs of SLAB of the inner dimension. A block has four warps that split
+ * B, a slab each, into STAGES buffers in shared memory, where wgmma wants it, and two warpgroups that multiply, 64 rows
+ * each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which wgmma takes 64 for B; so
+ * nothing else goes through it: both operands come straight from global memory to the registers that split them, one
+ * or two slabs ahead. The order of the inner dimension within a slab is free, and such that a thread's numbers of a
+ * row of A lie side by side. A warp splits a slab by itself, since what it wrote is published by a fence that waits
+ * for its loads too: four slabs are under way, and the latency of three is hidden. (With all four warps at one slab
+ * that fence made a slab take 2,900 cycles, where the tensor cores need 1,536.) Blocks stay for all of their tiles, so
+ * that the next tile's operands come while C is stored.
+ *
+ * Where tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into
+ * parts, which are summed by a second launch, always in the same order.
  *
  * An H200 multiplies TF32 numbers at 494 TFLOP/s, a third of which is 165, and f32 ones at 67. On other devices
  * cuBLAS is asked.
  */
 #include "backend.cuh"
 
-enum { TILE = 128, SLAB = 32, STAGES = 4, STEPS = SLAB / 8 };
+enum { TILE = 128, SLAB = 32, STEPS = SLAB / 8 };
 
-/* Rows of a slab in shared memory: along the inner dimension, or along the outer one, OUTER long. */
-enum { INNER_ROW = SLAB + 4 };
-template <int OUTER> constexpr int outer_row = OUTER + 8;
-template <int OUTER>
-constexpr int slab_size = OUTER * INNER_ROW > SLAB * outer_row<OUTER> ? OUTER * INNER_ROW : SLAB * outer_row<OUTER>;
+#ifndef ORDERED
+#define ORDERED 0
+#endif
 
-/* In shared memory: stages of A and B as they come, then B split: two buffers of two halves of SLAB x COLS. */
+/* Threads that split B, and a block's. */
+enum { SPLITTERS = 128, BLOCK = 3 * 128 };
+
+/* Of B in shared memory: a slab of a column is 128 bytes, chunk c of column n (16 bytes) the one at c ^ n % 8 there, so
+ * that eight columns' chunks c lie in all the banks (the 128-byte swizzle of wgmma). A second half has the second
+ * parts. */
 template <int COLS> struct layout {
-    static constexpr int B = slab_size<TILE>, STAGE = B + slab_size<COLS>, READY = STAGES * STAGE;
-    static constexpr int HALF = SLAB * COLS, BUFFER = 2 * HALF;
-    static constexpr size_t BYTES = (size_t)(READY + 2 * BUFFER) * sizeof(float);
+    static constexpr int HALF = COLS * SLAB, STAGE = 2 * HALF, STAGES = COLS == 128 ? 6 : 4, ALIGNED = 1024;
+    static constexpr size_t BYTES = (size_t)STAGES * STAGE * sizeof(float) + ALIGNED;
+
+    static __device__ __forceinline__ int place(int n, int c) { return n * SLAB + (c ^ n % 8) * 4; }
+
+    /* Which column of the tile that is: those that are loaded together are written side by side but a quarter apart,
+     * so that threads write to different banks, and a thread finds four that are neighbours in its sums. */
+    static __device__ __forceinline__ int column(int n) { return n % (COLS / 4) * 4 + n / (COLS / 4); }
+};
+
+/* Blocks of a multiprocessor, and registers of the two kinds of threads: of narrow tiles two blocks, which keep enough
+ * of A on its way. */
+template <int COLS> struct shares {
+    static constexpr int BLOCKS = COLS == 16 ? 2 : 1;
+    static constexpr int SPLITTER = COLS == 16 ? 40 : 72, MULTIPLIER = COLS == 16 ? 96 : 216;
 };
 
 /* Less work than that takes no longer elsewhere. */
 static const double LEAST_WORK = 1 << 22;
 
-struct split_product {
+struct split_term {
     const float *a, *b;
+    int64_t a_stride, b_stride, inner;
+};
+
+struct split_product {
+    split_term term[2];
     float *c;
-    int64_t rows, cols, inner, a_stride, b_stride, c_stride;
-    int64_t part_inner, part_size; /* inner dimension of a part, a multiple of SLAB; numbers from part to part of C */
-    unsigned col_tiles;
+    int64_t rows, cols, c_stride, part_size; /* numbers from part to part of C */
+    int first_slabs, slabs, part_slabs;      /* of the first term, of both, of a part */
+    unsigned row_tiles, col_tiles, items;    /* tiles times parts */
     float alpha, beta;
-    bool pairs; /* two numbers of C may be stored at once */
+    bool fours; /* four numbers of C may be stored at once */
+    mask how;   /* what happens to the numbers of C then, and the bias before it, or NULL */
+    const float *bias;
 };
 
 /* ---- instructions, which other devices have not or do not need ------------------------------------------- */
@@ -51,35 +79,80 @@ struct split_product {
 #define HOPPER
 #endif
 
-/* Copies `bytes` of BYTES from global to shared memory, and zeros for the others, in the background. */
-template <int BYTES> static __device__ __forceinline__ void copy_ahead(float *to, const float *from, int bytes)
+/* Registers from here on, in all threads of a warpgroup: more, or fewer. */
+template <int COUNT> static __device__ __forceinline__ void take_registers()
 {
 #ifdef HOPPER
-    const unsigned place = (unsigned)__cvta_generic_to_shared(to);
-    if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(bytes) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(place), "l"(from), "n"(BYTES), "r"(bytes)
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+#endif
+}
+template <int COUNT> static __device__ __forceinline__ void leave_registers()
+{
+#ifdef HOPPER
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+#endif
+}
+
+/* A barrier in shared memory: its phase ends when `count` threads have arrived. */
+static __device__ __forceinline__ void make_barrier(uint64_t *barrier, int count)
+{
+#ifdef HOPPER
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((unsigned)__cvta_generic_to_shared(barrier)),
+                 "r"(count)
+                 : "memory");
+#endif
+}
+
+static __device__ __forceinline__ void arrive(uint64_t *barrier)
+{
+#ifdef HOPPER
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((unsigned)__cvta_generic_to_shared(barrier))
+                 : "memory");
+#endif
+}
+
+/* Until the phase of this parity has ended; that before the first counts as one of parity 1. */
+static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
+{
+#ifdef HOPPER
+    unsigned ended;
+    do
+        asm volatile("{\n.reg .pred ended;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, ended;\n}"
+                     : "=r"(ended)
+                     : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(parity)
                      : "memory");
+    while (!ended);
 #endif
 }
 
-static __device__ __forceinline__ void end_group()
+/* The two warpgroups that multiply take turns in giving the tensor cores work: 256 threads of a barrier, half of which
+ * only say that it is the others' turn. */
+static __device__ __forceinline__ void await_turn(int group)
 {
 #ifdef HOPPER
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
 #endif
 }
-
-/* Until all but the last PENDING groups of this thread have arrived. */
-template <int PENDING> static __device__ __forceinline__ void wait_groups()
+static __device__ __forceinline__ void pass_turn(int group)
 {
 #ifdef HOPPER
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+    asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory");
 #endif
 }
 
-/* What the threads have written to shared memory is there for the tensor cores, after the next barrier. */
+/* 16 bytes at once: the compiler would rather store four times than find four registers that follow one another. */
+static __device__ __forceinline__ void store_four(float *to, const uint32_t (&x)[4])
+{
+#ifdef HOPPER
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"((unsigned)__cvta_generic_to_shared(to)), "r"(x[0]),
+                 "r"(x[1]), "r"(x[2]), "r"(x[3])
+                 : "memory");
+#endif
+}
+
+/* What this thread has written to shared memory is there for the tensor cores, after the next barrier. */
 static __device__ __forceinline__ void publish()
 {
 #ifdef HOPPER
@@ -123,13 +196,11 @@ static __device__ __forceinline__ void hold(uint32_t &x)
 #endif
 }
 
-/* Describes 8 x COLS of B at `b` in shared memory to the tensor cores: core matrices of 8 columns of C by 4 numbers
- * of the inner dimension (16 bytes each), the next 8 columns 128 bytes on, the next 4 numbers COLS · 16 bytes on, not
- * swizzled. */
-template <int COLS> static __device__ __forceinline__ uint64_t describe(const float *b)
+/* Describes 8 x COLS of B at `b` in shared memory to the tensor cores: of eight columns each 1024 bytes, swizzled. */
+static __device__ __forceinline__ uint64_t describe(const float *b)
 {
-    const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = COLS * 16, outer = 128;
-    return place >> 4 | inner >> 4 << 16 | outer >> 4 << 32;
+    const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = 1, outer = 1024 >> 4, swizzle_128 = 1;
+    return place >> 4 | inner << 16 | outer << 32 | swizzle_128 << 62;
 }
 
 /* sums = a · b, or sums += a · b (`keep`), 64 x COLS x 8 a warpgroup, in the background; COLS are 2 for each of a
@@ -196,7 +267,11 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[64], const uin
 #endif
 }
 
-/* ---- a slab ---------------------------------------------------------------------------------------------- */
+/* ---- slabs ----------------------------------------------------------------------------------------------- */
+
+/* Number e of chunk c of a slab: with t = e those of step s are c = 2s at t and c = 2s + 1 at t + 4, and a thread's
+ * four numbers of c = 4j .. 4j + 3 lie side by side. */
+static __device__ __forceinline__ int inner_of(int c, int e) { return c / 4 * 16 + e * 4 + c % 4; }
 
 /* `first` is rounded to 11 bits; `second` has no more than 13, of which the tensor core drops the last two. */
 static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t *second)
@@ -205,86 +280,169 @@ static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t 
     *second = __float_as_uint(x - __uint_as_float(*first));
 }
 
-template <bool INNER, int OUTER> static __device__ __forceinline__ int place_of(int outer, int inner)
-{
-    return INNER ? outer * INNER_ROW + inner : inner * outer_row<OUTER> + outer;
-}
+/* The slabs of a block, tile after tile. */
+struct walk {
+    int64_t first_row;
+    unsigned item, col_tile;
+    int part, slab, end;
 
-/* What a thread copies of the slabs of an operand whose rows run along the inner dimension (INNER) or along the
- * other: V numbers of every DOWN-th row, always of the same columns. The pointer goes along: with places and limits
- * worked out anew for each copy, copies were two thirds of all instructions. */
-template <bool INNER, int OUTER, int V> struct source {
-    static constexpr int COLS = INNER ? SLAB : OUTER, ROWS = INNER ? OUTER : SLAB, PACKS = COLS / V;
-    static constexpr int DOWN = THREADS / PACKS, COPIES = ROWS / DOWN;
-    static constexpr int SHARED_ROW = INNER ? INNER_ROW : outer_row<OUTER>;
-    const float *from;
-    int64_t down, next; /* numbers from copy to copy, and from slab to slab */
-    int outer_left;     /* rows or columns of the tile that are there */
-
-    __device__ __forceinline__ void begin(const float *values, int64_t stride, int64_t outer, int64_t outer_end,
-                                          int64_t inner)
+    __device__ __forceinline__ void enter(const split_product &p, unsigned to)
     {
-        const int64_t row = threadIdx.x / PACKS, col = threadIdx.x % PACKS * V;
-        from = values + ((INNER ? outer : inner) + row) * stride + (INNER ? inner : outer) + col;
-        down = DOWN * stride;
-        next = INNER ? SLAB : SLAB * stride;
-        outer_left = (int)min(outer_end - outer, (int64_t)OUTER);
+        item = to;
+        if (item >= p.items) return;
+        const unsigned tile = item / p.col_tiles;
+        part = (int)(tile / p.row_tiles);
+        first_row = (int64_t)(tile - (unsigned)part * p.row_tiles) * TILE;
+        col_tile = item - tile * p.col_tiles;
+        slab = part * p.part_slabs;
+        end = min(slab + p.part_slabs, p.slabs);
     }
-    /* Copies a slab of which `inner_left` numbers are there, and goes on to the next. */
-    __device__ __forceinline__ void fetch(float *shared, int inner_left)
+    __device__ __forceinline__ void next(const split_product &p)
     {
-        const int row = threadIdx.x / PACKS, col = threadIdx.x % PACKS * V;
-        const int rows = INNER ? outer_left : inner_left, left = (INNER ? inner_left : outer_left) - col;
-        const int bytes = 4 * max(0, min(left, V));
-        const float *at = from;
-        float *to = shared + row * SHARED_ROW + col;
-#pragma unroll
-        for (int c = 0; c < COPIES; c++) {
-            copy_ahead<V * 4>(to + c * DOWN * SHARED_ROW, at, row + c * DOWN < rows ? bytes : 0);
-            at += down;
-        }
-        from += next;
+        if (++slab == end) enter(p, item + gridDim.x);
+    }
+    /* The term that the slab belongs to, its place in the inner dimension, and how much of it is there: nothing after
+     * the last one. */
+    __device__ __forceinline__ const split_term &term(const split_product &p, int64_t *inner, int *left) const
+    {
+        const bool second = slab >= p.first_slabs;
+        const split_term &found = p.term[second];
+        *inner = (int64_t)(slab - (second ? p.first_slabs : 0)) * SLAB;
+        *left = item < p.items ? (int)min(found.inner - *inner, (int64_t)SLAB) : 0;
+        return found;
     }
 };
 
-/* B's slab split: number (outer, inner) at (inner / 4 · COLS + outer) · 4 + inner % 4 of `to`, and its second part
- * SLAB · COLS further on. */
-template <bool INNER, int COLS> static __device__ __forceinline__ void split_b(const float *from, float *to)
+/* Four neighbours in a row of which `left` are there; WIDE: rows begin at multiples of 16 bytes and go on to one, and
+ * what comes after those that are there is whatever lies there. */
+template <bool WIDE> static __device__ __forceinline__ void load_four(const float *from, int left, float *to)
 {
-    constexpr int ALL = COLS * SLAB / 4;
+    if (WIDE) {
+        const float4 four = left > 0 ? *(const float4 *)from : make_float4(0, 0, 0, 0);
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
+    } else
 #pragma unroll
-    for (int c = 0; c < ALL; c += THREADS) {
-        const int chunk = c + threadIdx.x, outer = chunk % COLS, inner = chunk / COLS * 4;
-        if (ALL < THREADS && chunk >= ALL) break;
-        uint32_t first[4], second[4];
+        for (int e = 0; e < 4; e++) to[e] = left > e ? from[e] : 0;
+}
+
+/* This thread's numbers of A: 4 of each half of the slab, of its two rows. These are 8 apart, or neighbours where rows
+ * of A run along the outer dimension. Rows that are not there are read as the last one. */
+template <bool INNER, bool WIDE>
+static __device__ __forceinline__ void load_a(const split_product &p, const walk &at, int row, float (&raw)[16],
+                                              int *there)
+{
+    int64_t inner;
+    int left;
+    const split_term &term = at.term(p, &inner, &left);
+    const int quarter = threadIdx.x % 4 * 4;
+    *there = left - quarter;
+    const int64_t i = at.first_row + row, last = p.rows - 1;
+    if (INNER) {
 #pragma unroll
-        for (int e = 0; e < 4; e++) split(from[place_of<INNER, COLS>(outer, inner + e)], &first[e], &second[e]);
-        ((uint4 *)to)[chunk] = make_uint4(first[0], first[1], first[2], first[3]);
-        ((uint4 *)to)[chunk + ALL] = make_uint4(second[0], second[1], second[2], second[3]);
+        for (int r = 0; r < 2; r++) {
+            const float *from = term.a + min(i + r * 8, last) * term.a_stride + inner + quarter;
+            load_four<WIDE>(from, left - quarter, raw + r * 8);
+            load_four<WIDE>(from + 16, left - quarter - 16, raw + r * 8 + 4);
+        }
+        return;
+    }
+    const float *from = term.a + (inner + quarter) * term.a_stride;
+    const int64_t one = WIDE ? min(i, last / 2 * 2) : min(i, last), other = WIDE ? one + 1 : min(i + 1, last);
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        const int k = e / 4 * 16 + e % 4;
+        float2 two = make_float2(0, 0);
+        if (WIDE && k < left - quarter) two = *(const float2 *)(from + one);
+        if (!WIDE && k < left - quarter) two = make_float2(from[one], from[other]);
+        raw[e] = two.x;
+        raw[8 + e] = two.y;
+        from += (e == 3 ? 13 : 1) * term.a_stride;
     }
 }
 
-/* This thread's numbers of A's slab: of rows `row` and `row` + 8. */
-template <bool INNER>
-static __device__ __forceinline__ void split_a(const float *from, int row, uint32_t (&first)[STEPS][4],
+/* Numbers that are not `there` are zeros: this is not asked when they are loaded, which would wait for them. */
+static __device__ __forceinline__ void split_a(float (&raw)[16], int there, uint32_t (&first)[STEPS][4],
                                                uint32_t (&second)[STEPS][4])
 {
+    if (there < 20)
 #pragma unroll
-    for (int k = 0; k < STEPS * 4; k++) {
-        const int step = k / 4, e = k % 4, inner = step * 8 + e / 2 * 4 + threadIdx.x % 4;
-        split(from[place_of<INNER, TILE>(row + e % 2 * 8, inner)], &first[step][e], &second[step][e]);
-    }
+        for (int e = 0; e < 16; e++)
+            if (e % 8 / 4 * 16 + e % 4 >= there) raw[e] = 0;
+#pragma unroll
+    for (int step = 0; step < STEPS; step++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            split(raw[e % 2 * 8 + step / 2 * 4 + step % 2 * 2 + e / 2], &first[step][e], &second[step][e]);
 }
+
+/* A thread's share of B's slab, which a warp splits, in rounds of 16 numbers: 4 columns by a chunk, or where rows of B
+ * run along the inner dimension a column by 4 chunks. */
+template <bool INNER, int COLS> struct share {
+    static constexpr int ROUNDS = COLS / 16, AHEAD = ROUNDS < 2 ? ROUNDS : 2; /* of which so many are on their way */
+    const float *from; /* the slab, in the tile's first column */
+    int64_t stride, cols_left;
+    int left; /* numbers of the inner dimension that are there */
+
+    static __device__ __forceinline__ int number(int round) { return round * 32 + threadIdx.x % 32; }
+    static __device__ __forceinline__ int n(int round)
+    {
+        return INNER ? number(round) / 8 * 4 + number(round) % 4 : number(round) % (COLS / 4);
+    }
+    static __device__ __forceinline__ int chunk(int round)
+    {
+        return INNER ? number(round) / 4 % 2 * 4 : number(round) / (COLS / 4);
+    }
+    __device__ __forceinline__ void begin(const split_product &p, const walk &at)
+    {
+        int64_t inner;
+        const split_term &term = at.term(p, &inner, &left);
+        const int64_t first_col = (int64_t)at.col_tile * COLS;
+        stride = term.b_stride;
+        from = INNER ? term.b + first_col * stride + inner : term.b + inner * stride + first_col;
+        cols_left = p.cols - first_col;
+    }
+    template <bool WIDE> __device__ __forceinline__ void load(int round, float (&raw)[16]) const
+    {
+        const int first = inner_of(chunk(round), 0), col = layout<COLS>::column(n(round));
+        const int some = col < cols_left ? left - first : 0, across = (int)min(cols_left - col, (int64_t)4);
+        const float *at = INNER ? from + col * stride + first : from + first * stride + col;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            load_four<WIDE>(at, INNER ? some - e * 4 : some > e * 4 ? across : 0, raw + e * 4);
+            at += INNER ? 4 : 4 * stride;
+        }
+    }
+    /* Of a slab of which so many numbers of the inner dimension are there. */
+    static __device__ __forceinline__ void store(int round, const float (&raw)[16], int there, float *stage)
+    {
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            uint32_t first[4], second[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                const bool none = INNER && chunk(round) * 4 + e * 4 + c >= there;
+                split(none ? 0 : raw[e * 4 + c], &first[e], &second[e]);
+            }
+            const int place = INNER ? layout<COLS>::place(n(round), chunk(round) + c)
+                                    : layout<COLS>::place(n(round) + c * (COLS / 4), chunk(round));
+            store_four(stage + place, first);
+            store_four(stage + place + layout<COLS>::HALF, second);
+        }
+    }
+};
 
 /* Begins the products of a slab, small ones first. */
 template <int COLS>
 static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const uint32_t (&first)[STEPS][4],
-                                                  const uint32_t (&second)[STEPS][4], const float *b)
+                                                  const uint32_t (&second)[STEPS][4], const float *stage)
 {
     begin_products();
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
-        const uint64_t b1 = describe<COLS>(b + step * 8 * COLS), b2 = describe<COLS>(b + (SLAB + step * 8) * COLS);
+        const uint64_t b1 = describe(stage + step * 8), b2 = describe(stage + step * 8 + layout<COLS>::HALF);
         multiply_add(sums, second[step], b1, step > 0);
         multiply_add(sums, first[step], b2, true);
         multiply_add(sums, first[step], b1, true);
@@ -294,74 +452,117 @@ static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
-/* Two neighbouring numbers of C. */
-static __device__ __forceinline__ void store_pair(const split_product &p, float *c, int64_t row, int64_t col, float x,
-                                                  float y)
+/* COUNT neighbouring numbers of C. */
+template <int COUNT>
+static __device__ __forceinline__ void store(const split_product &p, float *c, uint64_t stream, int64_t row,
+                                             int64_t col, float (&x)[COUNT])
 {
     if (row >= p.rows || col >= p.cols) return;
     float *to = c + row * p.c_stride + col;
-    const bool both = col + 1 < p.cols;
-    x *= p.alpha;
-    y *= p.alpha;
-    if (p.beta != 0) {
-        x += p.beta * to[0];
-        if (both) y += p.beta * to[1];
+    const int left = (int)min(p.cols - col, (int64_t)COUNT);
+#pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        x[e] *= p.alpha;
+        if (p.beta != 0 && e < left) x[e] += p.beta * to[e];
+        if (p.bias && e < left) x[e] += p.bias[col + e];
+        x[e] = finished<false>(p.how, stream, row * p.cols + col + e, x[e]);
     }
-    if (both && p.pairs) *(float2 *)to = make_float2(x, y);
-    else {
-        to[0] = x;
-        if (both) to[1] = y;
+    if (COUNT == 4 && left == 4 && p.fours) *(float4 *)to = make_float4(x[0], x[1], x[2], x[3]);
+    else
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            if (e < left) to[e] = x[e];
+}
+
+/* A thread's sums of two rows: n = 8j + 2t + b is number 4j + b of the first and 4j + 2 + b of the second. */
+template <int COLS>
+static __device__ __forceinline__ void store_sums(const split_product &p, float *c, uint64_t stream, int64_t row,
+                                                  int64_t next_row, int64_t first_col, const float (&sums)[COLS / 2])
+{
+    constexpr int COUNT = COLS == 16 ? 1 : 4, GROUPS = COLS / 8 / COUNT;
+#pragma unroll
+    for (int q = 0; q < 4 * GROUPS; q++) {
+        const int j = q / 4, b = q % 2, second = q / 2 % 2;
+        const int64_t col = first_col + layout<COLS>::column(8 * j + threadIdx.x % 4 * 2 + b);
+        float x[COUNT];
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) x[e] = sums[4 * (j + e * GROUPS) + 2 * second + b];
+        store(p, c, stream, second ? next_row : row, col, x);
     }
 }
 
-template <bool INNER_A, bool INNER_B, int V, int COLS>
-static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_split(const split_product p)
+/* Each warp splits every fourth slab. */
+template <bool INNER_B, bool WIDE, int COLS>
+static __device__ __forceinline__ void split_slabs(const split_product &p, float *shared, uint64_t *full,
+                                                   uint64_t *empty)
 {
-    extern __shared__ float4 aligned_shared[];
     using place = layout<COLS>;
-    float *const shared = (float *)aligned_shared, *const ready = shared + place::READY;
-    const unsigned row_tile = blockIdx.x / p.col_tiles, col_tile = blockIdx.x - row_tile * p.col_tiles;
-    const int64_t first_row = (int64_t)row_tile * TILE, first_col = (int64_t)col_tile * COLS;
-    const int64_t begin = blockIdx.y * p.part_inner, end = min(begin + p.part_inner, p.inner);
-    const int slabs = (int)((end - begin + SLAB - 1) / SLAB), row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-    source<INNER_A, TILE, V> a;
-    source<INNER_B, COLS, COLS == 16 ? 1 : V> b;
-    a.begin(p.a, p.a_stride, first_row, p.rows, begin);
-    b.begin(p.b, p.b_stride, first_col, p.cols, begin);
-    const auto fetch_slab = [&](int s) {
-        float *stage = shared + s % STAGES * place::STAGE;
-        if (s < slabs) {
-            const int left = (int)min(end - begin - (int64_t)s * SLAB, (int64_t)SLAB);
-            a.fetch(stage, left);
-            b.fetch(stage + place::B, left);
-        }
-        end_group();
-    };
-    uint32_t first[STEPS][4], second[STEPS][4], next_first[STEPS][4], next_second[STEPS][4];
-    const auto split_slab = [&](int s) {
-        const float *stage = shared + s % STAGES * place::STAGE;
-        split_b<INNER_B, COLS>(stage + place::B, ready + s % 2 * place::BUFFER);
-        publish();
-        split_a<INNER_A>(stage, row, next_first, next_second);
-    };
-    float totals[COLS / 2] = {}, sums[COLS / 2];
-    for (int s = 0; s < STAGES - 1; s++) fetch_slab(s);
-    wait_groups<STAGES - 2>();
-    __syncthreads();
-    split_slab(0);
-    wait_groups<STAGES - 3>();
-    for (int s = 0; s < slabs; s++) {
+    using mine = share<INNER_B, COLS>;
+    constexpr int WARPS = SPLITTERS / 32;
+    mine own;
+    float raw[mine::AHEAD][16];
+    walk at;
+    unsigned s = threadIdx.x / 32;
+    at.enter(p, blockIdx.x);
+    for (unsigned skipped = 0; skipped < s; skipped++) at.next(p);
+    own.begin(p, at);
 #pragma unroll
-        for (int e = 0; e < STEPS * 4; e++) {
-            first[e / 4][e % 4] = next_first[e / 4][e % 4];
-            second[e / 4][e % 4] = next_second[e / 4][e % 4];
+    for (int round = 0; round < mine::AHEAD; round++) own.template load<WIDE>(round, raw[round]);
+    for (; at.item < p.items; s += WARPS) {
+        const unsigned stage = s % place::STAGES;
+        const int there = own.left;
+        await(&empty[stage], s / place::STAGES % 2 ^ 1);
+#pragma unroll 1
+        for (int first = 0; first < mine::ROUNDS; first += mine::AHEAD) {
+            const bool last = first + mine::AHEAD == mine::ROUNDS;
+            if (last) {
+                for (int skipped = 0; skipped < WARPS; skipped++) at.next(p);
+                own.begin(p, at);
+            }
+#pragma unroll
+            for (int round = 0; round < mine::AHEAD; round++) {
+                mine::store(first + round, raw[round], there, shared + stage * place::STAGE);
+                own.template load<WIDE>(last ? round : first + mine::AHEAD + round, raw[round]);
+            }
         }
-        __syncthreads(); /* slab s is split, slab s + 1 is there, and all are done with slab s - 1 */
-        begin_slab<COLS>(sums, first, second, ready + s % 2 * place::BUFFER);
-        if (s + 1 < slabs) split_slab(s + 1);
-        fetch_slab(s + STAGES - 1);
-        wait_groups<STAGES - 3>();
+        publish();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(&full[stage]);
+    }
+}
+
+template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
+static __device__ __forceinline__ void multiply_slabs(const split_product &p, const float *shared, uint64_t *full,
+                                                      uint64_t *empty)
+{
+    using place = layout<COLS>;
+    const int group = threadIdx.x / 128 - 1, warp_row = group * 64 + threadIdx.x % 128 / 32 * 16;
+    const int row = warp_row + threadIdx.x % 32 / 4 * (INNER_A ? 1 : 2);
+    const uint64_t stream = stream_of(p.how);
+    float raw[16], coming[16], sums[COLS / 2], totals[COLS / 2] = {};
+    uint32_t first[STEPS][4], second[STEPS][4];
+    int there, there_next;
+    walk at, ahead; /* `ahead` is what is loaded: two slabs further on */
+    at.enter(p, blockIdx.x);
+    ahead = at;
+    load_a<INNER_A, WIDE>(p, ahead, row, raw, &there);
+    split_a(raw, there, first, second);
+    ahead.next(p);
+    load_a<INNER_A, WIDE>(p, ahead, row, raw, &there);
+    if (ORDERED && group == 1) pass_turn(group);
+    for (unsigned s = 0; at.item < p.items; s++) {
+        const unsigned stage = s % place::STAGES;
+        const bool more = ahead.item < p.items;
+        ahead.next(p);
+#ifndef NO_A
+        load_a<INNER_A, WIDE>(p, ahead, row, coming, &there_next);
+#endif
+        await(&full[stage], s / place::STAGES % 2);
+        if (ORDERED) await_turn(group);
+        begin_slab<COLS>(sums, first, second, shared + stage * place::STAGE);
+        if (ORDERED && (group == 0 || more)) pass_turn(group);
         wait_products();
+        if (threadIdx.x % 32 == 0) arrive(&empty[stage]);
 #pragma unroll
         for (int e = 0; e < STEPS * 4; e++) {
             hold(first[e / 4][e % 4]);
@@ -370,70 +571,97 @@ static __global__ void __launch_bounds__(THREADS, COLS == 16 ? 2 : 1) multiply_s
 #pragma unroll
         for (int e = 0; e < COLS / 2; e++) {
             hold(sums[e]);
+#ifdef NO_ADD
+            if (e == 0)
+#endif
             totals[e] += sums[e];
         }
-    }
-    float *const c = p.c + blockIdx.y * p.part_size;
+        split_a(raw, there, first, second);
 #pragma unroll
-    for (int j = 0; j < COLS / 8; j++) {
-        const int64_t at = first_col + j * 8 + threadIdx.x % 4 * 2;
-        store_pair(p, c, first_row + row, at, totals[4 * j], totals[4 * j + 1]);
-        store_pair(p, c, first_row + row + 8, at, totals[4 * j + 2], totals[4 * j + 3]);
+        for (int e = 0; e < 16; e++) raw[e] = coming[e];
+        there = there_next;
+        const bool last = at.slab + 1 == at.end;
+        if (last) {
+            walk tile; /* made anew, as registers are few */
+            tile.enter(p, at.item);
+            const int64_t i = tile.first_row + row;
+            store_sums<COLS>(p, p.c + tile.part * p.part_size, stream, i, i + (INNER_A ? 8 : 1),
+                             (int64_t)tile.col_tile * COLS, totals);
+#pragma unroll
+            for (int e = 0; e < COLS / 2; e++) totals[e] = 0;
+        }
+        at.next(p);
     }
 }
 
-/* C = alpha · Σ parts + beta · C */
+template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
+static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
+    multiply_split(const __grid_constant__ split_product p)
+{
+    extern __shared__ float4 aligned_shared[];
+    using place = layout<COLS>;
+    __shared__ uint64_t full[place::STAGES], empty[place::STAGES];
+    const unsigned begin = (unsigned)__cvta_generic_to_shared(aligned_shared);
+    float *const shared = (float *)aligned_shared + (0u - begin) % place::ALIGNED / sizeof(float);
+    if (threadIdx.x < place::STAGES) {
+        make_barrier(&full[threadIdx.x], 1);
+        make_barrier(&empty[threadIdx.x], (BLOCK - SPLITTERS) / 32);
+    }
+    __syncthreads();
+    if (threadIdx.x < SPLITTERS) {
+        leave_registers<shares<COLS>::SPLITTER>();
+        split_slabs<INNER_B, WIDE, COLS>(p, shared, full, empty);
+    } else {
+        take_registers<shares<COLS>::MULTIPLIER>();
+        multiply_slabs<INNER_A, INNER_B, WIDE, COLS>(p, shared, full, empty);
+    }
+}
+
+/* C = alpha · Σ parts + beta · C, and then what happens to its numbers. */
 struct add_parts_op {
-    using local = nothing;
+    using local = uint64_t;
     using input = float;
     const float *partial;
-    int64_t cols, size;
     int parts;
-    float alpha, beta;
+    split_product p;
     dense_view<float> c;
 
-    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ local begin(int64_t) const { return stream_of(p.how); }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
     {
         float sum = 0;
 #pragma unroll 8
-        for (int part = 0; part < parts; part++) sum += partial[part * size + row * cols + col];
+        for (int part = 0; part < parts; part++) sum += partial[part * p.part_size + row * p.cols + col];
         return sum;
     }
-    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &sum, const local &) const
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &sum, const local &stream) const
     {
         float *to = c.values + row * c.stride + col;
-        *to = beta != 0 ? alpha * sum + beta * *to : alpha * sum;
+        const float value = p.beta != 0 ? p.alpha * sum + p.beta * *to : p.alpha * sum;
+        *to = finished<false>(p.how, stream, row * p.cols + col, p.bias ? value + p.bias[col] : value);
     }
 };
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-template <bool INNER_A, bool INNER_B, int V, int COLS>
-static sp_status launch(gnn_engine *engine, const split_product &p, dim3 grid)
+template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
+static sp_status launch(gnn_engine *engine, const split_product &p)
 {
-    const auto kernel = multiply_split<INNER_A, INNER_B, V, COLS>;
+    const auto kernel = multiply_split<INNER_A, INNER_B, WIDE, COLS>;
     const size_t bytes = layout<COLS>::BYTES;
+    const unsigned room = (unsigned)state_of(engine)->processors * shares<COLS>::BLOCKS;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<grid, THREADS, bytes, state_of(engine)->stream>>>(p);
+    kernel<<<p.items < room ? p.items : room, BLOCK, bytes, state_of(engine)->stream>>>(p);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-template <int V, int COLS>
-static sp_status launch_kind(gnn_engine *engine, bool inner_a, bool inner_b, const split_product &p, dim3 grid)
-{
-    return inner_a ? (inner_b ? launch<true, true, V, COLS> : launch<true, false, V, COLS>)(engine, p, grid)
-                   : launch<false, false, V, COLS>(engine, p, grid);
-}
-
 template <int COLS>
-static sp_status launch_width(gnn_engine *engine, int width, bool inner_a, bool inner_b, const split_product &p,
-                              dim3 grid)
+static sp_status launch_kind(gnn_engine *engine, bool inner_a, bool inner_b, bool wide, const split_product &p)
 {
-    return (width == 4   ? launch_kind<4, COLS>
-            : width == 2 ? launch_kind<2, COLS>
-                         : launch_kind<1, COLS>)(engine, inner_a, inner_b, p, grid);
+    if (!inner_a) return (wide ? launch<false, false, true, COLS> : launch<false, false, false, COLS>)(engine, p);
+    if (inner_b) return (wide ? launch<true, true, true, COLS> : launch<true, true, false, COLS>)(engine, p);
+    return (wide ? launch<true, false, true, COLS> : launch<true, false, false, COLS>)(engine, p);
 }
 
 /* Columns of a tile; 128 unless many would be empty. */
@@ -442,11 +670,10 @@ static int tile_cols(int64_t cols)
     return cols <= 16 ? 16 : 10 * cols >= 7 * (ceil_div(cols, 128) * 128) ? 128 : 64;
 }
 
-/* How many numbers of the matrix may be copied at once: 4, 2 or 1. */
-static int width_of(const sp_dense *matrix)
+/* Whether rows begin at multiples of so many numbers. */
+static bool starts_at(const sp_dense *matrix, unsigned numbers)
 {
-    const uint64_t all = (uint64_t)(uintptr_t)matrix->values / sizeof(float) | (uint64_t)matrix->stride;
-    return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+    return ((uint64_t)(uintptr_t)matrix->values / sizeof(float) | (uint64_t)matrix->stride) % numbers == 0;
 }
 
 bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
@@ -459,36 +686,47 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
            ceil_div(c->rows, TILE) * tiles <= INT32_MAX;
 }
 
-sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha,
-                                  const sp_dense *a, const sp_dense *b, double beta, sp_dense *c)
+sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, int count,
+                                  const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
+                                  sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const int64_t inner = transpose_a ? a->rows : a->cols, col_tiles = ceil_div(c->cols, tile_cols(c->cols));
-    const int64_t tiles = ceil_div(c->rows, TILE) * col_tiles, slabs = ceil_div(inner, SLAB);
-    const int64_t room = state->processors / tiles, most = slabs / 8, wanted = room < most ? room : most;
-    const int64_t part_slabs = ceil_div(slabs, wanted > 1 ? wanted : 1), parts = ceil_div(slabs, part_slabs);
-    const int cols = tile_cols(c->cols), width_b = cols == 16 ? 4 : width_of(b); /* a narrow B is copied by ones */
-    const int width = width_of(a) < width_b ? width_of(a) : width_b;
-    split_product p = {(const float *)a->values, (const float *)b->values, (float *)c->values,
-                       c->rows, c->cols, inner, a->stride, b->stride, c->stride,
-                       part_slabs * SLAB, 0, (unsigned)col_tiles, (float)alpha, (float)beta, width_of(c) >= 2};
+    const int cols = tile_cols(c->cols);
+    const int64_t row_tiles = ceil_div(c->rows, TILE), col_tiles = ceil_div(c->cols, cols);
+    const int64_t tiles = row_tiles * col_tiles;
+    split_product p = {{}, (float *)c->values, c->rows, c->cols, c->stride, c->rows * c->cols, 0, 0, 0,
+                       (unsigned)row_tiles, (unsigned)col_tiles, 0, (float)alpha, (float)beta, starts_at(c, 4),
+                       make_mask(engine, how->activation, how->rate, how->site), (const float *)bias};
+    bool wide = true;
+    for (int k = 0; k < count; k++) {
+        const sp_dense *a = product[k].a, *b = product[k].b;
+        const int64_t inner = transpose_a ? a->rows : a->cols;
+        p.term[k] = {(const float *)a->values, (const float *)b->values, a->stride, b->stride, inner};
+        p.slabs += (int)ceil_div(inner, SLAB);
+        if (k == 0) p.first_slabs = p.slabs;
+        wide = wide && starts_at(a, transpose_a ? 2 : 4) && starts_at(b, 4);
+    }
+    const int64_t room = state->processors / tiles, most = p.slabs / 8, wanted = room < most ? room : most;
+    p.part_slabs = (int)ceil_div(p.slabs, wanted > 1 ? wanted : 1);
+    const int parts = (int)ceil_div(p.slabs, p.part_slabs);
+    p.items = (unsigned)(tiles * parts);
+    split_product first = p;
     if (parts > 1) {
-        p.c = state->split_partial;
-        p.c_stride = c->cols;
-        p.part_size = c->rows * c->cols;
-        p.alpha = 1;
-        p.beta = 0;
-        p.pairs = c->cols % 2 == 0;
+        first.c = state->split_partial;
+        first.c_stride = c->cols;
+        first.alpha = 1;
+        first.beta = 0;
+        first.fours = c->cols % 4 == 0;
+        first.how = mask{};
+        first.bias = NULL;
     }
     CUDA_TRY(cudaSetDevice(state->device));
-    const dim3 grid((unsigned)tiles, (unsigned)parts);
-    TRY((cols == 16   ? launch_width<16>
-         : cols == 64 ? launch_width<64>
-                      : launch_width<128>)(engine, width, !transpose_a, transpose_b, p, grid));
+    TRY((cols == 16   ? launch_kind<16>
+         : cols == 64 ? launch_kind<64>
+                      : launch_kind<128>)(engine, !transpose_a, transpose_b, wide, first));
     if (parts == 1) return SP_OK;
-    const add_parts_op sum = {state->split_partial, c->cols, p.part_size, (int)parts, (float)alpha, (float)beta,
-                              view_of<float>(c)};
-    return launch_each<float, 1>(engine, c->rows, c->cols, sum);
+    return launch_each<float, 1>(engine, c->rows, c->cols,
+                                 add_parts_op{state->split_partial, parts, p, view_of<float>(c)});
 }
 
 /* Parts fill the device once at most, so that their tiles need no more. */

@@ -13,37 +13,10 @@
 
 /* ---- activation and dropout ------------------------------------------------------------------------------ */
 
-struct mask {
-    uint64_t seed, site, bound; /* bound 0: nothing is dropped */
-    const int64_t *step;
-    double scale;
-    gnn_activation activation;
-};
-
-static mask make_mask(const gnn_engine *engine, gnn_activation activation, double rate, uint64_t site)
-{
-    return {engine->seed, site, gnn_drop_bound(rate), engine->step_there, rate < 1 ? 1 / (1 - rate) : 0, activation};
-}
-
-static __device__ __forceinline__ bool dropped(const mask &how, int64_t step, int64_t index)
-{
-    return gnn_random(how.seed, step, how.site, index) >> 40 < how.bound;
-}
-
-static __device__ __forceinline__ float exp_minus_1(float x) { return expm1f(x); }
-static __device__ __forceinline__ double exp_minus_1(double x) { return expm1(x); }
-
-/* NaN stays NaN: a diverged model must not look like one that has nothing to say. */
-template <typename T> static __device__ __forceinline__ T activate(gnn_activation how, T x)
-{
-    if (how == GNN_RELU) return x <= 0 ? 0 : x;
-    return how == GNN_ELU && x <= 0 ? exp_minus_1(x) : x;
-}
-
 template <typename T, int V> struct forward_op {
     struct local {
         pack<T, V> bias;
-        int64_t step;
+        uint64_t stream;
     };
     using input = pack<T, V>;
     mask how;
@@ -57,7 +30,7 @@ template <typename T, int V> struct forward_op {
         if (bias)
 #pragma unroll
             for (int v = 0; v < V; v++) made.bias.part[v] = bias[col + v];
-        if (how.bound) made.step = *how.step;
+        made.stream = stream_of(how);
         return made;
     }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const { return x.template load<V>(row, col); }
@@ -66,17 +39,16 @@ template <typename T, int V> struct forward_op {
         const int64_t index = first + row * cols + col;
         pack<T, V> out;
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            out.part[v] = activate(how.activation, bias ? in.part[v] + own.bias.part[v] : in.part[v]);
-            if (how.bound) out.part[v] = dropped(how, own.step, index + v) ? 0 : out.part[v] * (T)how.scale;
-        }
+        for (int v = 0; v < V; v++)
+            out.part[v] = finished<true>(how, own.stream, index + v, bias ? in.part[v] + own.bias.part[v] : in.part[v]);
         y.store(row, col, out);
     }
 };
 
+/* Goes over all numbers, and adds up columns where that is asked for. */
 template <typename T, int V> struct backward_op {
     struct local {
-        int64_t step;
+        uint64_t stream;
     };
     struct input {
         pack<T, V> y, gradient;
@@ -85,26 +57,26 @@ template <typename T, int V> struct backward_op {
     dense_view<T> y, y_gradient, x_gradient;
     int64_t cols;
 
-    __device__ __forceinline__ local begin(int64_t) const { return {how.bound ? *how.step : 0}; }
+    __device__ __forceinline__ local begin(int64_t) const { return {stream_of(how)}; }
     __device__ __forceinline__ input load(int64_t row, int64_t col) const
     {
         return {y.template load<V>(row, col), y_gradient.template load<V>(row, col)};
     }
-    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &in, const local &own) const
+    __device__ __forceinline__ pack<T, V> store(int64_t row, int64_t col, const input &in, const local &own) const
     {
-        const T scale = (T)how.scale;
         pack<T, V> out;
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            const T at = in.y.part[v], gradient = in.gradient.part[v];
-            if (how.activation == GNN_RELU) out.part[v] = at == 0 ? 0 : gradient * scale;
-            else {
-                const bool linear = how.activation == GNN_LINEAR || at > 0;
-                const bool none = how.bound && dropped(how, own.step, row * cols + col + v);
-                out.part[v] = none ? 0 : gradient * (linear ? scale : at + scale);
-            }
-        }
+        for (int v = 0; v < V; v++)
+            out.part[v] = derived(how, own.stream, row * cols + col + v, in.y.part[v], in.gradient.part[v]);
         x_gradient.store(row, col, out);
+        return out;
+    }
+    __device__ __forceinline__ void add(int64_t row, int64_t col, const input &in, const local &own,
+                                        double (&sums)[V]) const
+    {
+        const pack<T, V> out = store(row, col, in, own);
+#pragma unroll
+        for (int v = 0; v < V; v++) sums[v] += (double)out.part[v];
     }
 };
 
@@ -126,21 +98,21 @@ sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const s
 
 template <typename T, int V>
 static sp_status backward(gnn_engine *engine, const mask &how, const sp_dense *y, const sp_dense *y_gradient,
-                          sp_dense *x_gradient)
+                          sp_dense *x_gradient, void *sums)
 {
-    return launch_each<T, V>(
-        engine, y->rows, y->cols,
-        backward_op<T, V>{how, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols});
+    const backward_op<T, V> op = {how, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols};
+    return sums ? launch_sums<T, V>(engine, y->rows, y->cols, op, (T *)sums)
+                : launch_each<T, V>(engine, y->rows, y->cols, op);
 }
 
 sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                            const sp_dense *y_gradient, sp_dense *x_gradient)
+                            const sp_dense *y_gradient, sp_dense *x_gradient, void *sums)
 {
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     const bool aligned = is_aligned(y) && is_aligned(y_gradient) && is_aligned(x_gradient);
-    if (y->type == SP_DENSE_F32)
-        return (aligned ? backward<float, 4> : backward<float, 1>)(engine, own, y, y_gradient, x_gradient);
-    return (aligned ? backward<double, 2> : backward<double, 1>)(engine, own, y, y_gradient, x_gradient);
+    const auto run = y->type == SP_DENSE_F32 ? (aligned ? backward<float, 4> : backward<float, 1>)
+                                             : (aligned ? backward<double, 2> : backward<double, 1>);
+    return run(engine, own, y, y_gradient, x_gradient, sums);
 }
 
 /* The array as a matrix of rows of 16 bytes, as far as it goes, and the rest as one of rows of a number. */

@@ -1,0 +1,201 @@
+/* Dense layers in one pass on CUDA: Y = forward(Σ A·B + bias), which multiply_split.cu does as it stores, and the way
+ * back from narrow products, dX = (Σ G·Wᵀ) ∘ derivative with its column sums and dW = Xᵀ·G, done here.
+ *
+ * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
+ * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. A warp
+ * takes V columns a lane of every eighth row of a part of the rows: W's numbers of these columns lie in registers, and so
+ * do the sums of dW and of dX's columns; G's numbers of a row, one a lane, are told around. A second launch adds up
+ * the parts, always in the same order. All other shapes are done step by step.
+ */
+#include "backend.cuh"
+
+/* What the products have in columns together, at most, and a block's warps. */
+enum { FEW = 16, WARPS = THREADS / 32 };
+
+template <typename T> struct narrow_term {
+    const T *g, *w;
+    T *w_gradient;
+    int64_t g_rows, g_stride, w_stride, w_gradient_stride;
+    int cols;
+};
+
+template <typename T> struct narrow_job {
+    narrow_term<T> term[2];
+    dense_view<T> x, x_gradient;
+    mask how;
+    int64_t rows, cols;
+    unsigned col_tiles, parts;
+    T *partial; /* part by part: cols sums of dX, then those of each column of the dW */
+    T *sums;    /* or NULL */
+};
+
+/* Column j of the products' columns put beside each other, or nothing. */
+template <typename T>
+static __device__ __forceinline__ bool find_column(const narrow_job<T> &job, int *j, const narrow_term<T> **term)
+{
+    *term = &job.term[0];
+    if (*j >= job.term[0].cols) {
+        *j -= job.term[0].cols;
+        *term = &job.term[1];
+    }
+    return *j < (*term)->cols;
+}
+
+/* A block's sums of the same columns by its warps are added up, and are the part's. */
+template <typename T, int V>
+static __device__ __forceinline__ void store_sums(const T (&own)[V], T (*shared)[32 * V], T *to, int64_t cols_left)
+{
+#pragma unroll
+    for (int v = 0; v < V; v++) shared[threadIdx.x / 32][threadIdx.x % 32 * V + v] = own[v];
+    __syncthreads();
+    for (int c = threadIdx.x; c < 32 * V && c < cols_left; c += THREADS) {
+        T sum = 0;
+        for (int warp = 0; warp < WARPS; warp++) sum += shared[warp][c];
+        to[c] = sum;
+    }
+    __syncthreads();
+}
+
+template <typename T, int V, int COUNT>
+static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
+    go_back_narrow(const __grid_constant__ narrow_job<T> job)
+{
+    constexpr int AHEAD = V == 4 ? 4 : 8;
+    __shared__ T shared[WARPS][32 * V];
+    const unsigned part = blockIdx.x / job.col_tiles, col_tile = blockIdx.x - part * job.col_tiles;
+    const int64_t first_col = (int64_t)col_tile * 32 * V, col = first_col + threadIdx.x % 32 * V;
+    const int64_t end = job.rows * (part + 1) / job.parts;
+    const uint64_t stream = stream_of(job.how);
+    const narrow_term<T> *from;
+    int from_col = threadIdx.x % 32;
+    const bool gives = find_column(job, &from_col, &from), filled = col < job.cols;
+    T w[COUNT][V] = {}, w_sums[COUNT][V] = {}, sums[V] = {};
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        const narrow_term<T> *term;
+        int k = j;
+        if (filled && find_column(job, &k, &term))
+#pragma unroll
+            for (int v = 0; v < V; v++) w[j][v] = term->w[(col + v) * term->w_stride + k];
+    }
+    for (int64_t first = job.rows * part / job.parts + threadIdx.x / 32; first < end; first += AHEAD * WARPS) {
+        pack<T, V> x[AHEAD] = {};
+        T g[AHEAD] = {};
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            const int64_t row = first + u * WARPS;
+            if (row < end && filled) x[u] = job.x.template load<V>(row, col);
+            if (row < end && gives && row < from->g_rows) g[u] = from->g[row * from->g_stride + from_col];
+        }
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            const int64_t row = first + u * WARPS;
+            pack<T, V> out = {};
+#pragma unroll
+            for (int j = 0; j < COUNT; j++) {
+                const T by = __shfl_sync(0xffffffffu, g[u], j);
+#pragma unroll
+                for (int v = 0; v < V; v++) {
+                    out.part[v] = fused(by, w[j][v], out.part[v]);
+                    w_sums[j][v] = fused(by, x[u].part[v], w_sums[j][v]);
+                }
+            }
+            if (row >= end || !filled) continue;
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                out.part[v] = derived(job.how, stream, row * job.cols + col + v, x[u].part[v], out.part[v]);
+                sums[v] += out.part[v];
+            }
+            job.x_gradient.store(row, col, out);
+        }
+    }
+    const int count = job.term[0].cols + job.term[1].cols;
+    T *to = job.partial + (int64_t)part * (1 + count) * job.cols + first_col;
+    store_sums<T, V>(sums, shared, to, job.cols - first_col);
+#pragma unroll
+    for (int j = 0; j < COUNT; j++)
+        if (j < count) store_sums<T, V>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
+}
+
+/* Row 0 are the sums of dX's columns, row 1 + j those of column j of the dW. */
+template <typename T> struct add_narrow_op {
+    using local = nothing;
+    using input = T;
+    narrow_job<T> job;
+
+    __device__ __forceinline__ local begin(int64_t) const { return {}; }
+    __device__ __forceinline__ input load(int64_t row, int64_t col) const
+    {
+        const int64_t size = (1 + job.term[0].cols + job.term[1].cols) * job.cols;
+        T sum = 0;
+#pragma unroll 16
+        for (unsigned part = 0; part < job.parts; part++) sum += job.partial[part * size + row * job.cols + col];
+        return sum;
+    }
+    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &sum, const local &) const
+    {
+        const narrow_term<T> *term;
+        int j = (int)row - 1;
+        if (row == 0) {
+            if (job.sums) job.sums[col] = sum;
+        } else if (find_column(job, &j, &term)) {
+            term->w_gradient[col * term->w_gradient_stride + j] = sum;
+        }
+    }
+};
+
+template <typename T, int V, int COUNT> static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t col_tiles = ceil_div(job.cols, 32 * V), blocks = NARROW_BLOCKS * state->processors;
+    const int64_t wanted = ceil_div(job.rows, 8 * WARPS), most = blocks / col_tiles;
+    job.col_tiles = (unsigned)col_tiles;
+    job.parts = (unsigned)(wanted < most ? wanted : most);
+    CUDA_TRY(cudaSetDevice(state->device));
+    go_back_narrow<T, V, COUNT><<<job.col_tiles * job.parts, THREADS, 0, state->stream>>>(job);
+    CUDA_TRY(cudaGetLastError());
+    return launch_each<T, 1>(engine, 1 + job.term[0].cols + job.term[1].cols, job.cols, add_narrow_op<T>{job});
+}
+
+/* Packs of 16 bytes, or of 8 where there are many columns, whose sums fill the registers. */
+template <typename T>
+static sp_status go_back(gnn_engine *engine, int count, const gnn_product_gradient *product, const mask &how,
+                         const sp_dense *x, sp_dense *x_gradient, void *sums)
+{
+    constexpr int WHOLE = 16 / sizeof(T);
+    narrow_job<T> job = {{}, view_of<T>(x), view_of<T>(x_gradient), how, x->rows, x->cols, 0, 0,
+                         (T *)state_of(engine)->partial, (T *)sums};
+    int cols = 0;
+    for (int k = 0; k < count; k++) {
+        const gnn_product_gradient *p = &product[k];
+        job.term[k] = {(const T *)p->g->values, (const T *)p->w->values, (T *)p->w_gradient->values, p->g->rows,
+                       p->g->stride, p->w->stride, p->w_gradient->stride, (int)p->g->cols};
+        cols += (int)p->g->cols;
+    }
+    if (!is_aligned(x) || !is_aligned(x_gradient)) return launch_narrow<T, 1, FEW>(engine, job);
+    return cols <= FEW / 2 ? launch_narrow<T, WHOLE, FEW / 2>(engine, job)
+                           : launch_narrow<T, WHOLE / 2, FEW>(engine, job);
+}
+
+sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                  const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums)
+{
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+    int64_t cols = 0;
+    for (int k = 0; k < count; k++) cols += product[k].g->cols;
+    const int64_t most = NARROW_BLOCKS * 32 * (int64_t)state_of(engine)->processors;
+    if (cols > FEW || cols == 0 || x->rows == 0 || x->cols > most)
+        return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
+    return (x->type == SP_DENSE_F32 ? go_back<float> : go_back<double>)(engine, count, product, own, x, x_gradient,
+                                                                        sums);
+}
+
+/* ELU's exponential once for each of a thread's 64 numbers would not fit the instruction cache. */
+sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                         const void *bias, sp_dense *y)
+{
+    bool split = how->activation != GNN_ELU;
+    for (int k = 0; k < count; k++) split = split && gnn_cuda_split_wins(engine, false, false, product[k].a, y);
+    if (!split) return gnn_dense_by_steps(engine, count, product, how, bias, y);
+    return gnn_cuda_multiply_split(engine, false, false, 1, count, product, 0, how, bias, y);
+}
