@@ -272,10 +272,13 @@ static sp_csr place_sparse(sp_context *context, const sp_csr *a, bool move)
     return placed;
 }
 
+/* With its gaps. */
 static sp_dense place_dense(sp_context *context, const sp_dense *m, bool move)
 {
-    sp_dense placed = *m;
-    if (move) ck_ok(context, sp_dense_copy(context, m, SP_DEVICE, &placed));
+    sp_dense placed = *m, whole = *m;
+    whole.cols = m->stride;
+    if (move) ck_ok(context, sp_dense_copy(context, &whole, SP_DEVICE, &placed));
+    placed.cols = m->cols;
     return placed;
 }
 
@@ -390,6 +393,65 @@ START_TEST(random_products_agree_with_the_reference)
             }
             free_answer(&expected);
         }
+        sp_csr_free(host, &s.a);
+        free(s.x.values);
+        free(s.y.values);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Communities of neighbouring ids, of odd sizes, whose rows the CUDA back end takes a panel at a time: rows of one to
+ * eight groups, hubs of up to 128, and rows of none. */
+static sp_csr random_communities(sp_context *host, uint64_t seed, bool pattern)
+{
+    sp_csr a;
+    char spec[100];
+    snprintf(spec, sizeof spec, "community:20011,%d,16000,50,%d,80,0", 130 + (int)(seed % 3) * 10,
+             501 + (int)(seed % 5) * 36);
+    ck_ok(host, sp_generate(host, spec, seed, SP_F32, &a));
+    int64_t kept = 0;
+    for (int64_t i = 0, k = 0; i < a.rows; i++) {
+        const int64_t end = a.row_offsets[i + 1];
+        for (; k < end; k++) {
+            if ((i + (int64_t)seed) % 101 == 0) continue;
+            a.col_indices[kept] = a.col_indices[k];
+            ((float *)a.values)[kept++] = ((float *)a.values)[k];
+        }
+        a.row_offsets[i + 1] = kept;
+    }
+    a.nnz = kept;
+    ck_ok(host, sp_csr_check(host, &a));
+    if (pattern) {
+        sp_free(host, a.values);
+        a.values = NULL;
+    }
+    return a;
+}
+
+START_TEST(communities_in_order_agree_with_the_reference)
+{
+    static const sp_dense_type types[][2] = {{SP_DENSE_F32, SP_DENSE_F32}, {SP_DENSE_F32, SP_DENSE_F32},
+                                             {SP_DENSE_F16, SP_DENSE_F32}, {SP_DENSE_F16, SP_DENSE_F16},
+                                             {SP_DENSE_BF16, SP_DENSE_F32}};
+    static const double scales[][2] = {{1, 0}, {-0.5, 0.75}};
+    sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
+    const bool cuda = sp_context_is_cuda(context);
+    for (uint64_t seed = 1; seed <= WIDTHS; seed++) {
+        const int64_t width = widths[seed % WIDTHS], stride = width + (seed % 4 == 3 ? 5 : (int64_t)(seed % 4) * 8);
+        const int type = (int)(seed % (sizeof types / sizeof *types));
+        const sp_spmm_options options = {.reduce = seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MEAN,
+                                         .transpose = seed % 3 == 0};
+        test_random random = test_seed(seed);
+        scenario s = {.alpha = scales[seed / 2 % 2][0], .beta = scales[seed / 2 % 2][1], .seed = seed};
+        s.a = random_communities(host, seed, seed % 4 == 0);
+        s.x = random_dense(&random, s.a.cols, width, stride, types[type][0], TEST_SIGNED);
+        s.y = random_dense(&random, s.a.rows, width, stride, types[type][1], TEST_SIGNED);
+        s.a_moves = s.x_moves = s.y_moves = cuda;
+        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, options.transpose});
+        run_scenario(context, &s, &options, &expected);
+        free_answer(&expected);
         sp_csr_free(host, &s.a);
         free(s.x.values);
         free(s.y.values);
@@ -1149,6 +1211,7 @@ int main(void)
     suite_add_tcase(suite, single);
     suite_add_tcase(suite, edges);
     test_on_devices(products, random_products_agree_with_the_reference);
+    test_on_devices(products, communities_in_order_agree_with_the_reference);
     test_on_devices(single, arguments_are_the_first_of_equals);
     test_on_devices(single, hubs_of_many_thousand_entries_sum_to_five_digits);
     test_on_devices(single, new_values_replace_the_old_ones);

@@ -5,6 +5,7 @@
  */
 #include <new>
 
+#include "spmm_panels.cuh"
 #include "spmm_stream.cuh"
 
 /* ---- what a matrix looks like ---------------------------------------------------------------------------- */
@@ -105,9 +106,12 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     const int bins = state->algorithm == SP_SPMM_BIDIRECTIONAL && !extreme ? count_bins(a, width, bytes) : 1;
     const bool near = (int64_t)lengths.near * 2 > a->rows;
     TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, &state->parts));
+    if (near && state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme)
+        TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, &state->panels));
     info->partitions = state->algorithm == SP_SPMM_BIDIRECTIONAL ? bins : state->parts->count;
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
-                           state->parts->places * (int64_t)(2 * sizeof(int32_t) + sizeof(int64_t));
+                           state->parts->places * (int64_t)(2 * sizeof(int32_t) + sizeof(int64_t)) +
+                           cuda_spmm_panel_bytes(state->panels);
     return SP_OK;
 }
 
@@ -129,7 +133,10 @@ sp_status sp_cuda_spmm_refresh(sp_context *, const sp_csr *, void *) { return SP
 
 void sp_cuda_spmm_forget(sp_context *context, void *state)
 {
-    if (state) cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
+    if (state) {
+        cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
+        cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
+    }
     sp_free(context, state);
 }
 
@@ -221,6 +228,10 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
 sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme, spmm_state *state,
                            const spmm_shape &shape, const spmm_product &product)
 {
+    const bool whole = shape.vector * size_of(type) == 16;
+    /* Half a line of the caches and less is for groups of fewer lanes. */
+    if (state->panels && !extreme && whole && type != SP_DENSE_F64 && shape.lanes * shape.repeats > 4)
+        return cuda_spmm_panels(context, type, product, state->panels);
     switch (state->algorithm) {
     case SP_SPMM_BLOCK_PARTITION: return cuda_spmm_blocks(context, type, extreme, shape, product, state->parts, 0);
     case SP_SPMM_BIDIRECTIONAL:
@@ -228,7 +239,6 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
                        : cuda_spmm_bins(context, type, shape, product, state->parts);
     default: break;
     }
-    const bool whole = shape.vector * size_of(type) == 16;
     if (state->short_rows && !extreme && whole) return cuda_spmm_short_rows(context, type, product);
     return cuda_spmm_rows(context, type, extreme, shape, product);
 }

@@ -47,6 +47,7 @@ struct spmm_state {
     spmm_blocks *parts; /* NULL for the row split */
     bool short_rows;    /* all of a few entries */
     int64_t cache;      /* bytes of the second-level cache */
+    struct spmm_panels *panels; /* where neighbouring rows have columns in common, or NULL */
 };
 
 /* One launch's operands. */

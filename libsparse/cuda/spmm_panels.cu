@@ -1,0 +1,322 @@
+/* Y = alpha · reduce(A · X) + beta · Y where neighbouring rows have columns in common: panels of rows in step.
+ *
+ * Where the nodes of a community have neighbouring numbers, some hundred neighbouring rows pass over the same columns,
+ * and those that do so at about the same time find rows of X in the first-level cache. A panel is a block of threads
+ * that starts as many rows at once, alike in length, so that they stay in step by themselves: its groups of 8 lanes
+ * take a row each, or, of a row of more than n entries, every k-th run of 8, k being as many groups as the row needs.
+ * Their results meet in shared memory, in their order, so that every sum has the same bits in every run.
+ *
+ * With 105 million entries in communities of 4,660 nodes, 80 % of a row's 450 inside, gathers run at 12 to 13.5 TB/s,
+ * of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8 groups, as
+ * in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere. Slower were
+ * barriers that keep rows closer in step (1.26 ms for 1.16 at width 32), two blocks of half as many groups (1.17), of
+ * three quarters (1.45), tiles of two lines (9.0 for 8.5 at width 256), and the range of X that a panel's rows have in
+ * common staged in shared memory, window by window (1.86), where rows wait for the slowest at every window.
+ *
+ * The preparation is one sort of the rows and costs 8 bytes a group, some 10 a row.
+ */
+#include <cub/device/device_radix_sort.cuh>
+#include <new>
+
+#include "spmm_panels.cuh"
+
+enum { THREADS = 256 };
+
+enum {
+    LANES = 8,
+    RUN = 8,          /* entries that a group loads at a time, and whose rows of X it has in flight */
+    GROUPS = 128,     /* of a panel: 1024 threads, alone on a multiprocessor with 64 registers each */
+    FEW_GROUPS = 8,   /* of a row; rows that need more have 16, 32, 64 or 128 */
+    USABLE = GROUPS - (FEW_GROUPS - 1), /* where rows of few groups may begin in a panel */
+    NEAR_ROWS = 1024, /* rows are sorted by length within so many */
+    LENGTH_BITS = 11  /* of the entries of a group, and more than GROUPS takes */
+};
+/* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. */
+static const int64_t LEAST_MEAN = 96;
+/* Times that a group may have more entries than others, in the longest row. */
+static const int64_t MOST_TURNS = 4;
+
+/* ---- preparation ----------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ int groups_of(int64_t entries, int group_entries)
+{
+    if (entries <= FEW_GROUPS * group_entries) return max(1, (int)((entries + group_entries - 1) / group_entries));
+    int groups = 2 * FEW_GROUPS;
+    while (groups < GROUPS && (int64_t)groups * group_entries < entries) groups *= 2;
+    return groups;
+}
+
+/* Rows of many groups come first, those of most before the others, so that each begins at a multiple of its groups
+ * and ends in its panel. */
+static __global__ void __launch_bounds__(THREADS)
+    list_rows(int64_t rows, const int64_t *offsets, int group_entries, uint64_t *keys, int32_t *numbers)
+{
+    const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (row >= rows) return;
+    const int64_t entries = offsets[row + 1] - offsets[row];
+    const int groups = groups_of(entries, group_entries);
+    const int64_t window = row / NEAR_ROWS + 1, each = (entries + groups - 1) / groups;
+    keys[row] = (uint64_t)(groups > FEW_GROUPS ? GROUPS - groups : window << LENGTH_BITS | each);
+    numbers[row] = (int32_t)row;
+}
+
+/* *many: the groups of rows of many. */
+static __global__ void __launch_bounds__(THREADS)
+    count_groups(int64_t rows, const int64_t *offsets, const int32_t *order, int group_entries, int32_t *groups,
+                 unsigned long long *many)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= rows) return;
+    groups[at] = groups_of(offsets[order[at] + 1] - offsets[order[at]], group_entries);
+    if (groups[at] > FEW_GROUPS) atomicAdd(many, (unsigned long long)groups[at]);
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    fill_slots(int64_t rows, const int32_t *order, const int32_t *groups, const int64_t *first, int64_t many,
+               int2 *slots)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= rows) return;
+    const int64_t behind = first[at] - many, panel = (many + GROUPS - 1) / GROUPS + behind / USABLE;
+    const int64_t slot = groups[at] > FEW_GROUPS ? first[at] : panel * GROUPS + behind % USABLE;
+    for (int i = 0; i < groups[at]; i++) slots[slot + i] = {order[at], i << 8 | groups[at]};
+}
+
+static __device__ __forceinline__ int64_t first_from(const int32_t *cols, int64_t low, int64_t high, int64_t column)
+{
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(cols + middle) < column) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Of one row in SAMPLED, 32 entries: how many lie where the row that follows in the order has so many that a panel's
+ * rows would use each row of X around there twice. */
+enum { SAMPLED = 16, AROUND = 128, USES = 2 };
+
+static __global__ void __launch_bounds__(THREADS)
+    sample_uses(int64_t rows, const int64_t *offsets, const int32_t *cols, const int32_t *order,
+                unsigned long long *counts /* {sampled, of use} */)
+{
+    const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32 * SAMPLED;
+    if (at + 1 >= rows) return;
+    const int64_t begin = offsets[order[at]], entries = offsets[order[at] + 1] - begin;
+    const int64_t from = offsets[order[at + 1]], to = offsets[order[at + 1] + 1];
+    if (entries == 0) return;
+    const int64_t column = __ldg(cols + begin + entries * (threadIdx.x % 32) / 32);
+    const int64_t low = first_from(cols, from, to, column - AROUND),
+                  high = first_from(cols, low, to, column + AROUND);
+    const int useful = __popc(__ballot_sync(FULL_WARP, (high - low) * GROUPS >= USES * 2 * AROUND));
+    if (threadIdx.x % 32) return;
+    atomicAdd(counts, (unsigned long long)entries * 32);
+    atomicAdd(counts + 1, (unsigned long long)entries * useful);
+}
+
+static unsigned blocks_for(int64_t count) { return (unsigned)((count + THREADS - 1) / THREADS); }
+
+/* Most rows are a group's. */
+static int group_size(const sp_csr *a)
+{
+    int entries = 32;
+    while (2 * entries < 1 << LENGTH_BITS && entries * a->rows < a->nnz) entries *= 2;
+    return entries;
+}
+
+/* order[i] = the row of place i. */
+static sp_status sort_rows(sp_context *context, const sp_csr *a, int group_entries, device_array<int32_t> *order)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<uint64_t> keys, sorted;
+    device_array<int32_t> numbers;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    int bits = LENGTH_BITS;
+    while ((a->rows / NEAR_ROWS + 1) >> (bits - LENGTH_BITS)) bits++;
+    TRY(keys.allocate(context, a->rows));
+    TRY(sorted.allocate(context, a->rows));
+    TRY(numbers.allocate(context, a->rows));
+    TRY(order->allocate(context, a->rows));
+    list_rows<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, group_entries, keys.data,
+                                                           numbers.data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data, order->data,
+                                             a->rows, 0, bits, stream));
+    TRY(scratch.allocate(context, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data, order->data,
+                                             a->rows, 0, bits, stream));
+    return SP_OK;
+}
+
+/* *pays: whether at least half of the entries are of use to several rows. */
+static sp_status sample(sp_context *context, const sp_csr *a, const int32_t *order, bool *pays)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<unsigned long long> counts;
+    unsigned long long seen[2];
+    TRY(counts.allocate(context, 2));
+    TRY(counts.fill(0, 2));
+    sample_uses<<<blocks_for((a->rows + SAMPLED - 1) / SAMPLED * 32), THREADS, 0, stream>>>(
+        a->rows, a->row_offsets, a->col_indices, order, counts.data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    *pays = seen[0] > 0 && 2 * seen[1] >= seen[0];
+    return SP_OK;
+}
+
+/* Leaves panels->count 0 where they do not pay. */
+static sp_status make(sp_context *context, const sp_csr *a, spmm_panels *panels)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int group_entries = group_size(a);
+    device_array<int32_t> order, groups;
+    device_array<int64_t> first;
+    device_array<unsigned long long> sum;
+    int64_t all = 0, many = 0;
+    bool pays = false;
+    TRY(sort_rows(context, a, group_entries, &order));
+    TRY(sample(context, a, order.data, &pays));
+    if (!pays) return SP_OK;
+    TRY(groups.allocate(context, a->rows + 1));
+    TRY(first.allocate(context, a->rows + 1));
+    TRY(sum.allocate(context, 1));
+    TRY(sum.fill(0, 1));
+    count_groups<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order.data, group_entries,
+                                                              groups.data, sum.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, a->rows, groups.data, first.data));
+    CUDA_TRY(cudaMemcpyAsync(&all, first.data + a->rows, sizeof all, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaMemcpyAsync(&many, sum.data, sizeof many, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    const int64_t count = (many + GROUPS - 1) / GROUPS + (all - many + USABLE - 1) / USABLE;
+    TRY(panels->slots.allocate(context, count * GROUPS));
+    TRY(panels->slots.fill(-1, count * GROUPS));
+    fill_slots<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, order.data, groups.data, first.data, many,
+                                                            panels->slots.data);
+    CUDA_TRY(cudaGetLastError());
+    panels->count = count;
+    return cuda_finish(context);
+}
+
+void cuda_spmm_free_panels(sp_context *context, spmm_panels *panels)
+{
+    if (!panels) return;
+    panels->~spmm_panels();
+    sp_free(context, panels);
+}
+
+sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, spmm_panels **panels)
+{
+    void *memory = NULL;
+    *panels = NULL;
+    /* One panel for every multiprocessor, at least. */
+    const int64_t least = (int64_t)cuda_state_of(context)->processors * GROUPS;
+    if (a->rows < least || a->nnz < LEAST_MEAN * a->rows || longest > MOST_TURNS * GROUPS * group_size(a))
+        return SP_OK;
+    TRY(sp_calloc(context, 1, sizeof(spmm_panels), &memory));
+    spmm_panels *made = new (memory) spmm_panels();
+    const sp_status status = make(context, a, made);
+    if (status == SP_OK && made->count > 0) *panels = made;
+    else cuda_spmm_free_panels(context, made);
+    return status;
+}
+
+int64_t cuda_spmm_panel_bytes(const spmm_panels *panels)
+{
+    return panels ? panels->count * GROUPS * (int64_t)sizeof(int2) : 0;
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------- */
+
+/* Adds a group's runs of a row: the first `left` entries from `begin` on are the row's, a run begins every `step`. All
+ * lanes of the warp take part. */
+template <typename T, int V>
+static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
+                                                const char *x, spmm_sums<T, V> *result)
+{
+    const int lane = threadIdx.x % LANES;
+    const int32_t *cols = p.cols + begin + lane;
+    const float *values = p.values ? (const float *)p.values + begin + lane : nullptr;
+    int32_t next_col; /* -1: none */
+    float next_weight;
+    left -= lane;
+    const auto fetch = [&] {
+        next_col = left > 0 ? __ldg(cols) : -1;
+        next_weight = left > 0 ? values ? __ldg(values) : 1 : 0;
+        cols += step;
+        if (values) values += step;
+        left -= step;
+    };
+    fetch();
+    while (__any_sync(FULL_WARP, next_col >= 0)) {
+        const int32_t col = next_col;
+        const float weight = next_weight;
+        packet<T, V> gathered[RUN];
+        float weights[RUN];
+        fetch();
+        const auto gather = [&](auto whole) {
+#pragma unroll
+            for (int u = 0; u < RUN; u++) {
+                const int32_t c = __shfl_sync(FULL_WARP, col, u, LANES);
+                weights[u] = __shfl_sync(FULL_WARP, weight, u, LANES);
+                if (decltype(whole)::value) gathered[u].load((const T *)row_of_x(x, c, p.x_bytes));
+                else gathered[u].load_if(c >= 0, (const T *)row_of_x(x, c, p.x_bytes));
+            }
+        };
+        if (__all_sync(FULL_WARP, col >= 0)) gather(std::true_type());
+        else gather(std::false_type());
+#pragma unroll
+        for (int u = 0; u < RUN; u++) result->add(gathered[u], weights[u], 0, true);
+    }
+}
+
+template <typename T, int V>
+static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_product p, const int2 *slots)
+{
+    using Result = spmm_sums<T, V>;
+    __shared__ Result shared[GROUPS][LANES];
+    const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    const int2 slot = __ldg(slots + (int64_t)blockIdx.x * GROUPS + group);
+    const spmm_columns<T, V, LANES, 1> columns(p, (int)blockIdx.y);
+    const bool active = slot.x >= 0;
+    const int32_t row = active ? slot.x : 0;
+    const int part = active ? slot.y >> 8 : 0, groups = active ? slot.y & 0xff : 1;
+    const int64_t start = active ? __ldg(p.offsets + row) : 0;
+    const int entries = active ? (int)(__ldg(p.offsets + row + 1) - start) : 0;
+    Result result[1];
+    result[0].clear(p);
+    if (active && part == 0) expect_row(p, row, columns);
+    add_runs(p, start + part * RUN, entries - part * RUN, groups * RUN, columns.x, result);
+    if (__syncthreads_or(groups > 1)) {
+        if (part > 0) shared[group][lane] = result[0];
+        __syncthreads();
+        if (part == 0)
+            for (int i = 1; i < groups; i++) result[0].merge(shared[group + i][lane]);
+    }
+    if (active && part == 0) write_row(p, row, columns, result);
+}
+
+template <typename T>
+static sp_status launch(sp_context *context, const spmm_product &whole, const spmm_panels *panels)
+{
+    constexpr int V = 16 / sizeof(T), COLUMNS = V * LANES;
+    spmm_product product = whole;
+    product.tiles = (product.width + COLUMNS - 1) / COLUMNS;
+    work_panels<T, V><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
+                        cuda_state_of(context)->stream>>>(product, panels->slots.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+sp_status cuda_spmm_panels(sp_context *context, sp_dense_type type, const spmm_product &product,
+                           const spmm_panels *panels)
+{
+    switch (type) {
+    case SP_DENSE_F32: return launch<float>(context, product, panels);
+    case SP_DENSE_F16: return launch<__half>(context, product, panels);
+    case SP_DENSE_BF16: return launch<__nv_bfloat16>(context, product, panels);
+    default: return SP_ERROR_UNSUPPORTED;
+    }
+}
