@@ -2,10 +2,10 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB; 6 times + 64 MB for SIF, ETC, METIS
- * and native text, which can write an arc in two bytes, and 14 times for SIF and ETC lines of megabytes: a line is
- * read whole. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of
- * arrays that grow, with an allocator that has no resize.)
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs in text, however long their
+ * lines are. (6 times where lists or native text give few arcs a weight and write the others in two bytes. zstd's
+ * window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays that grow,
+ * with an allocator that has no resize.)
  * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
  * takes them and counted.
  */
