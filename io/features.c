@@ -175,7 +175,7 @@ static sp_status read_text(sp_context *context, io_source *source, const io_tabl
     float *values = dense->values;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
     for (int64_t e = 0; e < entries.arcs; e++)
-        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = entries.weights[e];
+        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = io_arc_weight(&entries, e);
 done:
     io_graph_free(context, &entries);
     return status;
