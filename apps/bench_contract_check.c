@@ -100,7 +100,7 @@ sp_status contract_compare(const contract_case *c, const raw_matrix *made, contr
             const int64_t first = before + e.offsets[row];
             sum_row(c, row, sum);
             largest = fmax(largest, row_error(sum, row, groups, e.cols + first, e.values + first,
-                                              e.offsets[row + 1] - first));
+                                              e.offsets[row + 1] - e.offsets[row]));
         }
     }
     figures->error = largest;
