@@ -766,7 +766,8 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
     TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
-    return launch(run, write_parts, WRITE_THREADS, 0, (int64_t)count * WRITE_SLICES, stream, run->parted);
+    return launch(run, write_parts, WRITE_THREADS, 0,
+                  blocks_of(count * ((run->parted.words + 31) / 32), WRITE_THREADS / 32), stream, run->parted);
 }
 
 /* Wide rows, in parts or a block each. */
@@ -823,8 +824,10 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
         run->parted.words = words;
         TRY(cells->add(context, rows * words, &run->parted.bits));
         TRY(cells->add(context, rows, &run->parted.spans));
+        TRY(cells->add(context, entries, &run->parted.counts));
         run->zeros = cells->bytes;
         TRY(cells->add(context, rows * words, &run->parted.before));
+        TRY(cells->add(context, (int64_t)totals->parts, &run->parted.nodes));
     }
     TRY(cells->add(context, entries, &job->cell_cols));
     if (mean) TRY(cells->add(context, entries, &job->counts));

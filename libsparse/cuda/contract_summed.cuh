@@ -15,36 +15,46 @@
 #include "contract_ranked.cuh"
 
 /* How a row's numbers add up as integers, in units of a power of two that all are multiples of, by what span_of finds
- * and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. */
+ * and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. Numbers of more
+ * than ANCHORED_BITS are rounded to units of 2^-ANCHORED_BITS of the largest. */
 enum { ANCHORED_BITS = 51 };
 
 struct sum_units {
     double unit, anchor;
-    bool exact; /* if no sum is late */
-    bool sure;  /* none can be */
+    bool exact;     /* if no sum is late */
+    bool sure;      /* none can be */
+    bool rounded;
+    bool can_wrap;  /* sums can reach 2^64 */
 
     __device__ __forceinline__ sum_units(uint32_t lowest, uint32_t highest, uint32_t signs, int64_t count)
     {
-        const int most = max((int)(highest >> 23), 1) - 126;
-        const int least = highest ? max((int)((lowest + 1) >> 23), 1) - 150 : 0, width = highest ? most - least : 0;
-        unit = power_of_two(least);
-        anchor = __dmul_rn(1.5, power_of_two(least + 52));
-        sure = width + 64 - __clzll(count) <= EXACT_BITS;
-        exact = highest < 0x7f800000u && width <= ANCHORED_BITS && (sure || signs >> 31 == 0);
+        const int most = max((int)(highest >> 23), 1) - 126, least = max((int)((lowest + 1) >> 23), 1) - 150;
+        const int bits = 64 - __clzll(count), width = highest ? most - least : 0;
+        const int last = highest ? max(least, most - ANCHORED_BITS) : 0;
+        unit = power_of_two(last);
+        anchor = __dmul_rn(1.5, power_of_two(last + 52));
+        rounded = width > ANCHORED_BITS;
+        sure = width + bits <= EXACT_BITS;
+        can_wrap = min(width, (int)ANCHORED_BITS) + bits > 64;
+        exact = highest < 0x7f800000u && (sure || signs >> 31 == 0);
     }
     __device__ __forceinline__ unsigned long long of(float number) const
     {
         return (unsigned long long)(__double_as_longlong(__dadd_rn(anchor, (double)number)) -
                                     __double_as_longlong(anchor));
     }
-    /* Whether f64 may have rounded a sum. */
-    __device__ __forceinline__ bool is_late(unsigned long long state) const
-    {
-        return !sure && state >= 1ull << EXACT_BITS;
-    }
     __device__ __forceinline__ double number_of(unsigned long long state) const
     {
         return __dmul_rn((double)(long long)state, unit);
+    }
+    /* Whether f64, adding so many numbers in order, may come to another f32: it is off by 2^-53 of the sum each time at
+     * most, and units by a half. */
+    __device__ __forceinline__ bool is_late(unsigned long long state, int64_t count) const
+    {
+        if (sure || (!rounded && state < 1ull << EXACT_BITS)) return false;
+        const unsigned long long slack = ((state >> 52) + 2) * (unsigned long long)count;
+        const float low = (float)number_of(state - slack), high = (float)number_of(state + slack);
+        return state >> 62 != 0 || low != high || low < 0x1p-120f;
     }
 };
 
@@ -60,6 +70,34 @@ static __host__ __device__ constexpr size_t summed_bytes(summed_words words, int
            (size_t)entries * (words.coarse ? 20 : 16);
 }
 
+/* Where the entries of the k-th node begin, in the stage and in G. */
+static __device__ __forceinline__ longlong2 node_at(const contract_job<float> &job, int64_t k)
+{
+    return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
+}
+
+/* The row that a block will take next, read step by step while it works on another. */
+struct next_row {
+    int32_t p, first;
+    stage_range range;
+    longlong2 node; /* the thread's first */
+
+    __device__ __forceinline__ void read_number(const class_rows &own, unsigned i)
+    {
+        p = i < own.count ? __ldg(own.rows + i) : -1;
+    }
+    __device__ __forceinline__ void read_range(const contract_job<float> &job)
+    {
+        if (p < 0) return;
+        range = job.ranges[p];
+        first = __ldg(job.firsts + p);
+    }
+    __device__ __forceinline__ void read_node(const contract_job<float> &job)
+    {
+        if (p >= 0) node = node_at(job, first + (int64_t)threadIdx.x);
+    }
+};
+
 /* ITEMS entries a thread in registers, 32·ITEMS that follow each other in a warp. */
 template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS;
@@ -67,7 +105,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
         uint32_t cells[WARPS];         /* of each warp's words */
         uint32_t lowest, highest, signs; /* as in span_of */
-        int late;
+        int late, lost; /* the row is listed; a number was rounded to nothing */
     };
     const contract_job<float> &job;
     memory &shared;
@@ -93,25 +131,27 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         return 31 - __clz(max(count / WARPS, (int)WORD_STEP));
     }
-    __device__ __forceinline__ void start(int32_t first)
+    /* `ahead`: the start and the source of the thread's first node, as known. */
+    __device__ __forceinline__ void start(int32_t first, longlong2 ahead)
     {
         __syncthreads(); /* the row before is done with */
         for (int i = threadIdx.x; i < ENTRIES / 32; i += THREADS) shared.begins[i] = 0;
         if (threadIdx.x == 0) {
             shared.lowest = UINT32_MAX;
             shared.highest = shared.signs = 0;
-            shared.late = 0;
+            shared.late = shared.lost = 0;
         }
         clear(bits, words.fine);
         if (DEEP) clear(coarse, words.coarse);
         __syncthreads();
-        for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes;
-             k += THREADS, node += THREADS) {
-            const int64_t from = node_start(job, k, begin);
+        for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes; node += THREADS) {
+            const int64_t from = ahead.x - begin;
             if (from >= length) break;
-            more[node] = (unsigned long long)node_source(job, k, from) * sizeof(float); /* in bytes */
+            more[node] = (unsigned long long)(ahead.y - from) * sizeof(float); /* in bytes */
             const unsigned at = (unsigned)max(from, (int64_t)0); /* a part can begin within a node's */
             atomicOr(shared.begins + at / 32, 1u << (at % 32));
+            k += THREADS;
+            ahead = node_at(job, k);
         }
         __syncthreads();
     }
@@ -304,6 +344,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
                 continue;
             }
             const unsigned long long state = units.of(value[u]);
+            if (units.rounded && state == 0) shared.lost = 1;
             if (col[u] != own) {
                 add_shared(more + cell, state);
                 continue;
@@ -342,7 +383,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     /* Cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
     {
-        bool late = false;
+        bool late = shared.lost != 0;
         for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
             const int32_t column = cols[cell];
             const unsigned long long beyond = more[cell];
@@ -350,7 +391,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             late = late || __float_as_uint(sum) == 0x80000000u;
             if (beyond) {
                 const unsigned long long state = units.of(sum) + beyond;
-                late = late || units.is_late(state);
+                late = late || units.is_late(state, length);
                 sum = (float)cell_value(job.operation, units.number_of(state), 1, column == p);
             }
             job.cols[begin + cell] = column;
@@ -359,41 +400,40 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         return late;
     }
     /* Returns how many of the thread's entries are not left out. */
-    __device__ __forceinline__ unsigned contract(int32_t first, int32_t *listed, unsigned *listed_count)
+    __device__ __forceinline__ unsigned contract(next_row &next, const class_rows &own, unsigned following,
+                                                 int32_t *listed, unsigned *listed_count)
     {
-        start(first);
+        start(next.first, next.node);
+        next.read_number(own, following);
         const unsigned kept = gather();
+        next.read_range(job);
         measure();
         if (DEEP) set_coarse();
         else set_bits(0, p);
         __syncthreads();
+        next.read_node(job);
         const sum_units units(shared.lowest, shared.highest, shared.signs, length);
         if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
             return kept;
         }
-        int32_t own = p;
+        int32_t loop = p;
         if (DEEP) {
-            own = find_places();
-            set_bits(0, own);
+            loop = find_places();
+            set_bits(0, loop);
             __syncthreads();
         }
-        const int cells = fill_cells(own, units);
+        const int cells = fill_cells(loop, units);
         if (threadIdx.x == 0) job.lengths[p] = cells;
         if (write_cells(cells, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
         return kept;
     }
 };
 
-/* Threads that a multiprocessor is to hold: 40 registers each, for which some ten are spilled once a row. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#define SUMMED_RESIDENT 1024
-#else
-#define SUMMED_RESIDENT 1536
-#endif
-
+/* A multiprocessor holds 1,024 threads. With 1,536 of them their shared memory left the first-level cache too few lines
+ * for the labels that are on their way: no faster than ranked_rows, where 1,024 took half the time. */
 template <int THREADS, int ITEMS, bool DEEP>
-static __global__ void __launch_bounds__(THREADS, SUMMED_RESIDENT / THREADS)
+static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     summed_rows(contract_job<float> job, int c, summed_words words)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
@@ -408,12 +448,15 @@ static __global__ void __launch_bounds__(THREADS, SUMMED_RESIDENT / THREADS)
     const class_rows own = rows_of(job, c);
     int32_t *listed = job.inexact + (own.rows - job.list);
     unsigned long long kept = 0;
+    next_row next;
+    next.read_number(own, blockIdx.x);
+    next.read_range(job);
+    next.read_node(job);
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
-        const int32_t p = own.rows[i];
-        const stage_range range = job.ranges[p];
-        row_type row = {job,  memory, bits,   coarse, before, coarse_before, more,
-                        values, cols, blocks, words,  p,      range.begin,   (int)(range.end - range.begin)};
-        kept += row.contract(job.firsts[p], listed, job.totals->inexact + c);
+        const int64_t begin = next.range.begin;
+        row_type row = {job,    memory, bits,   coarse, before, coarse_before, more,
+                        values, cols,   blocks, words,  next.p, begin,         (int)(next.range.end - begin)};
+        kept += row.contract(next, own, i + gridDim.x, listed, job.totals->inexact + c);
     }
     add_entries(job.totals, kept);
 }
