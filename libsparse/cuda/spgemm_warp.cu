@@ -17,6 +17,7 @@
  * nnz(C) and the classes that sum, for the end; what has no rows is not launched.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "warp.cuh"
 
@@ -28,17 +29,16 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
-enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 6 };
 enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED, TWINS = SORTED + SORTED_CLASSES,
        CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products; the last of them are counted by sorting, too. Rows of
- * MOST_UNSORTED entries or less are better off with a table. */
-enum { LEAST_SORTED = 512, MOST_SORTED = LEAST_SORTED << (SORTED_CLASSES - 1), COUNT_SORTED = SORTED + SORTED_CLASSES - 1,
-       MOST_UNSORTED = 256 };
-static_assert(MOST_SORTED == 2 * MOST_COUNTED, "a class of sorted rows is one of hashed ones, or the next");
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products, as many as the device's shared memory can sort. Those of
+ * more than MOST_COUNTED are counted by a block, too. Rows of MOST_UNSORTED entries or less are better off with a table. */
+enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + 3, MOST_UNSORTED = 256 };
+static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows 2i
  * and 2i + 1 whose columns in A are the same: the first stands for both, and alone, for the second, it says that there
@@ -149,13 +149,13 @@ static __device__ __forceinline__ void find_span(int64_t first, int64_t last, co
 }
 
 /* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
-static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, bool sorts)
+static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, int sorts)
 {
     if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
     return note_of(span < NARROWER_WORDS * 32          ? NARROWER
                    : span < NARROW_WORDS * 32          ? NARROW
-                   : sorts && products <= MOST_SORTED ? COUNT_SORTED
+                   : products <= sorts                 ? hashed_class(products) - hashed_class(LEAST_SORTED) + SORTED
                                                        : WIDE);
 }
 static __device__ __forceinline__ bool may_be_narrow(int64_t products)
@@ -167,7 +167,7 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
  * 32 at once, so that a hub does not leave other lanes waiting. */
 static __global__ void __launch_bounds__(256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, bool sorts, uint8_t *notes, warp_totals *totals)
+                   const int32_t *b_cols, int sorts, uint8_t *notes, warp_totals *totals)
 {
     enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
@@ -209,7 +209,7 @@ static __global__ void __launch_bounds__(256)
         const long long next = __shfl_down_sync(FULL_WARP, before, 1);
         const int64_t products = (lane == 31 ? passed : next) - before;
         int32_t span = INT32_MAX;
-        const bool may = may_be_narrow(products) && !(sorts && products <= MOST_SORTED);
+        const bool may = may_be_narrow(products) && products > sorts;
         for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
             const int of = __ffs((int)narrow) - 1;
             int32_t lowest, highest;
@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(256)
 /* The same where they are longer, LANES lanes a row. */
 template <int LANES>
 static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                     const int64_t *b_offsets, const int32_t *b_cols, bool sorts, bool twins,
+                                     const int64_t *b_offsets, const int32_t *b_cols, int sorts, bool twins,
                                      uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
@@ -281,11 +281,11 @@ static __global__ void copy_lengths(int64_t rows, const uint8_t *notes, int32_t 
 }
 
 /* The class that sums a row of class c by its products. */
-static __device__ __forceinline__ int class_to_sum(int c, int entries, bool sorts, bool twin)
+static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts, bool twin)
 {
     if (entries == 0) return IDLE;
     if (sorts && !twin && entries > MOST_UNSORTED) {
-        if (c == COUNT_SORTED) return c;
+        if (c >= BLOCK_COUNTED && c < TWINS) return c;
         if (c < NARROW) return SORTED + c - hashed_class(LEAST_SORTED);
     }
     if (entries > MOST_SUMMED) return WIDE;
@@ -293,7 +293,7 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, bool sort
 }
 
 /* Classes by entries of C; small and idle rows stay what they are. */
-static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, bool sorts, uint8_t *notes,
+static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, int sorts, uint8_t *notes,
                                         warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
@@ -849,35 +849,21 @@ struct sorted_piece {
 /* Pieces of more than this are shared by the block, of more than SORTED_LONG taken by a warp, of less by eight lanes. */
 enum { SORTED_SHARED = 256, SORTED_LONG = 16 };
 
-template <int THREADS, int K, typename Key, bool SUM> struct sort_memory {
-    double term[SUM ? THREADS * K : 1];
-    Key key[THREADS * K];
+template <int THREADS> struct piece_memory {
     sorted_piece piece[THREADS];
     uint64_t scratch[32];
     int pieces, long_pieces, shared_pieces;
-
-    /* Where a key of sorted runs lies: K in a row, one thread's, in as many banks. */
-    __device__ __forceinline__ Key &at(int place) { return key[swizzled(place, K - 1)]; }
-    __device__ __forceinline__ int32_t col(int place)
-    {
-        return (int32_t)(uint32_t)(at(place) >> sorted_shape<THREADS, K>::PLACE_BITS);
-    }
 };
 
-/* Forms the row's products; returns their number. */
-template <int THREADS, int K, typename Key, bool SUM, typename V>
-static __device__ __forceinline__ int form_terms(const row_product<V> &product, int64_t row,
-                                                 sort_memory<THREADS, K, Key, SUM> &memory)
+/* Calls take(place, entry of B, weight) for the row's products; returns their number. Ends with a barrier. */
+template <int THREADS, bool SUM, typename V, typename Take>
+static __device__ __forceinline__ int walk_pieces(const row_product<V> &product, int64_t row,
+                                                  piece_memory<THREADS> &memory, Take take)
 {
     const int64_t last = product.a.offsets[row + 1];
     int done = 0;
-    auto take = [&](const sorted_piece &piece, int own, int lanes) {
-        for (int i = own; i < piece.length; i += lanes) {
-            const int place = piece.place + i;
-            memory.key[place] = (Key)(uint32_t)__ldg(product.b.cols + piece.start + i)
-                                    << sorted_shape<THREADS, K>::PLACE_BITS | (Key)place;
-            if (SUM) memory.term[place] = __dmul_rn(piece.weight, (double)__ldg(product.b.values + piece.start + i));
-        }
+    auto walk = [&](const sorted_piece &piece, int own, int lanes) {
+        for (int i = own; i < piece.length; i += lanes) take(piece.place + i, piece.start + i, piece.weight);
     };
     for (int64_t base = product.a.offsets[row]; base < last; base += THREADS) {
         sorted_piece own = {};
@@ -891,7 +877,6 @@ static __device__ __forceinline__ int form_terms(const row_product<V> &product, 
             own.length = (int)(__ldg(product.b.offsets + k + 1) - start);
         }
         own.place = done + block_scan<THREADS>(own.length, &total, memory.scratch); /* a barrier */
-        if (THREADS == 32) __syncwarp();
         /* Long pieces from the end of the array, others from its front. */
         if (own.length > SORTED_LONG) memory.piece[THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
         else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
@@ -899,22 +884,73 @@ static __device__ __forceinline__ int form_terms(const row_product<V> &product, 
         __syncthreads();
         for (int k = threadIdx.x / 32; k < memory.long_pieces; k += THREADS / 32) {
             const sorted_piece piece = memory.piece[THREADS - 1 - k];
-            if (piece.length <= SORTED_SHARED) take(piece, threadIdx.x % 32, 32);
+            if (piece.length <= SORTED_SHARED) walk(piece, threadIdx.x % 32, 32);
         }
         for (int k = 0; memory.shared_pieces && k < memory.long_pieces; k++) {
             const sorted_piece piece = memory.piece[THREADS - 1 - k];
-            if (piece.length > SORTED_SHARED) take(piece, threadIdx.x, THREADS);
+            if (piece.length > SORTED_SHARED) walk(piece, threadIdx.x, THREADS);
         }
-        for (int k = threadIdx.x / 8; k < memory.pieces; k += THREADS / 8) take(memory.piece[k], threadIdx.x % 8, 8);
+        for (int k = threadIdx.x / 8; k < memory.pieces; k += THREADS / 8) walk(memory.piece[k], threadIdx.x % 8, 8);
         done += total;
         __syncthreads();
     }
     return done;
 }
 
+enum { COUNT_THREADS = 512 };
+struct count_memory {
+    piece_memory<COUNT_THREADS> pieces;
+    int32_t slot[4]; /* as many as the launch has, a power of two */
+};
+static constexpr size_t count_bytes(int slots) { return sizeof(count_memory) + slots * sizeof(int32_t); }
+
+/* Lengths of rows of class c, a block each, with a table that is at most half full. */
+template <typename V>
+static __global__ void __launch_bounds__(COUNT_THREADS) count_pieces(warp_job<V> job, int c, int slots)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    count_memory &memory = *(count_memory *)table_memory;
+    const class_rows own = rows_of(job.totals, job.list, c);
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
+        const int row = own.rows[at];
+        int fresh = 0;
+        for (int i = threadIdx.x; i < slots; i += COUNT_THREADS) memory.slot[i] = EMPTY;
+        __syncthreads();
+        walk_pieces<COUNT_THREADS, false>(job.product, row, memory.pieces, [&](int, uint32_t entry, double) {
+            const int32_t col = __ldg(job.product.b.cols + entry);
+            int slot = (int)(scrambled(col) >> (__clz(slots) + 1));
+            for (;; slot = (slot + 1) & (slots - 1)) {
+                int32_t key = *(volatile int32_t *)(memory.slot + slot);
+                if (key == EMPTY) {
+                    key = atomicCAS(memory.slot + slot, EMPTY, col);
+                    fresh += key == EMPTY;
+                    if (key == EMPTY) break;
+                }
+                if (key == col) break;
+            }
+        });
+        fresh = block_reduce<COUNT_THREADS>(fresh, add_op(), memory.pieces.scratch);
+        if (threadIdx.x == 0) job.lengths[row] = fresh;
+        __syncthreads();
+    }
+}
+
+template <int THREADS, int K, typename Key> struct sort_memory {
+    double term[THREADS * K];
+    Key key[THREADS * K];
+    piece_memory<THREADS> pieces;
+
+    /* Where a key of sorted runs lies: K in a row, one thread's, in as many banks. */
+    __device__ __forceinline__ Key &at(int place) { return key[swizzled(place, K - 1)]; }
+    __device__ __forceinline__ int32_t col(int place)
+    {
+        return (int32_t)(uint32_t)(at(place) >> sorted_shape<THREADS, K>::PLACE_BITS);
+    }
+};
+
 /* Sorts `count` keys; they lie swizzled then. */
-template <int THREADS, int K, typename Key, bool SUM>
-static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key, SUM> &memory, int count)
+template <int THREADS, int K, typename Key>
+static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &memory, int count)
 {
     const int first = (int)threadIdx.x / 32 * 32 * K + (threadIdx.x & 31);
     Key key[K];
@@ -926,7 +962,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key, S
     for (int i = 0; i < K; i++) memory.at(threadIdx.x * K + i) = key[i];
     __syncthreads();
     for (int run = 32 * K; run < count; run *= 2) {
-        /* Places own.. of two merged runs: the first own_places - low of the second run and `low` of the first come before. */
+        /* Of the two runs to be merged, `low` keys of the first and `other` of the second come before the thread's. */
         const int base = (int)threadIdx.x * K & ~(2 * run - 1), before = (int)threadIdx.x * K - base;
         int low = max(0, before - run), high = min(before, run);
         while (low < high) {
@@ -952,16 +988,23 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key, S
     }
 }
 
-/* Rows of class c, a block each: their lengths, or with SUM their entries. */
-template <int THREADS, int K, typename Key, bool SUM, typename V>
-static __global__ void __launch_bounds__(THREADS, 768 / THREADS) sort_rows(warp_job<V> job, int c)
+/* The entries of rows of class c, a block each. */
+template <int THREADS, int K, typename Key, typename V>
+static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 768 / THREADS : K < 16 ? 2 : 1)
+    sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
-    auto &memory = *(sort_memory<THREADS, K, Key, SUM> *)table_memory;
+    constexpr int PLACE_BITS = sorted_shape<THREADS, K>::PLACE_BITS;
+    auto &memory = *(sort_memory<THREADS, K, Key> *)table_memory;
     const class_rows own = rows_of(job.totals, job.list, c);
     const int lane = threadIdx.x & 31, first = (int)threadIdx.x / 32 * 32 * K + lane;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
-        const int row = own.rows[at], count = form_terms(job.product, row, memory);
+        const int row = own.rows[at];
+        const int count = walk_pieces<THREADS, true>(
+            job.product, row, memory.pieces, [&](int place, uint32_t entry, double weight) {
+                memory.key[place] = (Key)(uint32_t)__ldg(job.product.b.cols + entry) << PLACE_BITS | (Key)place;
+                memory.term[place] = __dmul_rn(weight, (double)__ldg(job.product.b.values + entry));
+            });
         sort_terms(memory, count);
         unsigned heads[K];
         int entries = 0, total;
@@ -972,25 +1015,21 @@ static __global__ void __launch_bounds__(THREADS, 768 / THREADS) sort_rows(warp_
                                                     (place == 0 || memory.col(place) != memory.col(place - 1)));
             entries += __popc(heads[i]);
         }
-        int before = block_scan<THREADS>(lane == 0 ? entries : 0, &total, memory.scratch);
-        if (!SUM && threadIdx.x == 0) job.lengths[row] = total;
-        if constexpr (SUM) {
-            int64_t to = job.offsets[row] + __shfl_sync(FULL_WARP, before, 0);
+        const int before = block_scan<THREADS>(lane == 0 ? entries : 0, &total, memory.pieces.scratch);
+        int64_t to = job.offsets[row] + __shfl_sync(FULL_WARP, before, 0);
 #pragma unroll
-            for (int i = 0; i < K; i++) {
-                if (heads[i] >> lane & 1) {
-                    const int place = first + 32 * i;
-                    const Key key = memory.at(place);
-                    const Key places = ((Key)1 << sorted_shape<THREADS, K>::PLACE_BITS) - 1;
-                    const int32_t col = memory.col(place);
-                    double sum = memory.term[key & places];
-                    for (int next = place + 1; next < count && memory.col(next) == col; next++)
-                        sum = __dadd_rn(sum, memory.term[memory.at(next) & places]);
-                    job.c_cols[to + __popc(heads[i] & lanes_below())] = col;
-                    job.c_values[to + __popc(heads[i] & lanes_below())] = (V)sum;
-                }
-                to += __popc(heads[i]);
+        for (int i = 0; i < K; i++) {
+            if (heads[i] >> lane & 1) {
+                const int place = first + 32 * i;
+                const Key places = ((Key)1 << PLACE_BITS) - 1;
+                const int32_t col = memory.col(place);
+                double sum = memory.term[memory.at(place) & places];
+                for (int next = place + 1; next < count && memory.col(next) == col; next++)
+                    sum = __dadd_rn(sum, memory.term[memory.at(next) & places]);
+                job.c_cols[to + __popc(heads[i] & lanes_below())] = col;
+                job.c_values[to + __popc(heads[i] & lanes_below())] = (V)sum;
             }
+            to += __popc(heads[i]);
         }
         __syncthreads();
     }
@@ -1038,7 +1077,8 @@ template <typename V> struct warp_run {
     const sp_csr *a, *b;
     sp_csr *c;
     warp_job<V> job;
-    bool sorts, twins; /* whether there are classes of sorted rows and of twins */
+    int sorts; /* the most products of a row that is sorted */
+    bool twins;
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
     const warp_totals *known; /* of the phase, where the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
@@ -1098,29 +1138,57 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
 }
 
 /* Keys of 32 bits hold column and place where there are not too many columns. */
-template <int THREADS, int K, bool SUM, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)
+template <int THREADS, int K> static bool fits_narrow_keys(int64_t cols)
 {
-    typedef unsigned long long wide_key;
+    return cols <= (int64_t)1 << (32 - sorted_shape<THREADS, K>::PLACE_BITS);
+}
+
+typedef unsigned long long wide_key;
+
+template <int THREADS, int K> static bool can_sort(sp_context *context, int64_t cols)
+{
+    const size_t bytes = fits_narrow_keys<THREADS, K>(cols) ? sizeof(sort_memory<THREADS, K, uint32_t>)
+                                                            : sizeof(sort_memory<THREADS, K, wide_key>);
+    return bytes + 1024 <= cuda_state_of(context)->shared_limit; /* the driver reserves some */
+}
+
+/* The most products of a row that is sorted. */
+static int most_sorted(sp_context *context, int64_t cols)
+{
+    if (fits_narrow_keys<512, 32>(cols) && can_sort<512, 32>(context, cols)) return 512 * 32;
+    return can_sort<512, 16>(context, cols) ? 512 * 16 : can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
+}
+
+template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)
+{
     if (!has_rows(run, c)) return SP_OK;
-    if (run->b->cols <= (int64_t)1 << (32 - sorted_shape<THREADS, K>::PLACE_BITS))
-        return launch(run, sort_rows<THREADS, K, uint32_t, SUM, V>, THREADS,
-                      sizeof(sort_memory<THREADS, K, uint32_t, SUM>), stream, c);
-    return launch(run, sort_rows<THREADS, K, wide_key, SUM, V>, THREADS,
-                  sizeof(sort_memory<THREADS, K, wide_key, SUM>), stream, c);
+    if constexpr (K < 32)
+        if (!fits_narrow_keys<THREADS, K>(run->b->cols))
+            return launch(run, sort_rows<THREADS, K, wide_key, V>, THREADS, sizeof(sort_memory<THREADS, K, wide_key>),
+                          stream, c);
+    return launch(run, sort_rows<THREADS, K, uint32_t, V>, THREADS, sizeof(sort_memory<THREADS, K, uint32_t>), stream,
+                  c);
 }
 
 template <typename V> static sp_status launch_sorts(warp_run<V> *run)
 {
-    TRY((launch_sort<256, 16, true>(run, 3, SORTED + 3)));
-    TRY((launch_sort<256, 8, true>(run, 2, SORTED + 2)));
-    TRY((launch_sort<256, 4, true>(run, 1, SORTED + 1)));
-    return launch_sort<128, 4, true>(run, 0, SORTED);
+    TRY((launch_sort<512, 32>(run, 3, SORTED + 5)));
+    TRY((launch_sort<512, 16>(run, 2, SORTED + 4)));
+    TRY((launch_sort<512, 8>(run, 1, SORTED + 3)));
+    TRY((launch_sort<256, 8>(run, 3, SORTED + 2)));
+    TRY((launch_sort<256, 4>(run, 2, SORTED + 1)));
+    return launch_sort<128, 4>(run, 1, SORTED);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
-    if constexpr (PLAIN) TRY((launch_sort<256, 16, false>(run, 3, COUNT_SORTED)));
+    if constexpr (PLAIN)
+        for (int c = TWINS - 1; c >= BLOCK_COUNTED; c--) {
+            const int slots = 2 * LEAST_SORTED << (c - SORTED);
+            if (has_rows(run, c))
+                TRY(launch(run, count_pieces<V>, COUNT_THREADS, count_bytes(slots), 3, c, slots));
+        }
     if (has_rows(run, WIDE)) TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
@@ -1340,15 +1408,20 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"",         "small",     "hash 128", "hash 256", "hash 512",
                                              "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
-                                             "sort 2048", "sort 4096"};
+                                             "sort 2048", "sort 4096", "sort 16384", "sort 16384"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
     for (int c = IDLE + 1; c <= TWINS; c++) {
         const unsigned count = c == TWINS ? twins : totals->members[c];
         if (count == 0) continue;
+        const char *name = c == TWINS ? "twins" : names[c];
+        if (info->groups > 0 && strcmp(info->group[info->groups - 1].name, name) == 0) {
+            info->group[info->groups - 1].count += count;
+            continue;
+        }
         sp_spgemm_group *group = &info->group[info->groups++];
-        snprintf(group->name, sizeof group->name, "%s", c == TWINS ? "twins" : names[c]);
+        snprintf(group->name, sizeof group->name, "%s", name);
         group->count = count;
     }
 }
@@ -1376,7 +1449,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     TRY(open_run(context, a, b, options, &run));
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows;
-    run.sorts = PLAIN;
+    run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
     run.c = c;
     TRY((count_rows<V, PLAIN>(&run, &totals)));
     info->products = (int64_t)totals.products;
