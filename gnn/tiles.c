@@ -1,6 +1,6 @@
-/* The dense tiles of a block set apart. Where rows are numbered by community, a tile of 128 rows and 64 columns within one
- * has hundreds of entries; as ones and zeros, a bit each, it is multiplied on tensor cores in less time than the rows
- * of X take that its entries would gather one by one:
+/* The dense tiles of a block set apart. Where rows are numbered by community, a tile of 128 rows and 64 columns within
+ * one has hundreds of entries; as ones and zeros, a bit each, it is multiplied on tensor cores in less time than the
+ * rows of X take that its entries would gather one by one:
  *
  *   A = diag(r)·T·diag(c) + R        T: the tiles' ones; R: the entries of all other tiles, as ever
  *
@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-/* A tile takes as long as some 180 gathered entries (H200, 256 columns: 20.7 ns, and 0.113 for 1 KB at 9.1 TB/s). All of it
- * must save more than the tiles' own work costs, and setting them apart must be worth it. */
+/* A tile takes as long as some 180 gathered entries (H200, 256 columns: 20.7 ns, and 0.113 for 1 KB at 9.1 TB/s). All
+ * of it must save more than the tiles' own work costs, and setting them apart must be worth it. */
 enum { LEAST_IN_TILE = 180, LEAST_WIDTH = 32 };
 static const int64_t LEAST_ENTRIES = 1000000;
 static const double LEAST_SHARE = 0.25;

@@ -48,7 +48,7 @@ struct gnn_trainer {
     void *best;         /* parameters of that epoch */
 };
 
-/* Places graph, features and labels, and makes the sampler; the model is there. Then the split that the data have now. */
+/* Places graph, features and labels, and makes the sampler; the model is there. Then the split that data have now. */
 sp_status gnn_trainer_place(gnn_trainer *trainer);
 sp_status gnn_trainer_place_split(gnn_trainer *trainer);
 

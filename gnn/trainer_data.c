@@ -1,5 +1,5 @@
-/* What a trainer computes from, placed in the engine's space: the matrix to gather with and the blocks of the whole graph,
- * features, labels; once, however often the trainer begins anew. */
+/* What a trainer computes from, placed in the engine's space: the matrix to gather with and the blocks of the whole
+ * graph, features, labels; once, however often the trainer begins anew. */
 #include "trainer.h"
 
 #include <string.h>

@@ -198,6 +198,11 @@ networks() { # networks EXPRESSION ARGUMENTS...: the run is right, and so is wha
         all(t[k]["median_seconds"] > 0 for t in m["training"] for k in ("forward", "epoch")) and ('"$expression"'))'
 }
 tiny="--generate rmat:7,6 --features 9 --classes 3 --hidden 8"
+ok "orders of nodes" networks '[t["order"] for t in m["training"]] == ["keep", "community"] and m["order_seconds"] > 0' \
+    $tiny --model gcn --order keep,community
+ok "the order of gnn train, which keeps a small graph" networks '[t["order"] for t in m["training"]] == ["keep"]' \
+    $tiny --model gcn
+ok "bad orders" fails 2 '--order takes' gnn --order random $tiny
 ok "training" networks '[(t["model"], t["maxk"], t["kept"]) for t in m["training"]] == [("gcn", 0, False),
     ("gcn", 0, True), ("gcn", 3, False), ("sage", 0, False), ("sage", 0, True), ("sage", 3, False)] and
     m["nodes"] == 128 and m["features"] == 9 and m["classes"] == 3' $tiny --keep --maxk 3

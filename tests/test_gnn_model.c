@@ -858,6 +858,40 @@ START_TEST(sixteen_bit_gathers_lose_what_rounding_takes)
 }
 END_TEST
 
+/* Enough entries for threads to share the columns among them. */
+START_TEST(symmetry_is_found_whatever_the_threads)
+{
+    enum { N = 1800 };
+    for (int threads = 1; threads <= 3; threads++) {
+        sp_context *context = test_context(0, threads);
+        test_random random = test_seed(41);
+        sp_csr a = test_communities(context, &random, 3, N / 3, 0.2, 0.01);
+        bool symmetric = false;
+        ck_assert_int_gt(a.nnz, 100000);
+        ck_ok(context, gnn_symmetric(context, &a, &symmetric));
+        ck_assert(symmetric);
+        for (int64_t k = 0; k < a.nnz; k += a.nnz / 7) { /* another value */
+            float *value = (float *)a.values + k, before = *value;
+            *value = before + 1;
+            ck_ok(context, gnn_symmetric(context, &a, &symmetric));
+            test_expect(!symmetric, "entry %lld", (long long)k);
+            *value = before;
+        }
+        for (int64_t i = 0; i < N; i += 300) { /* another column, of which the mirror image is not there */
+            const int64_t last = a.row_offsets[i + 1] - 1;
+            const int32_t before = a.col_indices[last];
+            if (before == N - 1) continue;
+            a.col_indices[last] = N - 1;
+            ck_ok(context, gnn_symmetric(context, &a, &symmetric));
+            test_expect(!symmetric, "row %lld", (long long)i);
+            a.col_indices[last] = before;
+        }
+        sp_csr_free(context, &a);
+        sp_context_destroy(context);
+    }
+}
+END_TEST
+
 /* The back end's product with tiles, by the layout of m16n8k16's left operand: lane l has of rows l / 4 and 8 below it the
  * columns 2 (l mod 4) and the one after it, and 8 to the right of these. On the CPU, where there is none. */
 static sp_status multiply_tiles_slowly(gnn_engine *engine, const gnn_tiles *t, const float *r, const float *c,
@@ -1397,6 +1431,7 @@ int main(void)
     test_on_devices(models, maxk_of_all_columns_is_linear);
     test_on_devices(models, sixteen_bit_gathers_lose_what_rounding_takes);
     test_on_devices(models, dense_tiles_set_apart_change_nothing_but_rounding);
+    tcase_add_test(models, symmetry_is_found_whatever_the_threads);
     tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
     test_on_devices(models, weights_start_within_their_bounds_and_biases_too);

@@ -1,8 +1,8 @@
-/* A numbering that puts the nodes of a community side by side, so that what their rows have in common is read from the
- * nearest cache.
+/* A numbering that puts the nodes of a community side by side, so that what their rows have in common is read from
+ * the nearest cache.
  *
- * Communities come from label propagation (Raghavan et al. 2007) by modularity (Barber and Clark 2009): a few times over,
- * each node i takes the label c with the largest
+ * Communities come from label propagation (Raghavan et al. 2007) by modularity (Barber and Clark 2009): a few times
+ * over, each node i takes the label c with the largest
  *
  *   Σ weights of i's neighbours in c  -  d_i · Σ d_k of the others in c / Σ d      (d: sums of weights)
  *
