@@ -117,32 +117,27 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
         if (j < count) store_sums<T, V>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
 }
 
-/* Row 0 are the sums of dX's columns, row 1 + j those of column j of the dW. */
-template <typename T> struct add_narrow_op {
-    using local = nothing;
-    using input = T;
-    narrow_job<T> job;
-
-    __device__ __forceinline__ local begin(int64_t) const { return {}; }
-    __device__ __forceinline__ input load(int64_t row, int64_t col) const
-    {
-        const int64_t size = (1 + job.term[0].cols + job.term[1].cols) * job.cols;
-        T sum = 0;
-#pragma unroll 16
-        for (unsigned part = 0; part < job.parts; part++) sum += job.partial[part * size + row * job.cols + col];
-        return sum;
-    }
-    __device__ __forceinline__ void store(int64_t row, int64_t col, const input &sum, const local &) const
-    {
-        const narrow_term<T> *term;
-        int j = (int)row - 1;
-        if (row == 0) {
-            if (job.sums) job.sums[col] = sum;
-        } else if (find_column(job, &j, &term)) {
-            term->w_gradient[col * term->w_gradient_stride + j] = sum;
-        }
-    }
-};
+/* The parts of 32 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j), an eighth of them a warp. */
+template <typename T>
+static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
+{
+    __shared__ T shared[WARPS][32];
+    const int count = job.term[0].cols + job.term[1].cols, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const unsigned row = blockIdx.x % (1 + count);
+    const int64_t col = (int64_t)(blockIdx.x / (1 + count)) * 32 + lane;
+    T sum = 0;
+#pragma unroll 8
+    for (unsigned part = warp; part < job.parts; part += WARPS)
+        if (col < job.cols) sum += job.partial[((int64_t)part * (1 + count) + row) * job.cols + col];
+    shared[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || col >= job.cols) return;
+    for (int other = 1; other < WARPS; other++) sum += shared[other][lane];
+    const narrow_term<T> *term;
+    int j = (int)row - 1;
+    if (row > 0 && find_column(job, &j, &term)) term->w_gradient[col * term->w_gradient_stride + j] = sum;
+    else if (row == 0 && job.sums) job.sums[col] = sum;
+}
 
 template <typename T, int V, int COUNT> static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
 {
@@ -154,7 +149,10 @@ template <typename T, int V, int COUNT> static sp_status launch_narrow(gnn_engin
     CUDA_TRY(cudaSetDevice(state->device));
     go_back_narrow<T, V, COUNT><<<job.col_tiles * job.parts, THREADS, 0, state->stream>>>(job);
     CUDA_TRY(cudaGetLastError());
-    return launch_each<T, 1>(engine, 1 + job.term[0].cols + job.term[1].cols, job.cols, add_narrow_op<T>{job});
+    const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
+    add_narrow<T><<<(unsigned)(rows * ceil_div(job.cols, 32)), THREADS, 0, state->stream>>>(job);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
 }
 
 /* Packs of 16 bytes, or of 8 where there are many columns, whose sums fill the registers. */

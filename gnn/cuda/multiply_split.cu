@@ -11,9 +11,9 @@
  * nothing else goes through it: both operands come straight from global memory to the registers that split them, one
  * or two slabs ahead. The order of the inner dimension within a slab is free, and such that a thread's numbers of a
  * row of A lie side by side. A warp splits a slab by itself, since what it wrote is published by a fence that waits
- * for its loads too: four slabs are under way, and the latency of three is hidden. (With all four warps at one slab
- * that fence made a slab take 2,900 cycles, where the tensor cores need 1,536.) Blocks stay for all of their tiles, so
- * that the next tile's operands come while C is stored.
+ * for its loads too: four slabs are under way, and the latency of three is hidden (with all four warps at one slab
+ * Xᵀ·G took 0.31 ms on Flickr's shape, now 0.24). Blocks stay for all of their tiles, so that the next tile's operands
+ * come while C is stored.
  *
  * Where tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into
  * parts, which are summed by a second launch, always in the same order.
@@ -24,10 +24,6 @@
 #include "backend.cuh"
 
 enum { TILE = 128, SLAB = 32, STEPS = SLAB / 8 };
-
-#ifndef ORDERED
-#define ORDERED 0
-#endif
 
 /* Threads that split B, and a block's. */
 enum { SPLITTERS = 128, BLOCK = 3 * 128 };
@@ -124,21 +120,6 @@ static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
                      : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(parity)
                      : "memory");
     while (!ended);
-#endif
-}
-
-/* The two warpgroups that multiply take turns in giving the tensor cores work: 256 threads of a barrier, half of which
- * only say that it is the others' turn. */
-static __device__ __forceinline__ void await_turn(int group)
-{
-#ifdef HOPPER
-    asm volatile("bar.sync %0, 256;" ::"r"(group + 1) : "memory");
-#endif
-}
-static __device__ __forceinline__ void pass_turn(int group)
-{
-#ifdef HOPPER
-    asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory");
 #endif
 }
 
@@ -297,9 +278,14 @@ struct walk {
         slab = part * p.part_slabs;
         end = min(slab + p.part_slabs, p.slabs);
     }
-    __device__ __forceinline__ void next(const split_product &p)
+    /* Whether it is the slab beside the last one. */
+    __device__ __forceinline__ bool next(const split_product &p)
     {
-        if (++slab == end) enter(p, item + gridDim.x);
+        if (++slab == end) {
+            enter(p, item + gridDim.x);
+            return false;
+        }
+        return slab != p.first_slabs;
     }
     /* The term that the slab belongs to, its place in the inner dimension, and how much of it is there: nothing after
      * the last one. */
@@ -330,38 +316,54 @@ template <bool WIDE> static __device__ __forceinline__ void load_four(const floa
 
 /* This thread's numbers of A: 4 of each half of the slab, of its two rows. These are 8 apart, or neighbours where rows
  * of A run along the outer dimension. Rows that are not there are read as the last one. */
-template <bool INNER, bool WIDE>
-static __device__ __forceinline__ void load_a(const split_product &p, const walk &at, int row, float (&raw)[16],
-                                              int *there)
-{
-    int64_t inner;
-    int left;
-    const split_term &term = at.term(p, &inner, &left);
-    const int quarter = threadIdx.x % 4 * 4;
-    *there = left - quarter;
-    const int64_t i = at.first_row + row, last = p.rows - 1;
-    if (INNER) {
+template <bool INNER, bool WIDE> struct two_rows {
+    const float *from[2];
+    int64_t stride;
+    int left; /* numbers from the thread's first one on that are there */
+
+    __device__ __forceinline__ void begin(const split_product &p, const walk &at, int row)
+    {
+        int64_t inner;
+        const split_term &term = at.term(p, &inner, &left);
+        const int64_t first = inner + threadIdx.x % 4 * 4, last = p.rows - 1, i = at.first_row + row;
+        const int64_t one = min(i, INNER || !WIDE ? last : last / 2 * 2), other = min(i + (INNER ? 8 : 1), last);
+        stride = INNER ? 1 : term.a_stride;
+        from[0] = term.a + (INNER ? one * term.a_stride + first : first * term.a_stride + one);
+        from[1] = term.a + (INNER ? other * term.a_stride + first : first * term.a_stride + other);
+        left = (int)min(term.inner - first, (int64_t)INT32_MAX);
+        if (at.item >= p.items) left = 0;
+    }
+    __device__ __forceinline__ void go_on(const split_product &p, walk *at, int row)
+    {
+        if (at->next(p)) {
+            from[0] += SLAB * stride;
+            from[1] += SLAB * stride;
+            left -= SLAB;
+        } else begin(p, *at, row);
+    }
+    __device__ __forceinline__ void load(float (&raw)[16]) const
+    {
+        if (INNER) {
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const float *from = term.a + min(i + r * 8, last) * term.a_stride + inner + quarter;
-            load_four<WIDE>(from, left - quarter, raw + r * 8);
-            load_four<WIDE>(from + 16, left - quarter - 16, raw + r * 8 + 4);
+            for (int r = 0; r < 2; r++) {
+                load_four<WIDE>(from[r], left, raw + r * 8);
+                load_four<WIDE>(from[r] + 16, left - 16, raw + r * 8 + 4);
+            }
+            return;
         }
-        return;
-    }
-    const float *from = term.a + (inner + quarter) * term.a_stride;
-    const int64_t one = WIDE ? min(i, last / 2 * 2) : min(i, last), other = WIDE ? one + 1 : min(i + 1, last);
+        const float *at[2] = {from[0], from[1]};
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        const int k = e / 4 * 16 + e % 4;
-        float2 two = make_float2(0, 0);
-        if (WIDE && k < left - quarter) two = *(const float2 *)(from + one);
-        if (!WIDE && k < left - quarter) two = make_float2(from[one], from[other]);
-        raw[e] = two.x;
-        raw[8 + e] = two.y;
-        from += (e == 3 ? 13 : 1) * term.a_stride;
+        for (int e = 0; e < 8; e++) {
+            float2 two = make_float2(0, 0);
+            if (WIDE && e / 4 * 16 + e % 4 < left) two = *(const float2 *)at[0];
+            if (!WIDE && e / 4 * 16 + e % 4 < left) two = make_float2(*at[0], *at[1]);
+            raw[e] = two.x;
+            raw[8 + e] = two.y;
+            at[0] += (e == 3 ? 13 : 1) * stride;
+            at[1] += (e == 3 ? 13 : 1) * stride;
+        }
     }
-}
+};
 
 /* Numbers that are not `there` are zeros: this is not asked when they are loaded, which would wait for them. */
 static __device__ __forceinline__ void split_a(float (&raw)[16], int there, uint32_t (&first)[STEPS][4],
@@ -411,7 +413,7 @@ template <bool INNER, int COLS> struct share {
         const float *at = INNER ? from + col * stride + first : from + first * stride + col;
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            load_four<WIDE>(at, INNER ? some - e * 4 : some > e * 4 ? across : 0, raw + e * 4);
+            load_four<WIDE && COLS != 16>(at, INNER ? some - e * 4 : some > e * 4 ? across : 0, raw + e * 4);
             at += INNER ? 4 : 4 * stride;
         }
     }
@@ -536,31 +538,27 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
                                                       uint64_t *empty)
 {
     using place = layout<COLS>;
-    const int group = threadIdx.x / 128 - 1, warp_row = group * 64 + threadIdx.x % 128 / 32 * 16;
-    const int row = warp_row + threadIdx.x % 32 / 4 * (INNER_A ? 1 : 2);
+    const int warp = (threadIdx.x - SPLITTERS) / 32, row = warp * 16 + threadIdx.x % 32 / 4 * (INNER_A ? 1 : 2);
     const uint64_t stream = stream_of(p.how);
     float raw[16], coming[16], sums[COLS / 2], totals[COLS / 2] = {};
     uint32_t first[STEPS][4], second[STEPS][4];
-    int there, there_next;
+    int there; /* of raw */
     walk at, ahead; /* `ahead` is what is loaded: two slabs further on */
+    two_rows<INNER_A, WIDE> rows;
     at.enter(p, blockIdx.x);
     ahead = at;
-    load_a<INNER_A, WIDE>(p, ahead, row, raw, &there);
-    split_a(raw, there, first, second);
-    ahead.next(p);
-    load_a<INNER_A, WIDE>(p, ahead, row, raw, &there);
-    if (ORDERED && group == 1) pass_turn(group);
+    rows.begin(p, ahead, row);
+    rows.load(raw);
+    split_a(raw, rows.left, first, second);
+    rows.go_on(p, &ahead, row);
+    rows.load(raw);
+    there = rows.left;
     for (unsigned s = 0; at.item < p.items; s++) {
         const unsigned stage = s % place::STAGES;
-        const bool more = ahead.item < p.items;
-        ahead.next(p);
-#ifndef NO_A
-        load_a<INNER_A, WIDE>(p, ahead, row, coming, &there_next);
-#endif
+        rows.go_on(p, &ahead, row);
+        rows.load(coming);
         await(&full[stage], s / place::STAGES % 2);
-        if (ORDERED) await_turn(group);
         begin_slab<COLS>(sums, first, second, shared + stage * place::STAGE);
-        if (ORDERED && (group == 0 || more)) pass_turn(group);
         wait_products();
         if (threadIdx.x % 32 == 0) arrive(&empty[stage]);
 #pragma unroll
@@ -571,15 +569,12 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
 #pragma unroll
         for (int e = 0; e < COLS / 2; e++) {
             hold(sums[e]);
-#ifdef NO_ADD
-            if (e == 0)
-#endif
             totals[e] += sums[e];
         }
         split_a(raw, there, first, second);
 #pragma unroll
         for (int e = 0; e < 16; e++) raw[e] = coming[e];
-        there = there_next;
+        there = rows.left;
         const bool last = at.slab + 1 == at.end;
         if (last) {
             walk tile; /* made anew, as registers are few */
@@ -704,9 +699,10 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
         p.term[k] = {(const float *)a->values, (const float *)b->values, a->stride, b->stride, inner};
         p.slabs += (int)ceil_div(inner, SLAB);
         if (k == 0) p.first_slabs = p.slabs;
-        wide = wide && starts_at(a, transpose_a ? 2 : 4) && starts_at(b, 4);
+        wide = wide && starts_at(a, transpose_a ? 2 : 4) && (cols == 16 || starts_at(b, 4));
     }
-    const int64_t room = state->processors / tiles, most = p.slabs / 8, wanted = room < most ? room : most;
+    const int64_t blocks = state->processors * (cols == 16 ? shares<16>::BLOCKS : 1);
+    const int64_t room = blocks / tiles, most = p.slabs / 8, wanted = room < most ? room : most;
     p.part_slabs = (int)ceil_div(p.slabs, wanted > 1 ? wanted : 1);
     const int parts = (int)ceil_div(p.slabs, p.part_slabs);
     p.items = (unsigned)(tiles * parts);
