@@ -29,8 +29,8 @@ struct gnn_cuda_state {
     float *split_partial; /* parts of C of multiply_split.cu; NULL where that is of no use */
 };
 
-/* What a block leaves behind at most: sums of a tile of columns, the scores of all splits, or for each of NARROW_BLOCKS
- * blocks a multiprocessor 17 sums of 64 columns (dense.cu). */
+/* What a block leaves behind at most: sums of a tile of columns, the scores of all splits, or for each of
+ * NARROW_BLOCKS blocks a multiprocessor 17 sums of 64 columns (dense.cu). */
 enum { NARROW_BLOCKS = 2, PARTIALS = 17 * 64 * NARROW_BLOCKS / BLOCKS_PER_PROCESSOR };
 
 static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_cuda_state *)engine->state; }

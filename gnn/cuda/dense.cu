@@ -3,8 +3,8 @@
  *
  * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
  * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. A warp
- * takes V columns a lane of every eighth row of a part of the rows: W's numbers of these columns lie in registers, and so
- * do the sums of dW and of dX's columns; G's numbers of a row, one a lane, are told around. A second launch adds up
+ * takes V columns a lane of every eighth row of a part of the rows: W's numbers of these columns lie in registers, and
+ * so do the sums of dW and of dX's columns; G's numbers of a row, one a lane, are told around. A second launch adds up
  * the parts, always in the same order. All other shapes are done step by step.
  */
 #include "backend.cuh"
@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
         if (j < count) store_sums<T, V>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
 }
 
-/* The parts of 32 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j), an eighth of them a warp. */
+/* The parts of 32 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j), an eighth a warp. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
 {

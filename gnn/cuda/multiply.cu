@@ -208,9 +208,8 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
     }
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
         const gnn_product product = {a, b};
-        const gnn_pointwise nothing_more = {GNN_LINEAR, 0, 0};
-        return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &nothing_more, NULL,
-                                       c);
+        const gnn_pointwise no_more = {GNN_LINEAR, 0, 0};
+        return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &no_more, NULL, c);
     }
     CUDA_TRY(cudaSetDevice(state_of(engine)->device));
     return check_blas(engine,

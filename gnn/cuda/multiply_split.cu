@@ -1,19 +1,20 @@
 /* C = alpha · Σ op(A)·op(B) + beta · C, of one product or two, in f32 on Hopper's tensor cores, which multiply TF32
  * numbers (11 bits): every number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for
- * A2·B2, 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores
- * while surpassing the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions round;
- * so sums over SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than those of
- * an f32 product. What is to be done with C number by number (bias, activation, dropout) is done before it is stored.
+ * A2·B2, 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor
+ * Cores while surpassing the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions
+ * round; so sums over SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than
+ * those of an f32 product. What is to be done with C number by number (bias, activation, dropout) is done before it
+ * is stored.
  *
  * Tiles of TILE x COLS of C are worked on in slabs of SLAB of the inner dimension. A block has four warps that split
- * B, a slab each, into STAGES buffers in shared memory, where wgmma wants it, and two warpgroups that multiply, 64 rows
- * each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which wgmma takes 64 for B; so
- * nothing else goes through it: both operands come straight from global memory to the registers that split them, one
- * or two slabs ahead. The order of the inner dimension within a slab is free, and such that a thread's numbers of a
- * row of A lie side by side. A warp splits a slab by itself, since what it wrote is published by a fence that waits
+ * B, a slab each, into STAGES buffers in shared memory, where wgmma wants it, and two warpgroups that multiply, 64
+ * rows each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which wgmma takes 64 for B;
+ * so nothing else goes through it: both operands come straight from global memory to the registers that split them,
+ * one or two slabs ahead. The order of the inner dimension within a slab is free, and such that a thread's numbers of
+ * a row of A lie side by side. A warp splits a slab by itself, since what it wrote is published by a fence that waits
  * for its loads too: four slabs are under way, and the latency of three is hidden (with all four warps at one slab
- * Xᵀ·G took 0.31 ms on Flickr's shape, now 0.24). Blocks stay for all of their tiles, so that the next tile's operands
- * come while C is stored.
+ * Xᵀ·G took 0.31 ms on Flickr's shape, now 0.24). Blocks stay for all of their tiles, so that the next tile's
+ * operands come while C is stored.
  *
  * Where tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into
  * parts, which are summed by a second launch, always in the same order.
@@ -28,8 +29,8 @@ enum { TILE = 128, SLAB = 32, STEPS = SLAB / 8 };
 /* Threads that split B, and a block's. */
 enum { SPLITTERS = 128, BLOCK = 3 * 128 };
 
-/* Of B in shared memory: a slab of a column is 128 bytes, chunk c of column n (16 bytes) the one at c ^ n % 8 there, so
- * that eight columns' chunks c lie in all the banks (the 128-byte swizzle of wgmma). A second half has the second
+/* Of B in shared memory: a slab of a column is 128 bytes, chunk c of column n (16 bytes) the one at c ^ n % 8 there,
+ * so that eight columns' chunks c lie in all the banks (the 128-byte swizzle of wgmma). A second half has the second
  * parts. */
 template <int COLS> struct layout {
     static constexpr int HALF = COLS * SLAB, STAGE = 2 * HALF, STAGES = COLS == 128 ? 6 : 4, ALIGNED = 1024;
@@ -42,8 +43,8 @@ template <int COLS> struct layout {
     static __device__ __forceinline__ int column(int n) { return n % (COLS / 4) * 4 + n / (COLS / 4); }
 };
 
-/* Blocks of a multiprocessor, and registers of the two kinds of threads: of narrow tiles two blocks, which keep enough
- * of A on its way. */
+/* Blocks of a multiprocessor, and registers of the two kinds of threads: of narrow tiles two blocks, which keep
+ * enough of A on its way. */
 template <int COLS> struct shares {
     static constexpr int BLOCKS = COLS == 16 ? 2 : 1;
     static constexpr int SPLITTER = COLS == 16 ? 40 : 72, MULTIPLIER = COLS == 16 ? 96 : 216;
@@ -314,8 +315,8 @@ template <bool WIDE> static __device__ __forceinline__ void load_four(const floa
         for (int e = 0; e < 4; e++) to[e] = left > e ? from[e] : 0;
 }
 
-/* This thread's numbers of A: 4 of each half of the slab, of its two rows. These are 8 apart, or neighbours where rows
- * of A run along the outer dimension. Rows that are not there are read as the last one. */
+/* This thread's numbers of A: 4 of each half of the slab, of its two rows. These are 8 apart, or neighbours where
+ * rows of A run along the outer dimension. Rows that are not there are read as the last one. */
 template <bool INNER, bool WIDE> struct two_rows {
     const float *from[2];
     int64_t stride;
@@ -380,8 +381,8 @@ static __device__ __forceinline__ void split_a(float (&raw)[16], int there, uint
             split(raw[e % 2 * 8 + step / 2 * 4 + step % 2 * 2 + e / 2], &first[step][e], &second[step][e]);
 }
 
-/* A thread's share of B's slab, which a warp splits, in rounds of 16 numbers: 4 columns by a chunk, or where rows of B
- * run along the inner dimension a column by 4 chunks. */
+/* A thread's share of B's slab, which a warp splits, in rounds of 16 numbers: 4 columns by a chunk, or where rows of
+ * B run along the inner dimension a column by 4 chunks. */
 template <bool INNER, int COLS> struct share {
     static constexpr int ROUNDS = COLS / 16, AHEAD = ROUNDS < 2 ? ROUNDS : 2; /* of which so many are on their way */
     const float *from; /* the slab, in the tile's first column */

@@ -39,8 +39,10 @@ template <typename T, int V> struct forward_op {
         const int64_t index = first + row * cols + col;
         pack<T, V> out;
 #pragma unroll
-        for (int v = 0; v < V; v++)
-            out.part[v] = finished<true>(how, own.stream, index + v, bias ? in.part[v] + own.bias.part[v] : in.part[v]);
+        for (int v = 0; v < V; v++) {
+            const T at = bias ? in.part[v] + own.bias.part[v] : in.part[v];
+            out.part[v] = finished<true>(how, own.stream, index + v, at);
+        }
         y.store(row, col, out);
     }
 };
