@@ -171,6 +171,7 @@ sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t *
  *                                         within the row's community of SIZE rows, which stand together (SHUFFLED 0)
  *                                         or anywhere (1)
  *   molecules:ROWS,ATOMS                  molecules of ATOMS atoms, at most four bonds an atom, symmetric
+ *   mycielski:ORDER                       the Mycielski graph: 3 * 2^(ORDER - 2) - 1 nodes, no triangles, symmetric
  *   cluster:ROWS,DEGREE                   protein families with dense subfamilies, symmetric
  * DEGREEs are means before repeated entries are merged. O(nnz log(longest row)), parallel but for cluster. */
 sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_value_type type, sp_csr *matrix);
