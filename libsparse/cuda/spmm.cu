@@ -106,7 +106,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     const int bins = state->algorithm == SP_SPMM_BIDIRECTIONAL && !extreme ? count_bins(a, width, bytes) : 1;
     const bool near = (int64_t)lengths.near * 2 > a->rows;
     TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, &state->parts));
-    if (near && state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme)
+    if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme)
         TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, &state->panels));
     info->partitions = state->algorithm == SP_SPMM_BIDIRECTIONAL ? bins : state->parts->count;
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
