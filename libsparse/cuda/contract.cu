@@ -33,8 +33,7 @@
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
-enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048,
-       MANY_WORDS = 4096 };
+enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048, MANY_WORDS = 4096 };
 
 /* Where bits for all columns take more than FEW_WORDS, most of them would be cleared and counted for nothing: summed
  * rows have coarse ones then, and those of 1,024 entries are sorted.

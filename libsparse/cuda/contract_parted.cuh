@@ -25,7 +25,7 @@ enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WR
 /* The span of a row's numbers, to be raised from zero. */
 struct parted_span {
     uint32_t above, highest, signs; /* ~lowest */
-    int late;
+    int late;                       /* a sum has wrapped: 1; the row is left: 2 */
 };
 
 /* Wide rows, in the order of their list. */
@@ -106,7 +106,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) mark_parts(c
     add_entries(job.totals, kept);
 }
 
-/* Leaves a row to ranked_rows, for a thread. */
+/* Leaves a row to ranked_rows, for a thread; not while blocks with barriers look at its class. */
 static __device__ __forceinline__ void leave_row(const contract_job<float> &job, unsigned at)
 {
     job.classes[rows_of(job, WIDE).rows[at]] = WIDE;
@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) sum_parts(co
             for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS)
                 if (near[cell] || near_counts[cell]) add((uint32_t)cell, near[cell], near_counts[cell]);
         }
-        if (wrapped && atomicExch(&rows.spans[at].late, 1) == 0) leave_row(job, at);
+        if (wrapped) rows.spans[at].late = 1;
     }
 }
 
@@ -218,7 +218,7 @@ static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job
         const uint32_t *counts = rows.counts + job.cells_of[at];
         const uint32_t own_bits = w < rows.words ? rows.bits[at * rows.words + w] : 0;
         const uint32_t own_before = w < rows.words ? rows.before[at * rows.words + w] : 0;
-        bool late = false;
+        bool late = rows.spans[at].late == 1;
 #pragma unroll 4
         for (int j = 0; j < 32; j++) {
             const uint32_t bits = __shfl_sync(FULL_WARP, own_bits, j);
@@ -231,7 +231,7 @@ static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job
             job.values[range.begin + cell] =
                 (float)cell_value(job.operation, units.number_of(state), 1, column == p);
         }
-        if (late && atomicExch(&rows.spans[at].late, 1) == 0) leave_row(job, at);
+        if (late && atomicExch(&rows.spans[at].late, 2) != 2) leave_row(job, at);
     }
 }
 
