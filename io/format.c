@@ -39,16 +39,17 @@ static inline char *write_digits(uint64_t number, char *end)
     return end;
 }
 
+static const uint64_t whole_powers[] = {
+    UINT64_C(1), UINT64_C(10), UINT64_C(100), UINT64_C(1000), UINT64_C(10000), UINT64_C(100000), UINT64_C(1000000),
+    UINT64_C(10000000), UINT64_C(100000000), UINT64_C(1000000000), UINT64_C(10000000000), UINT64_C(100000000000),
+    UINT64_C(1000000000000), UINT64_C(10000000000000), UINT64_C(100000000000000), UINT64_C(1000000000000000),
+    UINT64_C(10000000000000000), UINT64_C(100000000000000000), UINT64_C(1000000000000000000),
+    UINT64_C(10000000000000000000)};
+
 static inline size_t count_digits(uint64_t number)
 {
-    static const uint64_t powers[] = {
-        UINT64_C(1), UINT64_C(10), UINT64_C(100), UINT64_C(1000), UINT64_C(10000), UINT64_C(100000),
-        UINT64_C(1000000), UINT64_C(10000000), UINT64_C(100000000), UINT64_C(1000000000), UINT64_C(10000000000),
-        UINT64_C(100000000000), UINT64_C(1000000000000), UINT64_C(10000000000000), UINT64_C(100000000000000),
-        UINT64_C(1000000000000000), UINT64_C(10000000000000000), UINT64_C(100000000000000000),
-        UINT64_C(1000000000000000000), UINT64_C(10000000000000000000)};
     const int least = (64 - __builtin_clzll(number | 1)) * 1233 >> 12; /* log10 of 2 is 1233 / 4096 */
-    return (size_t)least + ((number | 1) >= powers[least]);
+    return (size_t)least + ((number | 1) >= whole_powers[least]);
 }
 
 size_t io_format_int(char *to, int64_t value)
@@ -92,9 +93,10 @@ static size_t lay_out(char *to, const char *digits, size_t count, int place)
 /* The place of a number's first digit: e with 10^e <= v < 10^(e+1), for v within exact powers. */
 static int first_place(double v)
 {
-    int exponent;
-    frexp(v, &exponent);
-    int place = (int)floor((exponent - 1) * 0.30102999566398120);
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const int exponent = (int)(bits >> 52) - 1023;
+    const int place = (exponent * 1233 - (exponent < 0) * 4095) / 4096; /* rounded down; one too low at most */
     if (place < -EXACT_POWER || place >= EXACT_POWER) return place;
     const double next = place + 1 >= 0 ? powers_of_ten[place + 1] : 1 / powers_of_ten[-(place + 1)];
     return v >= next ? place + 1 : place;
@@ -105,13 +107,14 @@ static bool nearest_decimal(double v, int count, int *place, uint64_t *digits, d
 {
     const int k = count - 1 - *place;
     if (k < -EXACT_POWER || k > EXACT_POWER) return false;
-    *digits = (uint64_t)((k >= 0 ? v * powers_of_ten[k] : v / powers_of_ten[-k]) + 0.5);
-    *back = k >= 0 ? (double)*digits / powers_of_ten[k] : (double)*digits * powers_of_ten[-k];
-    if (*digits == (uint64_t)powers_of_ten[count]) {
+    const int64_t nearest = (int64_t)((k >= 0 ? v * powers_of_ten[k] : v / powers_of_ten[-k]) + 0.5);
+    *back = k >= 0 ? (double)nearest / powers_of_ten[k] : (double)nearest * powers_of_ten[-k];
+    *digits = (uint64_t)nearest;
+    if (*digits == whole_powers[count]) {
         *digits /= 10;
         ++*place;
     }
-    return *digits >= (uint64_t)powers_of_ten[count - 1] && *digits < (uint64_t)powers_of_ten[count];
+    return *digits >= whole_powers[count - 1] && *digits < whole_powers[count];
 }
 
 /* `count` digits of v by printf, whose decimal point is passed over. */

@@ -383,7 +383,8 @@ static int64_t find_cut(const block *from)
         while (least < at && !io_is_blank(bytes[least])) least++;
     }
     for (at--; at > least + 1; at--) /* something is left for what follows */
-        if (io_is_blank(bytes[at - 1]) && !io_is_blank(bytes[at - 2]) && bytes[at - 2] && bytes[at - 2] != ':') return at;
+        if (io_is_blank(bytes[at - 1]) && bytes[at - 2] && !io_is_blank(bytes[at - 2]) && bytes[at - 2] != ':')
+            return at;
     return 0;
 }
 
@@ -463,7 +464,8 @@ static void append_arcs(const io_slice *slice, const io_arcs *to)
     const int32_t *map = slice->map, first_node = (int32_t)slice->first_node;
     int64_t run = slice->run_place - 1;
     for (int64_t i = 0; i < from->count; i++) {
-        const int32_t given = from->tails[i], head = from->heads[i], tail = given >= 0 ? given + first_node : map[~given];
+        const int32_t given = from->tails[i], tail = given >= 0 ? given + first_node : map[~given];
+        const int32_t head = from->heads[i];
         to->heads[slice->place + i] = head >= 0 ? head : map[~head];
         if (!to->in_runs) to->tails[slice->place + i] = tail;
         else if (i > 0 && given == from->tails[i - 1]) to->runs[run].count++;
