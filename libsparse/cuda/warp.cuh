@@ -230,21 +230,9 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
 
 /* ---- small rows: packs ----------------------------------------------------------------------------------- */
 
-/* Neighbouring rows of up to 64 products and 32 elements of A together are a pack, two products a lane. To count, they
- * are entered into a table; to sum, they are sorted by row and column, so that what the pack adds to C lies side by
- * side. */
-enum { PACK_KEYS = 2, PACK_PRODUCTS = 32 * PACK_KEYS, PACK_SLOTS = 2 * PACK_PRODUCTS };
-
-/* What a slot of a table held, which is the key's now if it was empty. Predicated: a branch would cost more. */
-static __device__ __forceinline__ int32_t claim(int32_t *slot, int32_t key, bool wanted)
-{
-    int32_t old = 0;
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %4, 0; @p atom.shared.cas.b32 %0, [%1], %2, %3; }"
-                 : "+r"(old)
-                 : "r"((uint32_t)__cvta_generic_to_shared(slot)), "r"(EMPTY), "r"(key), "r"((int)wanted)
-                 : "memory");
-    return old;
-}
+/* Neighbouring rows of up to 64 products and 32 elements of A together are a pack. Its products are sorted by row and
+ * column, two keys a lane, so that what it adds to C lies side by side. */
+enum { PACK_KEYS = 2, PACK_PRODUCTS = 32 * PACK_KEYS };
 
 /* Keys of two a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 2l and 2l + 1. */
 template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&key)[PACK_KEYS])
@@ -275,15 +263,11 @@ template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
     std::conditional_t<PLAIN, uint32_t, int64_t> start;
 };
 
-/* A warp's own in shared memory: what it counts with, or sums with. */
+/* A warp's own in shared memory. */
 template <typename Key, bool SUM, bool PLAIN> struct pack_memory {
     packed_row<PLAIN> rows[32];
-    alignas(16) int32_t slot[PACK_SLOTS];
-};
-template <typename Key, bool PLAIN> struct pack_memory<Key, true, PLAIN> {
-    packed_row<PLAIN> rows[32];
     Key key[PACK_PRODUCTS];
-    double term[PACK_PRODUCTS];
+    double term[SUM ? PACK_PRODUCTS : 1];
 };
 
 /* A row of A that a lane stands for: small if it has at most 32 elements and PACK_PRODUCTS products. */
@@ -294,13 +278,13 @@ struct small_row {
 };
 
 /* A key is the row's number in its pack, the column and, with SUM, the product's place: a pack has as many rows as the
- * key has bits for. No key has all bits set. */
+ * key has bits for. */
 struct pack_bits {
     int place, col, rows;
 };
 template <typename Key, bool SUM> static __device__ __forceinline__ pack_bits pack_bits_for(int64_t cols)
 {
-    const int place = SUM ? log2_of(PACK_PRODUCTS) : 0, col = 64 - __clzll(cols);
+    const int place = SUM ? log2_of(PACK_PRODUCTS) : 0, col = max(1, 64 - __clzll(cols - 1));
     return {place, col, min(5, (int)sizeof(Key) * 8 - place - col)};
 }
 
@@ -342,66 +326,6 @@ static __device__ __forceinline__ uint64_t mark_places(bool set, int place)
 {
     const unsigned bit = set ? 1u << (place & 31) : 0;
     return warp_or(place < 32 ? bit : 0) | (uint64_t)warp_or(place < 32 ? 0 : bit) << 32;
-}
-
-/* The keys of places 32·i + lane, ~0 for none; with SUM also the terms. */
-template <bool SUM, typename Key, bool PLAIN, typename V>
-static __device__ __forceinline__ void form_keys(const row_product<V> &product, pack_memory<Key, SUM, PLAIN> &memory,
-                                                 const pack_bits &bits, uint64_t begun, uint64_t begun_rows, int total,
-                                                 Key (&key)[PACK_KEYS])
-{
-    int32_t col[PACK_KEYS];
-    V value[PACK_KEYS];
-    double weight[PACK_KEYS];
-    decltype(packed_row<PLAIN>::start) at[PACK_KEYS];
-#pragma unroll
-    for (int i = 0; i < PACK_KEYS; i++) {
-        const int place = 32 * i + (threadIdx.x & 31);
-        col[i] = 0;
-        if (place >= total) continue;
-        const packed_row<PLAIN> &factor = memory.rows[rank_of(begun, i) - 1];
-        at[i] = factor.start + place;
-        col[i] = __ldg(product.b.cols + at[i]);
-        if (SUM) weight[i] = factor.weight;
-        if (SUM && !PLACES<V>) value[i] = PLAIN || product.b.values ? __ldg(product.b.values + at[i]) : V(1);
-    }
-#pragma unroll
-    for (int i = 0; i < PACK_KEYS; i++) {
-        const int place = 32 * i + (threadIdx.x & 31);
-        key[i] = ((Key)(rank_of(begun_rows, i) - 1) << bits.col | (Key)(uint32_t)col[i]) << bits.place;
-        if (SUM) key[i] |= (Key)place;
-        if (place >= total) key[i] = ~Key(0);
-        if constexpr (SUM) {
-            if (place >= total) continue;
-            if constexpr (PLACES<V>) memory.term[place] = __hiloint2double((int)(uint32_t)weight[i], (int)at[i]);
-            else memory.term[place] = multiply<PLAIN>(product, weight[i], (double)value[i]);
-        }
-    }
-}
-
-/* Which keys are the first of their kind, in no particular order, by a table that was EMPTY. The warp probes together. */
-static __device__ __forceinline__ void find_first(int32_t *table, const uint32_t (&key)[PACK_KEYS], int total,
-                                                  bool (&first)[PACK_KEYS])
-{
-    uint32_t slot[PACK_KEYS];
-    bool pending[PACK_KEYS], any;
-#pragma unroll
-    for (int i = 0; i < PACK_KEYS; i++) {
-        first[i] = false;
-        pending[i] = 32 * i + (int)(threadIdx.x & 31) < total;
-        slot[i] = key[i] * 0x9e3779b1u >> (32 - log2_of(PACK_SLOTS));
-    }
-    do {
-        any = false;
-#pragma unroll
-        for (int i = 0; i < PACK_KEYS; i++) {
-            const int32_t old = claim(table + slot[i], (int32_t)key[i], pending[i]);
-            first[i] = first[i] || (pending[i] && old == EMPTY);
-            pending[i] = pending[i] && old != EMPTY && old != (int32_t)key[i];
-            slot[i] = (slot[i] + 1) & (PACK_SLOTS - 1);
-            any = any || pending[i];
-        }
-    } while (__any_sync(FULL_WARP, any));
 }
 
 /* Writes the entries of a sorted pack, or puts its products into their places: `heads` are the first of equal columns,
@@ -477,27 +401,40 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
         const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
         b.start -= (decltype(b.start))begin;
         if (products > 0) memory.rows[__popc(filled & lanes_below())] = b;
-        if constexpr (!SUM) ((int4 *)memory.slot)[lane] = make_int4(EMPTY, EMPTY, EMPTY, EMPTY);
         const uint64_t begun = mark_places(products > 0, begin), begun_rows = mark_places(member, before - done);
         __syncwarp();
 
         /* Two products a lane. */
         Key key[PACK_KEYS];
-        bool flag[PACK_KEYS];
-        form_keys<SUM>(product, memory, bits, begun, begun_rows, total, key);
-        if constexpr (SUM) {
-            sort_pack(key);
 #pragma unroll
-            for (int i = 0; i < PACK_KEYS; i++) memory.key[PACK_KEYS * lane + i] = key[i];
-            __syncwarp();
-#pragma unroll
-            for (int i = 0; i < PACK_KEYS; i++) {
-                const int place = 32 * i + lane;
-                key[i] = memory.key[place];
-                flag[i] = place < total && (place == 0 || memory.key[place - 1] >> bits.place != key[i] >> bits.place);
+        for (int i = 0; i < PACK_KEYS; i++) {
+            const int place = 32 * i + lane;
+            key[i] = ~Key(0);
+            if (place >= total) continue;
+            const packed_row<PLAIN> factor = memory.rows[rank_of(begun, i) - 1];
+            const auto at = (decltype(b.start))(factor.start + place);
+            key[i] = ((Key)(rank_of(begun_rows, i) - 1) << bits.col |
+                      (Key)(uint32_t)__ldg(product.b.cols + at)) << bits.place;
+            if constexpr (SUM) {
+                key[i] |= (Key)place;
+                if constexpr (PLACES<V>)
+                    memory.term[place] = __hiloint2double((int)(uint32_t)factor.weight, (int)at);
+                else
+                    memory.term[place] =
+                        multiply<PLAIN>(product, factor.weight,
+                                        PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1.0);
             }
-        } else {
-            find_first(memory.slot, key, total, flag);
+        }
+        sort_pack(key);
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS; i++) memory.key[PACK_KEYS * lane + i] = key[i];
+        __syncwarp();
+        bool flag[PACK_KEYS];
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS; i++) {
+            const int place = 32 * i + lane;
+            key[i] = memory.key[place];
+            flag[i] = place < total && (place == 0 || memory.key[place - 1] >> bits.place != key[i] >> bits.place);
         }
         const uint64_t heads = ballot_places(flag);
         uint64_t kept = heads;
@@ -779,6 +716,16 @@ template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
             if (SUM && fresh[u]) list[used + __popc(claimed & lanes_below())] = (uint16_t)slot[u];
             used += __popc(claimed);
         }
+    }
+    /* What the slot held, which is the column's now if it was empty. Predicated: a branch would cost more. */
+    static __device__ __forceinline__ int32_t claim(int32_t *key, int32_t col, bool wanted)
+    {
+        int32_t old = 0;
+        asm volatile("{ .reg .pred p; setp.ne.s32 p, %4, 0; @p atom.shared.cas.b32 %0, [%1], %2, %3; }"
+                     : "+r"(old)
+                     : "r"((uint32_t)__cvta_generic_to_shared(key)), "r"(EMPTY), "r"(col), "r"((int)wanted)
+                     : "memory");
+        return old;
     }
     template <int U> __device__ __forceinline__ void take(entries_of_b<U, ROWS, V> &entries, int turn, int turns)
     {
