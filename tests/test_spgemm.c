@@ -32,8 +32,9 @@ static product product_of(sp_csr a, sp_csr b) { return (product){.a = a, .b = b}
 /* Products a row on both sides of every limit that the back ends have. */
 static const int64_t limits[] = {0,   1,   2,    3,    4,    5,    7,    8,    9,    15,   16,   17,   31,   32,
                                  33,  63,  64,   65,   127,  128,  129,  255,  256,  257,  511,  512,  513,  1023,
-                                 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 6145, 8191};
-enum { LIMITS = sizeof limits / sizeof *limits, BITS = 13 };
+                                 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 6145, 8191,
+                                 8192, 8193, 16384, 16385};
+enum { LIMITS = sizeof limits / sizeof *limits, BITS = 15 };
 
 /* A whose rows have limits[] products with a B whose row r has 2^r entries: one entry of A a bit of the number. Each
  * row stands three times in succession. */

@@ -7,6 +7,8 @@
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
+ *   - sorted rows, up to 16,384 products and more than 256 entries of C, of plain products only: a block each, the
+ *     products sorted by column and place in shared memory; those of more than 2,048 are counted with a block's table;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
  *     hash table or, where these lie close together, at the column's rank among them.
@@ -30,19 +32,20 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 6 };
-enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED, TWINS = SORTED + SORTED_CLASSES,
-       CLASSES = TWINS + SUMMED_CLASSES };
+enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
+       TWINS = SORTED + SORTED_CLASSES, CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products, as many as the device's shared memory can sort. Those of
- * more than MOST_COUNTED are counted by a block, too. Rows of MOST_UNSORTED entries or less are better off with a table. */
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products, as many as the device's shared memory can sort. Those
+ * of more than MOST_COUNTED are counted by a block, too. Rows of MOST_UNSORTED entries or less are better off with a
+ * table. */
 enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + 3, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 
-/* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows 2i
- * and 2i + 1 whose columns in A are the same: the first stands for both, and alone, for the second, it says that there
- * is nothing to do for it, whatever its products. */
+/* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
+ * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone, for the second, it says that there is
+ * nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
 static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
 
@@ -163,8 +166,8 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
     return products > MOST_COUNTED && products <= NARROW_PRODUCTS;
 }
 
-/* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD times
- * 32 at once, so that a hub does not leave other lanes waiting. */
+/* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD
+ * times 32 at once, so that a hub does not leave other lanes waiting. */
 static __global__ void __launch_bounds__(256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
                    const int32_t *b_cols, int sorts, uint8_t *notes, warp_totals *totals)
@@ -409,8 +412,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
             if (SUM) to = job.offsets[row];
         }
         if (!__any_sync(FULL_WARP, own.small && own.products > 0)) continue;
-        const int length = take_packs<Key, SUM, PLAIN>(job.product, base, own, memory[threadIdx.x / 32], to, job.c_cols,
-                                                       job.c_values, job.places);
+        const int length = take_packs<Key, SUM, PLAIN>(job.product, base, own, memory[threadIdx.x / 32], to,
+                                                       job.c_cols, job.c_values, job.places);
         if (!SUM && own.small) job.lengths[row] = length;
     }
 }
@@ -833,7 +836,7 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
 
 /* ---- device: sorted rows ----------------------------------------------------------------------------------- */
 
-/* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, from which equal columns
+/* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal columns
  * are added up in A's order. Warps sort 32·K keys each in registers, then runs are merged in shared memory. */
 template <int THREADS, int K> struct sorted_shape {
     static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS);
@@ -846,7 +849,8 @@ struct sorted_piece {
     int length, place;
 };
 
-/* Pieces of more than this are shared by the block, of more than SORTED_LONG taken by a warp, of less by eight lanes. */
+/* Pieces of more than SORTED_SHARED are shared by the block, of more than SORTED_LONG taken by a warp, others by eight
+ * lanes. */
 enum { SORTED_SHARED = 256, SORTED_LONG = 16 };
 
 template <int THREADS> struct piece_memory {
@@ -971,7 +975,8 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
             else high = middle;
         }
         int other = before - low;
-        Key a = low < run ? memory.at(base + low) : ~Key(0), b = other < run ? memory.at(base + run + other) : ~Key(0);
+        Key a = low < run ? memory.at(base + low) : ~Key(0);
+        Key b = other < run ? memory.at(base + run + other) : ~Key(0);
 #pragma unroll
         for (int i = 0; i < K; i++) {
             const bool takes = a <= b;
@@ -1080,7 +1085,7 @@ template <typename V> struct warp_run {
     int sorts; /* the most products of a row that is sorted */
     bool twins;
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
-    const warp_totals *known; /* of the phase, where the host has waited for them: classes without rows are left out */
+    const warp_totals *known; /* of the phase, once the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
     device_array<uint8_t> notes;
     device_array<warp_totals> totals; /* of both phases */
@@ -1288,8 +1293,8 @@ static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b,
     return SP_OK;
 }
 
-/* Rows of up to four elements are read 32 rows at a time, those of up to 24 by eight lanes each: in rows of six to eight,
- * hubs among 32 leave too much to one warp (120 instead of 80 us for six million elements). */
+/* Rows of up to four elements are read 32 rows at a time, those of up to 24 by eight lanes each: in rows of six to
+ * eight, hubs among 32 leave too much to one warp (117 instead of 81 us for five million elements). */
 template <typename V> static sp_status classify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;

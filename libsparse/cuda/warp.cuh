@@ -234,7 +234,7 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
  * column, two keys a lane, so that what it adds to C lies side by side. */
 enum { PACK_KEYS = 2, PACK_PRODUCTS = 32 * PACK_KEYS };
 
-/* Keys of two a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 2l and 2l + 1. */
+/* Two keys a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 2l and 2l + 1. */
 template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&key)[PACK_KEYS])
 {
     const int lane = threadIdx.x & 31;
@@ -257,7 +257,7 @@ template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&k
     }
 }
 
-/* A row of B and the element of A that it is multiplied by, and where the row would begin if the pack's products did. */
+/* A row of B and the element of A that it is multiplied by: where the row would begin if the pack's products did. */
 template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
     double weight;
     std::conditional_t<PLAIN, uint32_t, int64_t> start;
@@ -277,8 +277,8 @@ struct small_row {
     bool small;
 };
 
-/* A key is the row's number in its pack, the column and, with SUM, the product's place: a pack has as many rows as the
- * key has bits for. */
+/* A key is the row's number in its pack, the column and, with SUM, the product's place: a pack has no more rows than
+ * the key has bits for. */
 struct pack_bits {
     int place, col, rows;
 };
@@ -328,8 +328,8 @@ static __device__ __forceinline__ uint64_t mark_places(bool set, int place)
     return warp_or(place < 32 ? bit : 0) | (uint64_t)warp_or(place < 32 ? 0 : bit) << 32;
 }
 
-/* Writes the entries of a sorted pack, or puts its products into their places: `heads` are the first of equal columns,
- * `kept` those that the mask lets be, `entry` the first entry of C. */
+/* Writes the entries of a sorted pack, or puts its products into their places: `heads` are the first of equal
+ * columns, `kept` those that the mask lets be, `entry` the first entry of C. */
 template <typename Key, bool PLAIN, typename V>
 static __device__ __forceinline__ void write_pack(const row_product<V> &product,
                                                   const pack_memory<Key, true, PLAIN> &memory, const pack_bits &bits,
@@ -359,8 +359,8 @@ static __device__ __forceinline__ void write_pack(const row_product<V> &product,
     }
 }
 
-/* Rows base + lane, small ones only, in packs. Without SUM the lane gets the number of its row's entries; with SUM they
- * are written from `to` on, in the row's lane. */
+/* Rows base + lane, small ones only, in packs. Without SUM the lane gets the number of its row's entries; with SUM
+ * they are written from `to` on, in the row's lane. */
 template <typename Key, bool SUM, bool PLAIN, typename V>
 static __device__ __forceinline__ int take_packs(const row_product<V> &product, int64_t base, const small_row &own,
                                                  pack_memory<Key, SUM, PLAIN> &memory, int64_t to, int32_t *cols,
