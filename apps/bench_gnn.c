@@ -118,24 +118,27 @@ static sp_status measure_training(gnn_case *c, gnn_training t)
     return status == SP_OK ? measure_epoch(c, made) : status;
 }
 
+enum { WITH_RELU = 1, WITH_MAXK = 2 };
+
 /* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W
  * anyway. */
-static sp_status measure_models(gnn_case *c)
+static sp_status measure_models(gnn_case *c, unsigned kinds)
 {
     const bench_options *o = c->options;
     sp_status status = SP_OK;
     for (int layer = 0; layer <= GNN_GAT; layer++) {
         if (!(o->models >> layer & 1)) continue;
         for (int w = 0; w < o->width_count; w++) {
+            const bool relu = kinds & WITH_RELU;
             gnn_training t = {.layer = (gnn_layer)layer, .hidden = o->widths[w]};
-            TRY(measure_training(c, t));
-            t.keep = o->keep && layer != GNN_GAT;
+            if (relu) TRY(measure_training(c, t));
+            t.keep = relu && o->keep && layer != GNN_GAT;
             if (t.keep) TRY(measure_training(c, t));
             t.keep = false;
-            t.half = o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
+            t.half = relu && o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
             if (t.half) TRY(measure_training(c, t));
             t.half = false;
-            for (int m = 0; m < o->maxk_count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
+            for (int m = 0; kinds & WITH_MAXK && m < o->maxk_count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
                 t.maxk = o->maxk[m];
                 if (t.maxk < t.hidden) TRY(measure_training(c, t));
             }
@@ -145,17 +148,21 @@ done:
     return status;
 }
 
-/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. */
+/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. As in gnn train it leaves them so
+ * for MaxK. */
 static sp_status measure_renumbered(gnn_case *c)
 {
     const unsigned orders = c->options->orders;
     const gnn_order order = orders >> GNN_ORDER_COMMUNITY & 1 ? GNN_ORDER_COMMUNITY : GNN_ORDER_AUTO;
-    const double began = wall_seconds();
     if (orders == 1u << GNN_ORDER_KEEP || c->options->models == 0) return SP_OK;
-    const sp_status status = gnn_data_renumber(c->host, c->data, order);
+    sp_status status = SP_OK;
+    if (order == GNN_ORDER_AUTO && !(orders >> GNN_ORDER_KEEP & 1)) status = measure_models(c, WITH_MAXK);
+    if (status != SP_OK) return status;
+    const double began = wall_seconds();
+    status = gnn_data_renumber(c->host, c->data, order);
     c->result->order_seconds = wall_seconds() - began;
     if (status != SP_OK || (!c->data->place && orders >> GNN_ORDER_KEEP & 1)) return status;
-    return measure_models(c);
+    return measure_models(c, order == GNN_ORDER_AUTO ? WITH_RELU : WITH_RELU | WITH_MAXK);
 }
 
 /* ---- the cases ----------------------------------------------------------------------------------------- */
@@ -170,7 +177,7 @@ static sp_status measure_case(gnn_case *c)
     const bench_options *o = c->options;
     sp_status status;
     if (o->export) return gnn_export(c);
-    if (o->orders >> GNN_ORDER_KEEP & 1) TRY(measure_models(c));
+    if (o->orders >> GNN_ORDER_KEEP & 1) TRY(measure_models(c, WITH_RELU | WITH_MAXK));
     for (int w = 0; w < o->width_count && o->aggregate; w++)
         for (int m = 0; m < o->maxk_count; m++)
             if (o->maxk[m] < o->widths[w]) TRY(gnn_aggregate(c, o->widths[w], o->maxk[m]));

@@ -214,17 +214,15 @@ static __global__ void __launch_bounds__(TILE_THREADS, RESIDENT) multiply_panels
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
-sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
-                                  const sp_dense *x, sp_dense *y)
+/* As many columns as there is room for. */
+static sp_status multiply_columns(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
+                                  const sp_dense *x, const sp_dense *y)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t padded = gnn_tile_width(x->cols), rows = ceil_div(x->rows, GNN_TILE_COLS) * GNN_TILE_COLS;
     const int64_t blocks = ceil_div(rows * (padded / 8), THREADS);
     __half *high = (__half *)tiles->halves, *low = high + rows * padded;
     const float *numbers = (const float *)x->values;
-    if (padded > tiles->padded)
-        return sp_fail(engine->context, SP_ERROR_ARGUMENT, "a block for %lld columns is given %lld",
-                       (long long)tiles->padded, (long long)x->cols);
     TRY(check_grid(engine, blocks));
     CUDA_TRY(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
     find_largest<<<(unsigned)state->blocks, THREADS, 0, state->stream>>>(numbers, x->rows, (int)x->cols, x->stride, c,
@@ -238,5 +236,18 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
     CUDA_TRY(cudaFuncSetAttribute(multiply_panels, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE));
     multiply_panels<<<grid, TILE_THREADS, STAGES * STAGE, state->stream>>>(job);
     CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
+                                  const sp_dense *x, sp_dense *y)
+{
+    for (int64_t first = 0; first < x->cols; first += tiles->padded) {
+        sp_dense some = *x, sums = *y;
+        some.cols = sums.cols = x->cols - first < tiles->padded ? x->cols - first : tiles->padded;
+        some.values = (float *)x->values + first;
+        sums.values = (float *)y->values + first;
+        TRY(multiply_columns(engine, tiles, r, c, &some, &sums));
+    }
     return SP_OK;
 }
