@@ -6,10 +6,10 @@
  * take a row each, or, of a row of more than n entries, every k-th run of 8, k being as many groups as the row needs.
  * Their results meet in shared memory, in their order, so that every sum has the same bits in every run.
  *
- * With 105 million entries in communities of 4,660 nodes, 80 % of a row's 450 inside, gathers run at 12 to 13.5 TB/s,
- * of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8 groups, as
- * in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere. Slower were
- * barriers that keep rows closer in step (1.26 ms for 1.16 at width 32), two blocks of half as many groups (1.17), of
+ * With 105 million entries in communities of 4,660 nodes, 80 % of a row's 450 inside, gathers run at 13.3 to 13.9
+ * TB/s, of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8 groups, as
+ * in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere. Slower, in
+ * trials of an earlier form, were barriers that keep rows closer in step (1.26 ms for 1.16 at width 32), two blocks of half as many groups (1.17), of
  * three quarters (1.45), tiles of two lines (9.0 for 8.5 at width 256), and the range of X that a panel's rows have in
  * common staged in shared memory, window by window (1.86), where rows wait for the slowest at every window.
  *
