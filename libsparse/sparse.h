@@ -150,8 +150,8 @@ sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
 /* A numbering of the nodes of a square matrix on the host, (*order)[new] = old, in which those of one community lie side
  * by side, so that products read from the nearest cache what their rows have in common. Communities by three passes of
- * label propagation (Raghavan et al. 2007), positive entries as weights; the same for any number of threads. The caller
- * releases it by sp_free. O(nnz), and 8 bytes a row and thread. */
+ * label propagation by modularity (Barber and Clark 2009), positive entries as weights; the same for any number of
+ * threads. The caller releases it by sp_free. O(nnz), and 8 bytes a row and thread. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* A matrix made up from a few numbers, on the host, values in (0, 1] that are equal above and below the diagonal: the
