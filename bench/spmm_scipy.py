@@ -39,7 +39,7 @@ def samples(matrix, width, repeat, limit):
     return taken, error
 
 
-def time_peer(path, limit=20):
+def time_peer(path, limit=2):
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
     read = {}
