@@ -203,8 +203,8 @@ ok "orders of nodes" networks '[t["order"] for t in m["training"]] == ["keep", "
 ok "the order of gnn train, which keeps a small graph" networks '[t["order"] for t in m["training"]] == ["keep"]' \
     $tiny --model gcn
 ok "bad orders" fails 2 '--order takes' gnn --order random $tiny
-ok "training" networks '[(t["model"], t["maxk"], t["kept"]) for t in m["training"]] == [("gcn", 0, False),
-    ("gcn", 0, True), ("gcn", 3, False), ("sage", 0, False), ("sage", 0, True), ("sage", 3, False)] and
+ok "training" networks '[(t["model"], t["maxk"], t["kept"]) for t in m["training"]] == [("gcn", 3, False),
+    ("sage", 3, False), ("gcn", 0, False), ("gcn", 0, True), ("sage", 0, False), ("sage", 0, True)] and
     m["nodes"] == 128 and m["features"] == 9 and m["classes"] == 3' $tiny --keep --maxk 3
 ok "every model trains" networks '[t["model"] for t in m["training"]] == "gcn sage sage-max gin gat".split()' $tiny \
     --model gcn,sage,sage-max,gin,gat
