@@ -227,13 +227,25 @@ static void ask_huge_pages(void *array, size_t bytes)
 #endif
 }
 
+/* A table of `count` slots of `size` bytes, all free, in place of the one that is there, which goes first. */
+static sp_status renew_table(sp_context *context, int64_t count, size_t size, void **table)
+{
+#pragma omp critical(io_context)
+    sp_free(context, *table);
+    *table = NULL;
+    const sp_status status = io_grow(context, 0, count, size, table);
+    if (status != SP_OK) return status;
+    ask_huge_pages(*table, (size_t)count * size);
+    memset(*table, 0xff, (size_t)count * size);
+    return SP_OK;
+}
+
 static sp_status make_slots(sp_context *context, io_labels *labels, int64_t count)
 {
     const int64_t ids = 2 * labels->list.names.count;
-    sp_status status = io_grow(context, 0, count, sizeof *labels->slots, (void **)&labels->slots);
+    labels->slot_count = 0;
+    const sp_status status = renew_table(context, count, sizeof *labels->slots, (void **)&labels->slots);
     if (status != SP_OK) return status;
-    ask_huge_pages(labels->slots, (size_t)count * sizeof *labels->slots);
-    memset(labels->slots, 0xff, (size_t)count * sizeof *labels->slots);
     labels->slot_count = count;
     labels->slots_used = 0;
     labels->id_bits = 64 - __builtin_clzll((unsigned long long)(count > ids ? count : ids));
@@ -247,12 +259,7 @@ static sp_status grow_slots(sp_context *context, io_labels *labels)
 {
     const int64_t now = labels->slot_count;
     const int64_t larger = now == 0 ? FIRST_SLOTS : now < LARGE_TABLE ? 2 * now : now + now / 4;
-    const int64_t count = labels->slots_used < most_labels(labels) ? now : larger;
-#pragma omp critical(io_context)
-    sp_free(context, labels->slots);
-    labels->slots = NULL;
-    labels->slot_count = 0;
-    return make_slots(context, labels, count);
+    return make_slots(context, labels, labels->slots_used < most_labels(labels) ? now : larger);
 }
 
 /* The same for wide slots: at most half full, and 3/4 when there may be no more of them. */
@@ -263,14 +270,9 @@ static sp_status grow_wide(sp_context *context, io_labels *labels)
         if (labels->wide_used >= labels->wide_most / 4 * 3) labels->wide_ids = labels->list.names.count;
         return SP_OK;
     }
-#pragma omp critical(io_context)
-    sp_free(context, labels->wide);
-    labels->wide = NULL;
     labels->wide_count = 0;
-    sp_status status = io_grow(context, 0, count, sizeof *labels->wide, (void **)&labels->wide);
+    const sp_status status = renew_table(context, count, sizeof *labels->wide, (void **)&labels->wide);
     if (status != SP_OK) return status;
-    ask_huge_pages(labels->wide, (size_t)count * sizeof *labels->wide);
-    memset(labels->wide, 0xff, (size_t)count * sizeof *labels->wide);
     labels->wide_count = count;
     labels->wide_used = 0;
     fill_table(labels, true);
