@@ -170,8 +170,8 @@ if command -v gnuplot >/dev/null; then
         done' "$root/bench/plot_spmm.py"
 else skip "gnuplot is not installed"; fi
 python=python3
-"$python" -c 'import scipy.io' 2>/dev/null || python=$build/venv/bin/python3
-if "$python" -c 'import scipy.io' 2>/dev/null; then
+has_scipy "$python" || python=$build/venv/bin/python3
+if has_scipy "$python"; then
     scipy() {
         BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \
             --repeat 1 --limit 0.01 --name here --parts scipy >scipy.out && grep -q '| scipy, ms |' scipy.out &&

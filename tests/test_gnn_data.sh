@@ -172,7 +172,6 @@ ok 'a write error leaves nothing' write_error
 
 # ---- numpy and scipy ------------------------------------------------------------------------------------
 
-has_scipy() { "$1" -c 'import scipy.sparse; scipy.sparse.csr_array' 2>/dev/null; }
 python=python3
 has_scipy "$python" || python=$venv
 if has_scipy "$python"; then
