@@ -72,14 +72,14 @@ def results_table(results):
     for result in results:
         lines += ["", heading(result) + ":", "",
                   "| network | edges | `mcl`, its faster mode | memory | mcl-gpu, CPU | memory | mcl-gpu, GPU "
-                  "| clusters |", "|---|---|---|---|---|---|---|---|"]
+                  "| memory | clusters |", "|---|---|---|---|---|---|---|---|---|"]
         for network in result["networks"]:
             tools = network["tools"]
             peer = best_peer(tools)
             cpu, cuda = own(tools.get("mcl-gpu cpu"), peer), own(tools.get("mcl-gpu cuda"), peer)
             cells = [network["network"], f"{network.get('edges', 0) / 1e6:.2f} M",
                      f"{seconds(peer[0])} (`{peer[1]}`)" if peer else "", size(peer[2]["peak_bytes"]) if peer else "",
-                     cpu[0], cpu[1], cuda[0], agreement(tools)]
+                     *cpu, *cuda, agreement(tools)]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines[1:])
 
