@@ -196,9 +196,9 @@ static sp_status run_job(job *j)
     job_begin_opening(j, &device);
     double began = wall_seconds();
     TRY(read_input(j));
-    TRY(make_graph(j));
     j->report.read_seconds = wall_seconds() - began;
     began = wall_seconds();
+    TRY(make_graph(j));
     TRY(make_start(j));
     TRY(job_choose_device(j, &device));
     j->report.start_seconds = wall_seconds() - began;
