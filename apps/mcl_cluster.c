@@ -33,10 +33,13 @@ static io_clusters as_lists(const mcl_clustering *c)
     return (io_clusters){.nodes = c->nodes, .clusters = c->clusters, .offsets = c->offsets, .members = c->members};
 }
 
-/* KIND-NUMBER.STEM beside the output, as mcl names its dumps. */
+/* KIND-NUMBER.STEM, as mcl names its dumps: beside an output that was named, otherwise in the present folder. */
 static sp_status dump_name(const job *j, const report_run *run, const char *kind, int64_t number, char name[MAX_PATH])
 {
-    const char *stem = j->settings->dump_stem ? j->settings->dump_stem : run->output;
+    const settings *s = j->settings;
+    char made[MAX_PATH];
+    settings_input_name(s, run->inflation, made);
+    const char *stem = s->dump_stem ? s->dump_stem : s->output ? run->output : made;
     const char *slash = strrchr(stem, '/');
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);

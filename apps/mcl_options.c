@@ -370,7 +370,7 @@ static const option options[] = {
     {FLAG, "--write-limit", NULL, "the limit matrix, to OUT-limit", PLACE(write_limit)},
     {FLAG, "--write-binary", NULL, "matrices in mcl's binary form", PLACE(binary)},
     {OWN, "-dump", "LIST", "write every iterand (ite), its clustering (cls), or both", PARSE(parse_dump)},
-    {TEXT, "-dump-stem", "NAME", "end of the dumps' names [OUT]", PLACE(dump_stem)},
+    {TEXT, "-dump-stem", "NAME", "end of the dumps' names [that of -o, or INPUT.I20]", PLACE(dump_stem)},
     {OWN, "-dump-interval", "I:J", "iterations I to J-1 [0:5], or all", PARSE(parse_dump_interval)},
     {INTEGER, "-dump-modulo", "N", "every Nth iteration [1]", COUNT(dump_modulo, 1)},
 
@@ -591,6 +591,19 @@ void settings_suffix(const settings *s, double inflation, char suffix[SUFFIX_SIZ
     }
 }
 
+static const char *input_base(const settings *s)
+{
+    const char *slash = strrchr(s->input, '/');
+    return slash ? slash + 1 : s->input;
+}
+
+void settings_input_name(const settings *s, double inflation, char name[MAX_PATH])
+{
+    char suffix[SUFFIX_SIZE];
+    settings_suffix(s, inflation, suffix);
+    snprintf(name, MAX_PATH, "%s.%s%s", input_base(s), suffix, s->suffix ? s->suffix : "");
+}
+
 bool settings_output_name(const settings *s, double inflation, char name[MAX_PATH])
 {
     char suffix[SUFFIX_SIZE];
@@ -602,7 +615,7 @@ bool settings_output_name(const settings *s, double inflation, char name[MAX_PAT
         return used < MAX_PATH;
     }
     const char *slash = strrchr(s->input, '/');
-    const char *base = slash ? slash + 1 : s->input;
+    const char *base = input_base(s);
     const char *prefix = s->prefix ? s->prefix : "out.=";
     const char *place = strchr(prefix, '=');
     int before = place ? (int)(place - prefix) : (int)strlen(prefix);

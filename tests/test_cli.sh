@@ -194,6 +194,12 @@ dumps() {
         grep -qxF '0 0:0.492141 1:0.02861589 2:0.477657 3:0.001586112 $' ite-1.S && grep -qxF '1 3 4 5 $' cls-4.S
 }
 ok '-dump' eval '(dumps)'
+dump_names() {
+    mkdir -p dump2 && cd dump2 && cp "$in/cathat.mci" . &&
+        "$tool" cathat.mci -dump ite,cls -dump-interval 1:2 -aa x -q x >../run.out 2>../run.err &&
+        [ "$(LC_ALL=C ls | tr '\n' ' ')" = 'cathat.mci cls-1.cathat.mci.I20x ite-1.cathat.mci.I20x out.cathat.mci.I20x ' ]
+}
+ok 'names of dumps as mcl makes them' eval '(dump_names)'
 ok '-append-log' says 'number of clusters <2>' "$in/line7.abc" --abc -append-log y -o -
 limited() { status 0 "$in/p2000.abc" --abc -L 2 -o F && grep -qE '^  2 ' run.err && ! grep -qE '^  3 ' run.err; }
 ok '-L ends the process' limited
