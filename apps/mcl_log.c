@@ -26,12 +26,10 @@ static void erase_progress(run_log *log)
 static void print_line(run_log *log, const char *format, va_list arguments)
 {
     char line[2 * MAX_PATH];
-    int length = vsnprintf(line, sizeof line - 1, format, arguments);
-    if (length < 0) return;
-    if (length > (int)sizeof line - 2) length = (int)sizeof line - 2;
+    const size_t length = format_line(line, sizeof line - 1, format, arguments);
     line[length] = '\n';
     erase_progress(log);
-    fwrite(line, 1, (size_t)length + 1, stderr);
+    fwrite(line, 1, length + 1, stderr);
 }
 
 void log_line(run_log *log, const char *format, ...)
@@ -75,7 +73,8 @@ void log_matrix_read(run_log *log, const char *path, bool binary, int64_t rows, 
 {
     char dots[DOTS_MAX + 1];
     fill_marks(dots, columns, MATRIX_DOTS, '.');
-    log_line(log, "[mclIO%s] reading <%s>\n%s", binary ? " full" : "", path, dots);
+    log_line(log, "[mclIO%s] reading <%s>", binary ? " full" : "", path);
+    log_line(log, "%s", dots);
     log_line(log, "[mclIO] read native %s %lldx%lld matrix with %lld entries", binary ? "binary" : "interchange",
              (long long)rows, (long long)columns, (long long)entries);
 }
@@ -84,7 +83,8 @@ void log_matrix_written(run_log *log, const char *path, bool binary, int64_t row
 {
     char dots[DOTS_MAX + 1];
     fill_marks(dots, columns, MATRIX_DOTS, '.');
-    log_line(log, "[mclIO] writing <%s>\n%s", path, dots);
+    log_line(log, "[mclIO] writing <%s>", path);
+    log_line(log, "%s", dots);
     log_line(log, "[mclIO] wrote native %s %lldx%lld matrix with %lld entries to stream <%s>",
              binary ? "binary" : "interchange", (long long)rows, (long long)columns, (long long)entries, path);
 }
@@ -147,8 +147,9 @@ void log_jury(run_log *log, const mcl_run *run)
 
 void log_citation(run_log *log)
 {
-    log_line(log, "\nPlease cite:\n"
-                  "    Stijn van Dongen, Graph Clustering Via a Discrete Uncoupling Process,\n"
-                  "    SIAM Journal on Matrix Analysis and Applications, 30(1):121-141, 2008.\n"
-                  "    ( http://link.aip.org/link/?SJMAEL/30/121/1 )");
+    static const char *const lines[] = {
+        "", "Please cite:", "    Stijn van Dongen, Graph Clustering Via a Discrete Uncoupling Process,",
+        "    SIAM Journal on Matrix Analysis and Applications, 30(1):121-141, 2008.",
+        "    ( http://link.aip.org/link/?SJMAEL/30/121/1 )"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) log_line(log, "%s", lines[i]);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <math.h>
 #include <sched.h>
@@ -31,7 +32,11 @@ void hold_standard_streams(void)
 static void wait_asleep(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+    char program[PATH_MAX]; /* by its own name, which ps and top show */
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0 || setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+    program[length] = '\0';
+    execv(program, argv);
 }
 
 void catch_signal(int number, void (*handler)(int))
@@ -74,14 +79,26 @@ void settle_process(char **argv, int64_t threads)
 
 /* ---- what is said --------------------------------------------------------------------------------------- */
 
+enum { LONGEST_LINE = 8192 }; /* bytes: two names of files */
+
+size_t format_line(char *line, size_t size, const char *format, va_list arguments)
+{
+    const int length = vsnprintf(line, size, format, arguments);
+    const size_t used = length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+    for (size_t i = 0; i < used; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 127) line[i] = '?';
+    line[used] = '\0';
+    return used;
+}
+
 bool usage_mistake(const char *command, const char *format, ...)
 {
+    char line[LONGEST_LINE];
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%.*s: ", (int)strcspn(command, " "), command);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "; see %s --help\n", command);
+    format_line(line, sizeof line, format, arguments);
     va_end(arguments);
+    fprintf(stderr, "%.*s: %s; see %s --help\n", (int)strcspn(command, " "), command, line, command);
     return false;
 }
 
@@ -111,13 +128,13 @@ void show_line(tool_line *line, const char *format, ...)
 
 void notice_line(tool_line *line, const char *format, ...)
 {
+    char text[LONGEST_LINE];
     va_list arguments;
-    quiet_line(line);
     va_start(arguments, format);
-    fprintf(stderr, "%s: ", line->tool);
-    vfprintf(stderr, format, arguments);
-    fputs("\n", stderr);
+    format_line(text, sizeof text, format, arguments);
     va_end(arguments);
+    quiet_line(line);
+    fprintf(stderr, "%s: %s\n", line->tool, text);
 }
 
 /* ---- files and threads ---------------------------------------------------------------------------------- */

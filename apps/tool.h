@@ -3,6 +3,7 @@
 #define TOOL_H
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "io.h"
@@ -33,6 +34,10 @@ void catch_signal(int number, void (*handler)(int));
 /* For runs that take a while: large arrays come from the kernel and go back to it, threads sleep while they wait, signals
  * are caught. With one thread the process is as it was started; otherwise it may start again. */
 void settle_process(char **argv, int64_t threads);
+
+/* Formats what is said on one line: names of files may hold any bytes, control characters become question marks. What
+ * does not fit is left out. Returns the length. */
+size_t format_line(char *line, size_t size, const char *format, va_list arguments);
 
 /* A mistake on the command line of "TOOL" or "TOOL COMMAND": one line on stderr that begins with the tool's name and
  * ends with where help is. False, so that a check can end with it. */

@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 in=$PWD/tests/golden/in
 out=$PWD/tests/golden/out
+root=$PWD
 . tests/cli.sh
 
 one_line() { # one_line FILE PATTERN: exactly one line, and it matches
@@ -289,6 +290,29 @@ printf 'a\xff\x01"\\ b 1\n' >'odd
 name'
 ok 'a name that breaks lines' eval 'status 0 "odd
 name" --abc -V all -o -'
+printf 'a b x\n' >$'bad\n\033[2J\177name'
+ok 'control characters of a name stay out of messages' \
+    fails 1 'bad\?\?.2J\?name:1: the weight' $'bad\n\033[2J\177name' --abc -V all -o X
+ok 'nor do options bring them in' fails 2 'unknown option "-\?oo"' -$'\n'oo
+running_name() { # the run starts itself again, under its own name
+    mkfifo -m 600 named
+    sleep 5 >named &
+    local writer=$! process name
+    "$tool" named --abc -V all -o F -te 2 &
+    process=$!
+    sleep 0.3
+    name=$(cat /proc/$process/comm)
+    kill $process $writer
+    wait $process $writer
+    [ "$name" = "$(basename "$tool" | cut -c -15)" ] || { echo "$name"; return 1; }
+}
+ok 'ps shows the name of the tool' running_name
+setup_refuses() { # nothing installed, no root, no sudo
+    mkdir -p nothing && printf '#!/bin/sh\necho 1000\n' >nothing/id && chmod +x nothing/id && cp nothing/id nothing/apt-get
+    (PATH=$PWD/nothing /bin/sh "$root/scripts/setup" >run.out 2>run.err)
+    [ $? -eq 1 ] && one_line run.err '^setup: missing packages; as root run: apt-get update && apt-get install -y gcc make '
+}
+ok 'the set-up says what to install where it may not' setup_refuses
 
 # ---- signals -------------------------------------------------------------------------------------------
 
