@@ -135,6 +135,7 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
 {
     if (state) {
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
+        cuda_spmm_free_blocks(context, ((spmm_state *)state)->row_parts);
         cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
     }
     sp_free(context, state);

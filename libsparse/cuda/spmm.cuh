@@ -26,7 +26,7 @@
  * blocks[b] = {entries of a row, place of the first row, first entry within it, entries a group << 16 | rows}, or
  * {entries, place, first entry, entries} of a row that takes several blocks. */
 struct spmm_blocks {
-    int bins;                       /* ranges of columns; 1: all of A */
+    int bins;                       /* ranges of columns, or of rows; 1: all of A */
     int group_entries;              /* most entries of a group */
     bool coarse;                    /* classes are powers of two, so that neighbouring rows stay together */
     int64_t count, places;          /* of blocks and of rows or parts of them */
@@ -45,6 +45,7 @@ struct spmm_blocks {
 struct spmm_state {
     sp_spmm_algorithm algorithm;
     spmm_blocks *parts; /* NULL for the row split */
+    spmm_blocks *row_parts; /* the same by ranges of rows, once X or Y was streamed */
     bool short_rows;    /* all of a few entries */
     int64_t cache;      /* bytes of the second-level cache */
     struct spmm_panels *panels; /* where neighbouring rows have columns in common, or NULL */
@@ -105,6 +106,9 @@ sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme
 /* Cuts A's rows by ranges of bin_columns columns and into blocks. */
 sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
                         bool coarse, spmm_blocks **parts);
+/* Cuts ranges of bin_rows rows into blocks, as all of A would be: sums have the same order. */
+sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int bins, int64_t bin_rows, int group_entries,
+                             bool coarse, spmm_blocks **parts);
 void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
 sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts);

@@ -13,7 +13,7 @@
  * number, 16 bytes.
  *
  * The same partition serves ranges of columns: what a row has within one, contiguous since columns ascend, is a row
- * of its own then.
+ * of its own then. And it serves ranges of rows, one after another.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <new>
@@ -34,42 +34,51 @@ static __device__ __forceinline__ int64_t column_at(const int32_t *cols, int64_t
     return low;
 }
 
+/* Ranges of A's columns, or of its rows. */
+struct part_ranges {
+    int bins;
+    int64_t columns, rows; /* of each; 0 of what is not cut */
+};
+
 /* Calls take(bin, begin, end) for the parts of a row: those with entries, and the first in any case, since every row
  * of Y is written by it. */
 template <typename Take>
-static __device__ __forceinline__ void for_parts(const int64_t *offsets, const int32_t *cols, int64_t row, int bins,
-                                                 int64_t bin_columns, Take take)
+static __device__ __forceinline__ void for_parts(const part_ranges &ranges, const int64_t *offsets,
+                                                 const int32_t *cols, int64_t row, Take take)
 {
     const int64_t end = offsets[row + 1];
     int64_t begin = offsets[row];
-    for (int bin = 0; bin < bins && (begin < end || bin == 0); bin++) {
-        const int64_t next = bin + 1 < bins ? column_at(cols, begin, end, (bin + 1) * bin_columns) : end;
+    if (ranges.rows) {
+        take((int)(row / ranges.rows), begin, end);
+        return;
+    }
+    for (int bin = 0; bin < ranges.bins && (begin < end || bin == 0); bin++) {
+        const int64_t next = bin + 1 < ranges.bins ? column_at(cols, begin, end, (bin + 1) * ranges.columns) : end;
         if (next > begin || bin == 0) take(bin, begin, next);
         begin = next;
     }
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    count_parts(int64_t rows, const int64_t *offsets, const int32_t *cols, int bins, int64_t bin_columns,
-                int32_t *counts)
+    count_parts(part_ranges ranges, int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *counts)
 {
     const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (row >= rows) return;
     int count = 0;
-    for_parts(offsets, cols, row, bins, bin_columns, [&](int, int64_t, int64_t) { count++; });
+    for_parts(ranges, offsets, cols, row, [&](int, int64_t, int64_t) { count++; });
     counts[row] = count;
 }
 
 /* Sorted, keys run through the bins, and in each from rows of several blocks down to empty ones. */
 static __global__ void __launch_bounds__(THREADS)
-    list_parts(block_sizes sizes, int64_t rows, const int64_t *offsets, const int32_t *cols, int bins,
-               int64_t bin_columns, const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows,
-               int64_t *part_starts, int32_t *part_entries)
+    list_parts(block_sizes sizes, part_ranges ranges, int64_t rows, const int64_t *offsets, const int32_t *cols,
+               const int64_t *first, uint32_t *keys, uint32_t *numbers, int32_t *part_rows, int64_t *part_starts,
+               int32_t *part_entries)
 {
     const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (row >= rows) return;
     int64_t at = first ? first[row] : row;
-    for_parts(offsets, cols, row, bins, bin_columns, [&](int bin, int64_t begin, int64_t end) {
+    for_parts(ranges, offsets, cols, row, [&](int bin, int64_t begin, int64_t end) {
         const int entries = (int)(end - begin);
         keys[at] = (uint32_t)(bin * sizes.classes + sizes.classes - 1 - sizes.class_of(entries));
         numbers[at] = (uint32_t)at;
@@ -150,18 +159,18 @@ struct part_list {
     int64_t count;
 };
 
-static sp_status make_list(sp_context *context, const sp_csr *a, const block_sizes &sizes, int bins,
-                           int64_t bin_columns, part_list *list)
+static sp_status make_list(sp_context *context, const sp_csr *a, const block_sizes &sizes, const part_ranges &ranges,
+                           part_list *list)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<int32_t> counts;
     device_array<int64_t> first;
     list->count = a->rows;
-    if (bins > 1) {
+    if (ranges.bins > 1 && ranges.rows == 0) {
         TRY(counts.allocate(context, a->rows + 1));
         TRY(first.allocate(context, a->rows + 1));
-        count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, a->col_indices, bins,
-                                                                 bin_columns, counts.data);
+        count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(ranges, a->rows, a->row_offsets, a->col_indices,
+                                                                 counts.data);
         CUDA_TRY(cudaGetLastError());
         TRY(cuda_scan_counts(context, a->rows, counts.data, first.data));
         CUDA_TRY(cudaMemcpyAsync(&list->count, first.data + a->rows, sizeof list->count, cudaMemcpyDeviceToHost,
@@ -169,16 +178,16 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
         TRY(cuda_finish(context));
     }
     if (list->count > INT32_MAX)
-        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%d ranges of columns cut %lld rows into %lld parts", bins,
-                       (long long)a->rows, (long long)list->count);
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "%d ranges of columns cut %lld rows into %lld parts",
+                       ranges.bins, (long long)a->rows, (long long)list->count);
     TRY(list->keys.allocate(context, list->count));
     TRY(list->numbers.allocate(context, list->count));
     TRY(list->rows.allocate(context, list->count));
     TRY(list->entries.allocate(context, list->count));
     TRY(list->starts.allocate(context, list->count));
     list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
-        sizes, a->rows, a->row_offsets, a->col_indices, bins, bin_columns, first.data, list->keys.data,
-        list->numbers.data, list->rows.data, list->starts.data, list->entries.data);
+        sizes, ranges, a->rows, a->row_offsets, a->col_indices, first.data, list->keys.data, list->numbers.data,
+        list->rows.data, list->starts.data, list->entries.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -201,8 +210,9 @@ static sp_status sort_list(sp_context *context, part_list *list, int64_t classes
     return SP_OK;
 }
 
-static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, spmm_blocks *parts)
+static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ranges, spmm_blocks *parts)
 {
+    const int bins = ranges.bins;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const block_sizes sizes(parts);
     const int64_t classes = (int64_t)bins * sizes.classes;
@@ -213,7 +223,7 @@ static sp_status cut(sp_context *context, const sp_csr *a, int bins, int64_t bin
     void *host = NULL;
     TRY(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
-    TRY(make_list(context, a, sizes, bins, bin_columns, &list));
+    TRY(make_list(context, a, sizes, ranges, &list));
     parts->places = list.count;
     TRY(sort_list(context, &list, classes, &keys, &numbers));
     TRY(class_begin.allocate(context, classes + 1));
@@ -254,20 +264,32 @@ void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts)
     sp_free(context, parts);
 }
 
-sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
-                        bool coarse, spmm_blocks **parts)
+static sp_status make_blocks(sp_context *context, const sp_csr *a, const part_ranges &ranges, int group_entries,
+                             bool coarse, spmm_blocks **parts)
 {
     void *memory = NULL;
     *parts = NULL;
     TRY(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
     spmm_blocks *made = new (memory) spmm_blocks();
-    made->bins = bins;
+    made->bins = ranges.bins;
     made->group_entries = group_entries;
     made->coarse = coarse;
-    const sp_status status = a->rows > 0 ? cut(context, a, bins, bin_columns, made) : SP_OK;
+    const sp_status status = a->rows > 0 ? cut(context, a, ranges, made) : SP_OK;
     if (status == SP_OK) *parts = made;
     else cuda_spmm_free_blocks(context, made);
     return status;
+}
+
+sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
+                        bool coarse, spmm_blocks **parts)
+{
+    return make_blocks(context, a, {bins, bin_columns, 0}, group_entries, coarse, parts);
+}
+
+sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int bins, int64_t bin_rows, int group_entries,
+                             bool coarse, spmm_blocks **parts)
+{
+    return make_blocks(context, a, {bins, 0, bin_rows}, group_entries, coarse, parts);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------- */

@@ -1,11 +1,18 @@
 /* Y = alpha · reduce(A · X) + beta · Y where X, Y or both lie in host memory and do not fit the device.
  *
  * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by the
- * plan's kernels as they are. Tile t + 1 of X (and of Y, if it is added to) comes in and tile t - 1 of Y goes out
- * while tile t is multiplied, each on its own stream, with two buffers for X and two for Y. Where memory is short,
- * tiles of twice the width with one buffer each may be faster: tile t + 1 of X comes in while tile t of Y goes out,
- * and nothing moves while a tile is multiplied. Lanes are dealt as for the whole product, so that every sum runs in
- * the order, and has the bits, of the product on the device.
+ * plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its rows; a
+ * tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile t + 1 of X
+ * comes in, so that two tiles of X and a quarter of one of Y take the memory. Lanes are dealt as for the whole product,
+ * so that every sum runs in the order, and has the bits, of the product on the device. Plans that do not go by blocks
+ * of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two for Y, or with one each of
+ * twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing moves while a tile is
+ * multiplied.
+ *
+ * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile comes
+ * in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all that comes
+ * in before a tile and all that goes out behind it remain. Narrow tiles have short rows, though, which move slowly:
+ * `estimate` weighs one against the other.
  *
  * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
  * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
@@ -19,20 +26,25 @@
  * buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link
  * moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
  */
+#include <math.h>
 #include <string.h>
 
 #include "spmm_stream.cuh"
 
 /* Of the narrowest tile. */
 static const int64_t COLUMNS = 32;
-enum { FEWEST_TILES = 8, MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
-/* Of a row in a tile, if memory allows. */
-static const int64_t ROW_BYTES = 512;
+enum { MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
+/* Of rows of Y, and the rows of A from which on they pay: blocks below 16 KB are not worth a copy. */
+enum { ROW_BLOCKS = 8, LEAST_BLOCKED_ROWS = 1024 };
 /* From here on copy engines are faster than threads. */
 static const size_t LONG_ROW = 256;
-/* Bytes a second each way, both ways busy, of rows below LONG_ROW, up to ROW_BYTES, and longer; and gathered from the
- * device's memory. Estimates, for the choice of tiles. */
-static const double SHORT_ROWS = 32e9, MEDIUM_ROWS = 40e9, LONG_ROWS = 49e9, GATHERS = 4e12;
+/* Bytes a second each way, both ways busy, of threads, and of copy engines by bytes of a row; gathered from the device's
+ * memory; seconds to start a copy. Estimates, for the choice of tiles. */
+static const double BY_THREADS = 32e9, GATHERS = 4e12, START = 8e-6;
+static const struct {
+    size_t row;
+    double rate;
+} BY_ENGINES[] = {{256, 37e9}, {384, 43e9}, {512, 48.5e9}, {1024, 49.5e9}};
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
@@ -241,11 +253,14 @@ struct stream_job {
     stream_memory x_memory, y_memory, argument_memory;
 };
 
-/* How X and Y are cut, and the bytes of one buffer of each kind; 0 where there is none. */
+/* How X and Y are cut, and the bytes of one buffer of each kind; 0 where there is none. Of `ranges` and `blocks` one
+ * is 1. */
 struct stream_cut {
     int64_t columns, tiles;    /* of a tile; how many */
     int64_t range_rows;        /* of X */
-    int ranges, slots;         /* slots: buffers of X, of Y and of arguments */
+    int64_t block_rows;        /* of Y */
+    int64_t part_rows;         /* of X that come in while a block is made */
+    int ranges, blocks, slots; /* slots: buffers of X, of Y and of arguments */
     size_t x, y, argument, sums;
     size_t buffers, bytes; /* all of them; with what launches allocate */
 };
@@ -264,65 +279,110 @@ static size_t carry_bytes(const stream_job &job, const spmm_blocks *parts, int64
     return (size_t)(most * tiles) * ((size_t)span * (job.extreme ? 24 : 8) + sizeof(unsigned));
 }
 
+/* Of the partition by blocks of rows, if it has yet to be made: that of the plan in another order. */
+static size_t partition_bytes(const stream_job &job)
+{
+    const spmm_blocks *parts = job.state->parts;
+    if (!parts || job.state->row_parts) return 0;
+    return (size_t)parts->places * (2 * sizeof(int32_t) + sizeof(int64_t)) +
+           (size_t)(parts->count + ROW_BLOCKS * SPMM_GROUPS * parts->group_entries) * sizeof(int4);
+}
+
 /* Cannot overflow: X, Y and the arguments exist, and nothing here is more than four times as large. */
-static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, int slots, const spmm_blocks *parts)
+static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, int blocks, int slots,
+                          const spmm_blocks *parts)
 {
     const bool narrow_sums = job.product.y_narrow && !job.extreme;
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
-    const size_t tile = (size_t)job.a->rows * (size_t)columns;
     stream_cut cut = {};
     cut.columns = columns;
     cut.tiles = (job.x->cols + columns - 1) / columns;
     cut.ranges = ranges;
     cut.slots = slots;
     cut.range_rows = (job.a->cols + ranges - 1) / ranges;
+    cut.block_rows = (job.a->rows + blocks - 1) / blocks;
+    cut.blocks = (int)((job.a->rows + cut.block_rows - 1) / cut.block_rows);
+    cut.part_rows = (job.a->cols + cut.blocks - 1) / cut.blocks;
+    const size_t tile = (size_t)cut.block_rows * (size_t)columns;
     if (job.x->space == SP_HOST) cut.x = padded((size_t)cut.range_rows * (size_t)columns * x_size);
     if (job.y->space == SP_HOST) cut.y = padded(tile * y_size);
     if (job.argument) cut.argument = padded(tile * sizeof(int64_t));
     if (ranges > 1 && narrow_sums) cut.sums = padded(tile * sizeof(float));
     cut.buffers = (size_t)slots * (cut.x + cut.y + cut.argument) + cut.sums;
     cut.bytes = cut.buffers + carry_bytes(job, parts, columns) + SLACK;
-    if (ranges == 1 && narrow_sums && job.state->algorithm == SP_SPMM_BIDIRECTIONAL)
+    if (blocks > 1) cut.bytes += partition_bytes(job);
+    else if (ranges == 1 && narrow_sums && job.state->algorithm == SP_SPMM_BIDIRECTIONAL)
         cut.bytes += padded(tile * sizeof(float));
     return cut;
 }
 
-/* The widest tiles of all rows that fit with `slots` buffers: not fewer than hide the first one's way in and the last
- * one's way out, if rows stay long. False: none fit, and *cut has the narrowest. */
-static bool cut_columns(const stream_job &job, size_t available, int slots, stream_cut *cut)
+/* Whether blocks of rows of Y can be made one by one, with the bits of the whole. */
+static bool goes_by_blocks(const stream_job &job)
 {
-    const int64_t width = job.x->cols, unit = width < COLUMNS ? width : COLUMNS, units = (width + unit - 1) / unit;
-    const int64_t least = (ROW_BYTES / (int64_t)sp_dense_size(job.x->type) + unit - 1) / unit;
-    int64_t wide = (units + FEWEST_TILES - 1) / FEWEST_TILES;
-    if (wide < least) wide = least < units ? least : units;
-    for (; wide > 0; wide--) {
-        *cut = lay_out(job, wide * unit < width ? wide * unit : width, 1, slots, job.state->parts);
-        if (cut->bytes <= available) return true;
-    }
-    *cut = lay_out(job, unit, 1, slots, job.state->parts);
-    return false;
+    const spmm_state *state = job.state;
+    return job.y->space == SP_HOST && job.a->rows >= LEAST_BLOCKED_ROWS && (!state->panels || job.extreme) &&
+           (!state->parts || state->parts->bins == 1);
 }
 
-/* Seconds that a product takes, its tiles being on the way one after another. */
+/* Seconds that copies of a tile's rows take, both ways busy. */
+static double seconds_of(size_t size, int64_t rows, int64_t columns, int copies)
+{
+    const size_t row = (size_t)columns * size;
+    double rate = BY_THREADS;
+    for (const auto &point : BY_ENGINES)
+        if (row >= point.row) rate = point.rate;
+    return (double)row * (double)rows / rate + copies * START;
+}
+
+/* Seconds that a product takes, tile after tile: when X is there, when the tile is multiplied and when Y is gone. */
 static double estimate(const stream_job &job, const stream_cut &cut)
 {
-    const size_t row = (size_t)cut.columns * sp_dense_size(job.x->space == SP_HOST ? job.x->type : job.y->type);
-    const double rate = row < LONG_ROW ? SHORT_ROWS : row < (size_t)ROW_BYTES ? MEDIUM_ROWS : LONG_ROWS;
-    const size_t in = cut.x + (job.beta != 0 ? cut.y : 0), out = cut.y + cut.argument;
-    const double moving = (double)(in > out ? in : out) / rate;
-    const double multiplying =
-        (double)job.a->nnz * (double)cut.columns * (double)sp_dense_size(job.x->type) / GATHERS;
-    const double step = cut.slots == 1 ? moving + multiplying : moving > multiplying ? moving : multiplying;
-    return (double)cut.tiles * step + moving;
+    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
+    const bool x_moves = job.x->space == SP_HOST, y_moves = job.y->space == SP_HOST;
+    double loaded = 0, made[2] = {}, stored[2] = {}, gone = 0, ready = 0;
+    for (int64_t tile = 0; tile < cut.tiles; tile++) {
+        const int64_t left = job.x->cols - tile * cut.columns, columns = left < cut.columns ? left : cut.columns;
+        const int slot = (int)(tile % cut.slots);
+        const double y = y_moves ? seconds_of(y_size, job.a->rows, columns, cut.blocks) : 0;
+        const double in = (x_moves ? seconds_of(x_size, job.a->cols, columns, cut.blocks) : 0) +
+                          (job.beta != 0 ? y : 0);
+        const double out = y + (job.argument ? seconds_of(sizeof(int64_t), job.a->rows, columns, cut.blocks) : 0);
+        const double work = (double)job.a->nnz * (double)columns * (double)x_size / GATHERS, first = work / cut.blocks;
+        loaded = fmax(loaded, made[slot]) + in;
+        ready = fmax(ready, loaded);
+        if (cut.blocks == 1) ready = fmax(ready, stored[slot]);
+        gone = fmax(gone, ready + first) + fmax(out, work - first);
+        ready = cut.blocks == 1 ? ready + work : fmax(ready + work, gone - cut.slots * out / cut.blocks);
+        made[slot] = ready;
+        stored[slot] = gone;
+    }
+    return gone;
 }
 
-/* With two buffers or one. */
-static bool choose_columns(const stream_job &job, size_t available, stream_cut *cut)
+/* The fastest tiles of all rows that fit. False: none fit, and *cut has the smallest. */
+static bool choose_columns(const stream_job &job, size_t available, bool by_blocks, stream_cut *cut)
 {
-    stream_cut one;
-    const bool twice = cut_columns(job, available, 2, cut), once = cut_columns(job, available, 1, &one);
-    if (once && (!twice || estimate(job, one) < estimate(job, *cut))) *cut = one;
-    return once;
+    static const struct {
+        int blocks, slots;
+    } kinds[] = {{ROW_BLOCKS, 2}, {1, 2}, {1, 1}};
+    const int64_t width = job.x->cols, unit = width < COLUMNS ? width : COLUMNS;
+    double least = 0;
+    bool fits = false;
+    for (const auto &kind : kinds) {
+        if (kind.blocks > 1 && !by_blocks) continue;
+        for (int64_t wide = unit; wide < width + unit; wide += unit) {
+            const stream_cut tried = lay_out(job, wide < width ? wide : width, 1, kind.blocks, kind.slots,
+                                             job.state->parts);
+            if (tried.bytes > available) break;
+            const double seconds = estimate(job, tried);
+            if (fits && seconds >= least) continue;
+            *cut = tried;
+            least = seconds;
+            fits = true;
+        }
+    }
+    if (!fits) *cut = lay_out(job, unit, 1, 1, 1, job.state->parts);
+    return fits;
 }
 
 /* A partition that ends with its scope. */
@@ -354,16 +414,23 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
     const spmm_blocks *known = job.state->parts;
     size_t available = 0;
     TRY(available_now(context, &available));
-    if (choose_columns(job, available, cut)) return SP_OK;
+    bool fits = choose_columns(job, available, goes_by_blocks(job), cut);
+    if (fits && cut->blocks > 1 && known && !job.state->row_parts) {
+        const sp_status status = cuda_spmm_cut_rows(context, job.a, cut->blocks, cut->block_rows,
+                                                    known->group_entries, known->coarse, &job.state->row_parts);
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        fits = choose_columns(job, available, false, cut); /* sorting takes more than the result */
+    }
+    if (fits) return SP_OK;
     const stream_cut narrowest = *cut;
     const bool by_rows = !job.extreme && job.x->space == SP_HOST;
     for (int ranges = 2; by_rows && ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
         size_t left = 0;
-        *cut = lay_out(job, narrowest.columns, ranges, 2, NULL);
+        *cut = lay_out(job, narrowest.columns, ranges, 1, 2, NULL);
         if (cut->bytes > available) continue;
         TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
                           known && known->coarse, &parts->blocks));
-        *cut = lay_out(job, narrowest.columns, ranges, 2, parts->blocks);
+        *cut = lay_out(job, narrowest.columns, ranges, 1, 2, parts->blocks);
         TRY(available_now(context, &left));
         if (cut->bytes <= left) return SP_OK;
         parts->free();
@@ -376,11 +443,12 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
 
 /* ---- the pipeline ------------------------------------------------------------------------------------------ */
 
-/* Step s multiplies range s % ranges of X with tile s / ranges. Slots of X and Y are used in turn. */
+/* Slots of X and Y are used in turn, each with its events: X has come, X is no longer read, Y has come, Y is made, Y
+ * has gone. */
 struct stream_line {
     sp_context *context = nullptr;
     cudaStream_t in = nullptr, out = nullptr;
-    cudaEvent_t loaded[2] = {}, multiplied[2] = {}, stored[2] = {};
+    cudaEvent_t loaded[2] = {}, used[2] = {}, added[2] = {}, made[2] = {}, stored[2] = {};
 
     stream_line() = default;
     stream_line(const stream_line &) = delete;
@@ -395,7 +463,7 @@ struct stream_line {
                 cudaStreamDestroy(stream);
             }
         for (int i = 0; i < 2; i++)
-            for (cudaEvent_t event : {loaded[i], multiplied[i], stored[i]})
+            for (cudaEvent_t event : {loaded[i], used[i], added[i], made[i], stored[i]})
                 if (event) cudaEventDestroy(event);
         cudaGetLastError();
     }
@@ -408,12 +476,13 @@ struct stream_line {
         CUDA_TRY(cudaStreamCreateWithPriority(&in, cudaStreamNonBlocking, highest));
         CUDA_TRY(cudaStreamCreateWithPriority(&out, cudaStreamNonBlocking, highest));
         for (int i = 0; i < 2; i++)
-            for (cudaEvent_t *event : {&loaded[i], &multiplied[i], &stored[i]})
+            for (cudaEvent_t *event : {&loaded[i], &used[i], &added[i], &made[i], &stored[i]})
                 CUDA_TRY(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
         return SP_OK;
     }
 };
 
+/* A step multiplies a tile of X, or a range of its rows, and makes a tile of Y, or a block of its rows. */
 struct stream_run {
     const stream_job &job;
     const stream_cut &cut;
@@ -432,14 +501,25 @@ struct stream_run {
         }
         sums = memory;
     }
-    int64_t steps() const { return cut.tiles * cut.ranges; }
+    int64_t steps() const { return cut.tiles * cut.ranges * cut.blocks; }
+    int64_t tile_of(int64_t step) const { return step / (cut.ranges * cut.blocks); }
+    int64_t range_of(int64_t step) const { return step % cut.ranges; }
+    int64_t block_of(int64_t step) const { return cut.ranges > 1 ? 0 : step % cut.blocks; }
+    int x_slot(int64_t step) const { return (int)((cut.ranges > 1 ? step : tile_of(step)) % cut.slots); }
+    int y_slot(int64_t step) const { return (int)((cut.blocks > 1 ? step : tile_of(step)) % cut.slots); }
     int64_t columns_of(int64_t tile) const
     {
         const int64_t first = tile * cut.columns;
         return job.x->cols - first < cut.columns ? job.x->cols - first : cut.columns;
     }
-    bool last_range(int64_t step) const { return step % cut.ranges == cut.ranges - 1; }
+    bool last_range(int64_t step) const { return range_of(step) == cut.ranges - 1; }
 };
+
+/* How many of `rows` from `first` on a part of `most` has. */
+static int64_t rows_of(int64_t rows, int64_t first, int64_t most)
+{
+    return rows - first < most ? rows - first : most;
+}
 
 /* Rows from `row` on of a tile, in the matrix outside. */
 static stream_copy copy_of(char *device, void *values, int64_t stride, size_t size, const stream_memory &memory,
@@ -456,31 +536,43 @@ static stream_copy copy_of(char *device, void *values, int64_t stride, size_t si
     return copy;
 }
 
-/* What step `step` needs, in copies[0] and copies[1]. */
-static void plan_load(const stream_run &run, int64_t step, stream_copy *copies)
+/* What step `x_step` needs of X, or its part of the tile that is needed first by it, in copies[0]; what step `y_step`
+ * needs of Y in copies[1]; -1: nothing. */
+static void plan_load(const stream_run &run, int64_t x_step, int64_t y_step, stream_copy *copies)
 {
     const stream_job &job = run.job;
-    const int64_t tile = step / run.cut.ranges, range = step % run.cut.ranges, first = tile * run.cut.columns;
-    const int64_t columns = run.columns_of(tile), slots = run.cut.slots;
-    const int64_t row = range * run.cut.range_rows, left = job.a->cols - row;
-    if (job.x->space == SP_HOST)
-        copies[0] = copy_of(run.x[step % slots], job.x->values, job.x->stride, sp_dense_size(job.x->type),
-                            job.x_memory, row, left < run.cut.range_rows ? left : run.cut.range_rows, first, columns);
-    if (job.y->space == SP_HOST && job.beta != 0 && range == 0)
-        copies[1] = copy_of(run.y[tile % slots], job.y->values, job.y->stride, sp_dense_size(job.y->type),
-                            job.y_memory, 0, job.a->rows, first, columns);
+    const stream_cut &cut = run.cut;
+    if (x_step >= 0 && job.x->space == SP_HOST) {
+        const int64_t tile = run.tile_of(x_step), columns = run.columns_of(tile);
+        const size_t size = sp_dense_size(job.x->type);
+        const int64_t part = run.block_of(x_step) * cut.part_rows;
+        const int64_t row = cut.ranges > 1 ? run.range_of(x_step) * cut.range_rows : part;
+        copies[0] = copy_of(run.x[run.x_slot(x_step)] + (size_t)part * (size_t)columns * size, job.x->values,
+                            job.x->stride, size, job.x_memory, row,
+                            rows_of(job.a->cols, row, cut.ranges > 1 ? cut.range_rows : cut.part_rows),
+                            tile * cut.columns, columns);
+    }
+    if (y_step >= 0 && job.y->space == SP_HOST && job.beta != 0 && run.range_of(y_step) == 0) {
+        const int64_t tile = run.tile_of(y_step), row = run.block_of(y_step) * cut.block_rows;
+        copies[1] = copy_of(run.y[run.y_slot(y_step)], job.y->values, job.y->stride, sp_dense_size(job.y->type),
+                            job.y_memory, row, rows_of(job.a->rows, row, cut.block_rows), tile * cut.columns,
+                            run.columns_of(tile));
+    }
 }
 
-static void plan_store(const stream_run &run, int64_t tile, stream_copy *copies)
+static void plan_store(const stream_run &run, int64_t step, stream_copy *copies)
 {
     const stream_job &job = run.job;
-    const int64_t first = tile * run.cut.columns, columns = run.columns_of(tile), slots = run.cut.slots;
+    const int64_t tile = run.tile_of(step), first = tile * run.cut.columns, columns = run.columns_of(tile);
+    const int64_t row = run.block_of(step) * run.cut.block_rows;
+    const int64_t rows = rows_of(job.a->rows, row, run.cut.block_rows);
+    const int slot = run.y_slot(step);
     if (job.y->space == SP_HOST)
-        copies[0] = copy_of(run.y[tile % slots], job.y->values, job.y->stride, sp_dense_size(job.y->type),
-                            job.y_memory, 0, job.a->rows, first, columns);
+        copies[0] = copy_of(run.y[slot], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory, row,
+                            rows, first, columns);
     if (job.argument)
-        copies[1] = copy_of(run.argument[tile % slots], job.argument, job.y->cols, sizeof(int64_t),
-                            job.argument_memory, 0, job.a->rows, first, columns);
+        copies[1] = copy_of(run.argument[slot], job.argument, job.y->cols, sizeof(int64_t), job.argument_memory, row,
+                            rows, first, columns);
 }
 
 static stream_copy *unfinished(stream_copy *copies)
@@ -488,37 +580,72 @@ static stream_copy *unfinished(stream_copy *copies)
     return !copies[0].finished() ? &copies[0] : !copies[1].finished() ? &copies[1] : nullptr;
 }
 
-/* Loads what step `load` needs and stores what step `store` made, part by part in turn, so that both directions of
- * the link are busy; -1: nothing. Y comes into a buffer when the tile that it held has gone. */
-static sp_status transfer(stream_run *run, int64_t load, int64_t store)
+/* Loads what `x_step` and `y_step` need and stores what step `store` made, part by part in turn, so that both
+ * directions of the link are busy; -1: nothing. Y comes into a buffer when what it held has gone. */
+static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64_t store)
 {
     sp_context *context = run->job.context;
     stream_line *line = &run->line;
     bool storing = store >= 0;
     stream_copy in[2], out[2];
-    if (load >= 0) {
-        plan_load(*run, load, in);
-        CUDA_TRY(cudaStreamWaitEvent(line->in, line->multiplied[load % run->cut.slots], 0));
-    }
+    plan_load(*run, x_step, y_step, in);
+    if (x_step >= 0) CUDA_TRY(cudaStreamWaitEvent(line->in, line->used[run->x_slot(x_step)], 0));
     if (storing) {
-        plan_store(*run, store / run->cut.ranges, out);
-        CUDA_TRY(cudaStreamWaitEvent(line->out, line->multiplied[store % run->cut.slots], 0));
+        plan_store(*run, store, out);
+        CUDA_TRY(cudaStreamWaitEvent(line->out, line->made[run->y_slot(store)], 0));
     }
     for (;;) {
         stream_copy *next_in = unfinished(in), *const next_out = unfinished(out);
         if (storing && !next_out) {
-            CUDA_TRY(cudaEventRecord(line->stored[store / run->cut.ranges % run->cut.slots], line->out));
+            CUDA_TRY(cudaEventRecord(line->stored[run->y_slot(store)], line->out));
             storing = false;
         }
         if (next_in == &in[1] && storing) next_in = nullptr;
         if (next_in == &in[1] && in[1].done == 0)
-            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[load / run->cut.ranges % run->cut.slots], 0));
+            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[run->y_slot(y_step)], 0));
         if (!next_in && !next_out) break;
         if (next_in) TRY(step_in(context, next_in, &run->staging_in, line->in));
+        if (next_in == &in[0] && in[0].finished())
+            CUDA_TRY(cudaEventRecord(line->loaded[run->x_slot(x_step)], line->in));
+        if (next_in == &in[1] && in[1].finished())
+            CUDA_TRY(cudaEventRecord(line->added[run->y_slot(y_step)], line->in));
         if (next_out) TRY(step_out(context, next_out, &run->staging_out, line->out));
     }
-    if (load >= 0) CUDA_TRY(cudaEventRecord(line->loaded[load % run->cut.slots], line->in));
     return SP_OK;
+}
+
+/* The operands of a step. Rows of X before a range and rows of Y before a block are not there and are not touched;
+ * where rows are taken as they come, those of a block are a matrix of their own. */
+static spmm_product operands_of(const stream_run &run, int64_t step)
+{
+    const stream_job &job = run.job;
+    const int64_t tile = run.tile_of(step), columns = run.columns_of(tile), first = tile * run.cut.columns;
+    const int64_t span = job.shape.columns(), row = run.block_of(step) * run.cut.block_rows;
+    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
+    spmm_product p = job.product;
+    int64_t before = row;
+    p.width = (int32_t)columns;
+    p.tiles = (int32_t)((columns + span - 1) / span);
+    if (!job.state->parts && run.cut.blocks > 1) {
+        p.offsets += row;
+        p.rows = rows_of(p.rows, row, run.cut.block_rows);
+        before = 0;
+    }
+    p.x = (const char *)job.x->values + (size_t)first * x_size;
+    if (job.x->space == SP_HOST) {
+        p.x_bytes = (uint32_t)((size_t)columns * x_size);
+        p.x = (const void *)((uintptr_t)run.x[run.x_slot(step)] -
+                             (uintptr_t)(run.range_of(step) * run.cut.range_rows) * p.x_bytes);
+    }
+    p.y = (char *)job.y->values + (size_t)first * y_size;
+    if (job.y->space == SP_HOST) {
+        p.y_stride = columns;
+        p.y = (void *)((uintptr_t)run.y[run.y_slot(step)] - (uintptr_t)(before * columns) * y_size);
+    }
+    p.argument = job.argument ? (int64_t *)((uintptr_t)run.argument[run.y_slot(step)] -
+                                            (uintptr_t)(before * columns) * sizeof(int64_t))
+                              : NULL;
+    return p;
 }
 
 static sp_status multiply(stream_run *run, int64_t step)
@@ -526,32 +653,16 @@ static sp_status multiply(stream_run *run, int64_t step)
     const stream_job &job = run->job;
     sp_context *context = job.context;
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t tile = step / run->cut.ranges, range = step % run->cut.ranges, first = tile * run->cut.columns;
-    const int slots = run->cut.slots;
-    const int64_t columns = run->columns_of(tile), span = job.shape.columns();
-    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
-    spmm_product p = job.product;
-    p.width = (int32_t)columns;
-    p.tiles = (int32_t)((columns + span - 1) / span);
-    if (job.x->space == SP_HOST) {
-        /* Rows before the range's are not there and are not read. */
-        p.x_bytes = (uint32_t)((size_t)columns * x_size);
-        p.x = (const void *)((uintptr_t)run->x[step % slots] - (uintptr_t)(range * run->cut.range_rows) * p.x_bytes);
-    } else {
-        p.x = (const char *)job.x->values + (size_t)first * x_size;
-    }
-    p.y = job.y->space == SP_HOST ? run->y[tile % slots] : (char *)job.y->values + (size_t)first * y_size;
-    if (job.y->space == SP_HOST) p.y_stride = columns;
-    p.argument = job.argument ? (int64_t *)run->argument[tile % slots] : NULL;
-    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.loaded[step % slots], 0));
-    CUDA_TRY(cudaStreamWaitEvent(stream, run->line.stored[tile % slots], 0));
-    if (run->cut.ranges == 1) {
-        TRY(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
-    } else {
+    const int64_t range = run->range_of(step);
+    const int x_slot = run->x_slot(step), y_slot = run->y_slot(step);
+    const spmm_product p = operands_of(*run, step);
+    for (cudaEvent_t event : {run->line.loaded[x_slot], run->line.added[y_slot], run->line.stored[y_slot]})
+        CUDA_TRY(cudaStreamWaitEvent(stream, event, 0));
+    if (run->cut.ranges > 1) {
         spmm_product part = p;
         if (run->cut.sums) {
             part.y = run->sums;
-            part.y_stride = columns;
+            part.y_stride = p.width;
             part.y_narrow = false;
             part.beta = 0;
         }
@@ -559,8 +670,14 @@ static sp_status multiply(stream_run *run, int64_t step)
         TRY(cuda_spmm_blocks(context, job.x->type, false, job.shape, part, run->range_parts, (int)range));
         if (run->cut.sums && run->last_range(step))
             TRY(cuda_spmm_round(context, job.x->type, p, (const float *)run->sums));
+    } else if (run->cut.blocks > 1 && job.state->parts) {
+        TRY(cuda_spmm_blocks(context, job.x->type, job.extreme, job.shape, p, job.state->row_parts,
+                             (int)run->block_of(step)));
+    } else {
+        TRY(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
     }
-    CUDA_TRY(cudaEventRecord(run->line.multiplied[step % slots], stream));
+    CUDA_TRY(cudaEventRecord(run->line.used[x_slot], stream));
+    CUDA_TRY(cudaEventRecord(run->line.made[y_slot], stream));
     return SP_OK;
 }
 
@@ -581,21 +698,22 @@ static sp_status make_staging(stream_run *run)
     return SP_OK;
 }
 
-/* One step ahead with what comes in; with two buffers, one behind with what goes out. */
+/* One tile, or one range, ahead with X; one step ahead with Y, and with two buffers one behind with what goes out. */
 static sp_status go(stream_run *run)
 {
     sp_context *context = run->job.context;
+    const int64_t steps = run->steps(), ahead = run->cut.blocks;
     TRY(make_staging(run));
     TRY(run->line.open(context));
-    TRY(transfer(run, 0, -1));
-    for (int64_t step = 0; step < run->steps(); step++) {
+    for (int64_t step = 0; step < ahead; step++) TRY(transfer(run, step, step == 0 ? 0 : -1, -1));
+    for (int64_t step = 0; step < steps; step++) {
         if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
         TRY(multiply(run, step));
         const int64_t made = step + 1 - run->cut.slots;
-        TRY(transfer(run, step + 1 < run->steps() ? step + 1 : -1,
+        TRY(transfer(run, step + ahead < steps ? step + ahead : -1, step + 1 < steps ? step + 1 : -1,
                      made >= 0 && run->last_range(made) ? made : -1));
     }
-    if (run->cut.slots == 2) TRY(transfer(run, -1, run->steps() - 1));
+    if (run->cut.slots == 2) TRY(transfer(run, -1, -1, steps - 1));
     CUDA_TRY(cudaStreamSynchronize(run->line.out));
     return cuda_finish(context);
 }
