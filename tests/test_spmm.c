@@ -941,7 +941,7 @@ START_TEST(arguments_out_of_core_are_the_first_of_equals)
     sp_context *host = test_context(0, 2), *context = budget_context(NULL, NULL);
     for (uint64_t seed = 1; seed <= 8; seed++) {
         test_random random = test_seed(seed);
-        const int64_t rows = 1000, width = 700 + test_below(&random, 30);
+        const int64_t rows = 900 + 50 * (int64_t)seed, width = 700 + test_below(&random, 30);
         const sp_spmm_options options = {.reduce = seed % 2 ? SP_REDUCE_MAX : SP_REDUCE_MIN,
                                          .transpose = seed / 2 % 2,
                                          .algorithm = (sp_spmm_algorithm)(seed / 4 % 2 + 1)};
@@ -1014,7 +1014,32 @@ START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
 }
 END_TEST
 
-/* Y of 30,000 rows takes more than the budget in any tile. Nothing is lost by trying: as much fits as before. */
+/* A tile of Y takes more than the budget, the blocks of its rows do not. */
+START_TEST(tall_results_go_out_in_blocks)
+{
+    sp_context *host = test_context(0, 1), *context = budget_context(NULL, NULL);
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        test_random random = test_seed(seed);
+        const sp_spmm_options options = {.algorithm = SP_SPMM_ROW_SPLIT,
+                                         .reduce = seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MAX};
+        scenario s = {.alpha = 1.25, .beta = seed > 2 ? 0.5 : 0, .seed = seed};
+        s.a = large_sparse(host, &random, 25000, 2000, SP_F32);
+        s.x = random_dense(&random, 2000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
+        s.y = random_dense(&random, 25000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
+        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
+        run_scenario(context, &s, &options, &expected);
+        free_answer(&expected);
+        sp_csr_free(host, &s.a);
+        free(s.x.values);
+        free(s.y.values);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* X of 30,000 rows takes more than the budget in any tile, and maxima have no ranges. Nothing is lost by trying: as
+ * much fits as before. */
 START_TEST(what_no_tile_fits_is_refused)
 {
     test_heap heap = {.fail_at = -1};
@@ -1022,14 +1047,15 @@ START_TEST(what_no_tile_fits_is_refused)
     volatile int flag = 0;
     sp_context *host = test_context(0, 1), *context = budget_context(&allocator, &flag);
     test_random random = test_seed(5);
-    sp_csr a = large_sparse(host, &random, 30000, 2000, SP_F32);
-    sp_dense x = random_dense(&random, 2000, 64, 64, SP_DENSE_F32, TEST_SIGNED);
-    sp_dense y = make_dense(30000, 64, 64, SP_DENSE_F32), most;
+    const sp_spmm_options options = {.algorithm = SP_SPMM_ROW_SPLIT, .reduce = SP_REDUCE_MAX};
+    sp_csr a = large_sparse(host, &random, 2000, 30000, SP_F32);
+    sp_dense x = random_dense(&random, 30000, 64, 64, SP_DENSE_F32, TEST_SIGNED);
+    sp_dense y = make_dense(2000, 64, 64, SP_DENSE_F32), most;
     sp_csr small = large_sparse(host, &random, 1500, 1500, SP_F32);
     sp_dense wide = random_dense(&random, 1500, 600, 600, SP_DENSE_F32, TEST_SIGNED);
     sp_dense made = make_dense(1500, 600, 600, SP_DENSE_F32);
     sp_spmm_plan *plan, *fitting;
-    ck_ok(context, sp_spmm_plan_create(context, &a, 64, &(sp_spmm_options){.algorithm = SP_SPMM_ROW_SPLIT}, &plan));
+    ck_ok(context, sp_spmm_plan_create(context, &a, 64, &options, &plan));
     ck_ok(context, sp_spmm_plan_create(context, &small, 600, NULL, &fitting));
     ck_ok(context, sp_spmm_execute(fitting, 1, &wide, 0, &made));
     const int64_t before = heap.live_blocks;
@@ -1224,6 +1250,7 @@ int main(void)
         tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);
         tcase_add_test(products, arguments_out_of_core_are_the_first_of_equals);
         tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
+        tcase_add_test(products, tall_results_go_out_in_blocks);
         tcase_add_test(products, what_no_tile_fits_is_refused);
     } else {
         test_count_skipped(4);
