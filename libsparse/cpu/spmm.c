@@ -18,6 +18,9 @@
  * of gathers: tens of microseconds against the tenth of one that taking it costs. */
 enum { CHUNK_WORK = 2048, ROW_WORK = 4 };
 
+/* Of a Y that no cache holds. */
+static const double STREAM_BYTES = 32 << 20;
+
 /* Pieces of rows shorter than these are not worth a bin: their sums would come and go more often than rows of X are
  * found in the cache. Bins beyond the second number only help the offsets to grow. */
 enum { BIN_ENTRIES = 16, MOST_BINS = 64 };
@@ -299,6 +302,15 @@ done:
     return status;
 }
 
+/* Whether Y goes past the caches: it is not read, nothing of it will be there when the next operation asks, and rows
+ * begin at lines. */
+static bool can_stream(const sp_dense *x, const sp_dense *y, double beta)
+{
+    const size_t size = sp_dense_size(y->type), sum = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
+    return beta == 0 && size == sum && (double)y->rows * (double)y->cols * (double)size >= STREAM_BYTES &&
+           (uintptr_t)y->values % LINE == 0 && (size_t)y->stride * size % LINE == 0;
+}
+
 sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
@@ -320,7 +332,8 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
                     .mean = options->reduce == SP_REDUCE_MEAN,
                     .least = options->reduce == SP_REDUCE_MIN,
                     .argument = argument,
-                    .limit = a->nnz};
+                    .limit = a->nnz,
+                    .streams = can_stream(x, y, beta)};
     if (y->cols == 0) return SP_OK;
     if (plan->algorithm == SP_SPMM_BIDIRECTIONAL)
         status = multiply_bins(context, a, plan, &job, reduction, threads, &interrupted);

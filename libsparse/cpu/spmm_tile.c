@@ -2,6 +2,9 @@
  * elsewhere and for 4 to 7 columns, and for single columns below that. */
 #include <math.h>
 #include <string.h>
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "half.h"
 #include "spmm_tile.h"

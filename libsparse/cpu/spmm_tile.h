@@ -9,6 +9,7 @@
 
 #include "internal.h"
 
+enum { LINE = 64 /* bytes, of the caches */ };
 enum { TILE_VECTORS = 8, ARGUMENT_VECTORS = 4 }; /* with positions beside values, half as many fit the 16 registers */
 
 /* One call's operands, the same for all tiles. The sum type S is f64 where X is f64, else f32. */
@@ -25,6 +26,7 @@ typedef struct tile_job {
     bool least;           /* minimum in place of maximum */
     int64_t *argument;    /* Y.rows x Y.cols or NULL */
     int64_t limit;        /* entries of A: nothing is fetched ahead of it */
+    bool streams;         /* Y, of the sums' type, is written in whole lines past the caches, and not added to */
     /* Where the columns are binned, the arrays above are those of a bin, and sums go on from, or stay in, `partial`
      * (rows x the tile's width, of type S) for the other bins. */
     const int64_t *whole_offsets; /* A's own: a mean divides by all entries of the row */
