@@ -806,6 +806,37 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
+/* So many rows of X that they are copied to lines of the device's caches, 22 and 18 MB. */
+START_TEST(rows_of_x_may_lie_across_lines)
+{
+    enum { ROWS = 200, COLS = 125000, DEGREE = 10100 };
+    sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
+    for (int kind = 0; kind < 2; kind++) {
+        test_random random = test_seed((uint64_t)kind + 1);
+        const int64_t width = kind ? 72 : 44;
+        const sp_spmm_options options = {.reduce = kind ? SP_REDUCE_MEAN : SP_REDUCE_SUM};
+        scenario s = {.alpha = 1.5, .beta = kind ? 0.25 : 0, .seed = (uint64_t)kind + 1};
+        ck_ok(host, sp_csr_create(host, ROWS, COLS, ROWS * DEGREE, SP_F32, SP_HOST, &s.a));
+        for (int64_t i = 0; i <= ROWS; i++) s.a.row_offsets[i] = i * DEGREE;
+        for (int64_t k = 0; k < s.a.nnz; k++) {
+            s.a.col_indices[k] = (int32_t)(k % DEGREE * 12 + test_below(&random, 12));
+            ((float *)s.a.values)[k] = (float)(2 * test_unit(&random) - 1);
+        }
+        ck_ok(host, sp_csr_check(host, &s.a));
+        s.x = random_dense(&random, COLS, width, width, kind ? SP_DENSE_F16 : SP_DENSE_F32, TEST_SIGNED);
+        s.y = random_dense(&random, ROWS, width, width + 4, SP_DENSE_F32, TEST_SIGNED);
+        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
+        run_scenario(context, &s, &options, &expected);
+        free_answer(&expected);
+        sp_csr_free(host, &s.a);
+        free(s.x.values);
+        free(s.y.values);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* ---- out of core --------------------------------------------------------------------------------------- */
 
 /* On CUDA alone: on the CPU nothing is out of core. */
@@ -1238,6 +1269,7 @@ int main(void)
     suite_add_tcase(suite, edges);
     test_on_devices(products, random_products_agree_with_the_reference);
     test_on_devices(products, communities_in_order_agree_with_the_reference);
+    test_on_devices(products, rows_of_x_may_lie_across_lines);
     test_on_devices(single, arguments_are_the_first_of_equals);
     test_on_devices(single, hubs_of_many_thousand_entries_sum_to_five_digits);
     test_on_devices(single, new_values_replace_the_old_ones);
@@ -1253,7 +1285,7 @@ int main(void)
         tcase_add_test(products, tall_results_go_out_in_blocks);
         tcase_add_test(products, what_no_tile_fits_is_refused);
     } else {
-        test_count_skipped(4);
+        test_count_skipped(5);
     }
     test_on_devices(edges, sampled_products_agree_with_the_reference);
     test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);

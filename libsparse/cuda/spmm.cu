@@ -57,21 +57,42 @@ static const int MOST_BINS = 256, MOST_GROUP_ENTRIES = 1024;
 /* Entries of the longest row where rows are taken by 32: four of them are fetched ahead, the others one by one. */
 static const unsigned MOST_SHORT = 16;
 
-/* Rows that are alike need no sorting. Ranges of columns were never ahead on the device that this was measured on,
- * with 60 MB of second-level cache: 3.6 to 4.5 ms against 3.5 where tiles of X take 313 MB and rows have 50. */
-static sp_spmm_algorithm choose(const sp_csr *a, const row_lengths &lengths)
-{
-    const double mean = a->rows > 0 ? (double)a->nnz / (double)a->rows : 0;
-    return (double)lengths.longest > 2 * mean + 16 ? SP_SPMM_BLOCK_PARTITION : SP_SPMM_ROW_SPLIT;
-}
+/* Ranges of columns pay where tiles of X exceed the cache and rows still have this many entries in each range, half as
+ * many where a row of a tile is no more than half a line. Measured with 60 MB of cache, in ms without and with them:
+ * 128 MB and 200 entries a row 51.8, 41.4 (3 ranges) and 47.2 (2); 134 MB and 85 17.9, 14.9 (2) and 16.4 (3); 201 MB
+ * and 116 3.94, 3.65 (2) and 3.84 (4); 67 MB and 83 7.44, 7.00 (2); 313 MB and 50 3.40, 3.70 (3); and of 64 bytes a
+ * row, 157 MB and 50 3.31, 2.77 (3) and 2.77 (6). */
+static const int64_t RANGE_ENTRIES = 32;
 
-/* The ranges of columns whose tiles of X, f32, take at most `bytes`. */
+/* Bytes of a row of a tile of X in f32. */
+static int64_t tile_row(int64_t width) { return (width < TILE_COLUMNS ? width > 0 ? width : 1 : TILE_COLUMNS) * 4; }
+
+/* The ranges of columns whose tiles of X take at most `bytes`. */
 static int count_bins(const sp_csr *a, int64_t width, int64_t bytes)
 {
-    const int64_t row = (width < TILE_COLUMNS ? width > 0 ? width : 1 : TILE_COLUMNS) * 4;
-    const int64_t columns = bytes / row > 0 ? bytes / row : 1;
+    const int64_t columns = bytes / tile_row(width) > 0 ? bytes / tile_row(width) : 1;
     const int64_t bins = (a->cols + columns - 1) / columns;
     return (int)(bins < 1 ? 1 : bins > MOST_BINS ? MOST_BINS : bins);
+}
+
+/* As many as pay; 1: none do. Near the cache's size they gain nothing. */
+static int choose_bins(const sp_csr *a, int64_t width, int64_t cache)
+{
+    const bool narrow = 2 * tile_row(width) <= TILE_COLUMNS * 4;
+    const int64_t useful = a->rows > 0 ? a->nnz / a->rows / (narrow ? RANGE_ENTRIES / 2 : RANGE_ENTRIES) : 0;
+    const int bins = count_bins(a, width, cache);
+    if (a->cols * tile_row(width) < (narrow ? cache * 2 : cache / 20 * 21)) return 1;
+    return useful < 1 ? 1 : bins < useful ? bins : (int)useful;
+}
+
+/* Rows that are alike need no sorting, unless little else is to be done for an entry: uniform rows of 200, 16 columns,
+ * take 1.13 ms as they come and 1.08 in blocks. */
+static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_lengths &lengths, int bins)
+{
+    const double mean = a->rows > 0 ? (double)a->nnz / (double)a->rows : 0;
+    const bool alike = (double)lengths.longest <= 2 * mean + 16;
+    if (bins > 1) return SP_SPMM_BIDIRECTIONAL;
+    return alike && (width > TILE_COLUMNS / 2 || mean < 32) ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
 }
 
 /* Most entries of a group. A 15,000th of all, so that those that run at a time, some 16,000, are many more than those
@@ -96,15 +117,17 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     CUDA_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, cuda_state_of(context)->device));
     state->cache = cache;
     TRY(measure(context, a, &lengths));
-    state->algorithm = options->algorithm == SP_SPMM_AUTO ? choose(a, lengths) : options->algorithm;
+    /* An extreme over ranges would have to keep its argument between launches: it has one range. Where neighbouring
+     * rows are alike, what is gathered at a time is small. */
+    const bool near = (int64_t)lengths.near * 2 > a->rows;
+    int bins = extreme || near ? 1 : choose_bins(a, width, cache);
+    state->algorithm = options->algorithm == SP_SPMM_AUTO ? choose(a, width, lengths, bins) : options->algorithm;
+    if (options->partition_bytes && !extreme) bins = count_bins(a, width, (int64_t)options->partition_bytes);
+    if (state->algorithm != SP_SPMM_BIDIRECTIONAL) bins = 1;
     state->short_rows = lengths.longest <= MOST_SHORT && a->nnz <= 4 * a->rows;
     info->algorithm = state->algorithm;
     info->partitions = 1;
     if (state->algorithm == SP_SPMM_ROW_SPLIT) return SP_OK;
-    /* An extreme over ranges would have to keep its argument between launches: it has one range. */
-    const int64_t bytes = options->partition_bytes ? (int64_t)options->partition_bytes : 2 * (int64_t)cache;
-    const int bins = state->algorithm == SP_SPMM_BIDIRECTIONAL && !extreme ? count_bins(a, width, bytes) : 1;
-    const bool near = (int64_t)lengths.near * 2 > a->rows;
     TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, &state->parts));
     if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme)
         TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, &state->panels));
@@ -230,8 +253,7 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
                            const spmm_shape &shape, const spmm_product &product)
 {
     const bool whole = shape.vector * size_of(type) == 16;
-    /* Half a line of the caches and less is for groups of fewer lanes. */
-    if (state->panels && !extreme && whole && type != SP_DENSE_F64 && shape.lanes * shape.repeats > 4)
+    if (state->panels && !extreme && whole && type != SP_DENSE_F64)
         return cuda_spmm_panels(context, type, product, state->panels);
     switch (state->algorithm) {
     case SP_SPMM_BLOCK_PARTITION: return cuda_spmm_blocks(context, type, extreme, shape, product, state->parts, 0);
@@ -242,6 +264,59 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
     }
     if (state->short_rows && !extreme && whole) return cuda_spmm_short_rows(context, type, product);
     return cuda_spmm_rows(context, type, extreme, shape, product);
+}
+
+/* ---- rows of X across lines of the caches -------------------------------------------------------------------- */
+
+enum { LINE = 128, WORD = 16 /* bytes */ };
+/* Entries a row of X for which copying it pays: it is read and written once more. */
+static const int64_t COPY_ENTRIES = 16;
+
+/* `words` of each row of X, `room` from row to row. */
+static __global__ void __launch_bounds__(256)
+    copy_columns(int64_t rows, const char *x, size_t x_bytes, int words, int room, uint4 *to)
+{
+    const int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / room;
+    const int word = (int)(at % room);
+    if (row < rows && word < words) to[at] = __ldg((const uint4 *)(x + (size_t)row * x_bytes) + word);
+}
+
+/* Where rows of X do not begin at lines, a tile's row lies in two of them, of which the caches and the memory move and
+ * keep more than is asked for: 182 million entries, 201 MB a tile, 200 columns take 47.8 ms, seven tiles of a copy 27.
+ * A table that the cache holds twice does not mind. */
+static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, int64_t cache)
+{
+    const int64_t size = (int64_t)size_of(x->type);
+    const bool at_lines = x->stride * size % LINE == 0 && (uintptr_t)x->values % LINE == 0;
+    return !at_lines && !extreme && fits(x, WORD / size) && fits(y, WORD / size) && x->cols * size >= LINE &&
+           a->cols * LINE > cache / 4 && a->nnz >= COPY_ENTRIES * a->cols;
+}
+
+/* The product, a line's columns of X at a time, from `copy`, which holds a line for each row. */
+static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
+                                 spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
+                                 uint4 *copy)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t size = (int64_t)size_of(x->type), columns = LINE / size;
+    for (int64_t first = 0; first < x->cols; first += columns) {
+        sp_dense x_part = *x, y_part = *y;
+        spmm_shape shape;
+        spmm_product product;
+        x_part.cols = y_part.cols = x->cols - first < columns ? x->cols - first : columns;
+        const int words = (int)(x_part.cols * size / WORD);
+        int room = 1;
+        while (room < words) room *= 2;
+        copy_columns<<<(unsigned)((a->cols * room + 255) / 256), 256, 0, stream>>>(
+            a->cols, (const char *)x->values + first * size, (size_t)(x->stride * size), words, room, copy);
+        CUDA_TRY(cudaGetLastError());
+        x_part.values = copy;
+        x_part.stride = room * WORD / size;
+        y_part.values = (char *)y->values + (size_t)first * size_of(y->type);
+        TRY(cuda_spmm_describe(context, a, options, state, alpha, &x_part, beta, &y_part, NULL, &shape, &product));
+        TRY(cuda_spmm_launch(context, x->type, false, state, shape, product));
+    }
+    return SP_OK;
 }
 
 /* Does not wait where X and Y lie on the device: what follows on the context's stream does, and a product of 20 µs is
@@ -257,6 +332,12 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     if (a->rows == 0 || x->cols == 0) return SP_OK;
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
+    device_array<uint4> copy;
+    if (needs_copy(a, x, y, is_extreme(options), plan->cache)) {
+        const sp_status status = copy.allocate(context, a->cols * (LINE / WORD));
+        if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y, copy.data);
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+    }
     TRY(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
     return cuda_spmm_launch(context, x->type, is_extreme(options), plan, shape, product);
 }

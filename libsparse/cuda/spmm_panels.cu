@@ -298,16 +298,25 @@ static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_p
     if (active && part == 0) write_row(p, row, columns, result);
 }
 
-template <typename T>
-static sp_status launch(sp_context *context, const spmm_product &whole, const spmm_panels *panels)
+template <typename T, int V>
+static sp_status launch_tiles(sp_context *context, const spmm_product &whole, const spmm_panels *panels)
 {
-    constexpr int V = 16 / sizeof(T), COLUMNS = V * LANES;
+    constexpr int COLUMNS = V * LANES;
     spmm_product product = whole;
     product.tiles = (product.width + COLUMNS - 1) / COLUMNS;
     work_panels<T, V><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
                         cuda_state_of(context)->stream>>>(product, panels->slots.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
+}
+
+/* 16 bytes a lane, or 8 where a row of X has no more than half a line. */
+template <typename T>
+static sp_status launch(sp_context *context, const spmm_product &product, const spmm_panels *panels)
+{
+    constexpr int V = 16 / sizeof(T);
+    return product.width > V / 2 * LANES ? launch_tiles<T, V>(context, product, panels)
+                                         : launch_tiles<T, V / 2>(context, product, panels);
 }
 
 sp_status cuda_spmm_panels(sp_context *context, sp_dense_type type, const spmm_product &product,

@@ -20,9 +20,10 @@
  *
  * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
  * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written
- * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 54, 74, 97 and 99 GB/s of rows
- * of 128, 256, 512 and 1,024 bytes (H200, PCIe 5); threads, in whole sectors, 64 of any, since reads of the one
- * direction wait behind writes of the other: they copy rows below 256 bytes. Pageable memory goes through pinned
+ * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of rows
+ * of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200, PCIe 5);
+ * threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other: they copy rows
+ * below 256 bytes. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned
  * buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link
  * moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
  */
@@ -44,7 +45,9 @@ static const double BY_THREADS = 32e9, GATHERS = 4e12, START = 8e-6;
 static const struct {
     size_t row;
     double rate;
-} BY_ENGINES[] = {{256, 37e9}, {384, 43e9}, {512, 48.5e9}, {1024, 49.5e9}};
+} BY_ENGINES[] = {{256, 41e9}, {512, 49.3e9}, {768, 50.5e9}};
+/* At multiples of which rows should begin for them. */
+static const size_t ENGINE_ALIGNMENT = 256;
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
@@ -330,7 +333,7 @@ static double seconds_of(size_t size, int64_t rows, int64_t columns, int copies)
     const size_t row = (size_t)columns * size;
     double rate = BY_THREADS;
     for (const auto &point : BY_ENGINES)
-        if (row >= point.row) rate = point.rate;
+        if (row >= point.row) rate = row % ENGINE_ALIGNMENT ? BY_ENGINES[0].rate : point.rate;
     return (double)row * (double)rows / rate + copies * START;
 }
 
