@@ -1,6 +1,6 @@
 #!/bin/bash
 # Graph neural networks beside PyTorch and PyTorch Geometric: full-batch training of GCN and GraphSAGE on graphs of
-# the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), neighbour sampling, accuracy.
+# the shapes of Flickr and Reddit, aggregation of sparsified features (Li et al., Table II), sampling, accuracy.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -9,10 +9,10 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --small             one small graph
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      flickr, reddit, or specifications of gnn convert [flickr reddit; on the CPU flickr]
-  --parts "..."       of train aggregate sample torch torch-sample accuracy check [all but accuracy]
+  --parts "..."       of train aggregate sample torch torch-sample check accuracy maxk-accuracy [all but accuracies]
   --model LIST        [gcn,sage]
   --hidden LIST       [16,256]
-  --maxk LIST         [16,32,64]
+  --maxk LIST         [16,32,64]; maxk-accuracy: beside ReLU with the widest of --hidden
   --order LIST        of the nodes in training: auto, keep, community [auto]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate; then fewer samples do [20]
@@ -20,7 +20,8 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --folder DIR        where graphs are written for both sides [a temporary one]
   --data "..."        folders for accuracy, as gnn train takes them [data/cora]
   --seeds N           of accuracy [10]
-  --split A,B         of accuracy: training and validation nodes of each class, drawn [that of the folder]
+  --split A,B         of accuracy: training and validation nodes of each class, where a folder has no split [20,30]
+  --jobs N            models trained at the same time for accuracy [1]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, PYTHON the interpreter that has torch [python3], BENCH_COMMIT the commit named in the results.
 END_OF_USAGE
@@ -28,8 +29,9 @@ END_OF_USAGE
 
 build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' parts='train aggregate sample torch torch-sample check' model=gcn,sage hidden=16,256
-maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split='' name='' small=''
-options="device graphs parts model hidden maxk order repeat limit threads folder data seeds split name"
+maxk=16,32,64 order=auto repeat=10 limit=20 threads='' folder='' data=data/cora seeds=10 split=20,30 jobs=1
+name='' small=''
+options="device graphs parts model hidden maxk order repeat limit threads folder data seeds split jobs name"
 . bench/options.sh
 if [ "$device" = cpu ]; then
     graphs=${graphs:-flickr}
@@ -37,7 +39,9 @@ else
     graphs=${graphs:-flickr reddit}
 fi
 if [ -n "$small" ]; then graphs=rmat:11,8 name=$name-small hidden=16,64 maxk=8; fi
-if [ -z "$folder" ]; then
+if [ -n "$folder" ]; then
+    mkdir -p "$folder" || exit 1
+else
     folder=$(mktemp -d) || exit 1
     trap 'rm -rf "$folder"' EXIT
 fi
@@ -45,11 +49,13 @@ status=0 written=() folders=()
 common=(--device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" --limit "$limit")
 
 # Both sides read the same files.
-for graph in $graphs; do
-    made=$folder/${graph%%[:,]*}
-    [ -e "$made/graph.npz" ] || "$build/bin/gnn" convert "generate:$graph" "$made" || exit 1
-    folders+=("$made")
-done
+if [[ $parts =~ train|aggregate|sample|torch ]]; then
+    for graph in $graphs; do
+        made=$folder/${graph%%[:,]*}
+        [ -e "$made/graph.npz" ] || "$build/bin/gnn" convert "generate:$graph" "$made" || exit 1
+        folders+=("$made")
+    done
+fi
 
 ours() { # ours PART ARGUMENTS...
     local json=bench/results/gnn-$name-$1.json
@@ -64,6 +70,48 @@ theirs() { # theirs PART COMMAND ARGUMENTS...
     written+=("$json")
 }
 
+# The accuracy of one model on one graph; what is finished stays, whatever becomes of the others.
+train() { # train FOLDER MODEL REPORT GNN-TRAIN-OPTIONS...
+    local set=$1 model=$2 report=$3
+    shift 3
+    [ -e "$set/split.npy" ] || set -- "$@" --split "$split"
+    "$build/bin/gnn" train "$set" --model "$model" --seeds "$seeds" --quiet --device "$device" --threads "$share" \
+        --report "$report" "$@" && python3 -B bench/table.py --add "bench/results/gnn-$name-accuracy.json" "$report"
+}
+train_both() {
+    train "$@" &&
+        "$python" -B bench/gnn_torch.py accuracy "$3" --device "$device" --threads "$share" --json "$3.torch" &&
+        python3 -B bench/table.py --add "bench/results/gnn-$name-torch-accuracy.json" "$3.torch"
+}
+start() { # start COMMAND ARGUMENTS... once fewer than --jobs are running
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    { "$@" || touch "$folder/failed"; } &
+}
+accuracy() { # accuracy MODELS-OF-A-FOLDER, a function that starts the training of them
+    local set copy share=$(((${threads:-$(nproc)} + jobs - 1) / jobs))
+    mkdir -p "$folder/accuracy"
+    for set in $data; do
+        copy=$folder/accuracy/$(basename "$set")
+        [ -e "$copy/graph.npz" ] || "$build/bin/gnn" convert --undirected "$set" "$copy" || exit 1
+        "$1" "$copy"
+    done
+    wait
+    [ ! -e "$folder/failed" ] || status=1
+    written+=(bench/results/gnn-"$name"{,-torch}-accuracy.json)
+}
+each_model() {
+    local model
+    for model in gcn sage gin gat; do start train_both "$1" $model "$1-$model.json"; done
+}
+each_maxk() {
+    local model k
+    for model in gcn sage; do
+        for k in '' ${maxk//,/ }; do
+            start train "$1" $model "$1-$model-maxk$k.json" --hidden "${hidden##*,}" ${k:+--maxk "$k"}
+        done
+    done
+}
+
 mkdir -p bench/results
 for part in $parts; do
     case $part in
@@ -72,24 +120,8 @@ for part in $parts; do
     sample) ours sample --model none --sample ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
-    accuracy)
-        sets=() reports=()
-        for set in $data; do
-            copy=$folder/accuracy/$(basename "$set")
-            mkdir -p "$folder/accuracy"
-            [ -e "$copy/graph.npz" ] || "$build/bin/gnn" convert "$set" "$copy" || exit 1
-            sets+=("$copy")
-            for kind in gcn sage gin gat; do
-                report=$copy-$kind.json
-                "$build/bin/gnn" train "$copy" --model $kind --seeds "$seeds" ${split:+--split "$split"} --quiet \
-                    --device "$device" --report "$report" || status=1
-                reports+=("$report")
-            done
-        done
-        python3 -B bench/table.py --reports "bench/results/gnn-$name-accuracy.json" "${reports[@]}" || status=1
-        written+=("bench/results/gnn-$name-accuracy.json")
-        theirs torch-accuracy accuracy "${sets[@]}" --seeds "$seeds" ${split:+--split "$split"}
-        ;;
+    accuracy) accuracy each_model ;;
+    maxk-accuracy) accuracy each_maxk ;;
     check)
         "$build/bin/gnn" convert generate:rmat:8,6 --features 20 --classes 5 "$folder/check" &&
             "$build/bin/sparse-bench" gnn "${common[@]}" "$folder/check" --model gcn,sage,gin,gat --hidden 12 \

@@ -7,15 +7,16 @@ with. fp32, without TF32, unless said.
                                    given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph
   gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
                                    pyg-lib or torch-sparse is there
-  gnn_torch.py accuracy FOLDER...  test accuracy at the lowest validation loss, over seeds, with the hyper-parameters
-                                   that gnn train has by default
+  gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
+                                   hyper-parameters of these reports of gnn train
   gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in f64
 
-Results are written as JSON (--json FILE) in the shape of sparse-bench's.
+Results are written as JSON (--json FILE) in the shape of sparse-bench's, anew after each case.
 """
 import argparse
 import datetime
 import glob
+import itertools
 import json
 import math
 import os
@@ -393,18 +394,14 @@ def speed_case(data, kind, hidden, kept, options, device, cache):
             "variants": variants}
 
 
-def speed(options, device):
-    made = []
-    for folder in options.folders:
+def speed(options, device, keep):
+    for folder in options.inputs:
         data, cache, training = Data(folder), {}, []
         print(f"{data.name}: {data.nodes} nodes, {data.graph.nnz} edges", flush=True)
-        for kind in options.model:
-            for hidden in options.hidden:
-                training.append(speed_case(data, kind, hidden, False, options, device, cache))
-                if options.keep:
-                    training.append(speed_case(data, kind, hidden, True, options, device, cache))
-        made.append({**describe(data), "training": training, "aggregation": [], "sampling": []})
-    return made
+        for kind, hidden in itertools.product(options.model, options.hidden):
+            for kept in (False, True) if options.keep else (False,):
+                training.append(speed_case(data, kind, hidden, kept, options, device, cache))
+                keep({**describe(data), "training": training})
 
 
 def describe(data):
@@ -492,9 +489,8 @@ def neighbor_loader(data, fanouts, train_nodes, workers, options):
     return {"edges": edges, "edges_a_second": edges / middle, "median_seconds": middle, "samples": samples}
 
 
-def sample(options, device):
-    made = []
-    for folder in options.folders:
+def sample(options, device, keep):
+    for folder in options.inputs:
         data, sampling = Data(folder), []
         graph = data.without_loops()
         offsets = torch.as_tensor(graph.indptr.astype(np.int64)).to(device)
@@ -515,71 +511,76 @@ def sample(options, device):
                 print(f"  {data.name} {fanouts} {way['name']}: {rate}", flush=True)
             sampling.append({"fanout": list(fanouts), "batch": options.batch, "minibatches": len(batches),
                              "variants": found})
-        made.append({**describe(data), "training": [], "aggregation": [], "sampling": sampling})
-    return made
+            keep({**describe(data), "sampling": sampling})
 
 
 # ---- accuracy
 
-# What gnn train has by default.
-DEFAULTS = {"hidden": 16, "dropout": 0.5, "rate": 0.01, "decay": 5e-4, "decay_all": False, "heads": 8}
-GAT_DEFAULTS = {"hidden": 8, "dropout": 0.6, "rate": 0.005, "decay": 5e-4, "decay_all": True, "heads": 8}
 
 
-def train_once(data, kind, seed, options, device):
-    """Test accuracy after the epoch of the lowest validation loss, and after that of the best accuracy."""
-    settings = {**(GAT_DEFAULTS if kind == "gat" else DEFAULTS)}
-    for name in ("hidden_size", "dropout", "rate", "decay"):
-        value = getattr(options, name)
-        if value is not None:
-            settings["hidden" if name == "hidden_size" else name] = value
+def model_like(o, inputs, classes):
+    """The model of a report's options."""
+    return PygModel(o["model"], inputs, o["hidden"], classes, heads=o.get("heads", 1), dropout=o["dropout"],
+                    input_dropout=o["input_dropout"], cached=o["model"] == "gcn", attention=o["attention_dropout"])
+
+
+def optimizer_like(o, model):
+    rest = 0 if o["decay_first_layer_only"] else o["decay"]
+    optimizer = torch.optim.Adam([{"params": model.first.parameters(), "weight_decay": o["decay"]},
+                                  {"params": model.second.parameters(), "weight_decay": rest}], lr=o["rate"])
+    return optimizer, torch.optim.lr_scheduler.StepLR(optimizer, o["rate_step"] or o["epochs"], o["rate_factor"])
+
+
+def train_once(data, o, seed, device):
+    """Test accuracy after the epoch of the lowest validation loss."""
     torch.manual_seed(seed)
-    split = data.split if not options.split else draw_split(data.labels, data.classes, *options.split, seed)
+    split = draw_split(data.labels, data.classes, *o["split"], seed) if "split" in o else data.split
     x, labels = torch.as_tensor(data.features).to(device), torch.as_tensor(data.labels).to(device)
     edges = edge_index(data.without_loops(), device)
     train, validation, test = (torch.as_tensor(np.flatnonzero(split == kind_of)).to(device)
                                for kind_of in (TRAIN, VALIDATION, TEST))
-    model = PygModel(kind, x.shape[1], settings["hidden"], data.classes, heads=settings["heads"],
-                     dropout=settings["dropout"], input_dropout=settings["dropout"], cached=kind == "gcn",
-                     attention=settings["dropout"]).to(device)
-    rest = 5e-4 if settings["decay_all"] else 0
-    optimizer = torch.optim.Adam([{"params": model.first.parameters(), "weight_decay": settings["decay"]},
-                                  {"params": model.second.parameters(), "weight_decay": rest}], lr=settings["rate"])
-    best_loss, at_loss, best_accuracy, at_accuracy = math.inf, 0, -1, 0
-    for _ in range(options.epochs):
+    model = model_like(o, x.shape[1], data.classes).to(device)
+    optimizer, schedule = optimizer_like(o, model)
+    lowest, tested = math.inf, 0
+    for _ in range(o["epochs"]):
         model.train()
         optimizer.zero_grad()
         F.cross_entropy(model(x, edges)[train], labels[train]).backward()
         optimizer.step()
+        schedule.step()
         model.eval()
         with torch.no_grad():
             logits = model(x, edges)
             loss = F.cross_entropy(logits[validation], labels[validation]).item()
-            right = (logits.argmax(1) == labels).float()
-        accuracy, tested = right[validation].mean().item(), right[test].mean().item()
-        if loss < best_loss:
-            best_loss, at_loss = loss, tested
-        if accuracy > best_accuracy:
-            best_accuracy, at_accuracy = accuracy, tested
-    return at_loss, at_accuracy
+            if loss < lowest:
+                lowest, tested = loss, (logits[test].argmax(1) == labels[test]).float().mean().item()
+    return tested
 
 
-def accuracy(options, device):
-    made = []
-    for folder in options.folders:
-        data, found = Data(folder), []
-        if not options.no_normalise:
+def read_report(path):
+    """The folder and the options of a report, if they are what train_once does."""
+    with open(path) as file:
+        report = json.load(file)
+    o = report["options"]
+    wanted = {"layers": 2, "optimizer": "adam", "maxk": 0, "patience": 0, "evaluate_every": 1, "sampler": "full"}
+    if o["model"] == "sage-max" or any(o[key] != value for key, value in wanted.items()):
+        sys.exit(f"{path}: no model of two layers, trained on the whole graph by Adam to the last epoch")
+    return report["data"]["folder"], o
+
+
+def accuracy(options, device, keep):
+    for path in options.inputs:
+        folder, o = read_report(path)
+        data = Data(folder)
+        if o["normalise"]:
             data.normalise()
-        for kind in options.model:
-            runs = [train_once(data, kind, seed, options, device) for seed in range(1, options.seeds + 1)]
-            tested = [run[0] for run in runs]
-            found.append({"model": kind, "seeds": options.seeds, "test_accuracy": statistics.mean(tested),
-                          "deviation": statistics.stdev(tested) if len(tested) > 1 else 0, "runs": tested,
-                          "test_accuracy_at_best_accuracy": statistics.mean(run[1] for run in runs)})
-            print(f"  {data.name} {kind}: {100 * found[-1]['test_accuracy']:.2f} +- "
-                  f"{100 * found[-1]['deviation']:.2f}", flush=True)
-        made.append({**describe(data), "accuracy": found})
-    return made
+        runs = [train_once(data, o, o["seed"] + i, device) for i in range(o["seeds"])]
+        found = {"model": o["model"], "hidden": o["hidden"], "seeds": o["seeds"],
+                 "test_accuracy": statistics.mean(runs),
+                 "deviation": statistics.stdev(runs) if len(runs) > 1 else 0, "runs": runs}
+        print(f"  {data.name} {o['model']}: {100 * found['test_accuracy']:.2f} +- {100 * found['deviation']:.2f}",
+              flush=True)
+        keep({**describe(data), "accuracy": [found]})
 
 
 # ---- gradients
@@ -613,12 +614,12 @@ def formula(kind, w, x, data):
     return layer(2, F.elu(hidden) if kind == "gat" else torch.relu(hidden))
 
 
-def check(options, device):
-    data = Data(options.folders[0])
+def check(options, device, keep):
+    data = Data(options.inputs[0])
     x = torch.as_tensor(data.features, dtype=torch.float64)
     train = torch.as_tensor(np.flatnonzero(data.split == TRAIN))
     found = []
-    for path in sorted(glob.glob(os.path.join(options.folders[1], "*.json"))):
+    for path in sorted(glob.glob(os.path.join(options.inputs[1], "*.json"))):
         with open(path) as file:
             exported = json.load(file)
         stem = path[:-len(".json")]
@@ -640,7 +641,7 @@ def check(options, device):
                       "gradient_error": max(errors.values()), "parameters": errors})
         print(f"  {exported['model']} in {exported['type']}: logits within {apart:.1e}, gradients within "
               f"{max(errors.values()):.1e}", flush=True)
-    return [{**describe(data), "gradients": found}]
+    keep({**describe(data), "gradients": found})
 
 
 # ---- the command line
@@ -657,29 +658,39 @@ def words(text):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["speed", "sample", "accuracy", "check"])
-    parser.add_argument("folders", nargs="+")
+    parser.add_argument("inputs", nargs="+", metavar="FOLDER|REPORT")
     parser.add_argument("--json")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--model", type=words, help="gcn,sage; accuracy: gcn,sage,gin,gat")
+    parser.add_argument("--model", type=words, default=["gcn", "sage"])
     parser.add_argument("--hidden", type=numbers, default=[16, 256])
     parser.add_argument("--keep", action="store_true", help="also with A·X of the first layer computed once")
     parser.add_argument("--compile", action="store_true", help="also PyG's scatter compiled")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--limit", type=float, default=20, help="seconds for each candidate")
     parser.add_argument("--batch", type=int, default=1024)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--split", type=numbers, help="TRAIN,VALIDATION nodes a class, drawn as gnn train does")
-    parser.add_argument("--hidden-size", type=int)
-    parser.add_argument("--dropout", type=float)
-    parser.add_argument("--rate", type=float)
-    parser.add_argument("--decay", type=float)
-    parser.add_argument("--no-normalise", action="store_true")
-    options = parser.parse_args()
-    options.model = options.model or (["gcn", "sage", "gin", "gat"] if options.command == "accuracy"
-                                      else ["gcn", "sage"])
-    return options
+    return parser.parse_args()
+
+
+class Results:
+    """What is measured so far, a matrix once, in a file that is whole at any time."""
+
+    def __init__(self, options):
+        self.path, self.matrices = options.json, {}
+        self.head = {"bench": "gnn-torch", "command": options.command, "date": datetime.date.today().isoformat(),
+                     "commit": os.environ.get("BENCH_COMMIT"), "machine": machine(),
+                     "options": {"device": options.device, "threads": options.threads or torch.get_num_threads(),
+                                 "values": "fp32", "repeat": options.repeat}}
+
+    def keep(self, matrix):
+        before = self.matrices.get(matrix["matrix"], {})
+        if "accuracy" in before:
+            matrix["accuracy"] = before["accuracy"] + matrix["accuracy"]
+        self.matrices[matrix["matrix"]] = matrix
+        if self.path:
+            with open(self.path + ".part", "w") as file:
+                json.dump({**self.head, "matrices": list(self.matrices.values())}, file, indent=1)
+            os.replace(self.path + ".part", self.path)
 
 
 def main():
@@ -690,15 +701,7 @@ def main():
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     commands = {"speed": speed, "sample": sample, "accuracy": accuracy, "check": check}
-    made = commands[options.command](options, device)
-    if options.json:
-        result = {"bench": "gnn-torch", "command": options.command, "date": datetime.date.today().isoformat(),
-                  "commit": os.environ.get("BENCH_COMMIT"), "machine": machine(),
-                  "options": {"device": options.device, "threads": options.threads or torch.get_num_threads(),
-                              "values": "fp32", "repeat": options.repeat}, "matrices": made}
-        with open(options.json + ".part", "w") as file:
-            json.dump(result, file, indent=1)
-        os.replace(options.json + ".part", options.json)
+    commands[options.command](options, device, Results(options).keep)
     return 0
 
 

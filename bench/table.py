@@ -7,10 +7,11 @@ They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases
 <!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->,
 <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
-whether the tables are up to date; --show FILE... prints the tables of these results; --reports FILE REPORT... gathers
-reports of gnn train into one result.
+whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE PART... adds accuracies,
+or reports of gnn train, to a result of the same machine and commit; else it is begun anew.
 """
 import datetime
+import fcntl
 import glob
 import json
 import math
@@ -579,7 +580,10 @@ def gnn_heading(result):
 
 def cases(run, part, key):
     """{graph: list} of a part of a run; empty where it was not measured."""
-    return {matrix["matrix"]: matrix[key] for matrix in run.get(part, {"matrices": []})["matrices"]}
+    found = {}
+    for matrix in run.get(part, {"matrices": []})["matrices"]:
+        found.setdefault(matrix["matrix"], []).extend(matrix[key])
+    return found
 
 
 def both_times(times):
@@ -597,6 +601,13 @@ def ratio_of(theirs, ours):
     return f"{theirs['median_seconds'] / ours['median_seconds']:.2f}×" if works(theirs) and works(ours) else ""
 
 
+def relu_beside(trainings, t):
+    """Our fastest training of the same model with ReLU, in whatever order of the nodes."""
+    same = [o for o in trainings if o["maxk"] == 0 and not o["kept"] and not o.get("half") and works(o["epoch"]) and
+            all(o[k] == t[k] for k in ("model", "hidden"))]
+    return min(same, key=lambda o: o["epoch"]["median_seconds"]) if same and t["maxk"] else None
+
+
 def gnn_train_rows(run):
     """Forward and epoch, ours beside each way of PyTorch, each at its fastest; MaxK beside ReLU."""
     titles = ["graph", "model", "hidden", "A·X", "MaxK"] + [way + ", ms" for way in TORCH_WAYS] + \
@@ -606,8 +617,7 @@ def gnn_train_rows(run):
         for t in trainings:
             same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
             variants = same[0]["variants"] if same else []
-            relu = next((o for o in trainings if o["maxk"] == 0 and not o["kept"] and not o.get("half") and
-                         all(o.get(k) == t.get(k) for k in ("model", "hidden", "order"))), None)
+            relu = relu_beside(trainings, t)
             cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
                      "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
                      str(t["maxk"] or "")]
@@ -616,7 +626,7 @@ def gnn_train_rows(run):
             cells += ["**" + both_times([t["forward"], t["epoch"]]) + "**",
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS[:2]), t["epoch"]),
                       ratio_of(fastest(variants, "epoch", TORCH_WAYS), t["epoch"]),
-                      ratio_of(relu["epoch"], t["epoch"]) if relu and t["maxk"] else ""]
+                      ratio_of(relu["epoch"], t["epoch"]) if relu else ""]
             lines.append("| " + " | ".join(cells) + " |")
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
 
@@ -663,18 +673,29 @@ def gnn_sample_rows(run):
     return lines and ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] + lines
 
 
+def accuracy_case(a):
+    return a["model"], a.get("hidden") or 0, a.get("maxk") or 0
+
+
 def gnn_accuracy_rows(run):
+    """Ours beside PyTorch Geometric's; MaxK beside ReLU."""
+    def of(found, *case):
+        return next((a for a in found if accuracy_case(a) == case), None)
+
     lines, theirs = [], cases(run, "torch-accuracy", "accuracy")
-    for graph, found in cases(run, "accuracy", "accuracy").items():
-        for a in found:
-            same = [o for o in theirs.get(graph, ()) if o["model"] == a["model"]]
-            cells = [graph, a["model"], str(a["maxk"] or ""), str(a["seeds"])]
-            for side in (a, same[0] if same else None):
+    for graph, found in sorted(cases(run, "accuracy", "accuracy").items()):
+        for a in sorted(found, key=accuracy_case):
+            model, hidden, maxk = accuracy_case(a)
+            same = None if maxk else of(theirs.get(graph, ()), model, hidden, 0)
+            relu = of(found, model, hidden, 0) if maxk else None
+            cells = [graph, model, str(hidden), str(maxk or ""), str(a["seeds"])]
+            for side in (a, same):
                 cells.append(f"{100 * side['test_accuracy']:.2f} ± {100 * side['deviation']:.2f}" if side else "")
-            cells.append(f"{100 * (a['test_accuracy'] - same[0]['test_accuracy']):+.2f}" if same else "")
+            for other in (same, relu):
+                cells.append(f"{100 * (a['test_accuracy'] - other['test_accuracy']):+.2f}" if other else "")
             lines.append("| " + " | ".join(cells) + " |")
-    return lines and ["| graph | model | MaxK | seeds | ours, % | PyTorch Geometric, % | points |",
-                      "|" + "---|" * 7] + lines
+    return lines and ["| graph | model | hidden | MaxK | seeds | ours, % | PyTorch Geometric, % | points "
+                      "| beside our ReLU, points |", "|" + "---|" * 9] + lines
 
 
 def gnn_check_rows(run):
@@ -701,23 +722,45 @@ def gnn_table(runs, part, rows):
     return "\n".join(lines[1:])
 
 
-def gather_reports(path, reports):
-    """Reports of gnn train, a run of seeds each, as one result."""
-    matrices, machine, threads, date = {}, None, 0, datetime.date.today().isoformat()
-    for report in load(reports):
-        name = os.path.basename(os.path.normpath(report["data"]["folder"]))
-        options = report["options"]
-        gpu = report["device"].partition(" ")[2] or None
-        machine, threads = {"cpu": "", "cores": os.cpu_count(), "gpu": gpu}, report["threads"]
-        matrices.setdefault(name, []).append(
-            {"model": options["model"], "maxk": options["maxk"], "seeds": options["seeds"],
+def result_of(report):
+    """A report of gnn train as a result; a result as it is."""
+    if "bench" in report:
+        return report
+    o = report["options"]
+    found = {"model": o["model"], "hidden": o["hidden"], "maxk": o["maxk"], "seeds": o["seeds"], "options": o,
              "test_accuracy": report["test_accuracy"], "deviation": report["test_accuracy_deviation"] or 0,
-             "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]})
-    made = {"bench": "gnn", "date": date, "commit": os.environ.get("BENCH_COMMIT"), "machine": machine,
-            "options": {"threads": threads},
-            "matrices": [{"matrix": name, "accuracy": found} for name, found in matrices.items()]}
-    with open(path, "w") as file:
+             "runs": [r["test_accuracy"] for r in report["runs"]],
+             "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]}
+    name = os.path.basename(os.path.normpath(report["data"]["folder"]))
+    return {"bench": "gnn", "date": datetime.date.today().isoformat(), "commit": os.environ.get("BENCH_COMMIT"),
+            "machine": {"cpu": "", "cores": os.cpu_count(), "gpu": report["device"].partition(" ")[2] or None},
+            "options": {"threads": report["threads"]}, "matrices": [{"matrix": name, "accuracy": [found]}]}
+
+
+def add_matrix(matrices, matrix):
+    """Accuracies of the same case are replaced."""
+    old = next((m for m in matrices if m["matrix"] == matrix["matrix"]), None)
+    if old is None:
+        matrices.append(matrix)
+        return
+    new = [accuracy_case(a) for a in matrix["accuracy"]]
+    old["accuracy"] = [a for a in old["accuracy"] if accuracy_case(a) not in new] + matrix["accuracy"]
+
+
+def add_parts(path, parts):
+    """One process at a time; the file is whole at any time."""
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    made = load([path])[0] if os.path.exists(path) else None
+    for part in map(result_of, load(parts)):
+        if made is None or any(made[k] != part[k] for k in ("bench", "commit", "machine")):
+            made = {**part, "matrices": []}
+        for matrix in part["matrices"]:
+            add_matrix(made["matrices"], matrix)
+    with open(path + ".part", "w") as file:
         json.dump(made, file, indent=1)
+    os.replace(path + ".part", path)
+    os.close(folder)
 
 
 # ---- files
@@ -749,8 +792,8 @@ def filled(text, folder):
 
 
 def main():
-    if len(sys.argv) > 2 and sys.argv[1] == "--reports":
-        gather_reports(sys.argv[2], sys.argv[3:])
+    if len(sys.argv) > 2 and sys.argv[1] == "--add":
+        add_parts(sys.argv[2], sys.argv[3:])
         return 0
     if len(sys.argv) > 1 and sys.argv[1] == "--show":
         runs = gnn_runs(path for path in sys.argv[2:] if os.path.basename(path).startswith("gnn-"))
