@@ -1,27 +1,28 @@
 #!/bin/bash
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
 # CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs. On
-# the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7).
+# the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU beside
+# scipy.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
-usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json and
-                                              prints tables
+usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json,
+                                              contract-NAME-scipy.json and prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz)
-  --parts "..."       of speed aia [both; no aia on the CPU]
+  --parts "..."       of speed aia scipy [speed aia; on the CPU speed]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; on the CPU 20]
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
-BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results.
+BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results, PYTHON an interpreter that has scipy.
 END_OF_USAGE
 }
 
-build=${BUILD:-build}
+build=${BUILD:-build} python=${PYTHON:-python3}
 device='' graphs='' files='' parts='' repeat=10 limit='' threads='' name='' small=''
 options="device graphs files parts repeat limit threads name"
 . bench/options.sh
@@ -46,11 +47,32 @@ bench() { # bench RESULT GRAPHS ARGUMENTS...
     if [ -e "$json" ]; then written+=("$json"); fi
 }
 
+# Both sides read the same files; scipy is a peer of the results then.
+beside_scipy() {
+    local folder graph files=() json=bench/results/contract-$name-scipy.json
+    folder=$(mktemp -d) || return 1
+    for graph in $1; do
+        graph=${graph/#small/rmat:11,8}
+        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
+            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "$folder/${graph//[:,]/-}.mtx" || status=1
+        files+=("$folder/${graph//[:,]/-}.mtx")
+        rm -rf "$folder/graph"
+    done
+    "$build/bin/sparse-bench" contract --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \
+        --limit "$limit" --json "$json" "${files[@]}" && "$python" -B bench/contract_scipy.py "$json" || status=1
+    if [ -e "$json" ]; then written+=("$json"); fi
+    rm -rf "$folder"
+}
+
 mkdir -p bench/results
 for part in $parts; do
     case $part in
     speed) bench "$name" "$graphs" "${paths[@]}" ;;
     aia) bench "$name-aia" "$twins" --aia --groups 10% --peers none ;;
+    scipy)
+        if [ "$device" != cpu ]; then echo "left out: scipy, which runs on the CPU" >&2 && continue; fi
+        beside_scipy "$graphs"
+        ;;
     *) usage >&2 && exit 2 ;;
     esac
 done
