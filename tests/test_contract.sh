@@ -61,6 +61,27 @@ ok 'names come back from binary' named_back
 binary_to_metis() { status 0 r.bin three -o r2.graph && [ "$(head -n 1 r2.graph)" = '3 3 011' ]; }
 ok 'from format to format' binary_to_metis
 ok 'mcl-gpu reads binary' eval '"$mcl_gpu" r.bin -o b.cls -V all && [ "$(tr "\t\n" " |" <b.cls)" = "x y z|" ]'
+endings() { # every ending chooses its format
+    local ending format
+    for ending in mtx:mtx abc:abc tsv:tsv mci:mcl mcl:mcl graph:metis metis:metis bin:bin csr:bin; do
+        format=${ending#*:} ending=${ending%:*}
+        status 0 g.abc pairs -o "e.$ending" --loops drop && status 0 g.abc pairs -o e.out --loops drop --to "$format" &&
+            cmp "e.$ending" e.out || return 1
+    done
+}
+ok 'the ending of the output' endings
+ok 'SIF' makes 'x y 2|x z 1|' <(printf 'a pp b c\nd pp a\n') pairs --from sif --to abc
+ok 'ETC' makes 'x y 2|x z 1|' <(printf 'a b c\nd a\n') pairs --from etc --to abc
+blast='90\t10\t0\t0\t1\t10\t1\t10\t1e-5'
+ok 'BLAST tables: bit scores' makes 'x y 50|y z 7|' <(printf "a\\tb\\t$blast\\t50\\nc\\td\\t$blast\\t7\\n") pairs \
+    --from blast --to abc
+ok 'a symmetric pattern' makes '1 2 1|1 3 1|2 1 1|2 2 1|3 1 1|' \
+    <(printf '%%%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 3\n4 1\n') list --to tsv
+ok 'a skew-symmetric matrix' makes '1 2 -5|2 1 5|2 3 -2|3 2 2|' \
+    <(printf '%%%%MatrixMarket matrix coordinate real skew-symmetric\n4 4 2\n2 1 5\n4 3 2\n') list --to tsv
+if command -v zstd >/dev/null; then
+    ok 'zstd' makes 'x y 1|x z 8|y y 4|y z 4|' <(zstd -qc g.abc) <(zstd -qc pairs) --to abc
+else skip 'no zstd'; fi
 if command -v gzip >/dev/null; then
     gzip -k r.bin three
     ok 'compressed graphs and labels' makes 'z y 4|z x 8|y z 4|y x 1|x z 8|x y 1|' r.bin.gz three.gz --to tsv --names
