@@ -250,6 +250,7 @@ template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
+    if (again && job.totals->inexact[WIDE] == 0) return;
     item_tile &tile = tiles[threadIdx.x / 32];
     unsigned long long kept = 0;
     int32_t p = 0;
@@ -540,6 +541,7 @@ template <typename V> struct contract_run {
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     array_block arrays, cells; /* of all rows; of wide ones */
     size_t zeros;              /* bytes of cells that begin as such */
+    double grouped;            /* when the host knew the classes */
     parted_rows parted;        /* words: 0 if wide rows are not */
 };
 
@@ -565,17 +567,12 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
 template <typename V> static bool is_summed(const contract_run<V> *run, int entries, summed_words *words)
 {
     const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
-    const int64_t columns = run->job.columns;
+    const int64_t columns = run->job.columns, step = WORD_STEP;
     if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM) return false;
-    *words = {LEAST_WORDS, 0};
-    while (words->fine < FEW_WORDS && (int64_t)words->fine * 32 < columns) words->fine *= 2;
-    if ((int64_t)words->fine * 32 < columns) {
-        *words = {entries, WORD_STEP};
-        while (words->coarse < LONGER_WORDS && (int64_t)words->coarse * 1024 < columns) words->coarse *= 2;
-        if ((int64_t)words->coarse * 1024 < columns || summed_bytes(*words, entries) > limit)
-            *words = {LONGER_WORDS, 0}; /* by windows */
-    }
-    while (!words->coarse && words->fine > LEAST_WORDS && summed_bytes(*words, entries) > limit) words->fine /= 2;
+    if (columns > (int64_t)LONGER_WORDS * 1024) return false;
+    const auto words_of = [&](int64_t each) { return (int)((columns + each * step - 1) / (each * step) * step); };
+    if (columns <= (int64_t)FEW_WORDS * 32) *words = {words_of(32), 0, false};
+    else *words = {entries, words_of(1024), columns <= 32 * 65536};
     return summed_bytes(*words, entries) <= limit;
 }
 
@@ -677,22 +674,27 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     return SP_OK;
 }
 
-/* Lists C's rows by class, while the host reads their numbers and whether the labels are good. */
-template <typename V> static sp_status list_classes(contract_run<V> *run, contract_totals *totals)
+/* Lists C's rows by class. */
+template <typename V> static sp_status list_classes(contract_run<V> *run)
+{
+    cudaStream_t stream = stream_of(run->context);
+    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256), stream, run->limits));
+    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), stream);
+}
+
+/* What has been counted, once the stream gets there; whether the labels are good. */
+template <typename V>
+static sp_status read_totals(contract_run<V> *run, contract_totals *totals, cudaStream_t stream)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
-    cudaStream_t stream = stream_of(context), side = cuda_state_of(context)->side[0];
-    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(job.groups, 256), stream, run->limits));
-    TRY(cuda_fork(context, 1));
-    TRY(launch(run, list_rows<V>, 256, 0, blocks_of(job.groups, 1024), stream));
-    CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
-    CUDA_TRY(cudaStreamSynchronize(side));
+    CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
     if (totals->bad_node == 0) return SP_OK;
     const unsigned node = UINT_MAX - totals->bad_node;
     int32_t label;
-    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, side));
-    CUDA_TRY(cudaStreamSynchronize(side));
+    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
     return sp_fail(context, SP_ERROR_ARGUMENT, "node %u has label %d and there are %lld groups", node, label,
                    (long long)job.groups);
 }
@@ -749,7 +751,7 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
 /* Whether wide rows are parted, and words of a row's bits: no more than the stage takes are spent on them. */
 template <typename V> static bool is_parted(const contract_run<V> *run, unsigned count, int64_t *words)
 {
-    *words = (run->job.columns + 127) / 128 * 4;
+    *words = (run->job.columns + 32 * ROW_WORDS - 1) / (32 * ROW_WORDS) * ROW_WORDS;
     return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
            *words * (int64_t)count <= run->g->nnz &&
            PART * sizeof(uint64_t) + 4096 <= cuda_state_of(run->context)->shared_limit;
@@ -766,27 +768,25 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
     TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     return launch(run, write_parts, WRITE_THREADS, 0,
-                  blocks_of(count * ((run->parted.words + 31) / 32), WRITE_THREADS / 32), stream, run->parted);
+                  blocks_of(count * (run->parted.words / 32), WRITE_THREADS / 32 * SLICE), stream, run->parted);
 }
 
-/* Wide rows, in parts or a block each. */
+/* Wide rows, in parts, after which those that were inexact are formed anew, or a block each. */
 template <typename V>
-static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, unsigned count, bool again,
-                             cudaStream_t stream)
+static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
 {
     const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
+    const bool again = run->parted.words > 0;
     if constexpr (std::is_same_v<V, float>)
-        if (!again && run->parted.words > 0) return launch_parts(run, totals, stream);
+        if (again) TRY(launch_parts(run, totals, stream));
     TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, again));
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, totals->members[WIDE], run->longer_words, again, stream);
 }
 
-/* The rows of a class, or `again` those that were inexact. */
+/* A class other than the wide rows', of so many rows at most, or `again` those of them that were inexact. */
 template <typename V>
-static sp_status launch_class(contract_run<V> *run, int c, const contract_totals *totals, bool again,
-                              cudaStream_t stream)
+static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool again, cudaStream_t stream)
 {
-    const unsigned count = again ? totals->inexact[c] : totals->members[c];
     switch (c) {
     case SMALL_8: return launch_small<8>(run, c, count, stream);
     case SMALL_16: return launch_small<16>(run, c, count, stream);
@@ -802,9 +802,8 @@ static sp_status launch_class(contract_run<V> *run, int c, const contract_totals
         return launch_blocks<256, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, again, stream);
     case LONGER:
         return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, again, stream);
-    case LONGEST:
+    default:
         return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
-    default: return launch_wide(run, totals, count, again, stream);
     }
 }
 
@@ -825,8 +824,7 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
         TRY(cells->add(context, rows, &run->parted.spans));
         TRY(cells->add(context, entries, &run->parted.counts));
         run->zeros = cells->bytes;
-        TRY(cells->add(context, rows * words, &run->parted.before));
-        TRY(cells->add(context, (int64_t)totals->parts, &run->parted.nodes));
+        TRY(cells->add(context, rows * words / COUNTED_WORDS, &run->parted.before));
     }
     TRY(cells->add(context, entries, &job->cell_cols));
     if (mean) TRY(cells->add(context, entries, &job->counts));
@@ -836,23 +834,49 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     return SP_OK;
 }
 
-/* Combines the rows of all classes, the longest first; joins the streams after a failure as well, since memory is
- * released in the order of the main stream. */
-template <typename V> static sp_status combine_rows(contract_run<V> *run, const contract_totals *totals)
+/* Whether rows of a class may be inexact. */
+template <typename V> static bool is_redone(const contract_run<V> *run, int c)
+{
+    return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
+           (c >= RANKED || (c == SORTED + 4 && run->few_words));
+}
+
+/* The rows of all classes, the longest first. Those of RANKED to LONGEST, which keep the device busy, are launched
+ * before the host knows how many there are. */
+template <typename V> static sp_status launch_rows(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
-    sp_status status = SP_OK;
-    int stream = 0;
-    if (totals->members[WIDE]) TRY(open_wide(run, totals));
+    cudaStream_t *side = cuda_state_of(context)->side, wide = side[STREAMS - 1];
+    const int64_t longest[] = {run->limits.sorted, RANKED_THREADS * RANKED_ITEMS, run->limits.longer};
+    const int upto = run->limits.longest ? LONGEST : run->limits.longer ? LONGER : RANKED;
     TRY(cuda_fork(context, STREAMS));
-    for (int c = CLASSES - 1; c > IDLE && status == SP_OK; c--)
-        if (totals->members[c])
-            status = launch_class(run, c, totals, false, cuda_state_of(context)->side[stream++ % STREAMS]);
-    if (status != SP_OK) {
-        cudaDeviceSynchronize();
-        return status;
+    for (int c = upto; c >= RANKED; c--)
+        if (run->g->nnz > longest[c - RANKED])
+            TRY(launch_class(run, c, (unsigned)run->job.groups, false, side[c % (STREAMS - 1)]));
+    TRY(read_totals(run, totals, wide));
+    run->grouped = sp_seconds();
+    if (totals->members[WIDE]) {
+        TRY(open_wide(run, totals));
+        TRY(cuda_fork(context, STREAMS));
+        TRY(launch_wide(run, totals, wide));
     }
-    return cuda_join(context, STREAMS);
+    for (int c = LONGEST; c > IDLE; c--) {
+        cudaStream_t stream = side[c % (STREAMS - 1)];
+        if (totals->members[c] == 0) continue;
+        if (c < RANKED) TRY(launch_class(run, c, totals->members[c], false, stream));
+        if (is_redone(run, c)) TRY(launch_class(run, c, totals->members[c], true, stream));
+    }
+    return SP_OK;
+}
+
+/* Combines the rows; waits for the streams after a failure as well, since memory is released in the order of the main
+ * stream. */
+template <typename V> static sp_status combine_rows(contract_run<V> *run, contract_totals *totals)
+{
+    const sp_status status = launch_rows(run, totals);
+    if (status == SP_OK) return cuda_join(run->context, STREAMS);
+    cudaDeviceSynchronize();
+    return status;
 }
 
 /* C's offsets, once the rows' lengths are known. Waits for the stream. */
@@ -861,10 +885,12 @@ template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr
     sp_context *context = run->context;
     const int64_t groups = run->job.groups;
     TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + groups, sizeof c->nnz, cudaMemcpyDeviceToHost,
-                             stream_of(context)));
+    CUDA_TRY(cudaMemcpyAsync(&run->job.totals->nnz, c->row_offsets + groups, sizeof totals->nnz,
+                             cudaMemcpyDeviceToDevice, stream_of(context)));
     CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    return cuda_finish(context);
+    TRY(cuda_finish(context));
+    c->nnz = totals->nnz;
+    return SP_OK;
 }
 
 /* Moves the rows to C, which has its offsets' array. The run's memory is given back in the order of the stream,
@@ -872,13 +898,7 @@ template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr
 template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
-    bool again = false;
     TRY(find_offsets(run, c, totals));
-    for (int i = 0; i < CLASSES; i++) {
-        if (totals->inexact[i]) TRY(launch_class(run, i, totals, true, stream_of(context)));
-        again = again || totals->inexact[i];
-    }
-    if (again) TRY(find_offsets(run, c, totals));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
     TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES),
@@ -915,8 +935,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, groups, groups, options, &run));
     TRY(group_nodes(&run));
-    TRY(list_classes(&run, &totals));
-    const double grouped = sp_seconds();
+    TRY(list_classes(&run));
     TRY(combine_rows(&run, &totals));
     TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
@@ -924,8 +943,8 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     info->nnz = c->nnz;
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (groups + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
-    info->group_seconds = grouped - start;
-    info->combine_seconds = sp_seconds() - grouped;
+    info->group_seconds = run.grouped - start;
+    info->combine_seconds = sp_seconds() - run.grouped;
     return SP_OK;
 }
 
@@ -972,8 +991,7 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const int3
     TRY(open_run(context, a, names, a->rows, c->cols, &sums, &run));
     take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
     CUDA_TRY(cudaGetLastError());
-    TRY(list_classes(&run, &totals));
-    const double listed = sp_seconds();
+    TRY(list_classes(&run));
     TRY(combine_rows(&run, &totals));
     TRY(write_result(&run, c, &totals));
     info->products = (int64_t)totals.entries;
@@ -982,8 +1000,8 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const int3
     info->groups = name_groups(&totals, info->group);
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
-    info->analysis_seconds = listed - start;
-    info->numeric_seconds = sp_seconds() - listed;
+    info->analysis_seconds = run.grouped - start;
+    info->numeric_seconds = sp_seconds() - run.grouped;
     return SP_OK;
 }
 

@@ -19,6 +19,7 @@ static __device__ __forceinline__ unsigned parts_of(int64_t entries)
 
 /* All that is counted on the device. */
 struct contract_totals {
+    int64_t nnz; /* of C */
     unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */

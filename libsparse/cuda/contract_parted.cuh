@@ -1,19 +1,24 @@
 /* Parted rows of a contraction: sums of f32 in rows so long that one block would take too long, a block every PART
  * entries.
  *
- * Bits, their counts and sums lie in global memory. Four kernels: the parts set the row's bits and find what its
- * numbers have in common; a block a row counts the bits; the parts add their entries, as integers, to the cells of
- * their columns, where a part has few cells in shared memory first; the words of bits and their sums are written as
- * columns and values. Rows whose sums may not be exact are left to ranked_rows.
+ * Bits, their counts and sums lie in global memory. Four kernels: the parts write their entries, columns replaced by
+ * labels, to the stage, set the row's bits and find what its numbers have in common; a block a row counts the bits,
+ * eight words at once; the parts add their entries, as integers, to the cells of their columns, where the row has few
+ * cells in shared memory first; the bits and their sums are written as columns and values. Rows whose sums may not be
+ * exact are left to ranked_rows.
  *
- * An entry is read twice, with its label, and costs an atomic in the second-level cache, or shared memory; a row
- * costs 8 bytes a word of 32 columns, and 8 a cell. */
+ * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic in the
+ * second-level cache for its bit and one for its sum, or in shared memory where a row has few words of bits or few
+ * cells. A row costs some 12 bytes a word of 32 columns, and 8 a cell. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
 #include "contract_summed.cuh"
 
 enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WRITE_THREADS = 256 };
+enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row's are a multiple of so many */
+enum { NEAR_WORDS = 2048, NEAR_CELLS = PART / 2 }; /* of a row, which its parts gather in shared memory first */
+enum { SLICE = 8 }; /* of 32 words each that a warp writes in turn */
 
 /* Blocks a multiprocessor: most of a part's time is waiting for its first entries. */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
@@ -30,72 +35,91 @@ struct parted_span {
 
 /* Wide rows, in the order of their list. */
 struct parted_rows {
-    uint32_t *bits, *before; /* `words` a row */
+    uint32_t *bits;           /* `words` a row */
+    uint32_t *before;         /* bits before every COUNTED_WORDS of them */
     unsigned long long *sums; /* as cells_of */
     uint32_t *counts;         /* of entries, where sums may be late */
     parted_span *spans;
-    int32_t *nodes; /* of parts: the first */
-    int64_t words; /* a multiple of 4 */
+    int64_t words;
 };
 
 using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */
 
-static __device__ __forceinline__ sum_units units_of_row(const parted_span &span, int64_t length)
+/* Cells of few columns have many entries each. */
+static __device__ __forceinline__ sum_units units_of_row(const parted_span &span, int64_t length, int cells)
 {
-    return {~span.above, span.highest, span.signs, length};
+    return {~span.above, span.highest, span.signs, length, cells <= NEAR_CELLS};
 }
 
-/* A part's entries, in a block; its row's place in the list. The part's first node is looked for once. */
-template <bool KNOWN>
-static __device__ __forceinline__ unsigned open_part(part_row &row, const parted_rows &rows, unsigned i)
+/* A part's entries, in a block; its row's place in the list. */
+static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
 {
     __shared__ int32_t found;
     const contract_job<float> &job = row.job;
     const uint2 part = job.parts[i];
     row.p = rows_of(job, WIDE).rows[part.x];
     const stage_range range = job.ranges[row.p];
-    int32_t node = KNOWN ? rows.nodes[i] : job.firsts[row.p];
+    int32_t node = job.firsts[row.p];
     row.begin = range.begin + (int64_t)part.y * PART;
     row.length = (int)min((int64_t)PART, range.end - row.begin);
-    if (!KNOWN) {
-        __syncthreads();
-        if (threadIdx.x < 32) {
-            node += (int32_t)last_start(job.starts + node, job.nodes - node, row.begin);
-            if (threadIdx.x == 0) rows.nodes[i] = found = node;
-        }
-        __syncthreads();
-        node = found;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        node += (int32_t)last_start(job.starts + node, job.nodes - node, row.begin);
+        if (threadIdx.x == 0) found = node;
     }
+    __syncthreads();
+    node = found;
     row.start(node, node_at(job, node + (int64_t)threadIdx.x));
     return part.x;
 }
 
-/* What a block of the kernels below holds. */
-#define PART_ROW(row)                                                             \
-    extern __shared__ __align__(16) unsigned char row_memory[];                   \
-    __shared__ part_row::memory memory;                                           \
-    part_row row = {job, memory, NULL, NULL, NULL, NULL, (unsigned long long *)row_memory}
-
-/* Sets bits. */
-static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) mark_parts(contract_job<float> job, parted_rows rows)
+/* Sets the bits of a part's columns: in shared memory, from where words go to the row's, or at once. */
+static __device__ __forceinline__ void mark_columns(const part_row &row, uint32_t *bits, int64_t words)
 {
-    PART_ROW(row);
+    uint32_t *near = (uint32_t *)row.more;
+    const bool gathers = words <= NEAR_WORDS;
+    uint32_t *to = gathers ? near : bits;
+    bool loops = false;
+    if (gathers) {
+        __syncthreads(); /* sources have been read */
+        for (int w = threadIdx.x; w < words; w += PART_THREADS) near[w] = 0;
+        __syncthreads();
+    }
+#pragma unroll
+    for (int u = 0; u < PART_ITEMS; u++) {
+        if (row.col[u] == row.p) loops = true;
+        else if (row.col[u] != EMPTY) atomicOr(to + row.col[u] / 32, 1u << (row.col[u] % 32));
+    }
+    if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0) atomicOr(to + row.p / 32, 1u << (row.p % 32));
+    if (!gathers) return;
+    __syncthreads();
+    for (int w = threadIdx.x; w < words; w += PART_THREADS)
+        if (near[w]) atomicOr(bits + w, near[w]);
+}
+
+/* Entries to the stage, bits, spans. */
+static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
+    mark_parts(contract_job<float> job, parted_rows rows)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    __shared__ part_row::memory memory;
+    part_row row = {job, memory, NULL, NULL, NULL, NULL, (unsigned long long *)row_memory};
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < job.totals->parts; i += gridDim.x) {
-        const unsigned at = open_part<false>(row, rows, i);
-        uint32_t *bits = rows.bits + at * rows.words;
+        const unsigned at = open_part(row, i);
         bool minus_zero = false;
         kept += row.gather();
         row.measure();
+        const int first = threadIdx.x / 32 * (32 * PART_ITEMS) + (threadIdx.x & 31);
 #pragma unroll
         for (int u = 0; u < PART_ITEMS; u++) {
-            if (row.col[u] == EMPTY) continue;
-            uint32_t *word = bits + row.col[u] / 32;
-            const uint32_t bit = 1u << (row.col[u] % 32);
-            if (!(__ldcg(word) & bit)) atomicOr(word, bit);
-            minus_zero = minus_zero || __float_as_uint(row.value[u]) == 0x80000000u;
+            if (first + 32 * u >= row.length) continue;
+            job.cols[row.begin + first + 32 * u] = row.col[u];
+            job.values[row.begin + first + 32 * u] = row.value[u];
+            minus_zero = minus_zero || (row.col[u] != EMPTY && __float_as_uint(row.value[u]) == 0x80000000u);
         }
         if (minus_zero) atomicMax(&memory.highest, UINT32_MAX);
+        mark_columns(row, rows.bits + at * rows.words, rows.words);
         __syncthreads();
         if (threadIdx.x != 0) continue;
         parted_span *span = rows.spans + at;
@@ -113,59 +137,86 @@ static __device__ __forceinline__ void leave_row(const contract_job<float> &job,
     job.inexact[first_of_class(job.totals, WIDE) + atomicAdd(job.totals->inexact + WIDE, 1u)] = (int32_t)at;
 }
 
+static __device__ __forceinline__ int bits_of(uint4 words)
+{
+    return __popc(words.x) + __popc(words.y) + __popc(words.z) + __popc(words.w);
+}
+
 /* Counts bits, a block a row. Rows that are to be summed lose their class. */
 static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_job<float> job, parted_rows rows)
 {
     __shared__ uint64_t scratch[RANK_THREADS / 32];
     const class_rows own = rows_of(job, WIDE);
+    const int64_t counted = rows.words / COUNTED_WORDS;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int32_t p = own.rows[at];
         const uint4 *bits = (const uint4 *)(rows.bits + at * rows.words);
-        uint4 *before = (uint4 *)(rows.before + at * rows.words);
         int done = 0;
-        for (int64_t first = 0; first < rows.words / 4; first += RANK_THREADS) {
+        for (int64_t first = 0; first < counted; first += RANK_THREADS) {
             const int64_t w = first + threadIdx.x;
-            const uint4 word = w < rows.words / 4 ? bits[w] : make_uint4(0, 0, 0, 0);
-            const int a = __popc(word.x), b = a + __popc(word.y), c = b + __popc(word.z), d = c + __popc(word.w);
             int total;
-            const uint32_t from = (uint32_t)(done + block_scan<RANK_THREADS>(d, &total, scratch));
-            if (w < rows.words / 4)
-                before[w] = make_uint4(from, from + (uint32_t)a, from + (uint32_t)b, from + (uint32_t)c);
+            const int count = w < counted ? bits_of(bits[2 * w]) + bits_of(bits[2 * w + 1]) : 0;
+            const int from = done + (int)block_scan<RANK_THREADS>(count, &total, scratch);
+            if (w < counted) rows.before[at * counted + w] = (uint32_t)from;
             done += total;
         }
         if (threadIdx.x != 0) continue;
-        const bool exact = units_of_row(rows.spans[at], job.ranges[p].end - job.ranges[p].begin).exact;
+        const bool exact = units_of_row(rows.spans[at], job.ranges[p].end - job.ranges[p].begin, done).exact;
         job.lengths[p] = done;
         if (exact) job.classes[p] = IDLE;
         else leave_row(job, at);
     }
 }
 
-/* Adds the parts' entries to the cells of their columns. */
-static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) sum_parts(contract_job<float> job, parted_rows rows)
+/* The bits before a column: those before its eight words, and those of these. */
+static __device__ __forceinline__ uint32_t part_cell(const uint32_t *bits, const uint32_t *before, int32_t col)
 {
-    PART_ROW(row);
+    const uint32_t own = (uint32_t)col / 32 % COUNTED_WORDS, mask = (1u << (col % 32)) - 1;
+    const uint4 *words = (const uint4 *)bits + (uint32_t)col / (32 * COUNTED_WORDS) * 2;
+    const uint4 low = __ldg(words), high = __ldg(words + 1);
+    const auto part = [&](uint32_t word, uint32_t i) {
+        return (uint32_t)__popc(i < own ? word : i == own ? word & mask : 0);
+    };
+    return __ldg(before + (uint32_t)col / (32 * COUNTED_WORDS)) + part(low.x, 0) + part(low.y, 1) + part(low.z, 2) +
+           part(low.w, 3) + part(high.x, 4) + part(high.y, 5) + part(high.z, 6) + part(high.w, 7);
+}
+
+/* Adds the parts' entries to the cells of their columns. */
+static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
+    sum_parts(contract_job<float> job, parted_rows rows)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    unsigned long long *near = (unsigned long long *)row_memory;
+    uint32_t *near_counts = (uint32_t *)(near + NEAR_CELLS);
     for (unsigned i = blockIdx.x; i < job.totals->parts; i += gridDim.x) {
-        const unsigned at = open_part<true>(row, rows, i);
-        if (job.classes[row.p] == WIDE) continue;
-        const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * rows.words;
-        const int cells = job.lengths[row.p];
-        const bool few = cells <= PART / 2;
-        const sum_units units = units_of_row(rows.spans[at], job.ranges[row.p].end - job.ranges[row.p].begin);
-        unsigned long long *sums = rows.sums + job.cells_of[at], *near = row.more, loops = 0;
-        uint32_t *counts = rows.counts + job.cells_of[at], *near_counts = (uint32_t *)(near + PART / 2), loop_count = 0;
-        const auto cell_of = [&](int32_t col) {
-            return __ldg(before + col / 32) + (uint32_t)__popc(__ldg(bits + col / 32) & ((1u << (col % 32)) - 1));
-        };
+        const unsigned at = job.parts[i].x;
+        const int32_t p = rows_of(job, WIDE).rows[at];
+        if (job.classes[p] == WIDE) continue;
+        const stage_range range = job.ranges[p];
+        const int64_t begin = range.begin + (int64_t)job.parts[i].y * PART;
+        const int length = (int)min((int64_t)PART, range.end - begin), cells = job.lengths[p];
+        const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * (rows.words / COUNTED_WORDS);
+        const bool few = cells <= NEAR_CELLS;
+        const sum_units units = units_of_row(rows.spans[at], range.end - range.begin, cells);
+        const bool counted = !units.sure && (few || units.rounded);
+        unsigned long long *sums = rows.sums + job.cells_of[at], loops = 0;
+        uint32_t *counts = rows.counts + job.cells_of[at], loop_count = 0;
         bool wrapped = false;
         const auto add = [&](uint32_t cell, unsigned long long state, uint32_t count) {
             if (!units.can_wrap) atomicAdd(sums + cell, state);
             else wrapped = atomicAdd(sums + cell, state) + state < state || wrapped;
-            if (!units.sure) atomicAdd(counts + cell, count);
+            if (counted) atomicAdd(counts + cell, count);
         };
-        row.gather();
+        int32_t col[PART_ITEMS];
+        float value[PART_ITEMS];
+#pragma unroll
+        for (int u = 0; u < PART_ITEMS; u++) {
+            const int from = u * PART_THREADS + (int)threadIdx.x;
+            col[u] = from < length ? __ldcs(job.cols + begin + from) : EMPTY;
+            value[u] = from < length ? __ldcs(job.values + begin + from) : 0;
+        }
         if (few) {
-            __syncthreads(); /* sources have been read */
+            __syncthreads(); /* the part before is done with */
             for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) {
                 near[cell] = 0;
                 near_counts[cell] = 0;
@@ -174,24 +225,24 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) sum_parts(co
         }
 #pragma unroll
         for (int u = 0; u < PART_ITEMS; u++) {
-            if (row.col[u] == EMPTY) continue;
-            const unsigned long long state = units.of(row.value[u]);
-            if (row.col[u] == row.p) {
+            if (col[u] == EMPTY) continue;
+            const unsigned long long state = units.of(value[u]);
+            if (col[u] == p) {
                 loops += state;
                 loop_count++;
                 continue;
             }
-            const uint32_t cell = cell_of(row.col[u]);
+            const uint32_t cell = part_cell(bits, before, col[u]);
             if (!few) {
                 add(cell, state, 1);
                 continue;
             }
             add_shared(near + cell, state);
-            if (!units.sure) atomicAdd(near_counts + cell, 1u);
+            if (counted) atomicAdd(near_counts + cell, 1u);
         }
         for (int step = 16; step > 0; step /= 2) loops += __shfl_xor_sync(FULL_WARP, loops, step);
         loop_count = warp_add(loop_count);
-        if ((threadIdx.x & 31) == 0 && loop_count) add(cell_of(row.p), loops, loop_count);
+        if ((threadIdx.x & 31) == 0 && loop_count) add(part_cell(bits, before, p), loops, loop_count);
         if (few) {
             __syncthreads();
             for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS)
@@ -201,40 +252,61 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS) sum_parts(co
     }
 }
 
-/* Cells to the stage: a warp takes 32 words, a lane a bit of each. */
+/* Cells to the stage: a warp takes 32 words at once. Where they have few bits a lane writes those of its word, else
+ * the lanes write a word's, one word after another. */
 static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job<float> job, parted_rows rows)
 {
     const class_rows own = rows_of(job, WIDE);
     const int lane = threadIdx.x & 31;
-    const int64_t slices = (rows.words + 31) / 32, step = (int64_t)gridDim.x * WRITE_THREADS / 32;
+    const int64_t slices = (rows.words / 32 + SLICE - 1) / SLICE, step = (int64_t)gridDim.x * WRITE_THREADS / 32;
     for (int64_t i = ((int64_t)blockIdx.x * WRITE_THREADS + threadIdx.x) / 32; i < own.count * slices; i += step) {
         const unsigned at = (unsigned)(i / slices);
         const int32_t p = own.rows[at];
-        const int64_t first = i % slices * 32, w = first + lane;
         if (job.classes[p] == WIDE) continue;
         const stage_range range = job.ranges[p];
-        const sum_units units = units_of_row(rows.spans[at], range.end - range.begin);
+        const int64_t length = range.end - range.begin, begin = (i - at * slices) * SLICE * 32;
+        const int cells = job.lengths[p];
+        const sum_units units = units_of_row(rows.spans[at], length, cells);
+        const bool counted = !units.sure && (cells <= NEAR_CELLS || units.rounded);
         const unsigned long long *sums = rows.sums + job.cells_of[at];
         const uint32_t *counts = rows.counts + job.cells_of[at];
-        const uint32_t own_bits = w < rows.words ? rows.bits[at * rows.words + w] : 0;
-        const uint32_t own_before = w < rows.words ? rows.before[at * rows.words + w] : 0;
         bool late = rows.spans[at].late == 1;
-#pragma unroll 4
-        for (int j = 0; j < 32; j++) {
-            const uint32_t bits = __shfl_sync(FULL_WARP, own_bits, j);
-            const int64_t cell = __shfl_sync(FULL_WARP, own_before, j) + (uint32_t)__popc(bits & lanes_below());
-            if (!(bits >> lane & 1)) continue;
-            const int32_t column = (int32_t)(first + j) * 32 + lane;
+        const auto put = [&](int64_t cell, int32_t column) {
             const unsigned long long state = __ldg(sums + cell);
-            if (!units.sure) late = late || units.is_late(state, __ldg(counts + cell));
+            if (!units.sure) late = late || units.is_late(state, counted ? (int64_t)__ldg(counts + cell) : length);
             job.cols[range.begin + cell] = column;
             job.values[range.begin + cell] =
                 (float)cell_value(job.operation, units.number_of(state), 1, column == p);
+        };
+        for (int64_t first = begin; first < min(begin + SLICE * 32, rows.words); first += 32) {
+            const uint32_t word = rows.bits[at * rows.words + first + lane];
+            const int count = __popc(word);
+            const unsigned used = __ballot_sync(FULL_WARP, count > 0);
+            if (!used) continue;
+            int upto = count;
+#pragma unroll
+            for (int over = 1; over < 32; over *= 2) {
+                const int other = __shfl_up_sync(FULL_WARP, upto, over);
+                if (lane >= over) upto += other;
+            }
+            const uint32_t before = rows.before[(at * rows.words + first) / COUNTED_WORDS];
+            const int64_t cell = (int64_t)before + (upto - count);
+            if ((int)warp_max((unsigned)count) < __popc(used)) {
+                int64_t next = cell;
+                for (uint32_t left = word; left; left &= left - 1)
+                    put(next++, (int32_t)(first + lane) * 32 + __ffs((int)left) - 1);
+                __syncwarp();
+                continue;
+            }
+            for (unsigned left = used; left; left &= left - 1) {
+                const int j = __ffs((int)left) - 1;
+                const uint32_t bits = __shfl_sync(FULL_WARP, word, j);
+                const int64_t from = __shfl_sync(FULL_WARP, cell, j);
+                if (bits >> lane & 1) put(from + __popc(bits & lanes_below()), (int32_t)(first + j) * 32 + lane);
+            }
         }
         if (late && atomicExch(&rows.spans[at].late, 2) != 2) leave_row(job, at);
     }
 }
-
-#undef PART_ROW
 
 #endif

@@ -107,8 +107,8 @@ static __device__ __forceinline__ void add_shared(unsigned long long *cell, unsi
 
 /* ---- ranked rows ---------------------------------------------------------------------------------- */
 
-/* Cells that are summed again one after another; with more of them the row is. Tags of a warp's cells. */
-enum { MOST_LATE = 64, TAGS = 256 };
+/* Cells that are summed again one after another; with more of them the row is. */
+enum { MOST_LATE = 64 };
 constexpr unsigned long long NO_STATE = ~0ull; /* combining in order: a NaN that no arithmetic makes */
 
 /* A block's row: in registers, ITEMS entries a thread, or if that is 0 in the stage. Its cells are numbered by
@@ -122,7 +122,6 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         uint32_t base[WARPS]; /* cells before a warp's words */
         int least, most, late;
         unsigned flags;
-        uint8_t tags[WARPS][TAGS];
         uint32_t listed[DEPTH * WARPS], all_listed; /* entries of cells of several, by 32 */
     };
     const contract_job<V> &job;
@@ -359,19 +358,19 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     }
 
     /* In order, from registers: a cell of one entry has its value at once; the entries of others go to the stage in
-     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names one of its
+     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names the last of its
      * entries, the high half whether there are others. */
     __device__ int list_shared(int64_t low, int done)
     {
         const int warp = threadIdx.x / 32;
-        volatile uint32_t *halves = (volatile uint32_t *)states;
+        uint32_t *halves = (uint32_t *)states;
         const auto own_cell = [&](int u) {
             uint32_t at;
             return col[u] != EMPTY && in_window(col[u], low, &at) ? cell_of(at, done) : EMPTY;
         };
         each<false>([&](int64_t i, int32_t column, V) {
             uint32_t at;
-            if (in_window(column, low, &at)) halves[2 * cell_of(at, done)] = (uint32_t)i;
+            if (in_window(column, low, &at)) atomicMax(halves + 2 * cell_of(at, done), (uint32_t)i);
         });
         __syncthreads();
         each<false>([&](int64_t i, int32_t column, V) {
@@ -381,11 +380,17 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
             if (halves[2 * cell] != (uint32_t)i) halves[2 * cell + 1] = 1;
         });
         __syncthreads();
-        each<true>([&](int64_t, int32_t column, V number) {
+        uint32_t single = 0; /* a bit for each of the thread's entries */
+        each<false>([&](int64_t i, int32_t column, V) {
+            uint32_t at;
+            if (in_window(column, low, &at) && halves[2 * cell_of(at, done) + 1] == 0) single |= 1u << (i / THREADS);
+        });
+        __syncthreads();
+        each<true>([&](int64_t i, int32_t column, V number) {
             uint32_t at;
             if (!in_window(column, low, &at)) return;
             const int cell = cell_of(at, done);
-            const bool alone = halves[2 * cell + 1] == 0;
+            const bool alone = single >> (i / THREADS) & 1;
             states[cell] = alone ? (unsigned long long)__double_as_longlong((double)number) : NO_STATE;
             cell_cols[cell] = column;
             if (operation() == SP_COMBINE_MEAN) counts[cell] = alone;
@@ -433,13 +438,12 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         states[cell] = (unsigned long long)__double_as_longlong(kept);
         if (operation() == SP_COMBINE_MEAN) counts[cell]++;
     }
-    /* In order, from the stage: each warp goes through all of it for its cells. Lanes with the same cell, or at least
-     * the same tag, take turns. */
+    /* In order, from the stage: each warp goes through all of it for its cells. Lanes with the same cell take turns,
+     * and those with others as well then. */
     __device__ void combine_in_order(int64_t low, int done)
     {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
         const int64_t entries = IS_WIDE ? length : list_shared(low, done);
-        volatile uint8_t *tags = shared.tags[warp];
         int32_t next = lane < entries ? job.cols[begin + lane] : EMPTY;
         for (int64_t first = 0; first < entries; first += 32) {
             const int64_t i = first + lane;
@@ -452,12 +456,9 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
             const unsigned all = __ballot_sync(FULL_WARP, own);
             if (!all) continue;
             const double more = own ? (double)value_at(i) : 0;
-            const int tag = cell / WARPS % TAGS;
             if (own && IS_WIDE) cell_cols[cell] = column;
-            if (own) tags[tag] = (uint8_t)lane;
-            __syncwarp();
-            const bool clash = __any_sync(FULL_WARP, own && tags[tag] != lane);
-            if (!clash) {
+            const unsigned same = own ? __match_any_sync(all, cell) : 0;
+            if (!__any_sync(FULL_WARP, (same & (same - 1)) != 0)) {
                 if (own) put(cell, more);
                 __syncwarp();
                 continue;

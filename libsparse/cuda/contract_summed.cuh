@@ -17,7 +17,8 @@
 
 /* How a row's numbers add up as integers, in units of a power of two that all are multiples of, by what span_of finds
  * and their count: a number added to the anchor, 1.5 · 2^52 units, leaves its units in the last bits. Numbers of more
- * than ANCHORED_BITS are rounded to units of 2^-ANCHORED_BITS of the largest. */
+ * than ANCHORED_BITS are rounded to units of 2^-ANCHORED_BITS of the largest; where rows are crowded, where cells may
+ * have most of their entries, to so few bits that sums keep within INTEGER_BITS. */
 enum { ANCHORED_BITS = 51 };
 
 struct sum_units {
@@ -27,16 +28,18 @@ struct sum_units {
     bool rounded;  /* numbers may be */
     bool can_wrap; /* sums can reach 2^64 */
 
-    __device__ __forceinline__ sum_units(uint32_t lowest, uint32_t highest, uint32_t signs, int64_t count)
+    __device__ __forceinline__ sum_units(uint32_t lowest, uint32_t highest, uint32_t signs, int64_t count,
+                                         bool crowded)
     {
         const int most = max((int)(highest >> 23), 1) - 126, least = max((int)((lowest + 1) >> 23), 1) - 150;
         const int bits = 64 - __clzll(count), width = highest ? most - least : 0;
-        const int last = highest ? max(least, most - ANCHORED_BITS) : 0;
+        const int room = crowded ? min((int)ANCHORED_BITS, INTEGER_BITS - bits) : (int)ANCHORED_BITS;
+        const int last = highest ? max(least, most - room) : 0;
         unit = power_of_two(last);
         anchor = __dmul_rn(1.5, power_of_two(last + 52));
-        rounded = width > ANCHORED_BITS;
+        rounded = width > room;
         sure = width + bits <= EXACT_BITS;
-        can_wrap = min(width, (int)ANCHORED_BITS) + bits > 64;
+        can_wrap = min(width, room) + bits > 64;
         exact = highest < 0x7f800000u && (sure || signs >> 31 == 0);
     }
     __device__ __forceinline__ unsigned long long of(float number) const
@@ -59,16 +62,18 @@ struct sum_units {
     }
 };
 
-/* Words of a window of columns; coarse words, of 1,024 columns each, of DEEP rows, else 0. All are powers of two. */
+/* Words of bits for all columns, or of DEEP rows a word an entry and coarse words, of 1,024 columns each. All are
+ * multiples of WORD_STEP. `narrow`: 16 bits tell the blocks of 32 columns apart. */
 struct summed_words {
     int fine, coarse;
+    bool narrow;
 };
 
 /* Bytes of a block's bits and cells. */
 static __host__ __device__ constexpr size_t summed_bytes(summed_words words, int entries)
 {
     return (size_t)(words.fine + words.coarse) * (sizeof(uint32_t) + sizeof(uint16_t)) +
-           (size_t)entries * (words.coarse ? 20 : 16);
+           (size_t)entries * (words.coarse ? words.narrow ? 18 : 20 : 16);
 }
 
 /* Where the entries of the k-th node begin, in the stage and in G. */
@@ -114,7 +119,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
     unsigned long long *more; /* of each cell, beyond its first entry; until they are read, sources of nodes */
     float *values;
-    int32_t *cols, *blocks; /* DEEP: the 32 columns of a fine word */
+    int32_t *cols, *blocks; /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
     summed_words words;
     int32_t p;
     int64_t begin;
@@ -127,10 +132,10 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)of)[i] = make_uint4(0, 0, 0, 0);
     }
-    /* log2 of a warp's words. */
+    /* log2 of a warp's words; the last warps may have none. */
     static __device__ __forceinline__ int shift_of(int count)
     {
-        return 31 - __clz(max(count / WARPS, (int)WORD_STEP));
+        return 32 - __clz(max(count / WARPS, (int)WORD_STEP) - 1);
     }
     /* `ahead`: the start and the source of the thread's first node, as known. */
     __device__ __forceinline__ void start(int32_t first, longlong2 ahead)
@@ -226,17 +231,10 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         atomicMax(&shared.highest, highest);
         if (signs >> 31) atomicOr(&shared.signs, signs);
     }
-    /* Whether a column lies in the window from `low`, and where. */
-    __device__ __forceinline__ bool in_window(int32_t column, int64_t low, uint32_t *at) const
-    {
-        *at = (uint32_t)column - (uint32_t)low;
-        return *at < (uint32_t)words.fine * 32;
-    }
     /* Loops are never a cell's first entry: where labels follow communities most of a row's entries are loops, and
      * would meet in one word. */
-    __device__ __forceinline__ void set_bits(int64_t low, int32_t own)
+    __device__ __forceinline__ void set_bits(int32_t own)
     {
-        uint32_t at;
         bool loops = false;
         later = 0;
 #pragma unroll
@@ -244,12 +242,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             const bool loop = col[u] == own;
             const uint32_t bit = 1u << ((uint32_t)col[u] % 32);
             uint32_t old = 0;
-            if (in_window(col[u], low, &at) && !loop) old = atomicOr(bits + at / 32, bit);
+            if (col[u] != EMPTY && !loop) old = atomicOr(bits + col[u] / 32, bit);
             if (loop || (old & bit)) later |= 1u << u;
             loops = loops || loop;
         }
-        if (__any_sync(FULL_WARP, loops) && in_window(own, low, &at) && (threadIdx.x & 31) == 0)
-            atomicOr(bits + at / 32, 1u << (at % 32));
+        if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0) atomicOr(bits + own / 32, 1u << (own % 32));
     }
     /* Counts the bits before each of a warp's words. */
     __device__ __forceinline__ void count(const uint32_t *of, uint16_t *counts, int size)
@@ -298,9 +295,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         return rank(bits, before, words.fine, at, base);
     }
-    __device__ __forceinline__ int32_t column_at(uint32_t at, int64_t low) const
+    __device__ __forceinline__ int32_t column_at(int32_t at) const
     {
-        return DEEP ? blocks[at / 32] * 32 + (int32_t)(at % 32) : (int32_t)(low + at);
+        if (!DEEP) return at;
+        const int32_t block = words.narrow ? ((const uint16_t *)blocks)[at / 32] : blocks[at / 32];
+        return block * 32 + at % 32;
     }
     /* DEEP: sets the bits of the entries' blocks of columns. */
     __device__ __forceinline__ void set_coarse()
@@ -322,26 +321,25 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             const int32_t block = col[u] == EMPTY ? 0 : col[u] / 32;
             const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)block, base);
             if (col[u] == EMPTY) continue;
-            blocks[word] = block;
+            if (words.narrow) ((uint16_t *)blocks)[word] = (uint16_t)block;
+            else blocks[word] = block;
             col[u] = word * 32 + col[u] % 32;
         }
         if (p >= job.columns) return INT_MAX;
         const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)p / 32, base);
         return coarse[p / 1024] >> (p / 32 % 32) & 1 ? word * 32 + p % 32 : INT_MAX;
     }
-    __device__ __forceinline__ void place_entries(int64_t low, int32_t own, uint32_t base, const sum_units &units)
+    __device__ __forceinline__ void place_entries(int32_t own, uint32_t base, const sum_units &units)
     {
         unsigned long long sum = 0;
         bool loops = false;
-        uint32_t at;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            const bool inside = in_window(col[u], low, &at);
-            const int cell = cell_of(inside ? at : 0, base);
-            if (!inside) continue;
+            const int cell = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
+            if (col[u] == EMPTY) continue;
             if (!(later >> u & 1)) {
                 values[cell] = value[u];
-                cols[cell] = column_at(at, low);
+                cols[cell] = column_at(col[u]);
                 continue;
             }
             const unsigned long long state = units.of(value[u]);
@@ -355,31 +353,22 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         }
         if (!__any_sync(FULL_WARP, loops)) return;
         for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
-        const int cell = cell_of((uint32_t)own - (uint32_t)low, base);
+        const int cell = cell_of((uint32_t)own, base);
         if ((threadIdx.x & 31) != 0) return;
         add_shared(more + cell, sum);
         values[cell] = 0;
         cols[cell] = p;
     }
-    /* The row's entries to cells; returns their number. The bits of the first window are set. */
+    /* The row's entries to cells, whose bits are set; returns their number. */
     __device__ __forceinline__ int fill_cells(int32_t own, const sum_units &units)
     {
-        int done = 0, found;
-        for (int64_t low = 0;;) {
-            count(bits, before, words.fine);
-            if (low == 0) clear((uint32_t *)more, 2 * ENTRIES);
-            __syncthreads();
-            const uint32_t base = cells_before(&found) + (uint32_t)done;
-            place_entries(low, own, base, units);
-            done += found;
-            __syncthreads();
-            low += (int64_t)words.fine * 32;
-            if (DEEP || low >= job.columns) return done;
-            clear(bits, words.fine);
-            __syncthreads();
-            set_bits(low, own);
-            __syncthreads();
-        }
+        int found;
+        count(bits, before, words.fine);
+        clear((uint32_t *)more, 2 * ENTRIES);
+        __syncthreads();
+        place_entries(own, cells_before(&found), units);
+        __syncthreads();
+        return found;
     }
     /* Cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
@@ -410,10 +399,10 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         next.read_range(job);
         measure();
         if (DEEP) set_coarse();
-        else set_bits(0, p);
+        else set_bits(p);
         __syncthreads();
         next.read_node(job);
-        const sum_units units(shared.lowest, shared.highest, shared.signs, length);
+        const sum_units units(shared.lowest, shared.highest, shared.signs, length, false);
         if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
             return kept;
@@ -421,7 +410,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         int32_t loop = p;
         if (DEEP) {
             loop = find_places();
-            set_bits(0, loop);
+            set_bits(loop);
             __syncthreads();
         }
         const int cells = fill_cells(loop, units);
@@ -445,7 +434,8 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     unsigned long long *more = (unsigned long long *)(coarse + words.coarse);
     float *values = (float *)(more + entries);
     int32_t *cols = (int32_t *)(values + entries), *blocks = cols + entries;
-    uint16_t *before = (uint16_t *)(blocks + (DEEP ? entries : 0)), *coarse_before = before + words.fine;
+    uint16_t *before = (uint16_t *)((char *)blocks + (DEEP ? words.narrow ? 2 : 4 : 0) * entries);
+    uint16_t *coarse_before = before + words.fine;
     const class_rows own = rows_of(job, c);
     int32_t *listed = job.inexact + (own.rows - job.list);
     unsigned long long kept = 0;
