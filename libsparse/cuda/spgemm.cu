@@ -391,7 +391,7 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
     own.mask = ((plan_state *)state)->masked ? c : NULL;
     const product_terms *terms = &((plan_state *)state)->terms;
-    if (c->space == SP_DEVICE && terms->terms) return cuda_sum_terms(context, terms, a, b, options->semiring, c);
+    if (c->space == SP_DEVICE && terms->tile) return cuda_sum_terms(context, terms, a, b, options->semiring, c);
     if (c->space == SP_DEVICE) return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
     TRY(room_for_block(context, &room));
     for (int64_t first = 0; first < c->rows;) {

@@ -1,15 +1,31 @@
-/* The products of a plan, listed by entry of C (spgemm_terms.cu). */
+/* The products of a plan, in tiles of C (spgemm_terms.cu). */
 #ifndef SPARSE_CUDA_TERMS_CUH
 #define SPARSE_CUDA_TERMS_CUH
 
 #include "common.cuh"
 
-/* Device memory; terms is NULL where there is no list. */
+/* Neighbouring entries of C. `segment` and `list` are where its parts of those arrays begin. */
+struct product_tile {
+    int64_t entry, segment, list;
+    int32_t entries, products, slices, pieces; /* pieces: of the list */
+};
+
+/* An entry of C with more products than a tile takes of one, and where they begin. */
+struct long_entry {
+    int64_t entry, term;
+    int64_t count;
+};
+
+/* Device memory; tile is NULL where nothing is listed. */
 struct product_terms {
-    int64_t slices, total, bytes;
-    uint16_t *counts;
-    int64_t *bases;
-    uint2 *terms;
+    int64_t tiles, long_entries, bytes;
+    product_tile *tile;
+    uint2 *groups;       /* of each 32 products of a tile: which begin a segment; segments of the tile before them */
+    uint2 *segments;     /* entry of A; entry of B less the place of the first product */
+    uint4 *lists;        /* places of the products of entries that have several */
+    uint16_t *firsts;    /* the place of the first product of every entry of C */
+    long_entry *longs;
+    uint2 *long_terms; /* entries of A and of B */
 };
 
 /* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no mask
