@@ -379,6 +379,7 @@ __global__ void __launch_bounds__(TINY_THREADS) sum_tiny(sum_job<V> job, range_s
         const int32_t col = keys[i];
         const double sum = sums[i]; /* of no meaning where the slot is free */
         const unsigned taken = __ballot_sync(lanes, col != EMPTY) >> shift & 0xfu;
+        __syncwarp(lanes); /* all have read */
         if (col != EMPTY) {
             const int at = done + __popc(taken & ((1u << lane) - 1));
             keys[at] = col;

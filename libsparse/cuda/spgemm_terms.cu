@@ -35,8 +35,7 @@ enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / 32, TILE_PRODUCTS = 3072,
 /* What a thread takes of a tile's products, and a warp of its groups. */
 enum { TILE_EACH = TILE_MOST / TILE_THREADS, WARP_GROUPS = TILE_GROUPS / TILE_WARPS };
 static_assert(TILE_EACH * TILE_THREADS == TILE_MOST && WARP_GROUPS * TILE_WARPS == TILE_GROUPS, "no rest");
-static_assert(WARP_GROUPS <= 32 && TILE_GROUPS <= TILE_THREADS && TILE_MOST < UINT16_MAX, "what a warp, a block, a "
-                                                                                            "place can hold");
+static_assert(WARP_GROUPS <= 32 && TILE_GROUPS <= TILE_THREADS && TILE_MOST < UINT16_MAX, "groups and places fit");
 
 /* Places that are none: of padding, where −0 lies, and of the first product of a long entry. */
 enum { NO_TERM = TILE_MOST, ELSEWHERE = UINT16_MAX };
@@ -74,7 +73,8 @@ static __device__ __forceinline__ void form_terms(const row_product<V> &product,
         V a[AHEAD], b[AHEAD];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            const unsigned heads = __shfl_sync(FULL_WARP, groups.x, i + u), before = __shfl_sync(FULL_WARP, groups.y, i + u);
+            const unsigned heads = __shfl_sync(FULL_WARP, groups.x, i + u);
+            const unsigned before = __shfl_sync(FULL_WARP, groups.y, i + u);
             if (place + u * TILE_THREADS >= tile.products) continue;
             pair[u] = __ldg(segments + (before + __popc(heads & up_to) - 1));
             pair[u].y += place + u * TILE_THREADS;
@@ -139,7 +139,7 @@ static __device__ __forceinline__ void sum_long(const row_product<V> &product, c
 
 /* The first blocks take long entries, a warp each, the others a tile each. */
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(TILE_THREADS, 6)
+static __global__ void __launch_bounds__(TILE_THREADS, PLAIN ? 6 : 5)
     sum_tiles(product_terms terms, row_product<V> product, V *values)
 {
     enum { AHEAD = 4, WRITES = 4 };
@@ -328,7 +328,8 @@ static __device__ int order_products(int products, uint32_t lowest, uint32_t spa
     memory.last_a[threadIdx.x] = key[TILE_EACH - 1];
     memory.last_b[threadIdx.x] = memory.b[from[TILE_EACH - 1]];
     __syncthreads();
-    uint32_t last_a = threadIdx.x ? memory.last_a[threadIdx.x - 1] : 0, last_b = threadIdx.x ? memory.last_b[threadIdx.x - 1] : 0;
+    uint32_t last_a = threadIdx.x ? memory.last_a[threadIdx.x - 1] : 0;
+    uint32_t last_b = threadIdx.x ? memory.last_b[threadIdx.x - 1] : 0;
 #pragma unroll
     for (int i = 0; i < TILE_EACH; i++) {
         const int rank = first + i;
