@@ -1,4 +1,5 @@
 /* Chunks, batches and joining of row-wise products; see rows.h. */
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,8 +10,9 @@
 enum { CHUNK_PRODUCTS = 1 << 16, CHUNK_ROWS = 4096 };
 /* A batch is a sixteenth of C: while it is joined its rows are there twice. But threads wait for each other after each,
  * which takes a time slice where the machine is busy, and much more than the caches hold costs as well: entries a
- * thread, at least and at most. */
-enum { BATCH_SHARE = 16, BATCH_LEAST = 1 << 19, BATCH_MOST = 1 << 20 };
+ * thread, at least and at most. Many threads would then hold all of a small C twice, hence no more than a quarter of
+ * it for the sake of the waiting, unless that is less than BATCH_SMALL entries. */
+enum { BATCH_SHARE = 16, BATCH_WAITING_SHARE = 4, BATCH_LEAST = 1 << 19, BATCH_MOST = 1 << 20, BATCH_SMALL = 1 << 20 };
 /* Huge pages are asked for from this size: faulting C in by small pages costs 8 ns an entry, by huge ones 2. Blocks
  * of huge pages move slowly, though, so C gets its room at once, by an estimate, and hardly ever grows. */
 enum { HUGE_BYTES = 4 << 20, PAGE = 4096 };
@@ -132,13 +134,14 @@ static int64_t row_bound(const run *r, int64_t row)
 /* The chunk after the last one of the batch that starts at `first`. */
 static int64_t batch_end(const run *r, int64_t first)
 {
-    const int64_t threads = r->method->threads, least = BATCH_LEAST * threads, most = BATCH_MOST * threads;
+    const int64_t threads = r->method->threads;
     const double kept = r->bound_done ? (double)r->made.nnz / (double)r->bound_done : 1; /* of the bound, so far */
-    const double share = kept * (double)r->bound / BATCH_SHARE;
-    const double room = share < (double)least ? (double)least : share > (double)most ? (double)most : share;
+    const double all = kept * (double)r->bound, most = (double)BATCH_MOST * (double)threads;
+    const double least = fmin((double)BATCH_LEAST * (double)threads, fmax(BATCH_SMALL, all / BATCH_WAITING_SHARE));
+    const double room = fmin(fmax(all / BATCH_SHARE, least), most);
     double entries = 0;
     int64_t end = first;
-    while (end < r->chunk_count && entries < (first ? room : (double)least)) {
+    while (end < r->chunk_count && entries < (first ? room : BATCH_SMALL)) {
         for (int64_t i = r->first[end]; i < r->first[end + 1]; i++) entries += kept * (double)row_bound(r, i);
         end++;
     }
