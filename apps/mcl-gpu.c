@@ -279,7 +279,7 @@ int main(int argc, char **argv)
         settings_answer(&s);
         return end_answer("mcl-gpu");
     }
-    settle_process(argv, s.threads);
+    settle_process(argv, thread_count(s.input, s.threads));
     catch_signal(SIGALRM, on_alarm);
     return run(&s);
 }

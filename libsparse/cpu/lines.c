@@ -123,15 +123,35 @@ void line_clear(line_sums *sums)
     sums->id_count = 0;
 }
 
-void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products)
+void line_touch_all(line_sums *sums)
 {
-    const float *values = b->values;
+    memset(sums->touched, 1, (size_t)sums->lines);
+}
+
+/* Its cost is its instructions, hence a loop for each case. */
+static inline __attribute__((always_inline)) void add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight,
+                                                              bool f32_products, bool mark)
+{
+    const float *restrict values = b->values;
+    const int32_t *restrict columns = b->col_indices;
     double *restrict all = sums->sums;
     uint8_t *restrict touched = sums->touched;
-    for (int64_t k = b->row_offsets[row]; k < b->row_offsets[row + 1]; k++) {
-        const int32_t column = b->col_indices[k];
-        touched[column / LINE] = 1;
+    const int64_t end = b->row_offsets[row + 1];
+    for (int64_t k = b->row_offsets[row]; k < end; k++) {
+        const uint32_t column = (uint32_t)columns[k];
+        if (mark) touched[column / LINE] = 1;
         all[column] += f32_products ? (double)(weight * values[k]) : (double)weight * (double)values[k];
+    }
+}
+
+void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark)
+{
+    if (mark) {
+        if (f32_products) add_entries(sums, b, row, weight, true, true);
+        else add_entries(sums, b, row, weight, false, true);
+    } else {
+        if (f32_products) add_entries(sums, b, row, weight, true, false);
+        else add_entries(sums, b, row, weight, false, false);
     }
 }
 
@@ -263,7 +283,7 @@ void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t
         return;
     }
 #endif
-    line_add_entries(sums, b, row, weight, f32_products);
+    line_add_entries(sums, b, row, weight, f32_products, true);
 }
 
 int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)

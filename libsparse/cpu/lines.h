@@ -37,9 +37,10 @@ sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums);
 void line_sums_free(sp_context *context, line_sums *sums);
 
 /* sums += weight · row of B, by lines or entry by entry. Products are rounded to f32 before they are added, or formed
- * in f64. */
+ * in f64. Without `mark` all lines must count as touched already, which spares a store an entry. */
 void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight, bool f32_products);
-void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products);
+void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark);
+void line_touch_all(line_sums *sums);
 
 /* What a row holds. Values are sums rounded to f32; exact zeros do not count. */
 typedef struct row_figures {

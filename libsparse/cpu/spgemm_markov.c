@@ -81,12 +81,15 @@ static inline double multiply(float a, float b, bool f32_product)
     return f32_product ? (double)(a * b) : (double)a * (double)b;
 }
 
-static void accumulate_dense(markov_worker *w, bool f32_products)
+/* With as many products as columns, hardly a line is left untouched. */
+static void accumulate_dense(markov_worker *w, int64_t products, bool f32_products)
 {
     const markov *job = w->job;
+    const bool by_lines = job->index.offsets != NULL, all = !by_lines && products >= job->b->cols;
+    if (all) line_touch_all(&w->sums);
     for (int64_t k = 0; k < w->terms; k++) {
-        if (job->index.offsets) line_add(&w->sums, job->b, &job->index, w->term_rows[k], w->weights[k], f32_products);
-        else line_add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products);
+        if (by_lines) line_add(&w->sums, job->b, &job->index, w->term_rows[k], w->weights[k], f32_products);
+        else line_add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products, !all);
     }
 }
 
@@ -140,7 +143,7 @@ static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_f
     w->all = products < cols / DENSE_SHARE;
     list_terms(w, row);
     if (!w->all) {
-        accumulate_dense(w, f32_products);
+        accumulate_dense(w, products, f32_products);
         return line_scan(&w->sums, job->cutoff, w->columns, w->values, figures);
     }
     int64_t kept = 0;
