@@ -151,7 +151,12 @@ sp_status report_write(sp_context *context, const report *r, const settings *s)
     io_output *out;
     sp_status status = io_output_open(context, s->report, &out);
     if (status != SP_OK) return status;
-    io_output_string(out, "{\"tool\": \"mcl-gpu\", \"version\": \"" SP_VERSION "\",\n");
+    io_output_string(out, "{\"tool\": \"mcl-gpu\", \"version\": \"" SP_VERSION "\",\n  \"arguments\": [");
+    for (int i = 1; i < s->argument_count; i++) {
+        if (i > 1) io_output_string(out, ", ");
+        put_json_text(out, s->arguments[i]);
+    }
+    io_output_string(out, "],\n");
     put_input(out, r, s);
     put_options(out, s);
     io_output_format(out, "  \"threads\": %d, \"peak_host_bytes\": %lld,\n", r->threads,

@@ -55,6 +55,16 @@ all_options() {
     done
 }
 ok '--help-all names every option' all_options
+if command -v man >/dev/null; then
+    documented() { # what has an effect is in the man page
+        MANWIDTH=200 man -l "$root/docs/man/mcl-gpu.1" 2>/dev/null | sed 's/.\x08//g' >manual
+        status 0 --help-all && sed '/^Accepted for old/,$d' run.out | grep -oE '^  --?[A-Za-z0-9-]+' | while read -r option; do
+            grep -qE -- "(^|[^a-zA-Z-])$option([^a-zA-Z-]|\$)" manual || echo "$option"
+        done >missing
+        [ -s manual ] && [ ! -s missing ] || { cat missing; return 1; }
+    }
+    ok 'the man page has every option' documented
+else skip 'no man: the man page has every option'; fi
 ok '--version names mcl 22-282' eval 'status 0 --version && grep -q "^mcl 22-282" run.out'
 ok '--show-schemes' eval 'status 0 --show-schemes && cmp run.out "$out/show-schemes.stdout"'
 ok '--show-skid' eval 'status 0 --show-skid && grep -qE "^Scheme 7 +1000 +200 +250 +60$" run.out'
@@ -386,6 +396,7 @@ if command -v python3 >/dev/null; then
 import json
 r = json.load(open("r.json"))
 assert r["tool"] == "mcl-gpu" and r["input"]["format"] == "abc" and r["input"]["nodes"] == 1997
+assert r["arguments"][1:6] == ["--abc", "-I", "1.4,2", "-o", "R"]
 assert r["options"]["inflations"] == [1.4, 2] and r["options"]["prune_number"] == 10000
 assert [run["output"] for run in r["runs"]] == ["R.I14", "R.I20"]
 run = r["runs"][1]
