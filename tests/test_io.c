@@ -1092,6 +1092,24 @@ START_TEST(a_million_labels_are_numbered_by_their_first_appearance)
 }
 END_TEST
 
+/* A table that says it has all the labels there can be; its names would not fit a test. */
+START_TEST(labels_beyond_two_to_the_31_are_refused)
+{
+    sp_context *context = test_context(0, 1);
+    io_labels labels = {.slot_count = 6000, .id_bits = 32};
+    uint32_t *slots = malloc(6000 * sizeof *slots);
+    int32_t id;
+    memset(slots, 0xff, 6000 * sizeof *slots);
+    labels.slots = slots;
+    labels.list.names.count = INT32_MAX;
+    ck_assert_int_eq(io_labels_add(context, &labels, "one-too-many", 12, io_label_hash("one-too-many", 12), &id),
+                     SP_ERROR_OVERFLOW);
+    ck_assert_str_eq(sp_last_error(context), "more than 2147483647 labels");
+    free(slots);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* A line of a list, of fields that mean something to one format or another. */
 static size_t write_list(test_random *random, char *text)
 {
@@ -2355,6 +2373,7 @@ int main(void)
     tcase_add_test(cases, the_first_error_in_the_file_wins_whatever_the_threads);
     tcase_add_test(cases, labels_of_any_length_are_told_apart);
     tcase_add_test(cases, a_million_labels_are_numbered_by_their_first_appearance);
+    tcase_add_test(cases, labels_beyond_two_to_the_31_are_refused);
     tcase_add_loop_test(cases, long_lines_in_parts_are_the_same, 0, 3);
     tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
     tcase_add_test(cases, decimals_are_read_exactly);
