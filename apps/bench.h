@@ -131,6 +131,7 @@ typedef struct timing {
     int middle; /* the sample nearest to the median */
 } timing;
 
+void time_median(timing *time); /* of its samples */
 /* Calls `step` once to warm up and then until the options say enough. `taken` (may be NULL) hears of each sample. */
 sp_status time_steps(const bench_options *options, sp_status (*step)(void *), void (*taken)(void *, int), void *user,
                      timing *time);

@@ -16,7 +16,7 @@ static void order(double *list, int count)
     }
 }
 
-static void find_median(timing *time)
+void time_median(timing *time)
 {
     double sorted[MAX_SAMPLES];
     memcpy(sorted, time->seconds, sizeof sorted);
@@ -44,7 +44,7 @@ sp_status time_steps(const bench_options *options, sp_status (*step)(void *), vo
         if (status == SP_OK && taken) taken(user, time->count);
         if (status == SP_OK) time->count++;
     }
-    if (status == SP_OK) find_median(time);
+    if (status == SP_OK) time_median(time);
     return status;
 }
 

@@ -27,16 +27,23 @@ static sp_status batch_step(void *user)
 static const double SAMPLE_SECONDS = 5e-3;
 enum { MOST_PRODUCTS = 500 };
 
-sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time)
+/* How many products make a sample; they are warm then. */
+static sp_status choose_count(sp_status (*run)(void *), void *user, int *count)
 {
-    batch b = {run, user, 1};
     sp_status status = run(user);
     device_finish();
     const double began = wall_seconds();
     if (status == SP_OK) status = run(user);
     device_finish();
     const double products = SAMPLE_SECONDS / (wall_seconds() - began);
-    b.count = products < 1 ? 1 : products < MOST_PRODUCTS ? (int)products : MOST_PRODUCTS;
+    *count = products < 1 ? 1 : products < MOST_PRODUCTS ? (int)products : MOST_PRODUCTS;
+    return status;
+}
+
+sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time)
+{
+    batch b = {run, user, 1};
+    sp_status status = choose_count(run, user, &b.count);
     if (status == SP_OK) status = time_steps(options, batch_step, NULL, &b, time);
     for (int i = 0; i < time->count; i++) time->seconds[i] /= b.count;
     time->median /= b.count;
@@ -212,7 +219,8 @@ static sp_status own_step(void *user)
     return sp_spmm_execute(run->plan, 1, &run->x, 0, &run->y);
 }
 
-static sp_status measure_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm)
+/* A plan, how many products make a sample, and a product that is compared. */
+static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algorithm, int *count)
 {
     spmm_figures *figures = &c->result->own[algorithm];
     const sp_spmm_options options = {.algorithm = algorithm, .reduce = c->options->reduce};
@@ -220,6 +228,7 @@ static sp_status measure_own(spmm_case *c, own_run *run, sp_spmm_algorithm algor
     figures->error = -1;
     for (int time = 0; time < 2 && status == SP_OK; time++) { /* the first plan warms up */
         sp_spmm_plan_free(run->plan);
+        run->plan = NULL;
         const double began = wall_seconds();
         status = sp_spmm_plan_create(run->context, &run->a, run->x.cols, &options, &run->plan);
         device_finish();
@@ -227,15 +236,48 @@ static sp_status measure_own(spmm_case *c, own_run *run, sp_spmm_algorithm algor
     }
     if (status == SP_OK) {
         figures->info = *sp_spmm_plan_info(run->plan);
-        status = spmm_time(c->options, own_step, run, &figures->time);
+        status = choose_count(own_step, run, count);
     }
     if (status == SP_OK && c->options->check) {
         status = spmm_compare(c, run->y.values, run->y.type, &figures->error);
         if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
     }
-    sp_spmm_plan_free(run->plan);
-    run->plan = NULL;
     return spmm_failure(run->context, status, figures);
+}
+
+/* The algorithms take turns, sample by sample: what slows the machine for a while slows all of them. */
+static sp_status measure_own(spmm_case *c, own_run *run)
+{
+    const bench_options *o = c->options;
+    sp_spmm_plan *plans[SPMM_ALGORITHMS] = {0};
+    double spent[SPMM_ALGORITHMS] = {0};
+    int counts[SPMM_ALGORITHMS];
+    sp_status status = SP_OK;
+    for (int i = 0; i < SPMM_ALGORITHMS && status == SP_OK; i++) {
+        status = prepare_own(c, run, (sp_spmm_algorithm)i, &counts[i]);
+        plans[i] = run->plan;
+        run->plan = NULL;
+    }
+    for (int turn = 0; turn < o->repeat * SPMM_ALGORITHMS && status == SP_OK; turn++) {
+        const int i = turn % SPMM_ALGORITHMS;
+        spmm_figures *figures = &c->result->own[i];
+        if (*figures->word || (figures->time.count > 0 && spent[i] > o->limit)) continue;
+        run->plan = plans[i];
+        device_finish();
+        const double began = wall_seconds();
+        status = batch_step(&(batch){own_step, run, counts[i]});
+        device_finish();
+        const double seconds = wall_seconds() - began;
+        spent[i] += seconds;
+        if (status == SP_OK) figures->time.seconds[figures->time.count++] = seconds / counts[i];
+        status = spmm_failure(run->context, status, figures);
+    }
+    for (int i = 0; i < SPMM_ALGORITHMS; i++) {
+        if (c->result->own[i].time.count > 0) time_median(&c->result->own[i].time);
+        sp_spmm_plan_free(plans[i]);
+    }
+    run->plan = NULL;
+    return status;
 }
 
 /* A matrix of the same shape as X or Y where the options say. */
@@ -269,8 +311,7 @@ static sp_status measure_ours(spmm_case *c)
     TRY(device_copy(run.context, run.x.values, c->x.values,
                     (size_t)(c->x.rows * c->x.cols) * size_of(c->x.type)));
     TRY(make_operand(o, run.context, c->a.rows, c->x.cols, type, &run.y));
-    for (int algorithm = 0; algorithm < SPMM_ALGORITHMS; algorithm++)
-        TRY(measure_own(c, &run, (sp_spmm_algorithm)algorithm));
+    TRY(measure_own(c, &run));
     if (o->ablation) TRY(spmm_ablation_measure(c, run.context, &run.a, &run.x, &run.y));
 done:
     if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));

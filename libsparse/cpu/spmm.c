@@ -168,7 +168,7 @@ done:
  * as row split. */
 static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width)
 {
-    const bool large = (double)a->cols * (double)width * sizeof(float) > 32.0 * (double)own_cache();
+    const bool large = (double)a->cols * (double)width * sizeof(float) > 8.0 * (double)own_cache();
     return large && a->nnz / 32 >= a->rows ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
 }
 
