@@ -1,7 +1,7 @@
 /* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
- * (bench_spmm.c), taken apart where that is asked for (bench_spmm_ablation.c), with the peers' (bench_spmm_peers.c,
- * bench_spmm_graphblas.c, bench_spmm_cusparse.c), each compared with sums in f64, then a line and the JSON so far
- * (bench_spmm_report.c). */
+ * (bench_spmm.c), taken apart where that is asked for (bench_spmm_ablation.c), beside what the CPU's memory allows
+ * (bench_spmm_floor.c), with the peers' (bench_spmm_peers.c, bench_spmm_graphblas.c, bench_spmm_cusparse.c), each
+ * compared with sums in f64, then a line and the JSON so far (bench_spmm_report.c). */
 #ifndef BENCH_SPMM_H
 #define BENCH_SPMM_H
 
@@ -24,6 +24,7 @@ typedef struct spmm_result {
     int64_t rows, cols, nnz, longest_row, width;
     int64_t gathered_bytes;   /* of X's rows, one an entry */
     int64_t compulsory_bytes; /* A, X and Y, each once */
+    double floor_seconds;     /* of gathers at random or of compulsory bytes, what takes longer; 0: not known */
     int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (bench_spmm_ablation.c) */
     spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
     spmm_figures variants[SPMM_VARIANTS];
@@ -64,6 +65,9 @@ sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figu
  * have. */
 sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y);
 int64_t spmm_warp_metadata(const sp_csr *a);
+
+/* The result's floor, of gathers from X in host memory. */
+sp_status spmm_floor_measure(spmm_case *c, const sp_dense *x);
 
 /* A library that is loaded at run time. Failures leave a sentence in the context. */
 typedef struct spmm_peer {

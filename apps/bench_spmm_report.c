@@ -120,6 +120,9 @@ void spmm_report_result(const machine *m, const bench_options *o, const spmm_res
     if (!o->check) printf("no\n");
     else printf("%.1e%s\n", error, error <= spmm_tolerance(o) ? "" : ", WRONG");
     print_details(r);
+    if (r->floor_seconds > 0)
+        printf("    gathers at random and bytes that must move take %.4f ms, %.0f %% of it\n",
+               milliseconds(r->floor_seconds), 100 * r->floor_seconds / seconds);
     if (o->host) print_link(m, o, r);
     fflush(stdout);
 }
@@ -175,6 +178,9 @@ static void put_result(io_output *out, const machine *m, const bench_options *o,
         io_output_format(out, "\"copy_fraction\": %.6g, \"behind_best\": %.6g,",
                          (double)r->compulsory_bytes / seconds / m->copy_bandwidth, behind_best(r));
     else io_output_string(out, "\"copy_fraction\": null, \"behind_best\": null,");
+    if (!*r->own[0].word && r->floor_seconds > 0)
+        io_output_format(out, "\"floor_seconds\": %.9f, \"floor_fraction\": %.6g,", r->floor_seconds,
+                         r->floor_seconds / seconds);
     if (o->host) put_link(out, m, o, r);
     io_output_string(out, "\n   \"ours\": {");
     for (int i = 0; i < SPMM_ALGORITHMS; i++) {

@@ -336,8 +336,9 @@ def spmm_rows(result):
     names, ratios, behind = [], {}, []
     for case in result["matrices"]:
         names += [p["name"] for p in case["peers"] if p["name"] not in names]
+    floors = any("floor_fraction" in case for case in result["matrices"])
     titles = ["graph", "rows", "nnz", "width", "ours, ms", "chosen", "of copy", "gathered, TB/s"] + \
-        [name + ", ms" for name in SPMM_ALGORITHMS.values()] + [name + ", ms" for name in names] + \
+        ["of the floor"] * floors + [name + ", ms" for name in SPMM_ALGORITHMS.values()] + [name + ", ms" for name in names] + \
         ["faster than the best by", "largest error"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for case in result["matrices"]:
@@ -350,6 +351,7 @@ def spmm_rows(result):
         own = [case["ours"][key] for key in SPMM_ALGORITHMS]
         cells += [f"**{milliseconds(mine)}**", SPMM_ALGORITHMS[ours["algorithm"]],
                   f"{100 * case['copy_fraction']:.0f} %", f"{case['gathered_bytes'] / mine / 1e12:.3g}"]
+        cells += [f"{100 * case['floor_fraction']:.0f} %"] * floors
         cells += [milliseconds(o["median_seconds"]) if works(o) else o["failed"] for o in own]
         peers = {p["name"]: p for p in case["peers"]}
         ran = [p["median_seconds"] for p in case["peers"] if works(p)]
@@ -368,7 +370,7 @@ def spmm_rows(result):
         lines.append("| " + " | ".join(cells) + " |")
     means = [f"{geometric_mean(ratios[n]):.2f}×" if n in ratios else "" for n in names + ["best"]]
     if ratios:
-        lines.append("| geometric mean |" + " |" * 10 + " " + " | ".join(means) + " | |")
+        lines.append("| geometric mean |" + " |" * (10 + floors) + " " + " | ".join(means) + " | |")
     if behind:
         near = sum(b <= 0.05 for b in behind)
         lines += ["", f"The choice is within 5 % of the fastest algorithm in {near} of {len(behind)} cases, "
