@@ -338,7 +338,7 @@ def spmm_rows(result):
         names += [p["name"] for p in case["peers"] if p["name"] not in names]
     floors = any("floor_fraction" in case for case in result["matrices"])
     titles = ["graph", "rows", "nnz", "width", "ours, ms", "chosen", "of copy", "gathered, TB/s"] + \
-        ["of the floor"] * floors + [name + ", ms" for name in SPMM_ALGORITHMS.values()] + [name + ", ms" for name in names] + \
+        ["of the floor"] * floors + [name + ", ms" for name in [*SPMM_ALGORITHMS.values(), *names]] + \
         ["faster than the best by", "largest error"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for case in result["matrices"]:

@@ -775,6 +775,65 @@ static sp_status use_everything(sp_context *context, const sp_csr *a, const sp_d
     return status;
 }
 
+/* Up to 8 entries a row, spread over all columns, none in every fifth; half of the columns, up to 3000, in one. */
+static sp_csr large_sparse(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type)
+{
+    const int64_t hub = cols / 2 < 3000 ? cols / 2 : 3000;
+    sp_csr a;
+    ck_ok(host, sp_csr_create(host, rows, cols, 8 * rows + hub, type, SP_HOST, &a));
+    a.nnz = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t degree = i == rows / 3 ? hub : i % 5 ? 1 + test_below(random, 8) : 0;
+        a.row_offsets[i] = a.nnz;
+        for (int64_t j = 0; j < degree; j++) {
+            const int64_t low = j * cols / degree, high = (j + 1) * cols / degree;
+            a.col_indices[a.nnz] = (int32_t)(low + test_below(random, high - low));
+            if (type == SP_F32) ((float *)a.values)[a.nnz++] = (float)(2 * test_unit(random) - 1);
+            else ((double *)a.values)[a.nnz++] = 2 * test_unit(random) - 1;
+        }
+    }
+    a.row_offsets[rows] = a.nnz;
+    ck_ok(host, sp_csr_check(host, &a));
+    return a;
+}
+
+/* A Y of more than 32 MB, aligned to lines of the caches, is written past them, and one that is not goes through them;
+ * tiles of 96 columns begin and end at lines, those of 40 do not. */
+START_TEST(large_results_are_the_same_past_the_caches)
+{
+    static const struct {
+        int64_t rows, width, stride;
+        sp_dense_type type;
+    } cases[] = {{140000, 64, 64, SP_DENSE_F32}, {90000, 96, 112, SP_DENSE_F32}, {220000, 40, 48, SP_DENSE_F32},
+                 {180000, 24, 24, SP_DENSE_F64}};
+    sp_context *context = test_context(0, 2);
+    for (int c = 0; c < (int)(sizeof cases / sizeof *cases); c++) {
+        test_random random = test_seed((uint64_t)c + 1);
+        const int64_t rows = cases[c].rows, width = cases[c].width, stride = cases[c].stride;
+        const bool single = cases[c].type == SP_DENSE_F32;
+        sp_csr a = large_sparse(context, &random, rows, 500, single ? SP_F32 : SP_F64);
+        sp_dense x = random_dense(&random, 500, width, width, cases[c].type, TEST_SIGNED), y[2];
+        const size_t bytes = (size_t)(rows * stride) * (single ? 4 : 8);
+        char *memory[2];
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_spmm_plan_create(context, &a, width, NULL, &plan));
+        for (int i = 0; i < 2; i++) {
+            memory[i] = aligned_alloc(64, bytes + 64);
+            ck_assert_ptr_nonnull(memory[i]);
+            memset(memory[i], 0x7f, bytes + 64);
+            y[i] = (sp_dense){rows, width, stride, memory[i] + 16 * i, cases[c].type, SP_HOST};
+            ck_ok(context, sp_spmm_execute(plan, -0.5, &x, 0, &y[i]));
+        }
+        test_expect(memcmp(y[0].values, y[1].values, bytes) == 0, "width %lld: results differ", (long long)width);
+        for (int i = 0; i < 2; i++) free(memory[i]);
+        sp_spmm_plan_free(plan);
+        sp_csr_free(context, &a);
+        free(x.values);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(failed_allocations_leave_nothing)
 {
     static int64_t argument[60 * 40];
@@ -849,28 +908,6 @@ static sp_context *budget_context(const sp_allocator *allocator, const volatile 
     sp_context *context;
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     return context;
-}
-
-/* Up to 8 entries a row, spread over all columns, none in every fifth; half of the columns, up to 3000, in one. */
-static sp_csr large_sparse(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type)
-{
-    const int64_t hub = cols / 2 < 3000 ? cols / 2 : 3000;
-    sp_csr a;
-    ck_ok(host, sp_csr_create(host, rows, cols, 8 * rows + hub, type, SP_HOST, &a));
-    a.nnz = 0;
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t degree = i == rows / 3 ? hub : i % 5 ? 1 + test_below(random, 8) : 0;
-        a.row_offsets[i] = a.nnz;
-        for (int64_t j = 0; j < degree; j++) {
-            const int64_t low = j * cols / degree, high = (j + 1) * cols / degree;
-            a.col_indices[a.nnz] = (int32_t)(low + test_below(random, high - low));
-            if (type == SP_F32) ((float *)a.values)[a.nnz++] = (float)(2 * test_unit(random) - 1);
-            else ((double *)a.values)[a.nnz++] = 2 * test_unit(random) - 1;
-        }
-    }
-    a.row_offsets[rows] = a.nnz;
-    ck_ok(host, sp_csr_check(host, &a));
-    return a;
 }
 
 /* A copy in pinned memory where there is CUDA. */
@@ -1277,6 +1314,7 @@ int main(void)
     test_on_devices(single, sixteen_bits_are_read_and_rounded_right);
     test_on_devices(single, bad_arguments_are_refused);
     tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
+    tcase_add_test(single, large_results_are_the_same_past_the_caches);
     tcase_add_test(single, failed_allocations_leave_nothing);
     if (test_devices() > 1) {
         tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);

@@ -76,9 +76,9 @@ struct spmm_shape {
 /* 8 groups a block: 32 threads with 4 lanes a group, 256 with 32. */
 enum { SPMM_GROUPS = 8, SPMM_ROW_THREADS = 256 };
 
-/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for. Groups
- * of 4 lanes, of which a multiprocessor has no more than 256 in blocks of 8, take twice as many, as long as all have
- * them. */
+/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for.
+ * Groups of 4 lanes, of which a multiprocessor has no more than 256 in blocks of 8, take twice as many entries, as
+ * long as all of a warp have them. */
 template <typename T, int LANES, int REPEATS, bool EXTREME> struct spmm_depth {
     static constexpr int UNROLL = REPEATS == 1 ? 4 : 2;
     static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && LANES > UNROLL && sizeof(T) == 4 ? 1536 : 1024;

@@ -1,31 +1,31 @@
 /* Y = alpha · reduce(A · X) + beta · Y where X, Y or both lie in host memory and do not fit the device.
  *
- * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by the
- * plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its rows; a
- * tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile t + 1 of X
- * comes in, so that two tiles of X and a quarter of one of Y take the memory. Lanes are dealt as for the whole product,
- * so that every sum runs in the order, and has the bits, of the product on the device. Plans that do not go by blocks
- * of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two for Y, or with one each of
- * twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing moves while a tile is
- * multiplied.
+ * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by
+ * the plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its
+ * rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
+ * t + 1 of X comes in, so that two tiles of X and a quarter of one of Y take the memory. Lanes are dealt as for
+ * the whole product, so that every sum runs in the order, and has the bits, of the product on the device. Plans
+ * that do not go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and
+ * two for Y, or with one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and
+ * nothing moves while a tile is multiplied.
  *
- * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile comes
- * in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all that comes
- * in before a tile and all that goes out behind it remain. Narrow tiles have short rows, though, which move slowly:
- * `estimate` weighs one against the other.
+ * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile
+ * comes in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all
+ * that comes in before a tile and all that goes out behind it remain. Narrow tiles have short rows, though, which
+ * move slowly: `estimate` weighs one against the other.
  *
- * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional partition
- * of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums then run by
- * ranges and may differ in the last places, though not from run to run; extremes are refused.
+ * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional
+ * partition of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums
+ * then run by ranges and may differ in the last places, though not from run to run; extremes are refused.
  *
  * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
  * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written
- * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of rows
- * of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200, PCIe 5);
- * threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other: they copy rows
- * below 256 bytes. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned
- * buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link
- * moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
+ * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of
+ * rows of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200,
+ * PCIe 5); threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other:
+ * they copy rows below 256 bytes. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through
+ * pinned buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while
+ * the link moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
  */
 #include <math.h>
 #include <string.h>
@@ -39,8 +39,8 @@ enum { MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
 enum { ROW_BLOCKS = 8, LEAST_BLOCKED_ROWS = 1024 };
 /* From here on copy engines are faster than threads. */
 static const size_t LONG_ROW = 256;
-/* Bytes a second each way, both ways busy, of threads, and of copy engines by bytes of a row; gathered from the device's
- * memory; seconds to start a copy. Estimates, for the choice of tiles. */
+/* Bytes a second each way, both ways busy, of threads, and of copy engines by bytes of a row; gathered from the
+ * device's memory; seconds to start a copy. Estimates, for the choice of tiles. */
 static const double BY_THREADS = 32e9, GATHERS = 4e12, START = 8e-6;
 static const struct {
     size_t row;
@@ -350,7 +350,8 @@ static double estimate(const stream_job &job, const stream_cut &cut)
         const double in = (x_moves ? seconds_of(x_size, job.a->cols, columns, cut.blocks) : 0) +
                           (job.beta != 0 ? y : 0);
         const double out = y + (job.argument ? seconds_of(sizeof(int64_t), job.a->rows, columns, cut.blocks) : 0);
-        const double work = (double)job.a->nnz * (double)columns * (double)x_size / GATHERS, first = work / cut.blocks;
+        const double work = (double)job.a->nnz * (double)columns * (double)x_size / GATHERS;
+        const double first = work / cut.blocks;
         loaded = fmax(loaded, made[slot]) + in;
         ready = fmax(ready, loaded);
         if (cut.blocks == 1) ready = fmax(ready, stored[slot]);
