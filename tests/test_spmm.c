@@ -865,10 +865,10 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
-/* So many rows of X that they are copied to lines of the device's caches, 22 and 18 MB. */
+/* So many rows of X that they are copied to lines of the device's caches, 49 and 40 MB. */
 START_TEST(rows_of_x_may_lie_across_lines)
 {
-    enum { ROWS = 200, COLS = 125000, DEGREE = 10100 };
+    enum { ROWS = 200, COLS = 280000, DEGREE = 22500 };
     sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
     for (int kind = 0; kind < 2; kind++) {
         test_random random = test_seed((uint64_t)kind + 1);

@@ -57,8 +57,8 @@ static const int MOST_BINS = 256, MOST_GROUP_ENTRIES = 1024;
 /* Entries of the longest row where rows are taken by 32: four of them are fetched ahead, the others one by one. */
 static const unsigned MOST_SHORT = 16;
 
-/* Ranges of columns pay where tiles of X exceed the cache and rows still have this many entries in each range, half as
- * many where a row of a tile is no more than half a line. Measured with 60 MB of cache, in ms without and with them:
+/* Ranges of columns pay where tiles of X exceed the cache and rows still have this many entries in each range, half
+ * as many where a row of a tile is no more than half a line. Measured with 60 MB of cache, in ms without and with them:
  * 128 MB and 200 entries a row 51.8, 41.4 (3 ranges) and 47.2 (2); 134 MB and 85 17.9, 14.9 (2) and 16.4 (3); 201 MB
  * and 116 3.94, 3.65 (2) and 3.84 (4); 67 MB and 83 7.44, 7.00 (2); 313 MB and 50 3.40, 3.70 (3); and of 64 bytes a
  * row, 157 MB and 50 3.31, 2.77 (3) and 2.77 (6). */
@@ -85,8 +85,8 @@ static int choose_bins(const sp_csr *a, int64_t width, int64_t cache)
     return useful < 1 ? 1 : bins < useful ? bins : (int)useful;
 }
 
-/* Rows that are alike need no sorting, unless little else is to be done for an entry: uniform rows of 200, 16 columns,
- * take 1.13 ms as they come and 1.08 in blocks. */
+/* Rows that are alike need no sorting, unless little else is to be done for an entry: uniform rows of 200, 16
+ * columns, take 1.13 ms as they come and 1.08 in blocks. */
 static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_lengths &lengths, int bins)
 {
     const double mean = a->rows > 0 ? (double)a->nnz / (double)a->rows : 0;
@@ -282,14 +282,14 @@ static __global__ void __launch_bounds__(256)
 }
 
 /* Where rows of X do not begin at lines, a tile's row lies in two of them, of which the caches and the memory move and
- * keep more than is asked for: 182 million entries, 201 MB a tile, 200 columns take 47.8 ms, seven tiles of a copy 27.
- * A table that the cache holds twice does not mind. */
+ * keep more than is asked for: 182 million entries, 201 MB a tile, 200 columns take 47.8 ms, seven tiles of 32 columns
+ * that do 27. Not where the cache holds wider tiles. */
 static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, int64_t cache)
 {
     const int64_t size = (int64_t)size_of(x->type);
     const bool at_lines = x->stride * size % LINE == 0 && (uintptr_t)x->values % LINE == 0;
     return !at_lines && !extreme && fits(x, WORD / size) && fits(y, WORD / size) && x->cols * size >= LINE &&
-           a->cols * LINE > cache / 4 && a->nnz >= COPY_ENTRIES * a->cols;
+           2 * LINE * a->cols > cache / 10 * 11 && a->nnz >= COPY_ENTRIES * a->cols;
 }
 
 /* The product, a line's columns of X at a time, from `copy`, which holds a line for each row. */
