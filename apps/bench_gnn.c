@@ -148,21 +148,23 @@ done:
     return status;
 }
 
-/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. As in gnn train it leaves them so
- * for MaxK. */
+/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. MaxK, where it is to have them so,
+ * comes before. */
 static sp_status measure_renumbered(gnn_case *c)
 {
+    const gnn_model_options maxk = {.maxk = 1};
     const unsigned orders = c->options->orders;
     const gnn_order order = orders >> GNN_ORDER_COMMUNITY & 1 ? GNN_ORDER_COMMUNITY : GNN_ORDER_AUTO;
+    const bool apart = gnn_order_for(&maxk, order) == GNN_ORDER_KEEP;
     if (orders == 1u << GNN_ORDER_KEEP || c->options->models == 0) return SP_OK;
     sp_status status = SP_OK;
-    if (order == GNN_ORDER_AUTO && !(orders >> GNN_ORDER_KEEP & 1)) status = measure_models(c, WITH_MAXK);
+    if (apart && !(orders >> GNN_ORDER_KEEP & 1)) status = measure_models(c, WITH_MAXK);
     if (status != SP_OK) return status;
     const double began = wall_seconds();
     status = gnn_data_renumber(c->host, c->data, order);
     c->result->order_seconds = wall_seconds() - began;
     if (status != SP_OK || (!c->data->place && orders >> GNN_ORDER_KEEP & 1)) return status;
-    return measure_models(c, order == GNN_ORDER_AUTO ? WITH_RELU : WITH_RELU | WITH_MAXK);
+    return measure_models(c, apart ? WITH_RELU : WITH_RELU | WITH_MAXK);
 }
 
 /* ---- the cases ----------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --data "..."        folders for accuracy, as gnn train takes them [data/cora]
   --seeds N           of accuracy [10]
   --split A,B         of accuracy: training and validation nodes of each class, where a folder has no split [20,30]
-  --jobs N            models trained at the same time for accuracy [1]
+  --jobs N            folders of accuracy at the same time [1]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, PYTHON the interpreter that has torch [python3], BENCH_COMMIT the commit named in the results.
 END_OF_USAGE
@@ -46,6 +46,7 @@ else
     trap 'rm -rf "$folder"' EXIT
 fi
 status=0 written=() folders=()
+rm -f "$folder/failed"
 common=(--device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" --limit "$limit")
 
 # Both sides read the same files.
@@ -70,7 +71,7 @@ theirs() { # theirs PART COMMAND ARGUMENTS...
     written+=("$json")
 }
 
-# The accuracy of one model on one graph; what is finished stays, whatever becomes of the others.
+# Accuracies, folder beside folder; what is finished stays, whatever becomes of the others.
 train() { # train FOLDER MODEL REPORT GNN-TRAIN-OPTIONS...
     local set=$1 model=$2 report=$3
     shift 3
@@ -78,38 +79,34 @@ train() { # train FOLDER MODEL REPORT GNN-TRAIN-OPTIONS...
     "$build/bin/gnn" train "$set" --model "$model" --seeds "$seeds" --quiet --device "$device" --threads "$share" \
         --report "$report" "$@" && python3 -B bench/table.py --add "bench/results/gnn-$name-accuracy.json" "$report"
 }
-train_both() {
-    train "$@" &&
-        "$python" -B bench/gnn_torch.py accuracy "$3" --device "$device" --threads "$share" --json "$3.torch" &&
-        python3 -B bench/table.py --add "bench/results/gnn-$name-torch-accuracy.json" "$3.torch"
+train_models() { # train_models FOLDER: theirs are given what the reports of ours say
+    local model reports=()
+    for model in gcn sage gin gat; do
+        reports+=("$1-$model.json")
+        train "$1" $model "$1-$model.json" || return 1
+    done
+    "$python" -B bench/gnn_torch.py accuracy "${reports[@]}" --device "$device" --threads "$share" \
+        --json "bench/results/gnn-$name-torch-accuracy-$(basename "$1").json"
 }
-start() { # start COMMAND ARGUMENTS... once fewer than --jobs are running
-    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-    { "$@" || touch "$folder/failed"; } &
+train_maxk() {
+    local model k
+    for model in gcn sage; do
+        for k in '' ${maxk//,/ }; do
+            train "$1" $model "$1-$model-maxk$k.json" --hidden "${hidden##*,}" ${k:+--maxk "$k"} || return 1
+        done
+    done
 }
-accuracy() { # accuracy MODELS-OF-A-FOLDER, a function that starts the training of them
+accuracy() { # accuracy COMMAND, for each folder of --data, --jobs of them at the same time
     local set copy share=$(((${threads:-$(nproc)} + jobs - 1) / jobs))
     mkdir -p "$folder/accuracy"
     for set in $data; do
         copy=$folder/accuracy/$(basename "$set")
         [ -e "$copy/graph.npz" ] || "$build/bin/gnn" convert --undirected "$set" "$copy" || exit 1
-        "$1" "$copy"
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+        { "$1" "$copy" || touch "$folder/failed"; } &
     done
     wait
     [ ! -e "$folder/failed" ] || status=1
-    written+=(bench/results/gnn-"$name"{,-torch}-accuracy.json)
-}
-each_model() {
-    local model
-    for model in gcn sage gin gat; do start train_both "$1" $model "$1-$model.json"; done
-}
-each_maxk() {
-    local model k
-    for model in gcn sage; do
-        for k in '' ${maxk//,/ }; do
-            start train "$1" $model "$1-$model-maxk$k.json" --hidden "${hidden##*,}" ${k:+--maxk "$k"}
-        done
-    done
 }
 
 mkdir -p bench/results
@@ -120,8 +117,14 @@ for part in $parts; do
     sample) ours sample --model none --sample ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
-    accuracy) accuracy each_model ;;
-    maxk-accuracy) accuracy each_maxk ;;
+    accuracy)
+        accuracy train_models
+        written+=("bench/results/gnn-$name"-{accuracy,torch-accuracy-*}.json)
+        ;;
+    maxk-accuracy)
+        accuracy train_maxk
+        written+=("bench/results/gnn-$name-accuracy.json")
+        ;;
     check)
         "$build/bin/gnn" convert generate:rmat:8,6 --features 20 --classes 5 "$folder/check" &&
             "$build/bin/sparse-bench" gnn "${common[@]}" "$folder/check" --model gcn,sage,gin,gat --hidden 12 \

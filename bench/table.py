@@ -7,8 +7,8 @@ They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases
 <!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->,
 <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
-whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE PART... adds accuracies,
-or reports of gnn train, to a result of the same machine and commit; else it is begun anew.
+whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE REPORT... adds
+reports of gnn train to a result of the same machine and commit; else it is begun anew.
 """
 import datetime
 import fcntl
@@ -724,41 +724,30 @@ def gnn_table(runs, part, rows):
     return "\n".join(lines[1:])
 
 
-def result_of(report):
-    """A report of gnn train as a result; a result as it is."""
-    if "bench" in report:
-        return report
+def accuracy_of(report):
     o = report["options"]
-    found = {"model": o["model"], "hidden": o["hidden"], "maxk": o["maxk"], "seeds": o["seeds"], "options": o,
-             "test_accuracy": report["test_accuracy"], "deviation": report["test_accuracy_deviation"] or 0,
-             "runs": [r["test_accuracy"] for r in report["runs"]],
-             "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]}
-    name = os.path.basename(os.path.normpath(report["data"]["folder"]))
-    return {"bench": "gnn", "date": datetime.date.today().isoformat(), "commit": os.environ.get("BENCH_COMMIT"),
-            "machine": {"cpu": "", "cores": os.cpu_count(), "gpu": report["device"].partition(" ")[2] or None},
-            "options": {"threads": report["threads"]}, "matrices": [{"matrix": name, "accuracy": [found]}]}
+    return {"model": o["model"], "hidden": o["hidden"], "maxk": o["maxk"], "seeds": o["seeds"], "options": o,
+            "test_accuracy": report["test_accuracy"], "deviation": report["test_accuracy_deviation"] or 0,
+            "runs": [run["test_accuracy"] for run in report["runs"]],
+            "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]}
 
 
-def add_matrix(matrices, matrix):
-    """Accuracies of the same case are replaced."""
-    old = next((m for m in matrices if m["matrix"] == matrix["matrix"]), None)
-    if old is None:
-        matrices.append(matrix)
-        return
-    new = [accuracy_case(a) for a in matrix["accuracy"]]
-    old["accuracy"] = [a for a in old["accuracy"] if accuracy_case(a) not in new] + matrix["accuracy"]
-
-
-def add_parts(path, parts):
-    """One process at a time; the file is whole at any time."""
+def add_reports(path, reports):
+    """Those of gnn train to a result, where they replace the same cases. One process at a time."""
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     made = load([path])[0] if os.path.exists(path) else None
-    for part in map(result_of, load(parts)):
-        if made is None or any(made[k] != part[k] for k in ("bench", "commit", "machine")):
-            made = {**part, "matrices": []}
-        for matrix in part["matrices"]:
-            add_matrix(made["matrices"], matrix)
+    for report in load(reports):
+        head = {"bench": "gnn", "commit": os.environ.get("BENCH_COMMIT"), "options": {"threads": report["threads"]},
+                "machine": {"cpu": "", "cores": os.cpu_count(), "gpu": report["device"].partition(" ")[2] or None}}
+        if made is None or any(made[k] != value for k, value in head.items()):
+            made = {**head, "date": datetime.date.today().isoformat(), "matrices": []}
+        name, new = os.path.basename(os.path.normpath(report["data"]["folder"])), accuracy_of(report)
+        matrix = next((m for m in made["matrices"] if m["matrix"] == name), None)
+        if matrix is None:
+            matrix = {"matrix": name, "accuracy": []}
+            made["matrices"].append(matrix)
+        matrix["accuracy"] = [a for a in matrix["accuracy"] if accuracy_case(a) != accuracy_case(new)] + [new]
     with open(path + ".part", "w") as file:
         json.dump(made, file, indent=1)
     os.replace(path + ".part", path)
@@ -795,7 +784,7 @@ def filled(text, folder):
 
 def main():
     if len(sys.argv) > 2 and sys.argv[1] == "--add":
-        add_parts(sys.argv[2], sys.argv[3:])
+        add_reports(sys.argv[2], sys.argv[3:])
         return 0
     if len(sys.argv) > 1 and sys.argv[1] == "--show":
         runs = gnn_runs(path for path in sys.argv[2:] if os.path.basename(path).startswith("gnn-"))

@@ -32,8 +32,11 @@ sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **eng
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix)
 {
     const int64_t whole = cols < 0 || cols > INT64_MAX - 8 ? cols : gnn_whole_cols(cols, type);
-    const sp_status status = sp_dense_create(engine->context, rows, whole, type, engine->space, matrix);
+    sp_status status = sp_dense_create(engine->context, rows, whole, type, engine->space, matrix);
+    if (status != SP_OK) return status;
+    status = engine->backend->fill(engine, 0, matrix);
     if (status == SP_OK) matrix->cols = cols;
+    else sp_dense_free(engine->context, matrix);
     return status;
 }
 

@@ -108,7 +108,7 @@ typedef struct gnn_model_options {
     int64_t hidden;           /* columns between layers (GAT: of each head) */
     int heads, output_heads;  /* GAT; 0: 8 and 1 */
     double input_dropout;     /* of the features */
-    double dropout;           /* of what goes from layer to layer */
+    double dropout;           /* of what goes from layer to layer; with maxk of P */
     double attention_dropout; /* GAT */
     int64_t maxk;             /* k > 0 (GCN, SAGE, GIN): in hidden layers neighbours hear P = MaxK(X·W + b), the k
                                  largest numbers of each row, and there is no ReLU: GCN Y = Â·P, SAGE Y = X·W_self +
@@ -151,6 +151,9 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
 /* Gradients of all parameters from that of the logits, after a forward pass with the same blocks and features. */
 sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                              const sp_dense *logits_gradient);
+
+/* The order of nodes that suits a model: for AUTO with MaxK, whose rows are short, KEEP; else the order given. */
+gnn_order gnn_order_for(const gnn_model_options *model, gnn_order order);
 
 /* ---- optimizers --------------------------------------------------------------------------------------- */
 

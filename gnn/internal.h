@@ -183,6 +183,9 @@ typedef struct gnn_backend {
     sp_status (*maximum_backward)(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                   const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
 
+    /* kept: values(i, e) = Σ_t S(i, t)·W(column(i, e), t) for every kept entry e of row i; all of one type. */
+    sp_status (*multiply_kept)(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
+
     /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine takes
      * tiles. */
     sp_status (*multiply_tiles)(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
@@ -220,7 +223,7 @@ static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
     return (cols + packet - 1) / packet * packet;
 }
 
-/* Allocates rows that begin at multiples of 32 bytes, in the engine's space. What lies between them is nobody's. */
+/* Allocates rows that begin at multiples of 32 bytes, in the engine's space. What lies between them is 0 at first. */
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
 
 static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)

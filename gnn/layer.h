@@ -37,7 +37,9 @@ typedef struct gnn_layer_state {
     gnn_weight own;                       /* SAGE: W_self */
     gnn_weight second, second_bias;       /* GIN: W_2, b_2 */
     gnn_weight left, right;               /* GAT: a row a head */
-    gnn_pointwise after;                  /* between this layer and the next */
+    gnn_pointwise after;                  /* between this layer and the next; with MaxK nothing */
+    double kept_dropout;                  /* of what MaxK keeps; 0 when not training */
+    const struct gnn_layer_state *next;   /* NULL: this is the last */
     double attention_dropout;             /* 0 when not training */
 
     gnn_matrix output, gradient; /* what goes to the next layer, and what comes back from it */
@@ -54,7 +56,8 @@ typedef struct gnn_layer_state {
     bool half;                 /* products with A gather bf16: */
     gnn_matrix rounded;        /* what they are given */
     gnn_matrix argument;       /* maxima: where they are from, int64_t */
-    gnn_matrix kept, kept_columns; /* MaxK: what is left of the product */
+    gnn_matrix kept, kept_columns; /* MaxK: what is left of the product, */
+    gnn_matrix narrow;             /* and Aᵀ· the narrow gradient of the next layer's product */
     gnn_matrix left_scores, right_scores, left_gradient, right_gradient; /* GAT: a column a head */
     gnn_matrix attention;      /* GAT: a row a head, a column an edge: the softmax */
     gnn_matrix edges, turned;  /* GAT: numbers of all edges, and in the order of the transpose */

@@ -112,6 +112,7 @@ static void describe_layer(gnn_model *model, int number)
     l->outputs = last ? o->outputs : o->hidden * l->heads;
     l->maxk = last ? 0 : o->maxk;
     l->half = o->half_gather;
+    l->next = last ? NULL : l + 1;
     if (!last) l->after.activation = o->maxk > 0 ? GNN_LINEAR : gat ? GNN_ELU : GNN_RELU;
     l->after.site = (uint64_t)number + 1;
     switch (o->layer) {
@@ -321,7 +322,9 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
         gnn_layer_state *l = &model->layer[i];
         const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
         const gnn_input *input = i > 0 ? &before : &model->input;
-        l->after.rate = training && i + 1 < o->layers ? o->dropout : 0;
+        const double dropout = training && i + 1 < o->layers ? o->dropout : 0;
+        l->after.rate = l->maxk > 0 ? 0 : dropout;
+        l->kept_dropout = l->maxk > 0 ? dropout : 0;
         l->attention_dropout = training ? o->attention_dropout : 0;
         if (o->layer == GNN_GAT) GNN_TRY(gnn_attention_forward(l, block[i], input));
         else GNN_TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
@@ -390,7 +393,7 @@ static void free_layer(gnn_layer_state *l)
 {
     gnn_matrix *const all[] = {&l->output,          &l->gradient,      &l->aggregated,    &l->product,
                                &l->inner,           &l->padded,        &l->argument,      &l->product_gradient,
-                               &l->rounded,
+                               &l->rounded,         &l->narrow,
                                &l->inner_gradient,  &l->kept,          &l->kept_columns,  &l->left_scores,
                                &l->right_scores,    &l->left_gradient, &l->right_gradient, &l->attention,
                                &l->edges,           &l->turned};

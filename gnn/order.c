@@ -137,17 +137,19 @@ done:
 
 /* ---- the whole ---------------------------------------------------------------------------------------- */
 
-static sp_status refuse(sp_context *context, const gnn_data *data, gnn_order order)
+/* With MaxK an entry gathers 80 bytes: Reddit's shape, which the H200 then trains in 19.4 ms an epoch, takes 28.6 by
+ * communities. */
+gnn_order gnn_order_for(const gnn_model_options *model, gnn_order order)
+{
+    return order == GNN_ORDER_AUTO && model->maxk > 0 ? GNN_ORDER_KEEP : order;
+}
+
+static const char *why_not(const gnn_data *data)
 {
     const sp_csr *g = &data->graph;
-    if ((unsigned)order > GNN_ORDER_COMMUNITY)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "there is no order %d", (int)order);
-    if (g->rows != g->cols || g->space != SP_HOST)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "only square graphs in host memory can be renumbered");
-    if (data->place) return sp_fail(context, SP_ERROR_ARGUMENT, "the data are renumbered already");
-    if (!has_positive_weights(g))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "communities need positive weights, and this graph has others");
-    return SP_OK;
+    if (g->rows != g->cols || g->space != SP_HOST) return "only square graphs in host memory can be renumbered";
+    if (data->place) return "the data are renumbered already";
+    return has_positive_weights(g) ? NULL : "communities need positive weights, and this graph has others";
 }
 
 sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order)
@@ -155,10 +157,11 @@ sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order
     const bool automatic = order == GNN_ORDER_AUTO;
     numbering n = {0};
     sp_status status;
-    if (order == GNN_ORDER_KEEP || (automatic && (!is_large(&data->graph) || data->place ||
-                                                  !has_positive_weights(&data->graph))))
-        return SP_OK;
-    GNN_TRY(refuse(context, data, order));
+    if ((unsigned)order > GNN_ORDER_COMMUNITY)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "there is no order %d", (int)order);
+    if (order == GNN_ORDER_KEEP || (automatic && !is_large(&data->graph))) return SP_OK;
+    const char *why = why_not(data);
+    if (why) return automatic ? SP_OK : sp_fail(context, SP_ERROR_ARGUMENT, "%s", why);
     GNN_TRY(make_numbering(context, &data->graph, &n));
     if (!automatic || near_share(&data->graph, n.place) >= near_share(&data->graph, NULL) + LEAST_GAIN)
         GNN_TRY(move_all(context, data, &n));

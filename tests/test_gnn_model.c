@@ -95,18 +95,19 @@ static double dropped(const example *e, double rate, uint64_t site, int64_t k, d
     return (double)gnn_unit(gnn_random(SEED, e->step, site, k)) < rate ? 0 : value / (1 - rate);
 }
 
-/* Keeps the k largest numbers of each row, of equals those of lower columns. */
-static mat largest(mat p, int64_t k)
+/* Keeps the k largest numbers of each row, of equals those of lower columns, and drops some of them. */
+static mat largest(const example *e, int layer, mat p, int64_t k)
 {
     mat c = zeros(p.rows, p.cols);
-    for (int64_t i = 0; i < p.rows; i++)
+    for (int64_t i = 0, kept = 0; i < p.rows; i++)
         for (int64_t j = 0; j < p.cols; j++) {
             int64_t before = 0;
             for (int64_t l = 0; l < p.cols; l++) {
                 const double other = p.v[i * p.cols + l], own = p.v[i * p.cols + j];
                 before += other > own || (other == own && l < j);
             }
-            if (side(before < k)) c.v[i * p.cols + j] = p.v[i * p.cols + j];
+            if (!side(before < k)) continue;
+            c.v[i * p.cols + j] = dropped(e, e->o.dropout, (uint64_t)layer + 1, kept++, p.v[i * p.cols + j]);
         }
     return c;
 }
@@ -143,7 +144,7 @@ static mat convolution(const example *e, int layer, mat x)
     mat p = times(x, w), y;
     if (k > 0) {
         p = plus(p, bias, true);
-        y = gather(e, a, largest(p, k));
+        y = gather(e, a, largest(e, layer, p, k));
     } else {
         y = plus(e->o.layer == GNN_SAGE_MAX ? times(gather(e, a, x), w) : gather(e, a, p), bias, true);
     }
@@ -208,8 +209,9 @@ static mat formula(const example *e)
     for (int layer = 0; layer < e->o.layers; layer++) {
         mat y = e->o.layer == GNN_GAT ? attention(e, layer, x) : convolution(e, layer, x);
         for (int64_t k = 0; k < y.rows * y.cols && layer + 1 < e->o.layers; k++) {
+            if (e->o.maxk > 0) break;
             if (e->o.layer == GNN_GAT) y.v[k] = side(y.v[k] > 0) ? y.v[k] : expm1(y.v[k]);
-            else if (e->o.maxk == 0) y.v[k] = side(y.v[k] > 0) ? y.v[k] : 0;
+            else y.v[k] = side(y.v[k] > 0) ? y.v[k] : 0;
             y.v[k] = dropped(e, e->o.dropout, (uint64_t)layer + 1, k, y.v[k]);
         }
         x = y;

@@ -366,6 +366,15 @@ START_TEST(data_that_do_not_gain_keep_their_numbers)
 }
 END_TEST
 
+START_TEST(models_with_maxk_keep_the_numbers_unless_told_otherwise)
+{
+    const gnn_model_options relu = {.hidden = 8}, maxk = {.hidden = 8, .maxk = 4};
+    ck_assert_int_eq(gnn_order_for(&relu, GNN_ORDER_AUTO), GNN_ORDER_AUTO);
+    ck_assert_int_eq(gnn_order_for(&maxk, GNN_ORDER_AUTO), GNN_ORDER_KEEP);
+    ck_assert_int_eq(gnn_order_for(&maxk, GNN_ORDER_COMMUNITY), GNN_ORDER_COMMUNITY);
+}
+END_TEST
+
 START_TEST(mistakes_in_renumbered_data_name_the_node)
 {
     sp_context *host = test_context(0, 2);
@@ -1220,6 +1229,7 @@ int main(void)
     tcase_add_test(data, every_node_can_be_drawn_for_training);
     tcase_add_test(data, renumbered_data_are_the_same_and_their_communities_lie_together);
     tcase_add_test(data, data_that_do_not_gain_keep_their_numbers);
+    tcase_add_test(data, models_with_maxk_keep_the_numbers_unless_told_otherwise);
     tcase_add_test(data, mistakes_in_renumbered_data_name_the_node);
     test_on_devices(training, every_layer_learns_communities_full_batch);
     test_on_devices(training, every_layer_learns_communities_by_every_sampler);

@@ -80,4 +80,6 @@ sp_status gnn_cpu_gather(gnn_engine *engine, const int64_t *places, int64_t coun
 sp_status gnn_cpu_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                    const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
 
+sp_status gnn_cpu_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
+
 #endif

@@ -118,5 +118,6 @@ const gnn_backend gnn_backend_cpu = {
     .edge_scores_backward = gnn_cpu_edge_scores_backward,
     .gather = gnn_cpu_gather,
     .maximum_backward = gnn_cpu_maximum_backward,
+    .multiply_kept = gnn_cpu_multiply_kept,
     .sample = &gnn_sample_cpu,
 };

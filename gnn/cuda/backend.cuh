@@ -115,6 +115,8 @@ sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t cou
 sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                     const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
 
+sp_status gnn_cuda_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
+
 sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                   const sp_dense *x, sp_dense *y);
 

@@ -189,6 +189,7 @@ const gnn_backend gnn_backend_cuda = {
     .edge_scores_backward = gnn_cuda_edge_scores_backward,
     .gather = gnn_cuda_gather,
     .maximum_backward = gnn_cuda_maximum_backward,
+    .multiply_kept = gnn_cuda_multiply_kept,
     .multiply_tiles = gnn_cuda_multiply_tiles,
     .sample = &gnn_sample_cuda,
 };

@@ -164,15 +164,9 @@ static __device__ __forceinline__ K threshold(const Keys &keys, int k, bool *exa
 }
 
 template <typename T, typename C, int ITEMS>
-static __global__ void __launch_bounds__(THREADS)
-    select_rows(int64_t rows, int width, int k, const T *x, int64_t stride, T *values, C *columns)
+static __device__ __forceinline__ void select_row(int width, int k, const T *x, T *values, C *columns)
 {
     using K = typename key_type<T>::type;
-    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (row >= rows) return;
-    x += row * stride;
-    values += row * k;
-    columns += row * k;
     const row_keys<T, ITEMS> keys(x, width);
     bool exact;
     const K least = threshold<K>(keys, k, &exact);
@@ -194,6 +188,91 @@ static __global__ void __launch_bounds__(THREADS)
         }
         at += __popc(all);
     });
+}
+
+template <typename T, typename C, int ITEMS>
+static __global__ void __launch_bounds__(THREADS)
+    select_rows(int64_t rows, int width, int k, const T *x, int64_t stride, T *values, C *columns)
+{
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row < rows) select_row<T, C, ITEMS>(width, k, x + row * stride, values + row * k, columns + row * k);
+}
+
+/* A row of 128 to 256 numbers, PACKS packets of 4 a lane, by comparing them as they are: half the instructions of keys,
+ * and one count of the kept in all lanes before instead of a vote for each number. False, and nothing is written, if
+ * a number is not finite or no value between two parts just k from the others. */
+enum { PACKS = 2, NUMBERS = 4 * PACKS };
+
+static __device__ __forceinline__ bool select_fast(int width, int k, const float *x, float *values, uint8_t *columns)
+{
+    const int lane = threadIdx.x % 32;
+    const float none = -__int_as_float(0x7f800000);
+    float number[NUMBERS], largest = none, smallest = -none;
+    bool finite = true;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        const int column = p * 128 + 4 * lane;
+        const bool inside = column < width;
+        const float4 four = inside ? __ldg((const float4 *)(x + column)) : make_float4(none, none, none, none);
+        number[4 * p] = four.x, number[4 * p + 1] = four.y, number[4 * p + 2] = four.z, number[4 * p + 3] = four.w;
+#pragma unroll
+        for (int i = 4 * p; i < 4 * p + 4; i++) {
+            finite = finite && (!inside || fabsf(number[i]) < -none);
+            largest = fmaxf(largest, number[i]);
+            if (inside) smallest = fminf(smallest, number[i]);
+        }
+    }
+    if (!__all_sync(FULL_WARP, finite)) return false;
+    /* All 32 lanes have numbers: for up to 32 the threshold is not below the largest that all lanes reach. */
+    float high = value_of(most_of_warp(key_of(largest)));
+    float low = value_of(~most_of_warp(~key_of(k <= 32 ? largest : smallest)));
+    float least = low;
+    int reached = 0;
+    for (int step = 0; step < VALUE_STEPS && reached != k; step++) {
+        least = low + (high - low) / 2;
+        reached = 0;
+#pragma unroll
+        for (int i = 0; i < NUMBERS; i++) reached += number[i] >= least;
+        reached = sum_of_warp(reached);
+        if (reached > k) low = least;
+        else high = least;
+    }
+    if (reached != k) return false;
+
+    /* The kept of each packet in the lanes before this one: 16 bits a packet. */
+    unsigned own = 0;
+#pragma unroll
+    for (int i = 0; i < NUMBERS; i++) own += (unsigned)(number[i] >= least) << 16 * (i / 4);
+    unsigned sum = own;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const unsigned before = __shfl_up_sync(FULL_WARP, sum, step);
+        if (lane >= step) sum += before;
+    }
+    const int first = (int)(__shfl_sync(FULL_WARP, sum, 31) & 0xffff);
+    sum -= own;
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        int place = p == 0 ? (int)(sum & 0xffff) : first + (int)(sum >> 16);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (number[4 * p + i] >= least) {
+                values[place] = number[4 * p + i];
+                columns[place++] = (uint8_t)(p * 128 + 4 * lane + i);
+            }
+    }
+    return true;
+}
+
+static __global__ void __launch_bounds__(THREADS)
+    select_rows_fast(int64_t rows, int width, int k, const float *x, int64_t stride, float *values, uint8_t *columns)
+{
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (row >= rows) return;
+    x += row * stride;
+    values += row * k;
+    columns += row * k;
+    if (!select_fast(width, k, x, values, columns)) select_row<float, uint8_t, 8>(width, k, x, values, columns);
 }
 
 template <typename T, typename C>
@@ -588,8 +667,22 @@ struct select_launch {
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }
+    bool packets_fit() const
+    {
+        return kept->cols >= 128 && kept->cols % 4 == 0 && x->stride % 4 == 0 && (uintptr_t)x->values % 16 == 0;
+    }
+    sp_status launch_fast() const
+    {
+        select_rows_fast<<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
+            kept->rows, (int)kept->cols, (int)kept->k, (const float *)x->values, x->stride, (float *)kept->values,
+            (uint8_t *)kept->columns);
+        CUDA_TRY(cudaGetLastError());
+        return SP_OK;
+    }
     template <typename T, typename C> sp_status run() const
     {
+        if constexpr (sizeof(T) == 4 && sizeof(C) == 1)
+            if (packets_fit()) return launch_fast();
         if constexpr (sizeof(C) == 1)
             return kept->cols <= 64 ? launch<T, C, 2>() : launch<T, C, 8>();
         else

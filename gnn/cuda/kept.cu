@@ -1,0 +1,47 @@
+/* The product S·Wᵀ on CUDA, of which only the entries that MaxK kept are formed: a thread an entry. Threads of a row
+ * share its numbers of S, and W, rows of as many numbers as there are classes, stays in the first cache; 5 bytes an
+ * entry are read or written beside. Both S and W are meant to be narrow. */
+#include "backend.cuh"
+
+template <typename T, typename C> struct kept_job {
+    int64_t entries, k;
+    dense_view<T> s, w;
+    int width;
+    const C *columns;
+    T *values;
+};
+
+template <typename T, typename C>
+static __global__ void __launch_bounds__(THREADS) fill_kept(const kept_job<T, C> job)
+{
+    const int64_t entry = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (entry >= job.entries) return;
+    const T *s = job.s.values + entry / job.k * job.s.stride;
+    const T *w = job.w.values + (int64_t)__ldg(job.columns + entry) * job.w.stride;
+    T sum = 0;
+#pragma unroll 8
+    for (int t = 0; t < job.width; t++) sum = fused(__ldg(s + t), __ldg(w + t), sum);
+    job.values[entry] = sum;
+}
+
+template <typename T, typename C>
+static sp_status fill(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const kept_job<T, C> job = {kept->rows * kept->k, kept->k, view_of<T>(s), view_of<T>(w), (int)w->cols,
+                                (const C *)kept->columns, (T *)kept->values};
+    const int64_t blocks = ceil_div(job.entries, THREADS);
+    if (blocks == 0) return SP_OK;
+    TRY(check_grid(engine, blocks));
+    CUDA_TRY(cudaSetDevice(state->device));
+    fill_kept<T, C><<<(unsigned)blocks, THREADS, 0, state->stream>>>(job);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+sp_status gnn_cuda_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept)
+{
+    const bool bytes = kept->cols <= 256;
+    if (kept->type == SP_DENSE_F32) return (bytes ? fill<float, uint8_t> : fill<float, uint16_t>)(engine, s, w, kept);
+    return (bytes ? fill<double, uint8_t> : fill<double, uint16_t>)(engine, s, w, kept);
+}
