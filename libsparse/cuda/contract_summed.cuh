@@ -106,7 +106,7 @@ struct next_row {
 
 /* ITEMS entries a thread in registers, 32·ITEMS that follow each other in a warp. */
 template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
-    static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS;
+    static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS, WRITTEN = 4; /* cells at once */
     struct memory {
         alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
         uint32_t cells[WARPS];                     /* of each warp's words */
@@ -137,6 +137,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         return 32 - __clz(max(count / WARPS, (int)WORD_STEP) - 1);
     }
+    /* Whether the thread's warp has no entries. */
+    __device__ __forceinline__ bool is_idle() const { return (int)(threadIdx.x / 32) * (32 * ITEMS) >= length; }
     /* `ahead`: the start and the source of the thread's first node, as known. */
     __device__ __forceinline__ void start(int32_t first, longlong2 ahead)
     {
@@ -178,16 +180,17 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             begins[u + 2] = four.z;
             begins[u + 3] = four.w;
         }
+        int64_t at[ITEMS];
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            col[u] = EMPTY;
-            value[u] = 0;
-            if (first + u * 32 < length) {
-                const int64_t at = (int64_t)more[node + __popc(begins[u] & upto)];
-                col[u] = __ldg((const int32_t *)(entry_cols + at) + u * 32);
-                value[u] = __ldg((const float *)(entry_values + at) + u * 32);
-            }
+            at[u] = (int64_t)more[first + u * 32 < length ? node + __popc(begins[u] & upto) : 0];
             node += __popc(begins[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            const bool there = first + u * 32 < length;
+            col[u] = there ? __ldg((const int32_t *)(entry_cols + at[u]) + u * 32) : EMPTY;
+            value[u] = there ? __ldg((const float *)(entry_values + at[u]) + u * 32) : 0;
         }
         const uint32_t columns = (uint32_t)job.columns;
         unsigned kept = 0;
@@ -214,6 +217,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     }
     __device__ __forceinline__ void measure()
     {
+        if (is_idle()) return;
         uint32_t lowest = UINT32_MAX, highest = 0, signs = 0;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
@@ -236,14 +240,18 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     __device__ __forceinline__ void set_bits(int32_t own)
     {
         bool loops = false;
+        uint32_t old[ITEMS];
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            uint32_t *word = bits + (uint32_t)col[u] / 32;
+            old[u] = 0;
+            if (col[u] != EMPTY && col[u] != own) old[u] = atomicOr(word, 1u << ((uint32_t)col[u] % 32));
+        }
         later = 0;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
             const bool loop = col[u] == own;
-            const uint32_t bit = 1u << ((uint32_t)col[u] % 32);
-            uint32_t old = 0;
-            if (col[u] != EMPTY && !loop) old = atomicOr(bits + col[u] / 32, bit);
-            if (loop || (old & bit)) later |= 1u << u;
+            if (loop || (old[u] >> ((uint32_t)col[u] % 32) & 1)) later |= 1u << u;
             loops = loops || loop;
         }
         if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0) atomicOr(bits + own / 32, 1u << (own % 32));
@@ -333,19 +341,23 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         unsigned long long sum = 0;
         bool loops = false;
+        if (is_idle()) return;
+        int cells[ITEMS];
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) cells[u] = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            const int cell = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
-            if (col[u] == EMPTY) continue;
-            if (!(later >> u & 1)) {
-                values[cell] = value[u];
-                cols[cell] = column_at(col[u]);
-                continue;
-            }
+            if (col[u] == EMPTY || (later >> u & 1)) continue;
+            values[cells[u]] = value[u];
+            cols[cells[u]] = column_at(col[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) {
+            if (!(later >> u & 1)) continue;
             const unsigned long long state = units.of(value[u]);
             if (units.rounded && state == 0) shared.lost = 1;
             if (col[u] != own) {
-                add_shared(more + cell, state);
+                add_shared(more + cells[u], state);
                 continue;
             }
             sum += state;
@@ -374,18 +386,30 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
     {
         bool late = shared.lost != 0;
-        for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
-            const int32_t column = cols[cell];
-            const unsigned long long beyond = more[cell];
-            float sum = values[cell];
-            late = late || __float_as_uint(sum) == 0x80000000u;
-            if (beyond) {
-                const unsigned long long state = units.of(sum) + beyond;
-                late = late || units.is_late(state, length);
-                sum = (float)cell_value(job.operation, units.number_of(state), 1, column == p);
+        for (int first = threadIdx.x; first < cells; first += WRITTEN * THREADS) {
+            int32_t column[WRITTEN];
+            unsigned long long beyond[WRITTEN];
+            float sum[WRITTEN];
+#pragma unroll
+            for (int u = 0; u < WRITTEN; u++) {
+                const int cell = first + u * THREADS, from = cell < cells ? cell : 0;
+                column[u] = cols[from];
+                beyond[u] = more[from];
+                sum[u] = values[from];
             }
-            job.cols[begin + cell] = column;
-            job.values[begin + cell] = sum;
+#pragma unroll
+            for (int u = 0; u < WRITTEN; u++) {
+                const int cell = first + u * THREADS;
+                if (cell >= cells) break;
+                late = late || __float_as_uint(sum[u]) == 0x80000000u;
+                if (beyond[u]) {
+                    const unsigned long long state = units.of(sum[u]) + beyond[u];
+                    late = late || units.is_late(state, length);
+                    sum[u] = (float)cell_value(job.operation, units.number_of(state), 1, column[u] == p);
+                }
+                job.cols[begin + cell] = column[u];
+                job.values[begin + cell] = sum[u];
+            }
         }
         return late;
     }
