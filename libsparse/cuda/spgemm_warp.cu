@@ -7,7 +7,7 @@
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
- *   - sorted rows, up to 16,384 products and more than 256 entries of C, of plain products only: a block each, the
+ *   - sorted rows, up to 4,096 products and more than 256 entries of C, of plain products only: a block each, the
  *     products sorted by column and place in shared memory; those of more than 2,048 are counted with a block's table;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
@@ -31,16 +31,17 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
-enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 6 };
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
 enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
        TWINS = SORTED + SORTED_CLASSES, CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products, as many as the device's shared memory can sort. Those
- * of more than MOST_COUNTED are counted by a block, too. Rows of MOST_UNSORTED entries or less are better off with a
- * table. */
-enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + 3, MOST_UNSORTED = 256 };
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of the last, more than MOST_COUNTED, are counted by
+ * a block, too, and are wide where the device's shared memory cannot sort them. Longer rows are wide: blocks that sort
+ * 8,192 or 16,384 products leave a multiprocessor to 16 warps, and a few such rows hold up all others. Rows of
+ * MOST_UNSORTED entries or less are better off with a table. */
+enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + SORTED_CLASSES - 1, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
@@ -288,7 +289,7 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
 {
     if (entries == 0) return IDLE;
     if (sorts && !twin && entries > MOST_UNSORTED) {
-        if (c >= BLOCK_COUNTED && c < TWINS) return c;
+        if (c == BLOCK_COUNTED) return c;
         if (c < NARROW) return SORTED + c - hashed_class(LEAST_SORTED);
     }
     if (entries > MOST_SUMMED) return WIDE;
@@ -901,29 +902,26 @@ static __device__ __forceinline__ int walk_pieces(const row_product<V> &product,
     return done;
 }
 
-enum { COUNT_THREADS = 512 };
+enum { COUNT_THREADS = 512, BLOCK_SLOTS = 4 * MOST_COUNTED };
 struct count_memory {
     piece_memory<COUNT_THREADS> pieces;
-    int32_t slot[4]; /* as many as the launch has, a power of two */
+    int32_t slot[BLOCK_SLOTS];
 };
-static constexpr size_t count_bytes(int slots) { return sizeof(count_memory) + slots * sizeof(int32_t); }
 
-/* Lengths of rows of class c, a block each, with a table that is at most half full. */
-template <typename V>
-static __global__ void __launch_bounds__(COUNT_THREADS) count_pieces(warp_job<V> job, int c, int slots)
+/* Lengths of the longest sorted rows, a block each, with a table that is at most half full. */
+template <typename V> static __global__ void __launch_bounds__(COUNT_THREADS) count_pieces(warp_job<V> job)
 {
-    extern __shared__ __align__(16) unsigned char table_memory[];
-    count_memory &memory = *(count_memory *)table_memory;
-    const class_rows own = rows_of(job.totals, job.list, c);
+    __shared__ count_memory memory;
+    const class_rows own = rows_of(job.totals, job.list, BLOCK_COUNTED);
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
         int fresh = 0;
-        for (int i = threadIdx.x; i < slots; i += COUNT_THREADS) memory.slot[i] = EMPTY;
+        for (int i = threadIdx.x; i < BLOCK_SLOTS; i += COUNT_THREADS) memory.slot[i] = EMPTY;
         __syncthreads();
         walk_pieces<COUNT_THREADS, false>(job.product, row, memory.pieces, [&](int, uint32_t entry, double) {
             const int32_t col = __ldg(job.product.b.cols + entry);
-            int slot = (int)(scrambled(col) >> (__clz(slots) + 1));
-            for (;; slot = (slot + 1) & (slots - 1)) {
+            int slot = (int)(scrambled(col) >> (32 - log2_of(BLOCK_SLOTS)));
+            for (;; slot = (slot + 1) & (BLOCK_SLOTS - 1)) {
                 int32_t key = *(volatile int32_t *)(memory.slot + slot);
                 if (key == EMPTY) {
                     key = atomicCAS(memory.slot + slot, EMPTY, col);
@@ -995,7 +993,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
 
 /* The entries of rows of class c, a block each. */
 template <int THREADS, int K, typename Key, typename V>
-static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 768 / THREADS : K < 16 ? 2 : 1)
+static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 768 / THREADS : 2)
     sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
@@ -1159,25 +1157,21 @@ template <int THREADS, int K> static bool can_sort(sp_context *context, int64_t 
 /* The most products of a row that is sorted. */
 static int most_sorted(sp_context *context, int64_t cols)
 {
-    if (fits_narrow_keys<512, 32>(cols) && can_sort<512, 32>(context, cols)) return 512 * 32;
-    return can_sort<512, 16>(context, cols) ? 512 * 16 : can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
+    return can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
 }
 
 template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)
 {
     if (!has_rows(run, c)) return SP_OK;
-    if constexpr (K < 32)
-        if (!fits_narrow_keys<THREADS, K>(run->b->cols))
-            return launch(run, sort_rows<THREADS, K, wide_key, V>, THREADS, sizeof(sort_memory<THREADS, K, wide_key>),
-                          stream, c);
+    if (!fits_narrow_keys<THREADS, K>(run->b->cols))
+        return launch(run, sort_rows<THREADS, K, wide_key, V>, THREADS, sizeof(sort_memory<THREADS, K, wide_key>), stream,
+                      c);
     return launch(run, sort_rows<THREADS, K, uint32_t, V>, THREADS, sizeof(sort_memory<THREADS, K, uint32_t>), stream,
                   c);
 }
 
 template <typename V> static sp_status launch_sorts(warp_run<V> *run)
 {
-    TRY((launch_sort<512, 32>(run, 3, SORTED + 5)));
-    TRY((launch_sort<512, 16>(run, 2, SORTED + 4)));
     TRY((launch_sort<512, 8>(run, 1, SORTED + 3)));
     TRY((launch_sort<256, 8>(run, 3, SORTED + 2)));
     TRY((launch_sort<256, 4>(run, 2, SORTED + 1)));
@@ -1188,11 +1182,8 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
 {
     const int words = wide_words(run->context);
     if constexpr (PLAIN)
-        for (int c = TWINS - 1; c >= BLOCK_COUNTED; c--) {
-            const int slots = 2 * LEAST_SORTED << (c - SORTED);
-            if (has_rows(run, c))
-                TRY(launch(run, count_pieces<V>, COUNT_THREADS, count_bytes(slots), 3, c, slots));
-        }
+        if (has_rows(run, BLOCK_COUNTED))
+            TRY(launch(run, count_pieces<V>, COUNT_THREADS, 0, 3));
     if (has_rows(run, WIDE)) TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
@@ -1413,7 +1404,7 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"",         "small",     "hash 128", "hash 256", "hash 512",
                                              "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
-                                             "sort 2048", "sort 4096", "sort 16384", "sort 16384"};
+                                             "sort 2048", "sort 4096"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
