@@ -843,60 +843,72 @@ template <int THREADS, int K> struct sorted_shape {
     static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS);
 };
 
-/* A row of B that is multiplied, and the place of its first product. */
-struct sorted_piece {
+/* A row of B that is multiplied: its first entry less the place of its first product. */
+struct alignas(16) sorted_piece {
     double weight;
     uint32_t start;
-    int length, place;
 };
 
-/* Pieces of more than SORTED_SHARED are shared by the block, of more than SORTED_LONG taken by a warp, others by eight
- * lanes. */
-enum { SORTED_SHARED = 256, SORTED_LONG = 16 };
-
+/* Of each 32 of up to 8 products a thread: which begin a piece, and the pieces before them. */
 template <int THREADS> struct piece_memory {
+    static constexpr int WORDS = 8 * THREADS / 32;
     sorted_piece piece[THREADS];
+    uint32_t heads[WORDS], before[WORDS];
     uint64_t scratch[32];
-    int pieces, long_pieces, shared_pieces;
 };
 
-/* Calls take(place, entry of B, weight) for the row's products; returns their number. Ends with a barrier. */
+/* Calls take(place, column, weight, value) for the row's products, neighbours side by side, and four of a thread on
+ * their way at once; returns their number. Ends with a barrier. */
 template <int THREADS, bool SUM, typename V, typename Take>
 static __device__ __forceinline__ int walk_pieces(const row_product<V> &product, int64_t row,
                                                   piece_memory<THREADS> &memory, Take take)
 {
+    enum { AHEAD = 4, WORDS = piece_memory<THREADS>::WORDS };
+    const unsigned up_to = lanes_below() * 2 + 1;
     const int64_t last = product.a.offsets[row + 1];
     int done = 0;
-    auto walk = [&](const sorted_piece &piece, int own, int lanes) {
-        for (int i = own; i < piece.length; i += lanes) take(piece.place + i, piece.start + i, piece.weight);
-    };
     for (int64_t base = product.a.offsets[row]; base < last; base += THREADS) {
         sorted_piece own = {};
-        int total;
-        if (threadIdx.x == 0) memory.pieces = memory.long_pieces = memory.shared_pieces = 0;
+        int length = 0, total;
+        if (threadIdx.x < WORDS) memory.heads[threadIdx.x] = memory.before[threadIdx.x] = 0;
         if (base + threadIdx.x < last) {
             const int32_t k = __ldg(product.a.cols + base + threadIdx.x);
             const int64_t start = __ldg(product.b.offsets + k);
             if (SUM) own.weight = (double)__ldg(product.a.values + base + threadIdx.x);
             own.start = (uint32_t)start;
-            own.length = (int)(__ldg(product.b.offsets + k + 1) - start);
+            length = (int)(__ldg(product.b.offsets + k + 1) - start);
         }
-        own.place = done + block_scan<THREADS>(own.length, &total, memory.scratch); /* a barrier */
-        /* Long pieces from the end of the array, others from its front. */
-        if (own.length > SORTED_LONG) memory.piece[THREADS - 1 - atomicAdd(&memory.long_pieces, 1)] = own;
-        else if (own.length > 0) memory.piece[atomicAdd(&memory.pieces, 1)] = own;
-        if (own.length > SORTED_SHARED) memory.shared_pieces = 1;
+        /* The pieces before this one, and below them their products; a barrier. */
+        const int until = block_scan<THREADS>(length > 0 ? 1 << 16 | length : 0, &total, memory.scratch);
+        const int place = until & 0xffff, pieces = until >> 16, products = total & 0xffff;
+        if (length > 0) {
+            own.start -= (uint32_t)place;
+            memory.piece[pieces] = own;
+            atomicOr(&memory.heads[place / 32], 1u << place % 32);
+            for (int i = place / 32 + 1; i * 32 <= place + length && i < WORDS; i++)
+                memory.before[i] = (uint32_t)pieces + 1;
+        }
         __syncthreads();
-        for (int k = threadIdx.x / 32; k < memory.long_pieces; k += THREADS / 32) {
-            const sorted_piece piece = memory.piece[THREADS - 1 - k];
-            if (piece.length <= SORTED_SHARED) walk(piece, threadIdx.x % 32, 32);
+        for (int group = (int)threadIdx.x & ~31; group < products; group += AHEAD * THREADS) {
+            const int at = group + (int)(threadIdx.x & 31);
+            int32_t col[AHEAD];
+            V value[AHEAD];
+            double weight[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                if (at + u * THREADS >= products) continue;
+                const int word = at / 32 + u * (THREADS / 32);
+                const sorted_piece piece = memory.piece[memory.before[word] + __popc(memory.heads[word] & up_to) - 1];
+                const uint32_t entry = piece.start + (uint32_t)(at + u * THREADS);
+                weight[u] = piece.weight;
+                col[u] = __ldg(product.b.cols + entry);
+                value[u] = SUM ? __ldg(product.b.values + entry) : V(0);
+            }
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+                if (at + u * THREADS < products) take(done + at + u * THREADS, col[u], weight[u], value[u]);
         }
-        for (int k = 0; memory.shared_pieces && k < memory.long_pieces; k++) {
-            const sorted_piece piece = memory.piece[THREADS - 1 - k];
-            if (piece.length > SORTED_SHARED) walk(piece, threadIdx.x, THREADS);
-        }
-        for (int k = threadIdx.x / 8; k < memory.pieces; k += THREADS / 8) walk(memory.piece[k], threadIdx.x % 8, 8);
-        done += total;
+        done += products;
         __syncthreads();
     }
     return done;
@@ -918,8 +930,7 @@ template <typename V> static __global__ void __launch_bounds__(COUNT_THREADS) co
         int fresh = 0;
         for (int i = threadIdx.x; i < BLOCK_SLOTS; i += COUNT_THREADS) memory.slot[i] = EMPTY;
         __syncthreads();
-        walk_pieces<COUNT_THREADS, false>(job.product, row, memory.pieces, [&](int, uint32_t entry, double) {
-            const int32_t col = __ldg(job.product.b.cols + entry);
+        walk_pieces<COUNT_THREADS, false>(job.product, row, memory.pieces, [&](int, int32_t col, double, V) {
             int slot = (int)(scrambled(col) >> (32 - log2_of(BLOCK_SLOTS)));
             for (;; slot = (slot + 1) & (BLOCK_SLOTS - 1)) {
                 int32_t key = *(volatile int32_t *)(memory.slot + slot);
@@ -1004,9 +1015,9 @@ static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 768 / THREADS 
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
         const int count = walk_pieces<THREADS, true>(
-            job.product, row, memory.pieces, [&](int place, uint32_t entry, double weight) {
-                memory.key[place] = (Key)(uint32_t)__ldg(job.product.b.cols + entry) << PLACE_BITS | (Key)place;
-                memory.term[place] = __dmul_rn(weight, (double)__ldg(job.product.b.values + entry));
+            job.product, row, memory.pieces, [&](int place, int32_t col, double weight, V value) {
+                memory.key[place] = (Key)(uint32_t)col << PLACE_BITS | (Key)place;
+                memory.term[place] = __dmul_rn(weight, (double)value);
             });
         sort_terms(memory, count);
         unsigned heads[K];
