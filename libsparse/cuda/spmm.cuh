@@ -76,12 +76,10 @@ struct spmm_shape {
 /* 8 groups a block: 32 threads with 4 lanes a group, 256 with 32. */
 enum { SPMM_GROUPS = 8, SPMM_ROW_THREADS = 256 };
 
-/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for.
- * Groups of 4 lanes, of which a multiprocessor has no more than 256 in blocks of 8, take twice as many entries, as
- * long as all of a warp have them. */
-template <typename T, int LANES, int REPEATS, bool EXTREME> struct spmm_depth {
+/* Entries whose rows of X are in flight at a time, and threads of a multiprocessor that registers are dealt for. */
+template <typename T, int REPEATS, bool EXTREME> struct spmm_depth {
     static constexpr int UNROLL = REPEATS == 1 ? 4 : 2;
-    static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && LANES > UNROLL && sizeof(T) == 4 ? 1536 : 1024;
+    static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && sizeof(T) == 4 ? 1536 : 1024;
 };
 
 /* As many blocks a multiprocessor, for launch bounds; its limits of threads and blocks are the architecture's. */
@@ -96,8 +94,8 @@ template <int THREADS, int BLOCK, int MOST_THREADS, int MOST_BLOCKS> struct spmm
     static constexpr int FIT = (THREADS < MOST_THREADS ? THREADS : MOST_THREADS) / BLOCK;
     static constexpr int BLOCKS = FIT < MOST_BLOCKS ? FIT : MOST_BLOCKS;
 };
-#define SPMM_RESIDENT(T, LANES, REPEATS, Result, BLOCK) \
-    (spmm_resident<spmm_depth<T, LANES, REPEATS, Result::EXTREME>::THREADS, (BLOCK), SPMM_LIMITS>::BLOCKS)
+#define SPMM_RESIDENT(T, REPEATS, Result, BLOCK) \
+    (spmm_resident<spmm_depth<T, REPEATS, Result::EXTREME>::THREADS, (BLOCK), SPMM_LIMITS>::BLOCKS)
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);
@@ -349,8 +347,7 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
                                                    Result (&results)[REPEATS])
 {
     using S = typename spmm_sum<T>::type;
-    constexpr bool DEEP = LANES == UNROLL && REPEATS == 1 && !Result::EXTREME;
-    constexpr int CHUNK = DEEP ? 2 * UNROLL : LANES > UNROLL ? LANES : UNROLL, OWN = CHUNK / LANES;
+    constexpr int CHUNK = LANES > UNROLL ? LANES : UNROLL, OWN = CHUNK / LANES;
     const int lane = threadIdx.x % LANES;
     const int32_t *cols = p.cols + begin;
     const S *values = p.values ? (const S *)p.values + begin : nullptr;
@@ -375,35 +372,16 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
             weight[i] = next_weight[i];
         }
         if (base + CHUNK < longest) fetch(base + CHUNK);
-        if constexpr (DEEP)
-            if (__all_sync(FULL_WARP, count - base >= CHUNK)) {
-                packet<T, V> gathered[CHUNK];
-#pragma unroll
-                for (int u = 0; u < CHUNK; u++) {
-                    const int32_t c = __shfl_sync(FULL_WARP, col[u / LANES], u % LANES, LANES);
-                    gathered[u].load((const T *)row_of_x(columns.x, c, p.x_bytes));
-                }
-#pragma unroll
-                for (int u = 0; u < CHUNK; u++)
-                    results[0].add(gathered[u], __shfl_sync(FULL_WARP, weight[u / LANES], u % LANES, LANES),
-                                   number + base + u, true);
-                continue;
-            }
 #pragma unroll 1
         for (int at = 0; at < CHUNK && base + at < longest; at += UNROLL) {
             const int left = count - base - at;
             packet<T, V> gathered[UNROLL][REPEATS];
             S weights[UNROLL];
-            const auto entry = [&](int u, S *own_weight) {
-                const bool second = DEEP && at > 0;
-                const int from = DEEP ? u : (at + u) % LANES, own = DEEP ? 0 : u / LANES;
-                *own_weight = __shfl_sync(FULL_WARP, second ? weight[OWN - 1] : weight[own], from, LANES);
-                return __shfl_sync(FULL_WARP, second ? col[OWN - 1] : col[own], from, LANES);
-            };
             if (__all_sync(FULL_WARP, left >= UNROLL)) {
 #pragma unroll
                 for (int u = 0; u < UNROLL; u++) {
-                    const int32_t c = entry(u, &weights[u]);
+                    const int32_t c = __shfl_sync(FULL_WARP, col[u / LANES], (at + u) % LANES, LANES);
+                    weights[u] = __shfl_sync(FULL_WARP, weight[u / LANES], (at + u) % LANES, LANES);
 #pragma unroll
                     for (int r = 0; r < REPEATS; r++)
                         gathered[u][r].load((const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]));
@@ -416,7 +394,8 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
             } else {
 #pragma unroll
                 for (int u = 0; u < UNROLL; u++) {
-                    const int32_t c = entry(u, &weights[u]);
+                    const int32_t c = __shfl_sync(FULL_WARP, col[u / LANES], (at + u) % LANES, LANES);
+                    weights[u] = __shfl_sync(FULL_WARP, weight[u / LANES], (at + u) % LANES, LANES);
 #pragma unroll
                     for (int r = 0; r < REPEATS; r++)
                         gathered[u][r].load_if(

@@ -376,8 +376,7 @@ static __device__ bool gather_row(const spmm_product &p, const carry_view &carry
 }
 
 template <typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void
-    __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, LANES, REPEATS, Result, SPMM_GROUPS *LANES))
+static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, REPEATS, Result, SPMM_GROUPS *LANES))
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
@@ -399,8 +398,8 @@ static __global__ void
     if (active && part == 0) expect_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    constexpr int UNROLL = spmm_depth<T, LANES, REPEATS, Result::EXTREME>::UNROLL;
-    add_entries<UNROLL>(p, start + block.z + begin, count, block.z + begin, columns, results);
+    add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, count, block.z + begin,
+                                                             columns, results);
     if (groups > 1) merge_groups<LANES>(groups, results, shared);
     if (partial && !gather_row<LANES>(p, carry, sizes.block, block, results, shared)) return;
     if (active && part == 0) write_row(p, row, columns, results);

@@ -11,8 +11,7 @@
 #include "spmm.cuh"
 
 template <typename T, int V, int LANES, int REPEATS, typename Result>
-static __global__ void
-    __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, LANES, REPEATS, Result, SPMM_ROW_THREADS))
+static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, SPMM_ROW_THREADS))
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
@@ -23,8 +22,7 @@ static __global__ void
     Result results[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    constexpr int UNROLL = spmm_depth<T, LANES, REPEATS, Result::EXTREME>::UNROLL;
-    add_entries<UNROLL>(p, begin, count, 0, columns, results);
+    add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
 
