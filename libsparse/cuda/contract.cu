@@ -59,128 +59,30 @@ template <typename V> static __global__ void key_nodes(contract_job<V> job, uint
     const bool member = label >= 0 && label < job.groups && job.g.offsets[i + 1] > job.g.offsets[i];
     keys[i] = member ? (uint32_t)label : (uint32_t)job.groups;
     nodes[i] = (int32_t)i;
+    if (job.short_labels) job.short_labels[i] = label >= 0 && label < job.groups ? (uint16_t)label : UINT16_MAX;
 }
 
-/* Running sums in one pass, by look-back (Merrill and Garland 2016): blocks take tiles in order. A tile's sum, or that
- * of all up to its end, has a flag above it; 0: neither is known. */
-enum { SCAN_THREADS = 256, SCAN_ITEMS = 4, SCAN_TILE = SCAN_ITEMS * SCAN_THREADS, FLAG_SHIFT = 62 };
-constexpr unsigned long long TILE_ALONE = 1ull << FLAG_SHIFT, TILE_UPTO = 2ull << FLAG_SHIFT;
-
-/* How many tiles are taken, and the state of each; all begin as zeros. */
-struct tile_states {
-    unsigned long long *taken, *tiles;
-};
-
-static __device__ int64_t sum_before(volatile unsigned long long *tiles, int64_t tile)
-{
-    const int lane = threadIdx.x & 31;
-    int64_t sum = 0;
-    for (int64_t at = tile - 1 - lane;; at -= 32) {
-        unsigned long long state;
-        do {
-            state = TILE_UPTO;
-            if (at >= 0) state = tiles[at];
-        } while (__any_sync(FULL_WARP, state >> FLAG_SHIFT == 0));
-        const unsigned upto = __ballot_sync(FULL_WARP, state >> FLAG_SHIFT == 2);
-        const int last = upto ? __ffs((int)upto) - 1 : 31;
-        long long own = lane <= last ? (long long)(state & (TILE_ALONE - 1)) : 0;
-        for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(FULL_WARP, own, step);
-        sum += own;
-        if (upto) return sum;
-    }
-}
-
-struct tile_scan {
-    int64_t upto[SCAN_THREADS / 32], before;
-    int64_t tile;
-
-    __device__ __forceinline__ int64_t first(const tile_states &states) /* item of the thread */
-    {
-        if (threadIdx.x == 0) tile = (int64_t)atomicAdd(states.taken, 1ull);
-        __syncthreads();
-        return tile * SCAN_TILE + threadIdx.x * SCAN_ITEMS;
-    }
-    /* The sum of what all threads before this one, and those of tiles before, have. */
-    __device__ __forceinline__ int64_t before_thread(const tile_states &states, int64_t own)
-    {
-        const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-        volatile unsigned long long *tiles = states.tiles;
-        long long inclusive = own;
-        for (int step = 1; step < 32; step *= 2) {
-            const long long other = __shfl_up_sync(FULL_WARP, inclusive, step);
-            if (lane >= step) inclusive += other;
-        }
-        if (lane == 31) upto[warp] = inclusive;
-        __syncthreads();
-        if (warp == 0) {
-            int64_t all = 0;
-            for (int w = 0; w < SCAN_THREADS / 32; w++) all += upto[w];
-            if (lane == 0) tiles[tile] = (unsigned long long)all | TILE_ALONE;
-            const int64_t found = sum_before(tiles, tile);
-            if (lane == 0) tiles[tile] = (unsigned long long)(found + all) | TILE_UPTO;
-            if (lane == 0) before = found;
-        }
-        __syncthreads();
-        int64_t start = before + inclusive - own;
-        for (int w = 0; w < warp; w++) start += upto[w];
-        return start;
-    }
-};
-
-/* Where each node's entries, nodes in the order of labels, begin in G and in the stage; the ranges of groups. */
 template <typename V>
-static __global__ void __launch_bounds__(SCAN_THREADS)
-    place_nodes(contract_job<V> job, const int32_t *order, tile_states states)
+static __global__ void measure_nodes(contract_job<V> job, const int32_t *order, int32_t *lengths)
 {
-    __shared__ tile_scan scan;
-    const int64_t first = scan.first(states);
-    uint32_t key[SCAN_ITEMS + 2]; /* of the node before, its own, the one after */
-    int64_t source[SCAN_ITEMS], length[SCAN_ITEMS], sum = 0;
-    for (int u = 0; u < SCAN_ITEMS + 2; u++) {
-        const int64_t k = first + u - 1;
-        key[u] = k >= 0 && k < job.nodes ? job.keys[k] : UINT32_MAX;
-    }
-    for (int u = 0; u < SCAN_ITEMS; u++) {
-        const int32_t node = first + u < job.nodes ? order[first + u] : 0;
-        source[u] = job.g.offsets[node];
-        length[u] = key[u + 1] < job.groups ? job.g.offsets[node + 1] - source[u] : 0;
-        sum += length[u];
-    }
-    int64_t start = scan.before_thread(states, sum);
-    for (int u = 0; u < SCAN_ITEMS; u++) {
-        const int64_t k = first + u;
-        if (k >= job.nodes) break;
-        const uint32_t own = key[u + 1];
-        job.starts[k] = start;
-        job.sources[k] = source[u];
-        if (own < job.groups && key[u] != own) {
-            job.ranges[own].begin = start;
-            job.firsts[own] = (int32_t)k;
-        }
-        start += length[u];
-        if (own < job.groups && key[u + 2] != own) job.ranges[own].end = start;
-        if (k == job.nodes - 1) job.starts[job.nodes] = start;
-    }
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= job.nodes) return;
+    const int32_t node = order[k];
+    const int64_t source = job.g.offsets[node];
+    job.sources[k] = source;
+    lengths[k] = job.keys[k] < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
 }
 
-/* C's offsets, and how many entries it has. */
-template <typename V>
-static __global__ void __launch_bounds__(SCAN_THREADS)
-    place_rows(contract_job<V> job, int64_t *offsets, tile_states states)
+template <typename V> static __global__ void bound_groups(contract_job<V> job)
 {
-    __shared__ tile_scan scan;
-    const int64_t first = scan.first(states);
-    int64_t length[SCAN_ITEMS], sum = 0;
-    for (int u = 0; u < SCAN_ITEMS; u++) {
-        length[u] = first + u < job.groups ? job.lengths[first + u] : 0;
-        sum += length[u];
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= job.nodes || job.keys[k] >= job.groups) return;
+    const uint32_t key = job.keys[k];
+    if (k == 0 || job.keys[k - 1] != key) {
+        job.ranges[key].begin = job.starts[k];
+        job.firsts[key] = (int32_t)k;
     }
-    int64_t start = scan.before_thread(states, sum);
-    for (int u = 0; u < SCAN_ITEMS && first + u <= job.groups; u++) {
-        offsets[first + u] = start;
-        if (first + u == job.groups) job.totals->nnz = start;
-        start += length[u];
-    }
+    if (k == job.nodes - 1 || job.keys[k + 1] != key) job.ranges[key].end = job.starts[k + 1];
 }
 
 /* Every row of G is a row of C. */
@@ -639,7 +541,6 @@ template <typename V> struct contract_run {
     int ranked_words, longer_words;
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     array_block arrays, cells; /* of all rows; of wide ones */
-    tile_states nodes, rows;   /* of the sums over them */
     size_t zeros;              /* bytes of cells that begin as such */
     double grouped;            /* when the host knew the classes */
     parted_rows parted;        /* words: 0 if wide rows are not */
@@ -699,9 +600,10 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
 
+/* `keyed`: the rows of C are those of labels. */
 template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
-                          int64_t columns, const sp_contract_options *options, contract_run<V> *run)
+                          int64_t columns, bool keyed, const sp_contract_options *options, contract_run<V> *run)
 {
     contract_job<V> *job = &run->job;
     run->context = context;
@@ -718,15 +620,13 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->operation.half = options->half_loops && (job->operation.combine == SP_COMBINE_SUM ||
                                                   job->operation.combine == SP_COMBINE_COUNT);
     size_tables(run);
-    /* The first four begin as zeros. */
+    /* The first three begin as zeros. */
     array_block *arrays = &run->arrays;
-    const int64_t node_tiles = blocks_of(g->rows, SCAN_TILE), row_tiles = blocks_of(groups + 1, SCAN_TILE);
-    unsigned long long *states;
-    TRY(arrays->add(context, node_tiles + row_tiles + 2, &states));
     TRY(arrays->add(context, 1, &job->totals));
     TRY(arrays->add(context, groups, &job->ranges));
     TRY(arrays->add(context, groups + 1, &job->lengths));
     const size_t zeros = arrays->bytes;
+    if (keyed && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
     TRY(arrays->add(context, g->rows, &job->keys));
     TRY(arrays->add(context, g->rows, &job->sources));
     TRY(arrays->add(context, g->rows + 1, &job->starts));
@@ -740,8 +640,6 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(arrays->add(context, g->nnz, &job->values));
     TRY(arrays->allocate(context));
     CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream_of(context)));
-    run->nodes = {states, states + 2};
-    run->rows = {states + 1, states + 2 + node_tiles};
     return SP_OK;
 }
 
@@ -754,7 +652,7 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     const unsigned blocks = blocks_of(job.nodes, 256);
     array_block arrays = {};
     uint32_t *keys;
-    int32_t *nodes, *order;
+    int32_t *nodes, *order, *lengths;
     char *scratch;
     size_t bytes = 0;
     int bits = 1;
@@ -764,13 +662,17 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     TRY(arrays.add(context, job.nodes, &keys));
     TRY(arrays.add(context, job.nodes, &nodes));
     TRY(arrays.add(context, job.nodes, &order));
+    TRY(arrays.add(context, job.nodes + 1, &lengths));
     TRY(arrays.add(context, (int64_t)bytes, &scratch));
     TRY(arrays.allocate(context));
     key_nodes<<<blocks, 256, 0, stream>>>(job, keys, nodes);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, job.keys, nodes, order, job.nodes, 0, bits,
                                              stream));
-    place_nodes<<<blocks_of(job.nodes, SCAN_TILE), SCAN_THREADS, 0, stream>>>(job, order, run->nodes);
+    measure_nodes<<<blocks, 256, 0, stream>>>(job, order, lengths);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, job.nodes, lengths, job.starts));
+    bound_groups<<<blocks, 256, 0, stream>>>(job);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -867,9 +769,10 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     CUDA_TRY(cudaMemsetAsync(run->cells.memory.data, 0, run->zeros, stream));
     TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
+    TRY(launch(run, sum_rows, PART_THREADS, run->parted.near_cells * sizeof(uint64_t), count, stream, run->parted));
     TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
-    return launch(run, write_parts, WRITE_THREADS, 0,
-                  blocks_of(count * (run->parted.words / 32), WRITE_THREADS / 32 * SLICE), stream, run->parted);
+    return launch(run, write_parts, WRITE_THREADS, 0, blocks_of(count * (run->parted.words / 32), WRITE_THREADS / 32),
+                  stream, run->parted);
 }
 
 /* Wide rows, in parts, after which those that were inexact are formed anew, or a block each. */
@@ -921,6 +824,8 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     TRY(cells->add(context, entries, &job->cells));
     if (is_parted(run, rows, &words)) {
         run->parted.words = words;
+        const int64_t held = (int64_t)((cuda_state_of(context)->shared_limit - 1024) / sizeof(uint64_t));
+        run->parted.near_cells = (int)(held < job->columns ? held : job->columns);
         TRY(cells->add(context, rows * words, &run->parted.bits));
         TRY(cells->add(context, rows, &run->parted.spans));
         TRY(cells->add(context, entries, &run->parted.counts));
@@ -942,18 +847,15 @@ template <typename V> static bool is_redone(const contract_run<V> *run, int c)
            (c >= RANKED || (c == SORTED + 4 && run->few_words));
 }
 
-/* The rows of all classes, the longest first. Those of RANKED to LONGEST, which keep the device busy, are launched
- * before the host knows how many there are. */
+/* The rows of all classes, the longest first. Those of LONGEST, which keep the device busy, are launched before the host
+ * knows how many there are. */
 template <typename V> static sp_status launch_rows(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
     cudaStream_t *side = cuda_state_of(context)->side, wide = side[STREAMS - 1];
-    const int64_t longest[] = {run->limits.sorted, RANKED_THREADS * RANKED_ITEMS, run->limits.longer};
-    const int upto = run->limits.longest ? LONGEST : run->limits.longer ? LONGER : RANKED;
+    const bool ahead = run->limits.longest && run->g->nnz > run->limits.longer;
     TRY(cuda_fork(context, STREAMS));
-    for (int c = upto; c >= RANKED; c--)
-        if (run->g->nnz > longest[c - RANKED])
-            TRY(launch_class(run, c, (unsigned)run->job.groups, false, side[c % (STREAMS - 1)]));
+    if (ahead) TRY(launch_class(run, LONGEST, (unsigned)run->job.groups, false, side[LONGEST % (STREAMS - 1)]));
     TRY(read_totals(run, totals, wide));
     run->grouped = sp_seconds();
     if (totals->members[WIDE]) {
@@ -964,7 +866,7 @@ template <typename V> static sp_status launch_rows(contract_run<V> *run, contrac
     for (int c = LONGEST; c > IDLE; c--) {
         cudaStream_t stream = side[c % (STREAMS - 1)];
         if (totals->members[c] == 0) continue;
-        if (c < RANKED) TRY(launch_class(run, c, totals->members[c], false, stream));
+        if (c != LONGEST || !ahead) TRY(launch_class(run, c, totals->members[c], false, stream));
         if (is_redone(run, c)) TRY(launch_class(run, c, totals->members[c], true, stream));
     }
     return SP_OK;
@@ -985,9 +887,9 @@ template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr
 {
     sp_context *context = run->context;
     const int64_t groups = run->job.groups;
-    place_rows<<<blocks_of(groups + 1, SCAN_TILE), SCAN_THREADS, 0, stream_of(context)>>>(run->job, c->row_offsets,
-                                                                                          run->rows);
-    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
+    CUDA_TRY(cudaMemcpyAsync(&run->job.totals->nnz, c->row_offsets + groups, sizeof totals->nnz,
+                             cudaMemcpyDeviceToDevice, stream_of(context)));
     CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
     c->nnz = totals->nnz;
@@ -1034,7 +936,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, g, labels, groups, groups, options, &run));
+    TRY(open_run(context, g, labels, groups, groups, true, options, &run));
     TRY(group_nodes(&run));
     TRY(list_classes(&run));
     TRY(combine_rows(&run, &totals));
@@ -1089,7 +991,7 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const int3
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, a, names, a->rows, c->cols, &sums, &run));
+    TRY(open_run(context, a, names, a->rows, c->cols, false, &sums, &run));
     take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
     CUDA_TRY(cudaGetLastError());
     TRY(list_classes(&run));

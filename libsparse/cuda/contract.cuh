@@ -40,6 +40,7 @@ struct contract_operation {
 template <typename V> struct contract_job {
     matrix_view<V> g; /* values NULL: ones, or not wanted */
     const int32_t *labels; /* of G's columns; those of its rows are in the keys */
+    uint16_t *short_labels; /* the same where 16 bits do, UINT16_MAX for none: half the cache; else NULL */
     int64_t nodes, groups, columns; /* rows of G; rows and columns of C */
     contract_operation operation;
     contract_totals *totals;

@@ -3,13 +3,14 @@
  *
  * Bits, their counts and sums lie in global memory. Four kernels: the parts write their entries, columns replaced by
  * labels, to the stage, set the row's bits and find what its numbers have in common; a block a row counts the bits,
- * eight words at once; the parts add their entries, as integers, to the cells of their columns, where the row has few
- * cells in shared memory first; the bits and their sums are written as columns and values. Rows whose sums may not be
- * exact are left to ranked_rows.
+ * eight words at once. Then a block each adds the entries of rows whose cells its shared memory holds, as integers, to
+ * the cells of their columns, and writes bits and sums as columns and values; of other rows the parts add their
+ * entries to cells in global memory, and another kernel writes these. Rows whose sums may not be exact are left to
+ * ranked_rows.
  *
- * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic in the
- * second-level cache for its bit and one for its sum, or in shared memory where a row has few words of bits or few
- * cells. A row costs some 12 bytes a word of 32 columns, and 8 a cell. */
+ * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic for its bit
+ * and one or two for its sum, in shared memory where a row has few words of bits or few cells, else in the second-level
+ * cache. A row costs some 12 bytes a word of 32 columns, and 12 an entry that are cleared. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
@@ -18,7 +19,8 @@
 enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WRITE_THREADS = 256 };
 enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row's are a multiple of so many */
 enum { NEAR_WORDS = 2048, NEAR_CELLS = PART / 2 }; /* of a row, which its parts gather in shared memory first */
-enum { SLICE = 8 }; /* of 32 words each that a warp writes in turn */
+enum { ROW_ENTRIES = 65536 }; /* of a row that one block sums */
+enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row, of which a warp writes so many in turn */
 
 /* Blocks a multiprocessor: most of a part's time is waiting for its first entries. */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 800 || __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
@@ -41,6 +43,7 @@ struct parted_rows {
     uint32_t *counts;         /* of entries, where sums may be late */
     parted_span *spans;
     int64_t words;
+    int near_cells; /* that a block's shared memory holds */
 };
 
 using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */
@@ -49,6 +52,18 @@ using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the re
 static __device__ __forceinline__ sum_units units_of_row(const parted_span &span, int64_t length, int cells)
 {
     return {~span.above, span.highest, span.signs, length, cells <= NEAR_CELLS};
+}
+
+/* Whether the entries of cells are counted, since the row's length would make too many late. */
+static __device__ __forceinline__ bool are_counted(const sum_units &units, int cells)
+{
+    return !units.sure && (cells <= NEAR_CELLS || units.rounded);
+}
+
+/* Whether one block sums a row in shared memory. */
+static __device__ __forceinline__ bool is_near(const parted_rows &rows, const sum_units &units, int64_t length, int cells)
+{
+    return cells <= rows.near_cells && length <= ROW_ENTRIES && !units.can_wrap && !are_counted(units, cells);
 }
 
 /* A part's entries, in a block; its row's place in the list. */
@@ -198,7 +213,8 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
         const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * (rows.words / COUNTED_WORDS);
         const bool few = cells <= NEAR_CELLS;
         const sum_units units = units_of_row(rows.spans[at], range.end - range.begin, cells);
-        const bool counted = !units.sure && (few || units.rounded);
+        if (is_near(rows, units, range.end - range.begin, cells)) continue;
+        const bool counted = are_counted(units, cells);
         unsigned long long *sums = rows.sums + job.cells_of[at], loops = 0;
         uint32_t *counts = rows.counts + job.cells_of[at], loop_count = 0;
         bool wrapped = false;
@@ -252,59 +268,115 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
     }
 }
 
-/* Cells to the stage: a warp takes 32 words at once. Where they have few bits a lane writes those of its word, else
- * the lanes write a word's, one word after another. */
+/* Cells of 32 words of bits, one a lane, for a warp: calls put(cell, column). Where they have few bits a lane goes
+ * through those of its word, else the lanes through a word's, one word after another. */
+template <typename Put>
+static __device__ __forceinline__ void each_cell(uint32_t word, uint32_t before, int64_t first, Put put)
+{
+    const int lane = threadIdx.x & 31, count = __popc(word);
+    const unsigned used = __ballot_sync(FULL_WARP, count > 0);
+    if (!used) return;
+    int upto = count;
+#pragma unroll
+    for (int over = 1; over < 32; over *= 2) {
+        const int other = __shfl_up_sync(FULL_WARP, upto, over);
+        if (lane >= over) upto += other;
+    }
+    int cell = (int)before + upto - count;
+    if ((int)warp_max((unsigned)count) < __popc(used)) {
+        for (uint32_t left = word; left; left &= left - 1)
+            put(cell++, (int32_t)(first + lane) * 32 + __ffs((int)left) - 1);
+        __syncwarp();
+        return;
+    }
+#pragma unroll 4
+    for (int j = 0; j < 32; j++) {
+        const uint32_t bits = __shfl_sync(FULL_WARP, word, j);
+        const int from = __shfl_sync(FULL_WARP, cell, j);
+        if (bits >> lane & 1) put(from + __popc(bits & lanes_below()), (int32_t)(first + j) * 32 + lane);
+    }
+}
+
+/* Sums rows in shared memory, a block each, and writes their cells to the stage. */
+static __global__ void __launch_bounds__(PART_THREADS, 1) sum_rows(contract_job<float> job, parted_rows rows)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    unsigned long long *sums = (unsigned long long *)row_memory;
+    const class_rows own = rows_of(job, WIDE);
+    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
+        const int32_t p = own.rows[at];
+        const stage_range range = job.ranges[p];
+        const int64_t length = range.end - range.begin;
+        const int cells = job.lengths[p];
+        const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * (rows.words / COUNTED_WORDS);
+        const sum_units units = units_of_row(rows.spans[at], length, cells);
+        if (job.classes[p] == WIDE || !is_near(rows, units, length, cells)) continue;
+        unsigned long long loops = 0;
+        bool late = false;
+        for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) sums[cell] = 0;
+        __syncthreads();
+        for (int64_t first = threadIdx.x; first < length; first += PART) {
+            int32_t col[PART_ITEMS];
+            float value[PART_ITEMS];
+            uint32_t cell[PART_ITEMS];
+#pragma unroll
+            for (int u = 0; u < PART_ITEMS; u++) {
+                const int64_t from = first + u * PART_THREADS;
+                col[u] = from < length ? __ldcs(job.cols + range.begin + from) : EMPTY;
+                value[u] = from < length ? __ldcs(job.values + range.begin + from) : 0;
+            }
+#pragma unroll
+            for (int u = 0; u < PART_ITEMS; u++) cell[u] = col[u] == EMPTY ? 0 : part_cell(bits, before, col[u]);
+#pragma unroll
+            for (int u = 0; u < PART_ITEMS; u++) {
+                if (col[u] == p) loops += units.of(value[u]);
+                else if (col[u] != EMPTY) add_shared(sums + cell[u], units.of(value[u]));
+            }
+        }
+        for (int step = 16; step > 0; step /= 2) loops += __shfl_xor_sync(FULL_WARP, loops, step);
+        if ((threadIdx.x & 31) == 0 && loops) add_shared(sums + part_cell(bits, before, p), loops);
+        __syncthreads();
+        for (int64_t first = threadIdx.x / 32 * 32; first < rows.words; first += PART_THREADS)
+            each_cell(bits[first + (threadIdx.x & 31)], before[first / COUNTED_WORDS], first,
+                      [&](int cell, int32_t column) {
+                          const unsigned long long state = sums[cell];
+                          late = late || units.is_late(state, length);
+                          job.cols[range.begin + cell] = column;
+                          job.values[range.begin + cell] =
+                              (float)cell_value(job.operation, units.number_of(state), 1, column == p);
+                      });
+        if (late && atomicExch(&rows.spans[at].late, 2) != 2) leave_row(job, at);
+        __syncthreads();
+    }
+}
+
+/* Cells of the other rows to the stage, a warp some slices of 32 words. */
 static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job<float> job, parted_rows rows)
 {
     const class_rows own = rows_of(job, WIDE);
-    const int lane = threadIdx.x & 31;
-    const int64_t slices = (rows.words / 32 + SLICE - 1) / SLICE, step = (int64_t)gridDim.x * WRITE_THREADS / 32;
+    const int lane = threadIdx.x & 31, each = 32 * (rows.words >= 32 * MANY_SLICES ? SLICES : 1);
+    const int64_t slices = (rows.words + each - 1) / each, step = (int64_t)gridDim.x * WRITE_THREADS / 32;
     for (int64_t i = ((int64_t)blockIdx.x * WRITE_THREADS + threadIdx.x) / 32; i < own.count * slices; i += step) {
         const unsigned at = (unsigned)(i / slices);
         const int32_t p = own.rows[at];
-        if (job.classes[p] == WIDE) continue;
         const stage_range range = job.ranges[p];
-        const int64_t length = range.end - range.begin, begin = (i - at * slices) * SLICE * 32;
+        const int64_t length = range.end - range.begin, begin = (i - at * slices) * each;
         const int cells = job.lengths[p];
         const sum_units units = units_of_row(rows.spans[at], length, cells);
-        const bool counted = !units.sure && (cells <= NEAR_CELLS || units.rounded);
+        if (job.classes[p] == WIDE || is_near(rows, units, length, cells)) continue;
+        const bool counted = are_counted(units, cells);
         const unsigned long long *sums = rows.sums + job.cells_of[at];
         const uint32_t *counts = rows.counts + job.cells_of[at];
         bool late = rows.spans[at].late == 1;
-        const auto put = [&](int64_t cell, int32_t column) {
-            const unsigned long long state = __ldg(sums + cell);
-            if (!units.sure) late = late || units.is_late(state, counted ? (int64_t)__ldg(counts + cell) : length);
-            job.cols[range.begin + cell] = column;
-            job.values[range.begin + cell] =
-                (float)cell_value(job.operation, units.number_of(state), 1, column == p);
-        };
-        for (int64_t first = begin; first < min(begin + SLICE * 32, rows.words); first += 32) {
-            const uint32_t word = rows.bits[at * rows.words + first + lane];
-            const int count = __popc(word);
-            const unsigned used = __ballot_sync(FULL_WARP, count > 0);
-            if (!used) continue;
-            int upto = count;
-#pragma unroll
-            for (int over = 1; over < 32; over *= 2) {
-                const int other = __shfl_up_sync(FULL_WARP, upto, over);
-                if (lane >= over) upto += other;
-            }
-            const uint32_t before = rows.before[(at * rows.words + first) / COUNTED_WORDS];
-            const int64_t cell = (int64_t)before + (upto - count);
-            if ((int)warp_max((unsigned)count) < __popc(used)) {
-                int64_t next = cell;
-                for (uint32_t left = word; left; left &= left - 1)
-                    put(next++, (int32_t)(first + lane) * 32 + __ffs((int)left) - 1);
-                __syncwarp();
-                continue;
-            }
-            for (unsigned left = used; left; left &= left - 1) {
-                const int j = __ffs((int)left) - 1;
-                const uint32_t bits = __shfl_sync(FULL_WARP, word, j);
-                const int64_t from = __shfl_sync(FULL_WARP, cell, j);
-                if (bits >> lane & 1) put(from + __popc(bits & lanes_below()), (int32_t)(first + j) * 32 + lane);
-            }
-        }
+        for (int64_t first = begin; first < min(begin + each, rows.words); first += 32)
+            each_cell(rows.bits[at * rows.words + first + lane],
+                      rows.before[(at * rows.words + first) / COUNTED_WORDS], first, [&](int cell, int32_t column) {
+                          const unsigned long long state = __ldg(sums + cell);
+                          late = late || units.is_late(state, counted ? (int64_t)__ldg(counts + cell) : length);
+                          job.cols[range.begin + cell] = column;
+                          job.values[range.begin + cell] =
+                              (float)cell_value(job.operation, units.number_of(state), 1, column == p);
+                      });
         if (late && atomicExch(&rows.spans[at].late, 2) != 2) leave_row(job, at);
     }
 }

@@ -196,7 +196,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         unsigned kept = 0;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            if (col[u] != EMPTY) col[u] = __ldg(job.labels + col[u]);
+            if (col[u] != EMPTY)
+                col[u] = job.short_labels ? (int32_t)__ldg(job.short_labels + col[u]) : __ldg(job.labels + col[u]);
             const bool inside = (uint32_t)col[u] < columns;
             col[u] = inside ? col[u] : EMPTY;
             value[u] = inside ? value[u] : 0;
