@@ -1199,6 +1199,53 @@ static void maxima(subject *s)
 START_TEST(maxima_give_gradients_to_where_they_came_from) { on_subjects(_i, maxima); }
 END_TEST
 
+/* ---- products where MaxK kept ------------------------------------------------------------------------ */
+
+static void check_kept(subject *s, int64_t rows, int64_t cols, int64_t k, int64_t inner)
+{
+    double *left = random_numbers(s, rows * inner), *right = random_numbers(s, cols * inner);
+    double *wanted = numbers(rows * k), *zeros = numbers(rows * k);
+    uint8_t *narrow = calloc((size_t)(rows * k) + 1, 1);
+    uint16_t *wide = calloc((size_t)(rows * k) + 1, sizeof *wide);
+    ck_assert(narrow && wide);
+    for (int64_t e = 0; e < rows * k; e++) {
+        const int64_t column = test_below(&s->random, cols);
+        narrow[e] = (uint8_t)column;
+        wide[e] = (uint16_t)column;
+        for (int64_t t = 0; t < inner; t++) wanted[e] += left[e / k * inner + t] * right[column * inner + t];
+    }
+    sp_dense s_there = put_matrix(s, rows, inner, left), w_there = put_matrix(s, cols, inner, right);
+    sp_cbsr kept = {.rows = rows, .cols = cols, .k = k, .type = s->type, .space = s->engine->space};
+    kept.columns = cols <= 256 ? put(s, rows * k, 1, narrow) : put(s, rows * k, sizeof *wide, wide);
+    kept.values = put_numbers(s, rows * k, zeros);
+    ck_ok(s->context, s->back->multiply_kept(s->engine, &s_there, &w_there, &kept));
+    double *is = take_numbers(s, rows * k, kept.values);
+    expect_close(s, rows * k, is, wanted, s->tolerance, "product where kept");
+    end_matrix(s, &s_there);
+    end_matrix(s, &w_there);
+    drop_array(s, kept.columns);
+    drop_array(s, kept.values);
+    free(left);
+    free(right);
+    free(wanted);
+    free(zeros);
+    free(narrow);
+    free(wide);
+    free(is);
+}
+
+static void kept_products(subject *s)
+{
+    check_kept(s, 0, 5, 2, 3);
+    check_kept(s, 70, 256, 7, 7);
+    check_kept(s, 300, 64, 16, 16);
+    check_kept(s, 33, 1000, 20, 41);
+    check_kept(s, 9, 65536, 1, 2);
+}
+
+START_TEST(products_where_maxk_kept_are_those_of_the_formula) { on_subjects(_i, kept_products); }
+END_TEST
+
 /* ---- repeatability, capture, life ------------------------------------------------------------------------ */
 
 /* The bits of a product with a long inner dimension, of column sums and of losses, with so many threads. */
@@ -1332,6 +1379,7 @@ int main(void)
     test_on_devices(tcase, edge_gradients_of_hubs_are_complete);
     test_on_devices(tcase, gathers_numbers);
     test_on_devices(tcase, maxima_give_gradients_to_where_they_came_from);
+    test_on_devices(tcase, products_where_maxk_kept_are_those_of_the_formula);
     test_on_devices(tcase, sums_have_the_same_bits_whatever_the_threads);
     test_on_devices(tcase, captured_work_runs_at_each_replay_with_its_own_step);
     test_on_devices(tcase, engines_free_what_they_took_when_memory_runs_out);
