@@ -401,6 +401,7 @@ static inline uint64_t io_find_blanks(const char *at)
 
 static inline uint64_t io_low_bytes(int count) { return (UINT64_C(1) << 8 * count) - 1; } /* fewer than 8 */
 
+/* All but the hash. */
 static inline void io_scan_label(const char *at, int length, io_label *label)
 {
     label->text = at;
@@ -408,10 +409,8 @@ static inline void io_scan_label(const char *at, int length, io_label *label)
     if (length <= IO_SHORT_LABEL) {
         label->key.low = io_load(at, 8) & (length < 8 ? io_low_bytes(length) : UINT64_MAX);
         label->key.high = length > 8 ? (uint32_t)(io_load(at + 8, 4) & io_low_bytes(length - 8)) : 0;
-        label->hash = io_key_hash(label->key);
     } else {
         label->key = (io_key){0, 0};
-        label->hash = io_label_hash(at, label->length);
     }
 }
 
@@ -478,10 +477,16 @@ static inline bool io_same_label(const io_label *a, const io_label *b)
            (a->length <= IO_SHORT_LABEL || io_same_bytes(a->text, b->text, a->length));
 }
 
+static inline void io_hash_label(io_label *label)
+{
+    const bool is_short = label->length <= IO_SHORT_LABEL;
+    label->hash = is_short ? io_key_hash(label->key) : io_label_hash(label->text, label->length);
+}
+
 /* Resolves the pairs that wait, labels in their order. */
 bool io_slice_flush(io_slice *slice);
 
-/* The next pair has both labels in slice->pairs[slice->pair_count]. */
+/* The next pair has both labels in slice->pairs[slice->pair_count], without their hashes. */
 static inline bool io_slice_push(io_slice *slice, float weight, bool keep)
 {
     io_pair *pair = &slice->pairs[slice->pair_count];
@@ -489,7 +494,11 @@ static inline bool io_slice_push(io_slice *slice, float weight, bool keep)
     pair->keep = keep;
     /* As the pair before, while the batch lasts: files are often sorted by their first column. */
     pair->same_tail = slice->pair_count && io_same_label(&pair[-1].tail, &pair->tail);
-    if (!pair->same_tail) io_labels_prefetch_wide(slice->known, pair->tail.hash);
+    if (!pair->same_tail) {
+        io_hash_label(&pair->tail);
+        io_labels_prefetch_wide(slice->known, pair->tail.hash);
+    }
+    io_hash_label(&pair->head);
     io_labels_prefetch_wide(slice->known, pair->head.hash);
     return ++slice->pair_count < IO_PAIRS || io_slice_flush(slice);
 }

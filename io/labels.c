@@ -262,10 +262,12 @@ static sp_status grow_slots(sp_context *context, io_labels *labels)
     return make_slots(context, labels, labels->slots_used < most_labels(labels) ? now : larger);
 }
 
-/* The same for wide slots: at most half full, and 3/4 when there may be no more of them. */
+/* The same for wide slots: at most half full, and 3/4 when there may be no more of them. They become four times as
+ * many: by twice as many, a label would move once on average, which costs more than finding it. */
 static sp_status grow_wide(sp_context *context, io_labels *labels)
 {
-    const int64_t count = labels->wide_count ? 2 * labels->wide_count : FIRST_SLOTS;
+    const int64_t larger = labels->wide_count ? 4 * labels->wide_count : FIRST_SLOTS;
+    const int64_t count = larger < labels->wide_most ? larger : labels->wide_most;
     if (labels->wide_count == labels->wide_most) {
         if (labels->wide_used >= labels->wide_most / 4 * 3) labels->wide_ids = labels->list.names.count;
         return SP_OK;

@@ -98,17 +98,18 @@ static bool find_or_add(io_slice *slice, const io_label *label, int32_t *id)
     return *id >= 0 || add_fresh(slice, label, id);
 }
 
+/* All but the hash. */
 static io_label make_label(const char *text, const char *end)
 {
     const size_t length = (size_t)(end - text);
-    const bool is_short = length <= IO_SHORT_LABEL;
-    const io_key key = is_short ? io_label_key(text, length) : (io_key){0, 0};
-    return (io_label){text, length, key, is_short ? io_key_hash(key) : io_label_hash(text, length)};
+    const io_key key = length <= IO_SHORT_LABEL ? io_label_key(text, length) : (io_key){0, 0};
+    return (io_label){.text = text, .length = length, .key = key};
 }
 
 bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id)
 {
-    const io_label made = make_label(label, label_end);
+    io_label made = make_label(label, label_end);
+    io_hash_label(&made);
     return find_or_add(slice, &made, id);
 }
 

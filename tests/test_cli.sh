@@ -58,7 +58,8 @@ ok '--help-all names every option' all_options
 if command -v man >/dev/null; then
     documented() { # what has an effect is in the man page
         MANWIDTH=200 man -l "$root/docs/man/mcl-gpu.1" 2>/dev/null | sed 's/.\x08//g' >manual
-        status 0 --help-all && sed '/^Accepted for old/,$d' run.out | grep -oE '^  --?[A-Za-z0-9-]+' | while read -r option; do
+        status 0 --help-all || return 1
+        sed '/^Accepted for old/,$d' run.out | grep -oE '^  --?[A-Za-z0-9-]+' | while read -r option; do
             grep -qE -- "(^|[^a-zA-Z-])$option([^a-zA-Z-]|\$)" manual || echo "$option"
         done >missing
         [ -s manual ] && [ ! -s missing ] || { cat missing; return 1; }
@@ -208,7 +209,8 @@ ok '-dump' eval '(dumps)'
 dump_names() {
     mkdir -p dump2 && cd dump2 && cp "$in/cathat.mci" . &&
         "$tool" cathat.mci -dump ite,cls -dump-interval 1:2 -aa x -q x >../run.out 2>../run.err &&
-        [ "$(LC_ALL=C ls | tr '\n' ' ')" = 'cathat.mci cls-1.cathat.mci.I20x ite-1.cathat.mci.I20x out.cathat.mci.I20x ' ]
+        [ "$(LC_ALL=C ls | tr '\n' ' ')" = \
+            'cathat.mci cls-1.cathat.mci.I20x ite-1.cathat.mci.I20x out.cathat.mci.I20x ' ]
 }
 ok 'names of dumps as mcl makes them' eval '(dump_names)'
 ok '-append-log' says 'number of clusters <2>' "$in/line7.abc" --abc -append-log y -o -
@@ -318,9 +320,10 @@ running_name() { # the run starts itself again, under its own name
 }
 ok 'ps shows the name of the tool' running_name
 setup_refuses() { # nothing installed, no root, no sudo
-    mkdir -p nothing && printf '#!/bin/sh\necho 1000\n' >nothing/id && chmod +x nothing/id && cp nothing/id nothing/apt-get
+    mkdir -p nothing && printf "#!/bin/sh\necho 1000\n" >nothing/id && chmod +x nothing/id
+    cp nothing/id nothing/apt-get
     (PATH=$PWD/nothing /bin/sh "$root/scripts/setup" >run.out 2>run.err)
-    [ $? -eq 1 ] && one_line run.err '^setup: missing packages; as root run: apt-get update && apt-get install -y gcc make '
+    [ $? -eq 1 ] && one_line run.err '^setup: missing .*; as root run: apt-get update && apt-get install -y gcc make '
 }
 ok 'the set-up says what to install where it may not' setup_refuses
 

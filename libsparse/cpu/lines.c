@@ -129,8 +129,8 @@ void line_touch_all(line_sums *sums)
 }
 
 /* Its cost is its instructions, hence a loop for each case. */
-static inline __attribute__((always_inline)) void add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight,
-                                                              bool f32_products, bool mark)
+static inline __attribute__((always_inline)) void add_entries(line_sums *sums, const sp_csr *b, int64_t row,
+                                                              float weight, bool f32_products, bool mark)
 {
     const float *restrict values = b->values;
     const int32_t *restrict columns = b->col_indices;

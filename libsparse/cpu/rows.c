@@ -12,7 +12,8 @@ enum { CHUNK_PRODUCTS = 1 << 16, CHUNK_ROWS = 4096 };
  * which takes a time slice where the machine is busy, and much more than the caches hold costs as well: entries a
  * thread, at least and at most. Many threads would then hold all of a small C twice, hence no more than a quarter of
  * it for the sake of the waiting, unless that is less than BATCH_SMALL entries. */
-enum { BATCH_SHARE = 16, BATCH_WAITING_SHARE = 4, BATCH_LEAST = 1 << 19, BATCH_MOST = 1 << 20, BATCH_SMALL = 1 << 20 };
+enum { BATCH_SHARE = 16, BATCH_WAITING_SHARE = 4 };
+enum { BATCH_LEAST = 1 << 19, BATCH_MOST = 1 << 20, BATCH_SMALL = 1 << 20 };
 /* Huge pages are asked for from this size: faulting C in by small pages costs 8 ns an entry, by huge ones 2. Blocks
  * of huge pages move slowly, though, so C gets its room at once, by an estimate, and hardly ever grows. */
 enum { HUGE_BYTES = 4 << 20, PAGE = 4096 };
