@@ -1,8 +1,8 @@
 #!/bin/bash
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
-# CUB's sort (GPU): R-MAT and uniform graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as runs. On
-# the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU beside
-# scipy.
+# CUB's sort (GPU): R-MAT, uniform and community graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as
+# runs. On the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU
+# beside scipy.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
@@ -11,7 +11,7 @@ usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME
                                               contract-NAME-scipy.json and prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
-  --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22; on the CPU rmat:18,16]
+  --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22, communities; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz)
   --parts "..."       of speed aia scipy [speed aia; on the CPU speed]
   --repeat N          samples, of which the median counts [10]
@@ -30,7 +30,8 @@ twins="wind-tunnel road web-Google amazon economics protein" # of the matrices o
 if [ "$device" = cpu ]; then
     limit=${limit:-20} graphs=${graphs:-rmat:18,16} parts=${parts:-speed}
 else
-    limit=${limit:-2} graphs=${graphs:-rmat20 uniform20 rmat22} parts=${parts:-speed aia}
+    limit=${limit:-2} parts=${parts:-speed aia}
+    graphs=${graphs:-rmat20 uniform20 rmat22 community:1000000,18,5000,50,100,70,0} # blocks of 1 % are its communities
 fi
 if [ -n "$small" ]; then graphs=small twins=small name=$name-small; fi
 paths=() status=0 written=()
@@ -53,9 +54,9 @@ beside_scipy() {
     folder=$(mktemp -d) || return 1
     for graph in $1; do
         graph=${graph/#small/rmat:11,8}
-        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
-            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "$folder/${graph//[:,]/-}.mtx" || status=1
         files+=("$folder/${graph//[:,]/-}.mtx")
+        "$build/bin/gnn" convert "generate:$graph" "$folder/graph" --features 1 --classes 2 >/dev/null &&
+            "$python" -B bench/spmm_scipy.py write "$folder/graph/graph.npz" "${files[-1]}" || status=1
         rm -rf "$folder/graph"
     done
     "$build/bin/sparse-bench" contract --device "$device" ${threads:+--threads "$threads"} --repeat "$repeat" \

@@ -1,7 +1,7 @@
 """scipy beside sparse-bench contract, for bench/bench_contract.sh on the CPU.
 
-    contract_scipy.py RESULT.json    times scipy's S·G·Sᵀ on the files that RESULT.json names, for its labels, and adds
-                                     it there as a peer, with its rows sorted and as they come
+    contract_scipy.py RESULT.json    times scipy's S·G·Sᵀ on the files that RESULT.json names, for its labels, and
+                                     adds it there as a peer, with its rows sorted and as they come
 
 scipy multiplies on one thread. S and its transpose lie in memory as CSR before the clock starts, as they do for the
 other peers that multiply.
@@ -35,8 +35,8 @@ def labels_of(case, seed):
 
 def memberships(case, seed):
     nodes = case["nodes"]
-    return scipy.sparse.csr_array((np.ones(nodes, np.float32), (labels_of(case, seed), np.arange(nodes, dtype=np.int32))),
-                                  shape=(case["groups"], nodes))
+    places = labels_of(case, seed), np.arange(nodes, dtype=np.int32)
+    return scipy.sparse.csr_array((np.ones(nodes, np.float32), places), shape=(case["groups"], nodes))
 
 
 def samples(product, repeat, limit):

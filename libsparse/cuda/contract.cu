@@ -23,8 +23,8 @@
  * in spgemm_warp.cu.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
- * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 60 a node for the sort by
- * label, 30 a group.
+ * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 60 a node for the sort
+ * by label, 30 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <stdio.h>
@@ -847,8 +847,8 @@ template <typename V> static bool is_redone(const contract_run<V> *run, int c)
            (c >= RANKED || (c == SORTED + 4 && run->few_words));
 }
 
-/* The rows of all classes, the longest first. Those of LONGEST, which keep the device busy, are launched before the host
- * knows how many there are. */
+/* The rows of all classes, the longest first. Those of LONGEST, which keep the device busy, are launched before the
+ * host knows how many there are. */
 template <typename V> static sp_status launch_rows(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;

@@ -1,16 +1,15 @@
 /* Parted rows of a contraction: sums of f32 in rows so long that one block would take too long, a block every PART
  * entries.
  *
- * Bits, their counts and sums lie in global memory. Four kernels: the parts write their entries, columns replaced by
- * labels, to the stage, set the row's bits and find what its numbers have in common; a block a row counts the bits,
- * eight words at once. Then a block each adds the entries of rows whose cells its shared memory holds, as integers, to
- * the cells of their columns, and writes bits and sums as columns and values; of other rows the parts add their
- * entries to cells in global memory, and another kernel writes these. Rows whose sums may not be exact are left to
- * ranked_rows.
+ * Bits, their counts and sums lie in global memory. First the parts write their entries, columns replaced by labels, to
+ * the stage, set the row's bits and find what its numbers have in common; a block a row counts the bits, eight words
+ * at once. Then a block each adds the entries of rows whose cells its shared memory holds, as integers, to the cells
+ * of their columns, and writes bits and sums as columns and values. Of other rows the parts add their entries to cells
+ * in global memory, and another kernel writes these. Rows whose sums may not be exact are left to ranked_rows.
  *
- * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic for its bit
- * and one or two for its sum, in shared memory where a row has few words of bits or few cells, else in the second-level
- * cache. A row costs some 12 bytes a word of 32 columns, and 12 an entry that are cleared. */
+ * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic for its
+ * bit and one or two for its sum, in shared memory where a row has few words of bits or few cells, else in the
+ * second-level cache. A row costs some 12 bytes a word of 32 columns, and 12 an entry that are cleared. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
@@ -61,7 +60,8 @@ static __device__ __forceinline__ bool are_counted(const sum_units &units, int c
 }
 
 /* Whether one block sums a row in shared memory. */
-static __device__ __forceinline__ bool is_near(const parted_rows &rows, const sum_units &units, int64_t length, int cells)
+static __device__ __forceinline__ bool is_near(const parted_rows &rows, const sum_units &units, int64_t length,
+                                               int cells)
 {
     return cells <= rows.near_cells && length <= ROW_ENTRIES && !units.can_wrap && !are_counted(units, cells);
 }
@@ -217,7 +217,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
         const bool counted = are_counted(units, cells);
         unsigned long long *sums = rows.sums + job.cells_of[at], loops = 0;
         uint32_t *counts = rows.counts + job.cells_of[at], loop_count = 0;
-        bool wrapped = false;
+        bool wrapped = false, flags = false; /* of loops */
         const auto add = [&](uint32_t cell, unsigned long long state, uint32_t count) {
             if (!units.can_wrap) atomicAdd(sums + cell, state);
             else wrapped = atomicAdd(sums + cell, state) + state < state || wrapped;
@@ -246,6 +246,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
             if (col[u] == p) {
                 loops += state;
                 loop_count++;
+                flags = flags || units.flags(value[u]);
                 continue;
             }
             const uint32_t cell = part_cell(bits, before, col[u]);
@@ -254,15 +255,24 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
                 continue;
             }
             add_shared(near + cell, state);
+            if (units.flags(value[u])) flag_shared(near + cell);
             if (counted) atomicAdd(near_counts + cell, 1u);
         }
         for (int step = 16; step > 0; step /= 2) loops += __shfl_xor_sync(FULL_WARP, loops, step);
         loop_count = warp_add(loop_count);
-        if ((threadIdx.x & 31) == 0 && loop_count) add(part_cell(bits, before, p), loops, loop_count);
+        flags = __any_sync(FULL_WARP, flags);
+        if ((threadIdx.x & 31) == 0 && loop_count) {
+            const uint32_t cell = part_cell(bits, before, p);
+            add(cell, loops, loop_count);
+            if (flags) atomicOr(sums + cell, 1ull << 63);
+        }
         if (few) {
             __syncthreads();
-            for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS)
-                if (near[cell] || near_counts[cell]) add((uint32_t)cell, near[cell], near_counts[cell]);
+            for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) {
+                const unsigned long long state = near[cell], sum = units.sum_of(state);
+                if (state || near_counts[cell]) add((uint32_t)cell, sum, near_counts[cell]);
+                if (state != sum) atomicOr(sums + cell, 1ull << 63);
+            }
         }
         if (wrapped) rows.spans[at].late = 1;
     }

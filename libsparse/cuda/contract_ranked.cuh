@@ -358,8 +358,8 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
     }
 
     /* In order, from registers: a cell of one entry has its value at once; the entries of others go to the stage in
-     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names the last of its
-     * entries, the high half whether there are others. */
+     * order, cells for columns. Returns their number. Cells begin as 0: then the low half of each names the last of
+     * its entries, the high half whether there are others. */
     __device__ int list_shared(int64_t low, int done)
     {
         const int warp = threadIdx.x / 32;

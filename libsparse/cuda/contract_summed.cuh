@@ -26,6 +26,7 @@ struct sum_units {
     bool exact;    /* if no sum is late */
     bool sure;     /* none can be */
     bool rounded;  /* numbers may be */
+    bool flagged;  /* the states of cells with such numbers have their highest bit set */
     bool can_wrap; /* sums can reach 2^64 */
 
     __device__ __forceinline__ sum_units(uint32_t lowest, uint32_t highest, uint32_t signs, int64_t count,
@@ -40,6 +41,7 @@ struct sum_units {
         rounded = width > room;
         sure = width + bits <= EXACT_BITS;
         can_wrap = min(width, room) + bits > 64;
+        flagged = rounded && !can_wrap;
         exact = highest < 0x7f800000u && (sure || signs >> 31 == 0);
     }
     __device__ __forceinline__ unsigned long long of(float number) const
@@ -47,20 +49,36 @@ struct sum_units {
         return (unsigned long long)(__double_as_longlong(__dadd_rn(anchor, (double)number)) -
                                     __double_as_longlong(anchor));
     }
+    __device__ __forceinline__ unsigned long long sum_of(unsigned long long state) const
+    {
+        return flagged ? state & ~(1ull << 63) : state;
+    }
     __device__ __forceinline__ double number_of(unsigned long long state) const
     {
-        return __dmul_rn((double)(long long)state, unit);
+        return __dmul_rn((double)(long long)sum_of(state), unit);
     }
-    /* Whether f64, adding so many numbers in order, may come to another f32: it is off by 2^-53 of the sum each time at
-     * most, and units by a half. */
+    /* Whether a number's cell must be flagged. */
+    __device__ __forceinline__ bool flags(float number) const
+    {
+        return flagged && number_of(of(number)) != (double)number;
+    }
+    /* Whether f64, adding so many numbers in order, may come to another f32: it is off by 2^-53 of the sum each time
+     * at most, and units by a half. Sums below 2^EXACT_BITS of numbers that are not rounded are exact. */
     __device__ __forceinline__ bool is_late(unsigned long long state, int64_t count) const
     {
-        if (sure || (!rounded && state < 1ull << EXACT_BITS)) return false;
-        const unsigned long long slack = ((state >> 52) + 2) * (unsigned long long)count;
-        const float low = (float)number_of(state - slack), high = (float)number_of(state + slack);
-        return state >> 62 != 0 || low != high || low < 0x1p-120f;
+        const unsigned long long sum = sum_of(state);
+        if (sure || (!(flagged ? state != sum : rounded) && sum < 1ull << EXACT_BITS)) return false;
+        const unsigned long long slack = ((sum >> 52) + 2) * (unsigned long long)count;
+        const float low = (float)__dmul_rn((double)(long long)(sum - slack), unit);
+        const float high = (float)__dmul_rn((double)(long long)(sum + slack), unit);
+        return sum >> 62 != 0 || low != high || low < 0x1p-120f;
     }
 };
+
+static __device__ __forceinline__ void flag_shared(unsigned long long *state)
+{
+    atomicOr((unsigned *)state + 1, 1u << 31);
+}
 
 /* Words of bits for all columns, or of DEEP rows a word an entry and coarse words, of 1,024 columns each. All are
  * multiples of WORD_STEP. `narrow`: 16 bits tell the blocks of 32 columns apart. */
@@ -111,7 +129,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
         uint32_t cells[WARPS];                     /* of each warp's words */
         uint32_t lowest, highest, signs;           /* as in span_of */
-        int late, lost;                            /* the row is listed; a number was rounded to nothing */
+        int late;                                  /* the row is listed */
     };
     const contract_job<float> &job;
     memory &shared;
@@ -147,7 +165,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (threadIdx.x == 0) {
             shared.lowest = UINT32_MAX;
             shared.highest = shared.signs = 0;
-            shared.late = shared.lost = 0;
+            shared.late = 0;
         }
         clear(bits, words.fine);
         if (DEEP) clear(coarse, words.coarse);
@@ -341,7 +359,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     __device__ __forceinline__ void place_entries(int32_t own, uint32_t base, const sum_units &units)
     {
         unsigned long long sum = 0;
-        bool loops = false;
+        bool loops = false, flags = false;
         if (is_idle()) return;
         int cells[ITEMS];
 #pragma unroll
@@ -356,19 +374,23 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         for (int u = 0; u < ITEMS; u++) {
             if (!(later >> u & 1)) continue;
             const unsigned long long state = units.of(value[u]);
-            if (units.rounded && state == 0) shared.lost = 1;
+            const bool flag = units.flags(value[u]);
             if (col[u] != own) {
                 add_shared(more + cells[u], state);
+                if (flag) flag_shared(more + cells[u]);
                 continue;
             }
             sum += state;
             loops = true;
+            flags = flags || flag;
         }
         if (!__any_sync(FULL_WARP, loops)) return;
         for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
         const int cell = cell_of((uint32_t)own, base);
+        flags = __any_sync(FULL_WARP, flags);
         if ((threadIdx.x & 31) != 0) return;
         add_shared(more + cell, sum);
+        if (flags) flag_shared(more + cell);
         values[cell] = 0;
         cols[cell] = p;
     }
@@ -386,7 +408,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     /* Cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
     {
-        bool late = shared.lost != 0;
+        bool late = false;
         for (int first = threadIdx.x; first < cells; first += WRITTEN * THREADS) {
             int32_t column[WRITTEN];
             unsigned long long beyond[WRITTEN];
@@ -404,7 +426,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
                 if (cell >= cells) break;
                 late = late || __float_as_uint(sum[u]) == 0x80000000u;
                 if (beyond[u]) {
-                    const unsigned long long state = units.of(sum[u]) + beyond[u];
+                    const unsigned long long flag = units.flags(sum[u]) ? 1ull << 63 : 0;
+                    const unsigned long long state = (units.of(sum[u]) + beyond[u]) | flag;
                     late = late || units.is_late(state, length);
                     sum[u] = (float)cell_value(job.operation, units.number_of(state), 1, column[u] == p);
                 }
@@ -427,7 +450,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         else set_bits(p);
         __syncthreads();
         next.read_node(job);
-        const sum_units units(shared.lowest, shared.highest, shared.signs, length, false);
+        const sum_units units(shared.lowest, shared.highest, shared.signs, length, true);
         if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
             return kept;
