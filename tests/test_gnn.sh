@@ -235,10 +235,15 @@ e = json.load(open("r.json"))["runs"][0]["epochs"]
 assert e[0]["test_loss"] is None and e[4]["test_loss"] > 0'
     }
     ok 'what was not evaluated is null' null_report
-    on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" train d --epochs 3 >run.out; }
+    on_terminal() { python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$tool" train d --epochs 3 "$@" >run.out; }
     erased=$(printf '\r\033[K')
     ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}epoch 1 of 3  loss " run.out'
-else skip 'no python3: report'; skip 'no python3: seeds'; skip 'no python3: orders'; skip 'no python3: plot'; skip 'no python3: progress line'; fi
+    searching() { # searching OPTIONS...: communities are looked for, and so it is said
+        on_terminal "$@" && grep -qF "${erased}finding communities" run.out
+    }
+    ok 'it tells of communities' searching --order community
+    ok 'but not where nobody looks for them' eval '! searching --order keep && ! searching --maxk 4'
+else for what in report seeds orders plot 'progress line' communities; do skip "no python3: $what"; done; fi
 
 # ---- on a GPU -------------------------------------------------------------------------------------------
 
