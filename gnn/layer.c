@@ -6,6 +6,8 @@
  * features the first. With MaxK, neighbours hear the k largest numbers of each row (Peng et al. 2024):
  * Y = own + A·MaxK(X·W + b), without the ReLU in GIN, and what is kept is what dropout drops from. Rows of X that are
  * nodes of their own come first. */
+#include <math.h>
+
 #include "layer.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
@@ -201,17 +203,25 @@ done:
     return status;
 }
 
-/* The gradient of what MaxK kept, of which only the columns count, from dQ: Aᵀ·dQ where it was kept. Nothing comes
- * between GCN's aggregation and the next layer's product, so that dQ = G·Wᵀ. Where that layer is narrow, as the last
- * is, Aᵀ·G is cheaper to gather, and then multiplied by Wᵀ where it was kept: with 7 classes and k = 16 of 256 an entry
- * of A reads 32 bytes instead of 406. */
-static sp_status kept_gradient(gnn_layer_state *layer, gnn_block *block, const sp_dense *q_gradient, sp_cbsr *kept)
+/* Nothing comes between the aggregation of GCN with MaxK and the next layer's product, so that dQ = G·Wᵀ and Aᵀ·dQ is
+ * (Aᵀ·G)·Wᵀ, too. Whether an entry of A gathers less of G than of dQ, of which it needs the sectors with one of k
+ * numbers: with k = 16 of 256 these are 406 bytes, and 32 those of 7 classes, 192 those of 41. */
+static bool gathers_narrow(const gnn_layer_state *layer)
 {
     const gnn_layer_state *next = layer->next;
+    const double width = (double)layer->weight.value.cols, sector = layer->type == SP_DENSE_F64 ? 4 : 8;
+    const double touched = width * (1 - pow(1 - (double)layer->maxk / width, sector));
+    return layer->kind == GNN_GCN && !next->aggregate_first &&
+           (double)gnn_whole_cols(next->weight.value.cols, layer->type) < touched;
+}
+
+/* The gradient of what MaxK kept, of which only the columns count, from dQ: Aᵀ·dQ where it was kept. */
+static sp_status kept_gradient(gnn_layer_state *layer, gnn_block *block, const sp_dense *q_gradient, sp_cbsr *kept)
+{
     gnn_engine *engine = layer->engine;
     sp_status status;
-    if (layer->kind == GNN_GCN && !next->aggregate_first && next->weight.value.cols <= layer->maxk) {
-        const sp_dense *g = &next->product_gradient.now, *w = &next->weight.value;
+    if (gathers_narrow(layer)) {
+        const sp_dense *g = &layer->next->product_gradient.now, *w = &layer->next->weight.value;
         GNN_TRY(gnn_matrix_shape_rows(engine, kept->rows, g->cols, layer->type, &layer->narrow));
         GNN_TRY(multiply_rows(layer, block, true, g, 0, &layer->narrow.now));
         GNN_TRY(engine->backend->multiply_kept(engine, &layer->narrow.now, w, kept));
