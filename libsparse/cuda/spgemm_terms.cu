@@ -58,69 +58,62 @@ static __device__ __forceinline__ double product_at(const row_product<V> &produc
     return multiply<PLAIN>(product, (double)a, (double)b);
 }
 
-/* A tile's products. A warp takes every eighth group, AHEAD of them on their way at once, and the segments of the next
- * ones. */
-template <bool PLAIN, typename V>
-static __device__ __forceinline__ void form_terms(const row_product<V> &product, const uint2 *segments, int products,
-                                                  uint2 groups, double *term)
+/* A tile's products. A warp takes every eighth group, AHEAD of them on their way at once. */
+template <bool PLAIN, int AHEAD, typename V>
+static __device__ __forceinline__ void form_terms(const row_product<V> &product, const product_terms &terms,
+                                                  const product_tile &tile, uint2 groups, double *term)
 {
-    enum { AHEAD = sizeof(V) == 4 ? 4 : 3, STEP = AHEAD * TILE_THREADS };
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const unsigned up_to = lanes_below() * 2 + 1;
-    const int first = threadIdx.x - (threadIdx.x & 31);
-    uint2 next[AHEAD];
-    /* The pairs of the products from `place` on, a group apart. */
-    auto find = [&](int place) {
-#pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
-            const int group = place / TILE_THREADS + u;
-            const unsigned heads = __shfl_sync(FULL_WARP, groups.x, group);
-            const unsigned before = __shfl_sync(FULL_WARP, groups.y, group);
-            if (place + u * TILE_THREADS >= products) continue;
-            next[u] = __ldg(segments + (before + __popc(heads & up_to) - 1));
-            next[u].y += place + u * TILE_THREADS;
-        }
-    };
-    find(threadIdx.x);
-    for (int base = first; base < products; base += STEP) {
-        const int place = base + (threadIdx.x & 31);
+    const uint2 *segments = terms.segments + tile.segment;
+#pragma unroll 1
+    for (int i = 0; (i * TILE_WARPS + warp) * 32 < tile.products; i += AHEAD) {
+        const int place = (i * TILE_WARPS + warp) * 32 + lane;
+        uint2 pair[AHEAD];
         V a[AHEAD], b[AHEAD];
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            a[u] = b[u] = 1;
-            if (place + u * TILE_THREADS >= products) continue;
-            if (PLAIN || product.a.values) a[u] = __ldg(product.a.values + next[u].x);
-            if (PLAIN || product.b.values) b[u] = __ldg(product.b.values + next[u].y);
+            const unsigned heads = __shfl_sync(FULL_WARP, groups.x, i + u);
+            const unsigned before = __shfl_sync(FULL_WARP, groups.y, i + u);
+            if (place + u * TILE_THREADS >= tile.products) continue;
+            pair[u] = __ldg(segments + (before + __popc(heads & up_to) - 1));
+            pair[u].y += place + u * TILE_THREADS;
         }
-        if (base + STEP < products) find(place + STEP);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            a[u] = b[u] = 1;
+            if (place + u * TILE_THREADS >= tile.products) continue;
+            if (PLAIN || product.a.values) a[u] = __ldg(product.a.values + pair[u].x);
+            if (PLAIN || product.b.values) b[u] = __ldg(product.b.values + pair[u].y);
+        }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
-            if (place + u * TILE_THREADS < products)
+            if (place + u * TILE_THREADS < tile.products)
                 term[place + u * TILE_THREADS] = multiply<PLAIN>(product, (double)a[u], (double)b[u]);
     }
 }
 
-/* Adds up the products of entries that have several, a slice a warp, 2·PAIRS of each on their way at once. */
+/* Adds up the products of entries that have several, a slice a warp. */
 template <bool PLAIN, typename V>
-static __device__ __forceinline__ void add_terms(const row_product<V> &product, int slices, const uint32_t *list,
+static __device__ __forceinline__ void add_terms(const row_product<V> &product, int slices, const uint16_t *list,
                                                  double *term)
 {
-    enum { PAIRS = 4 };
+    enum { AHEAD = 4 };
     for (int slice = threadIdx.x / 32; slice < slices; slice += TILE_WARPS) {
-        const uint32_t *own = list + list[slice] * 32 + (threadIdx.x & 31);
-        const uint32_t *const end = list + list[slice + 1] * 32;
-        const int first = *own & 0xffff;
-        double sum = no_sum<PLAIN>();
-        for (; own < end; own += PAIRS * 32) {
-            uint32_t pair[PAIRS];
-            double more[2 * PAIRS];
+        const int begin = list[slice], width = list[slice + 1] - begin;
+        const uint16_t *own = list + begin * 32 + (threadIdx.x & 31);
+        const int first = own[0];
+        double sum = term[first];
+        for (int d = 1; d < width; d += AHEAD) {
+            int place[AHEAD];
+            double more[AHEAD];
 #pragma unroll
-            for (int u = 0; u < PAIRS; u++) pair[u] = own + u * 32 < end ? own[u * 32] : NO_TERM << 16 | NO_TERM;
+            for (int u = 0; u < AHEAD; u++) place[u] = d + u < width ? own[(d + u) * 32] : NO_TERM;
 #pragma unroll
-            for (int u = 0; u < 2 * PAIRS; u++) more[u] = term[u % 2 ? pair[u / 2] >> 16 : pair[u / 2] & 0xffff];
+            for (int u = 0; u < AHEAD; u++) more[u] = term[place[u]];
 #pragma unroll
-            for (int u = 0; u < 2 * PAIRS; u++)
-                if (PLAIN || (u % 2 ? pair[u / 2] >> 16 : pair[u / 2] & 0xffff) != NO_TERM)
-                    add_to<PLAIN>(product, &sum, more[u]);
+            for (int u = 0; u < AHEAD; u++)
+                if (PLAIN || place[u] != NO_TERM) sum = combine<PLAIN>(product, sum, more[u]);
         }
         if (first != NO_TERM) term[first] = sum;
     }
@@ -149,7 +142,7 @@ template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(TILE_THREADS, PLAIN ? 6 : 5)
     sum_tiles(product_terms terms, row_product<V> product, V *values)
 {
-    enum { WRITES = 4, STEP = WRITES * TILE_THREADS };
+    enum { AHEAD = 4, WRITES = 4 };
     __shared__ tile_memory memory;
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const int64_t long_blocks = (terms.long_entries + TILE_WARPS - 1) / TILE_WARPS, number = blockIdx.x - long_blocks;
@@ -166,24 +159,20 @@ static __global__ void __launch_bounds__(TILE_THREADS, PLAIN ? 6 : 5)
         __pipeline_memcpy_async(memory.list + i, terms.lists + tile.list + i, sizeof(uint4));
     __pipeline_commit();
     if (threadIdx.x == 0) memory.term[NO_TERM] = -0.0;
-    form_terms<PLAIN>(product, terms.segments + tile.segment, tile.products, groups, memory.term);
-    int first[WRITES];
-    auto find = [&](int base) {
-#pragma unroll
-        for (int u = 0; u < WRITES; u++)
-            first[u] = base + u * TILE_THREADS < tile.entries
-                           ? __ldcs(terms.firsts + tile.entry + base + u * TILE_THREADS) : ELSEWHERE;
-    };
-    find(threadIdx.x);
+    form_terms<PLAIN, AHEAD>(product, terms, tile, groups, memory.term);
     __pipeline_wait_prior(0);
     __syncthreads();
 
-    if (staged) add_terms<PLAIN>(product, tile.slices, (const uint32_t *)memory.list, memory.term);
-    else add_terms<PLAIN>(product, tile.slices, (const uint32_t *)(terms.lists + tile.list), memory.term);
-    __syncthreads();
+    if (staged) add_terms<PLAIN>(product, tile.slices, (const uint16_t *)memory.list, memory.term);
+    else add_terms<PLAIN>(product, tile.slices, (const uint16_t *)(terms.lists + tile.list), memory.term);
 
-    for (int base = threadIdx.x; base < tile.entries; base += STEP) {
-        if (base >= STEP) find(base);
+    const uint16_t *firsts = terms.firsts + tile.entry;
+    for (int base = threadIdx.x, round = 0; base - (int)threadIdx.x < tile.entries; base += WRITES * TILE_THREADS) {
+        int first[WRITES];
+#pragma unroll
+        for (int u = 0; u < WRITES; u++)
+            first[u] = base + u * TILE_THREADS < tile.entries ? __ldcs(firsts + base + u * TILE_THREADS) : ELSEWHERE;
+        if (round++ == 0) __syncthreads(); /* the sums are there; what to write is on its way */
 #pragma unroll
         for (int u = 0; u < WRITES; u++)
             if (first[u] != ELSEWHERE) values[tile.entry + base + u * TILE_THREADS] = (V)memory.term[first[u]];
@@ -388,7 +377,7 @@ static __device__ __forceinline__ int terms_of(const build_memory &memory, int e
 
 /* Lists the places of entries of several products. Returns the pieces of the list; with WRITE writes it. */
 template <bool WRITE>
-static __device__ int list_places(int entries, uint32_t *list, int *slices, build_memory &memory)
+static __device__ int list_places(int entries, uint16_t *list, int *slices, build_memory &memory)
 {
     const int first = threadIdx.x * TILE_EACH, lane = threadIdx.x & 31;
     uint32_t key[TILE_EACH];
@@ -406,26 +395,23 @@ static __device__ int list_places(int entries, uint32_t *list, int *slices, buil
     several = block_reduce<TILE_THREADS>(several, add_op(), memory.scratch);
     *slices = (several + 31) / 32;
     if (several == 0) return 0;
-    const int width = (int)threadIdx.x < *slices ? (terms_of(memory, memory.order[threadIdx.x * 32]) + 1) / 2 : 0;
-    const int header = (*slices + 32) / 32; /* of 32 numbers: where slices begin, and the last one's end */
+    const int width = (int)threadIdx.x < *slices ? terms_of(memory, memory.order[threadIdx.x * 32]) : 0;
+    const int header = (*slices + 32) / 32; /* of 32 places: where slices begin, and the last one's end */
     const int begin = header + block_scan<TILE_THREADS>(width, &rows, memory.scratch);
     rows += header;
-    if (!WRITE) return rows * 8;
+    if (!WRITE) return rows * 4;
     if ((int)threadIdx.x < header * 32)
-        list[threadIdx.x] = (uint32_t)((int)threadIdx.x < *slices ? begin : (int)threadIdx.x == *slices ? rows : 0);
+        list[threadIdx.x] = (uint16_t)((int)threadIdx.x < *slices ? begin : (int)threadIdx.x == *slices ? rows : 0);
     if ((int)threadIdx.x <= *slices) memory.heads[threadIdx.x] = (int)threadIdx.x < *slices ? begin : rows;
     __syncthreads();
     for (int slice = threadIdx.x / 32; slice < *slices; slice += TILE_WARPS) {
         const int entry = slice * 32 + lane < several ? memory.order[slice * 32 + lane] : -1;
         const int count = entry < 0 ? 0 : terms_of(memory, entry), start = entry < 0 ? 0 : memory.start[entry];
         const int top = (int)memory.heads[slice], end = (int)memory.heads[slice + 1];
-        for (int i = 0; top + i < end; i++) {
-            const uint32_t one = 2 * i < count ? memory.place[start + 2 * i] : NO_TERM;
-            const uint32_t other = 2 * i + 1 < count ? memory.place[start + 2 * i + 1] : NO_TERM;
-            list[(top + i) * 32 + lane] = other << 16 | one;
-        }
+        for (int i = 0; top + i < end; i++)
+            list[(top + i) * 32 + lane] = i < count ? memory.place[start + i] : (uint16_t)NO_TERM;
     }
-    return rows * 8;
+    return rows * 4;
 }
 
 /* What the segments and the list of each tile take, or, with WRITE, the plan, whose tiles hold where these begin. */
@@ -444,7 +430,7 @@ static __global__ void __launch_bounds__(TILE_THREADS)
     const int64_t segment = WRITE ? segments_before[number] : 0, list = WRITE ? pieces_before[number] : 0;
     const int own_segments = order_products<WRITE>(products, low, span, terms.groups + number * TILE_GROUPS,
                                                    terms.segments + segment, memory);
-    const int own_pieces = list_places<WRITE>(entries, (uint32_t *)(terms.lists + list), &slices, memory);
+    const int own_pieces = list_places<WRITE>(entries, (uint16_t *)(terms.lists + list), &slices, memory);
     if (!WRITE && threadIdx.x == 0) {
         segments[number] = own_segments;
         pieces[number] = own_pieces;
