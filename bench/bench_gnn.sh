@@ -105,7 +105,9 @@ train_maxk() {
     local model k
     for model in gcn sage; do
         for k in '' ${maxk//,/ }; do
-            train "$1" $model "$1-$model-maxk$k.json" --hidden "${hidden##*,}" ${k:+--maxk "$k"} || return 1
+            # shellcheck disable=SC2046
+            train "$1" $model "$1-$model-maxk$k.json" $(settings $model "$1") --hidden "${hidden##*,}" \
+                ${k:+--maxk "$k"} || return 1
         done
     done
 }
