@@ -113,6 +113,39 @@ START_TEST(large_plans_have_the_bits_of_the_reference)
 }
 END_TEST
 
+/* Entries of C of one product to 700, side by side: more than the CUDA back end takes of one entry at once; rows of
+ * entries that have some 550 or some 280 products each. */
+START_TEST(plans_sum_entries_of_any_number_of_products)
+{
+    enum { SIZE = 700, HUBS = 4 };
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (int type = SP_F32; type <= SP_F64; type++) {
+        test_random random = test_seed(6);
+        entry_list list = {0};
+        for (int64_t i = 0; i < SIZE; i++) {
+            for (int64_t k = 0; k < HUBS; k++) entry_add(&list, i, k, product_value(&random));
+            for (int64_t k = 0; k < (i < HUBS ? SIZE : 2); k++)
+                entry_add(&list, i, i < HUBS ? k : test_below(&random, SIZE), product_value(&random));
+        }
+        product hubs = {.a = entry_matrix(host, &list, SIZE, SIZE, (sp_value_type)type, false), .b_is_a = true,
+                        .name = "hubs"};
+        product long_sums = {.a = product_matrix(host, &random, 30, 1200, 1100, (sp_value_type)type, TEST_SIGNED),
+                             .b = product_matrix(host, &random, 1200, 30, 15, (sp_value_type)type, TEST_SIGNED),
+                             .name = "550 products an entry"};
+        product sums = {.a = product_matrix(host, &random, 150, 700, 600, (sp_value_type)type, TEST_SIGNED),
+                        .b = product_matrix(host, &random, 700, 30, 14, (sp_value_type)type, TEST_SIGNED),
+                        .name = "280 products an entry"};
+        product *all[] = {&hubs, &long_sums, &sums};
+        for (int i = 0; i < 3; i++) {
+            check_plan(context, all[i], &random);
+            product_free(host, all[i]);
+        }
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* Two plans live on one context, their executions take turns, and what they were made from is gone. */
 START_TEST(plans_stand_alone)
 {
@@ -257,6 +290,7 @@ int main(void)
     suite_add_tcase(suite, contract);
     test_on_devices(random, random_plans_have_the_bits_of_the_reference);
     test_on_devices(contract, large_plans_have_the_bits_of_the_reference);
+    test_on_devices(contract, plans_sum_entries_of_any_number_of_products);
     test_on_devices(contract, plans_stand_alone);
     test_on_devices(contract, plans_refuse_what_they_are_not_for);
     test_on_devices(contract, plans_put_c_where_the_options_say);

@@ -857,13 +857,13 @@ template <int THREADS> struct piece_memory {
     uint64_t scratch[32];
 };
 
-/* Calls take(place, column, weight, value) for the row's products, neighbours side by side, and four of a thread on
- * their way at once; returns their number. Ends with a barrier. */
+/* Calls take(place, column, weight, value) for the row's products, neighbours side by side, and two of a thread on
+ * their way at once: more registers would cost warps. Returns their number. Ends with a barrier. */
 template <int THREADS, bool SUM, typename V, typename Take>
 static __device__ __forceinline__ int walk_pieces(const row_product<V> &product, int64_t row,
                                                   piece_memory<THREADS> &memory, Take take)
 {
-    enum { AHEAD = 4, WORDS = piece_memory<THREADS>::WORDS };
+    enum { AHEAD = 2, WORDS = piece_memory<THREADS>::WORDS };
     const unsigned up_to = lanes_below() * 2 + 1;
     const int64_t last = product.a.offsets[row + 1];
     int done = 0;
@@ -1004,7 +1004,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
 
 /* The entries of rows of class c, a block each. */
 template <int THREADS, int K, typename Key, typename V>
-static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 768 / THREADS : 2)
+static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 1280 / THREADS : 2)
     sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];

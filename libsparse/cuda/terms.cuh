@@ -12,8 +12,7 @@ struct product_tile {
 
 /* An entry of C with more products than a tile takes of one, and where they begin. */
 struct long_entry {
-    int64_t entry, term;
-    int64_t count;
+    int64_t entry, term, count;
 };
 
 /* Device memory; tile is NULL where nothing is listed. */
