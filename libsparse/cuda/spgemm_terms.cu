@@ -139,7 +139,7 @@ static __device__ __forceinline__ void sum_long(const row_product<V> &product, c
 
 /* The first blocks take long entries, a warp each, the others a tile each. */
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(TILE_THREADS, PLAIN ? 6 : 5)
+static __global__ void __launch_bounds__(TILE_THREADS, MOST_THREADS / TILE_THREADS - !PLAIN)
     sum_tiles(product_terms terms, row_product<V> product, V *values)
 {
     enum { AHEAD = 4, WRITES = 4 };

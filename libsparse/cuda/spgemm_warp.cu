@@ -1004,7 +1004,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
 
 /* The entries of rows of class c, a block each. */
 template <int THREADS, int K, typename Key, typename V>
-static __global__ void __launch_bounds__(THREADS, THREADS < 512 ? 1280 / THREADS : 2)
+static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS)
     sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];

@@ -46,6 +46,13 @@ template <typename V> struct row_product {
     bucket_index index; /* of B */
 };
 
+/* Threads a multiprocessor that registers may be asked to suffice for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int MOST_THREADS = 1024;
+#else
+constexpr int MOST_THREADS = 1536;
+#endif
+
 static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
 
 static __device__ __forceinline__ unsigned warp_max(unsigned value)
