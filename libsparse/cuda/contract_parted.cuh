@@ -373,7 +373,8 @@ static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job
         const int64_t length = range.end - range.begin, begin = (i - at * slices) * each;
         const int cells = job.lengths[p];
         const sum_units units = units_of_row(rows.spans[at], length, cells);
-        if (job.classes[p] == WIDE || is_near(rows, units, length, cells)) continue;
+        const bool is_left = job.classes[p] == WIDE; /* which another warp may say at any time */
+        if (__any_sync(FULL_WARP, is_left) || is_near(rows, units, length, cells)) continue;
         const bool counted = are_counted(units, cells);
         const unsigned long long *sums = rows.sums + job.cells_of[at];
         const uint32_t *counts = rows.counts + job.cells_of[at];
