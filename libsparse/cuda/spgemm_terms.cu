@@ -571,12 +571,14 @@ static sp_status list_terms(sp_context *context, const sp_csr *a, const sp_csr *
     term_source source;
     int64_t total = 0;
     TRY(lay_out(context, a, b, masked, pattern, &source, &total));
-    if (total == 0 || total > room / (int64_t)sizeof(uint2))
-        return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%s: %lld products are too many for a plan to list",
-                       context->device_name, (long long)total);
-    TRY(list_pairs(context, a, b, masked, pattern, total, &source));
-    TRY(make_tiles(context, total, &source, terms));
-    return cuda_finish(context);
+    if (total > 0 && total <= room / (int64_t)sizeof(uint2)) {
+        TRY(list_pairs(context, a, b, masked, pattern, total, &source));
+        TRY(make_tiles(context, total, &source, terms));
+        TRY(cuda_finish(context));
+        if (terms->bytes <= room) return SP_OK;
+    }
+    return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%s: %lld products are too many for a plan to list",
+                   context->device_name, (long long)total);
 }
 
 sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
