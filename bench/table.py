@@ -351,7 +351,7 @@ def spmm_rows(result):
         own = [case["ours"][key] for key in SPMM_ALGORITHMS]
         cells += [f"**{milliseconds(mine)}**", SPMM_ALGORITHMS[ours["algorithm"]],
                   f"{100 * case['copy_fraction']:.0f} %", f"{case['gathered_bytes'] / mine / 1e12:.3g}"]
-        cells += [f"{100 * case['floor_fraction']:.0f} %"] * floors
+        cells += [f"{100 * case['floor_fraction']:.0f} %"] if floors else []
         cells += [milliseconds(o["median_seconds"]) if works(o) else o["failed"] for o in own]
         peers = {p["name"]: p for p in case["peers"]}
         ran = [p["median_seconds"] for p in case["peers"] if works(p)]
@@ -740,7 +740,7 @@ def add_reports(path, reports):
     for report in load(reports):
         head = {"bench": "gnn", "commit": os.environ.get("BENCH_COMMIT"), "options": {"threads": report["threads"]},
                 "machine": {"cpu": "", "cores": os.cpu_count(), "gpu": report["device"].partition(" ")[2] or None}}
-        if made is None or any(made[k] != value for k, value in head.items()):
+        if made is None or any(made[k] != head[k] for k in ("commit", "machine")):
             made = {**head, "date": datetime.date.today().isoformat(), "matrices": []}
         name, new = os.path.basename(os.path.normpath(report["data"]["folder"])), accuracy_of(report)
         matrix = next((m for m in made["matrices"] if m["matrix"] == name), None)

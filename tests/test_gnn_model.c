@@ -440,12 +440,16 @@ static void check_forward(runner *r, const example *e)
     compare_logits(r, e, logits);
 }
 
-/* Σ logits ∘ direction */
-static double scalar(const example *e, const double *direction)
+/* Σ logits ∘ direction, and in *size, unless it is NULL, Σ |logits ∘ direction| */
+static double scalar(const example *e, const double *direction, double *size)
 {
     const mat y = formula(e);
-    double sum = 0;
-    for (int64_t k = 0; k < y.rows * y.cols; k++) sum += y.v[k] * direction[k];
+    double sum = 0, sizes = 0;
+    for (int64_t k = 0; k < y.rows * y.cols; k++) {
+        sum += y.v[k] * direction[k];
+        sizes += fabs(y.v[k] * direction[k]);
+    }
+    if (size) *size = sizes;
     return sum;
 }
 
@@ -459,7 +463,7 @@ static double difference(const example *e, const double *direction, int64_t k, u
     bool crossed = false;
     for (int s = 0; s < 2; s++) {
         e->weights[k] = kept + (s ? step : -step);
-        value[s] = scalar(e, direction);
+        value[s] = scalar(e, direction, NULL);
         crossed = crossed || sides != centre;
     }
     e->weights[k] = kept;
@@ -468,23 +472,24 @@ static double difference(const example *e, const double *direction, int64_t k, u
     return crossed ? NAN : (value[1] - value[0]) / (2 * step);
 }
 
-/* Within 1e-6 of the differences, or of a hundredth of the parameter's largest one, or where rounding rules. */
+/* Within 1e-6 of the differences, or of a hundredth of the parameter's largest one, or where rounding rules: that of the
+ * two values is up to some 10 ulps of their terms, over a step of 2e-5. */
 static void check_parameter(const example *e, const gnn_parameter *p, const double *found, const double *direction)
 {
     const int64_t count = p->rows * p->cols;
-    double *expected = malloc((size_t)count * sizeof *expected), largest_one = 0;
+    double *expected = malloc((size_t)count * sizeof *expected), largest_one = 0, size;
     ck_assert_ptr_nonnull(expected);
-    scalar(e, direction);
+    scalar(e, direction, &size);
     const uint64_t centre = sides;
     for (int64_t k = 0; k < count; k++) {
         expected[k] = difference(e, direction, p->offset + k, centre);
         if (fabs(expected[k]) > largest_one) largest_one = fabs(expected[k]);
     }
-    const double least = tolerance(e, 0.01, 1) * largest_one;
+    const double least = tolerance(e, 0.01, 1) * largest_one, rounding = fmax(1e-9, 1e-10 * size);
     for (int64_t k = 0; k < count; k++)
         test_expect(isnan(expected[k]) ||
                         fabs(found[p->offset + k] - expected[k]) <=
-                            tolerance(e, 1e-6, 1e-4) * fmax(fabs(expected[k]), least) + tolerance(e, 1e-9, 1e-6),
+                            tolerance(e, 1e-6, 1e-4) * fmax(fabs(expected[k]), least) + tolerance(e, rounding, 1e-6),
                     "%s: gradient %lld of %s is %.12g, not %.12g", describe(e), (long long)k, p->name,
                     found[p->offset + k], expected[k]);
     free(expected);
