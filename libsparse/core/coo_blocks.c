@@ -12,7 +12,6 @@
  */
 #include <omp.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "coo.h"
 
@@ -23,9 +22,7 @@ enum {
     GROUPS = 1 << 14,        /* of rows, of which blocks are put together */
     BUFFERED = 16,           /* entries of a block that are written at once: a line of rows, one of columns */
     DIGIT = 10,              /* bits, at most */
-    DIGITS = 7,              /* a word has at most 64 bits */
-    PAGE = 4096,
-    HUGE_BYTES = 1 << 22 /* below two huge pages there is nothing to gain */
+    DIGITS = 7               /* a word has at most 64 bits */
 };
 
 /* What one thread has in hand of a block. */
@@ -54,20 +51,6 @@ typedef struct partition {
 } partition;
 
 static int bits_of(int64_t largest) { return largest > 0 ? 64 - __builtin_clzll((unsigned long long)largest) : 0; }
-
-/* Blocks lie all over the arrays: with pages of 4 KB each line written takes a walk of the page table (62 ns an entry
- * instead of 24 in trial runs, all in all). Only advice, for whole pages of a mapping: one that is advised in part
- * cannot be resized in place. */
-static void ask_huge_pages(void *array, size_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-    const uintptr_t start = (uintptr_t)array / PAGE * PAGE, end = ((uintptr_t)array + bytes + PAGE - 1) / PAGE * PAGE;
-    if (bytes >= HUGE_BYTES) madvise((void *)start, end - start, MADV_HUGEPAGE);
-#else
-    (void)array;
-    (void)bytes;
-#endif
-}
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
 
@@ -323,16 +306,12 @@ sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *mat
     SP_TRY(sp_alloc(context, (int64_t)p->parts * p->blocks, sizeof *p->buffers, (void **)&p->buffers));
     SP_TRY(sp_alloc(context, p->entries, sizeof *p->rows, (void **)&p->rows));
     SP_TRY(sp_csr_create(context, t->rows, t->cols, p->entries, t->type, SP_HOST, &made));
-    ask_huge_pages(p->rows, (size_t)p->entries * sizeof *p->rows);
-    ask_huge_pages(made.col_indices, (size_t)p->entries * sizeof *made.col_indices);
-    ask_huge_pages(made.values, (size_t)p->entries * sp_value_size(t->type));
     memset(made.row_offsets, 0, ((size_t)t->rows + 1) * sizeof *made.row_offsets);
     p->cols = made.col_indices;
     p->values = made.values;
     place_parts(p);
     partition_triples(p);
     SP_TRY(sp_alloc(context, p->threads * (p->largest + 8), 2 * sizeof(uint64_t) + size, (void **)&p->scratch));
-    ask_huge_pages(p->scratch, (size_t)p->threads * (size_t)(p->largest + 8) * (2 * sizeof(uint64_t) + size));
     sort_blocks(p, made.row_offsets + 1);
     close_blocks(p, &made);
     SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
