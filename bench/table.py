@@ -732,14 +732,20 @@ def accuracy_of(report):
             "median_epoch_seconds": report["median_epoch_seconds"], "seconds": report["seconds"]}
 
 
+def processor():
+    with open("/proc/cpuinfo") as info:
+        return next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), "")
+
+
 def add_reports(path, reports):
     """Those of gnn train to a result, where they replace the same cases. One process at a time."""
     folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     made = load([path])[0] if os.path.exists(path) else None
     for report in load(reports):
-        head = {"bench": "gnn", "commit": os.environ.get("BENCH_COMMIT"), "options": {"threads": report["threads"]},
-                "machine": {"cpu": "", "cores": os.cpu_count(), "gpu": report["device"].partition(" ")[2] or None}}
+        head = {"bench": "gnn", "commit": os.environ.get("BENCH_COMMIT"), "options": {"threads": os.cpu_count()},
+                "machine": {"cpu": processor(), "cores": os.cpu_count(),
+                            "gpu": report["device"].partition(" ")[2] or None}}
         if made is None or any(made[k] != head[k] for k in ("commit", "machine")):
             made = {**head, "date": datetime.date.today().isoformat(), "matrices": []}
         name, new = os.path.basename(os.path.normpath(report["data"]["folder"])), accuracy_of(report)
