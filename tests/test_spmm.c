@@ -374,6 +374,17 @@ static void run_scenario(sp_context *context, scenario *s, const sp_spmm_options
     if (s->a_moves) sp_csr_free(context, &a);
 }
 
+/* Beside the reference, and the operands, which lie on the host, are freed. */
+static void run_and_free(sp_context *context, sp_context *host, scenario *s, const sp_spmm_options *options)
+{
+    answer expected = reference(&(problem){&s->a, &s->x, options->reduce, options->transpose});
+    run_scenario(context, s, options, &expected);
+    free_answer(&expected);
+    sp_csr_free(host, &s->a);
+    free(s->x.values);
+    free(s->y.values);
+}
+
 /* TEST_CASES=N runs N cases in place of these. */
 START_TEST(random_products_agree_with_the_reference)
 {
@@ -449,12 +460,7 @@ START_TEST(communities_in_order_agree_with_the_reference)
         s.x = random_dense(&random, s.a.cols, width, stride, types[type][0], TEST_SIGNED);
         s.y = random_dense(&random, s.a.rows, width, stride, types[type][1], TEST_SIGNED);
         s.a_moves = s.x_moves = s.y_moves = cuda;
-        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, options.transpose});
-        run_scenario(context, &s, &options, &expected);
-        free_answer(&expected);
-        sp_csr_free(host, &s.a);
-        free(s.x.values);
-        free(s.y.values);
+        run_and_free(context, host, &s, &options);
     }
     sp_context_destroy(context);
     sp_context_destroy(host);
@@ -884,12 +890,7 @@ START_TEST(rows_of_x_may_lie_across_lines)
         ck_ok(host, sp_csr_check(host, &s.a));
         s.x = random_dense(&random, COLS, width, width, kind ? SP_DENSE_F16 : SP_DENSE_F32, TEST_SIGNED);
         s.y = random_dense(&random, ROWS, width, width + 4, SP_DENSE_F32, TEST_SIGNED);
-        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
-        run_scenario(context, &s, &options, &expected);
-        free_answer(&expected);
-        sp_csr_free(host, &s.a);
-        free(s.x.values);
-        free(s.y.values);
+        run_and_free(context, host, &s, &options);
     }
     sp_context_destroy(context);
     sp_context_destroy(host);
@@ -1094,12 +1095,7 @@ START_TEST(tall_results_go_out_in_blocks)
         s.a = large_sparse(host, &random, 25000, 2000, SP_F32);
         s.x = random_dense(&random, 2000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
         s.y = random_dense(&random, 25000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
-        answer expected = reference(&(problem){&s.a, &s.x, options.reduce, false});
-        run_scenario(context, &s, &options, &expected);
-        free_answer(&expected);
-        sp_csr_free(host, &s.a);
-        free(s.x.values);
-        free(s.y.values);
+        run_and_free(context, host, &s, &options);
     }
     sp_context_destroy(context);
     sp_context_destroy(host);
