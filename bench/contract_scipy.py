@@ -6,16 +6,12 @@
 scipy multiplies on one thread. S and its transpose lie in memory as CSR before the clock starts, as they do for the
 other peers that multiply.
 """
-import json
-import os
-import statistics
 import sys
-import time
 
 import numpy as np
-import scipy
-import scipy.io
 import scipy.sparse
+
+import scipy_peer
 
 
 def mix(z):
@@ -39,16 +35,6 @@ def memberships(case, seed):
     return scipy.sparse.csr_array((np.ones(nodes, np.float32), places), shape=(case["groups"], nodes))
 
 
-def samples(product, repeat, limit):
-    """Seconds of up to `repeat` products that together stay within `limit`, after one to warm up, and its result."""
-    result, taken = product(), []
-    while len(taken) < repeat and (not taken or sum(taken) < limit):
-        begin = time.perf_counter()
-        product()
-        taken.append(time.perf_counter() - begin)
-    return taken, result
-
-
 def error_of(quotient, s, graph):
     """Beside sums of f64, relative to the sums of magnitudes; infinite where the patterns differ."""
     exact = (s.astype(np.float64) @ graph.astype(np.float64) @ s.T.tocsr().astype(np.float64)).tocsr()
@@ -60,44 +46,28 @@ def error_of(quotient, s, graph):
     return float(np.max(np.abs(quotient.data - exact.data) / np.maximum(bound.data, 1e-300), initial=0))
 
 
-def time_peer(path, limit=5):
-    with open(path, encoding="utf-8") as file:
-        result = json.load(file)
-    read = {}
-    for case in result["matrices"]:
-        name = case["file"]
-        if name not in read:
-            read = {name: scipy.sparse.csr_array(scipy.io.mmread(name)).astype(np.float32)}
-        graph = read[name]
-        if graph.nnz != case["edges"]:
-            sys.exit(f"{name}: {graph.nnz} edges, {case['edges']} in {path}; measure both again")
-        s = memberships(case, result["options"]["seed"])
-        transposed = s.T.tocsr()
+def measure(case, graph, options, limit=5):
+    s = memberships(case, options["seed"])
+    transposed = s.T.tocsr()
 
-        def sorted_product():
-            quotient = s @ graph @ transposed
+    def sorted_product():
+        quotient = s @ graph @ transposed
+        quotient.sort_indices()
+        return quotient
+
+    peers = []
+    for title, ordered, product in (("scipy", True, sorted_product),
+                                    ("scipy unsorted", False, lambda: s @ graph @ transposed)):
+        taken, quotient = scipy_peer.samples(product, options["repeat"], limit)
+        if not ordered:
             quotient.sort_indices()
-            return quotient
-
-        case["peers"] = [peer for peer in case["peers"] if not peer["name"].startswith("scipy")]
-        for title, ordered, product in (("scipy", True, sorted_product),
-                                        ("scipy unsorted", False, lambda: s @ graph @ transposed)):
-            taken, quotient = samples(product, result["options"]["repeat"], limit)
-            if not ordered:
-                quotient.sort_indices()
-            if quotient.nnz != case["nnz_quotient"]:
-                sys.exit(f"{name}: scipy's quotient has {quotient.nnz} entries, ours {case['nnz_quotient']}")
-            case["peers"].append({"name": title, "version": scipy.__version__, "threads": 1, "sorted": ordered,
-                                  "error": error_of(quotient, s, graph), "median_seconds": statistics.median(taken),
-                                  "samples": taken})
-    for case in result["matrices"]:
-        case["file"] = os.path.basename(case["file"])
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=1)
-        file.write("\n")
+        if quotient.nnz != case["nnz_quotient"]:
+            sys.exit(f"{case['file']}: scipy's quotient has {quotient.nnz} entries, ours {case['nnz_quotient']}")
+        peers.append(scipy_peer.peer(title, error_of(quotient, s, graph), taken, sorted=ordered))
+    return peers
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    time_peer(sys.argv[1])
+    scipy_peer.add_peers(sys.argv[1], "edges", measure)
