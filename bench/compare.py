@@ -29,11 +29,9 @@ def first_line(command):
 
 
 def machine():
-    with open("/proc/cpuinfo") as info:
-        cpu = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), platform.machine())
     gpu = first_line(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
     return {
-        "cpu": cpu,
+        "cpu": table.processor(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "gpu": gpu.split(", ")[0] if gpu else None,

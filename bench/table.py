@@ -16,6 +16,7 @@ import glob
 import json
 import math
 import os
+import platform
 import re
 import sys
 
@@ -733,8 +734,12 @@ def accuracy_of(report):
 
 
 def processor():
-    with open("/proc/cpuinfo") as info:
-        return next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), "")
+    """The model's name, which only /proc/cpuinfo tells."""
+    try:
+        with open("/proc/cpuinfo") as info:
+            return next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def add_reports(path, reports):
