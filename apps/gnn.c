@@ -74,8 +74,6 @@ int main(int argc, char **argv)
         puts("gnn " SP_VERSION);
         return end_answer("gnn");
     }
-    fprintf(stderr,
-            "gnn: the first argument is one of train, predict, info, convert (got \"%.40s\"); see gnn --help\n",
-            command);
+    usage_mistake("gnn", "the first argument is one of train, predict, info, convert (got \"%.40s\")", command);
     return EXIT_USAGE;
 }

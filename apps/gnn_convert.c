@@ -265,14 +265,15 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
 static sp_status convert(sp_context *context, const convert_options *o)
 {
     const double began = wall_seconds();
+    tool_line line = {.tool = "gnn"};
     gnn_input input = {0};
     sp_status status;
     TRY(gnn_input_check(context, o->folder));
     TRY(read_source(context, o, &input));
     TRY(gnn_input_save(context, o->folder, &input));
-    fprintf(stderr, "gnn: %s: %lld nodes, %lld edges, %lld classes in %.1f s\n", o->folder,
-            (long long)input.data.graph.rows, (long long)input.data.graph.nnz, (long long)input.data.classes,
-            wall_seconds() - began);
+    notice_line(&line, "%s: %lld nodes, %lld edges, %lld classes in %.1f s", o->folder,
+                (long long)input.data.graph.rows, (long long)input.data.graph.nnz, (long long)input.data.classes,
+                wall_seconds() - began);
 done:
     gnn_input_free(context, &input);
     return status;
@@ -285,7 +286,7 @@ int gnn_convert_main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             usage(stdout);
-            return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_FAILED;
+            return end_answer("gnn");
         }
     if (!parse(argc, argv, &o)) return EXIT_USAGE;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),

@@ -214,7 +214,7 @@ int gnn_info_main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             usage(stdout);
-            return fflush(stdout) == 0 && !ferror(stdout) ? EXIT_DONE : EXIT_FAILED;
+            return end_answer("gnn");
         }
     const int parsed = parse(argc, argv, &o);
     if (parsed != EXIT_DONE) return parsed;

@@ -364,12 +364,13 @@ done:
 
 int gnn_input_end(const sp_context *context, sp_status status)
 {
+    tool_line line = {.tool = "gnn"};
     if (status == SP_OK) return EXIT_DONE;
     if (interrupt_signal) {
-        fprintf(stderr, "gnn: stopped by signal %d; nothing was written\n", interrupt_signal);
+        notice_line(&line, "stopped by signal %d; nothing was written", interrupt_signal);
         return EXIT_SIGNAL + interrupt_signal;
     }
     const char *sentence = context ? sp_last_error(context) : "";
-    fprintf(stderr, "gnn: %s\n", *sentence ? sentence : sp_status_string(status));
+    notice_line(&line, "%s", *sentence ? sentence : sp_status_string(status));
     return EXIT_FAILED;
 }

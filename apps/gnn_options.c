@@ -224,10 +224,10 @@ static void set_defaults(int64_t model, gnn_settings *s)
                         .input_dropout = -1, .attention_dropout = gat ? 0.6 : 0, .device = "auto"};
 }
 
-static void set_saved(const gnn_trainer_options *saved, gnn_settings *s)
+static void set_saved(const gnn_saved *saved, gnn_settings *s)
 {
-    const gnn_model_options *m = &saved->model;
-    const gnn_optimizer_options *o = &saved->optimizer;
+    const gnn_model_options *m = &saved->options.model;
+    const gnn_optimizer_options *o = &saved->options.optimizer;
     set_defaults(m->layer, s);
     s->layers = m->layers;
     s->hidden = m->hidden;
@@ -237,11 +237,13 @@ static void set_saved(const gnn_trainer_options *saved, gnn_settings *s)
     s->input_dropout = m->input_dropout;
     s->attention_dropout = m->attention_dropout;
     s->keep_aggregated = m->keep_aggregated;
+    s->half_gather = m->half_gather;
     s->no_normalise = !m->normalised;
     s->optimizer = o->method;
     s->rate = o->rate;
     s->decay = o->decay;
     s->decay_all = !o->decay_first_layer;
+    s->seed = (int64_t)saved->seed;
 }
 
 /* What depends on other options, where it was not given. */
@@ -350,7 +352,7 @@ static gnn_request parse_all(int argc, char **argv, gnn_settings *s)
 }
 
 /* Twice where defaults depend on the model, which may be named last. */
-gnn_request gnn_parse(int argc, char **argv, const gnn_trainer_options *saved, gnn_settings *s)
+gnn_request gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *s)
 {
     gnn_settings first = {.command = strcmp(argv[0], "predict") == 0 ? COMMAND_PREDICT : COMMAND_TRAIN};
     *s = first;
@@ -361,5 +363,10 @@ gnn_request gnn_parse(int argc, char **argv, const gnn_trainer_options *saved, g
     else set_defaults(first.model, s);
     request = parse_all(argc, argv, s);
     if (s->command == COMMAND_TRAIN) fill_in(s);
+    if (request == REQUEST_RUN && saved && s->seed != (int64_t)saved->seed) {
+        mistake("--seed %lld, but the saved model goes on with its own, %lld", (long long)s->seed,
+                (long long)saved->seed);
+        return REQUEST_MISTAKE;
+    }
     return request == REQUEST_RUN && !check_together(s) ? REQUEST_MISTAKE : request;
 }

@@ -27,8 +27,8 @@ typedef struct gnn_settings {
 typedef enum gnn_request { REQUEST_RUN, REQUEST_HELP, REQUEST_MISTAKE } gnn_request;
 
 /* Reads the command line from argv[0], the command, on; a mistake is one line on stderr. What it does not say is as
- * in `saved`, the options of a model that is trained on, or as the papers of the model have it (NULL). */
-gnn_request gnn_parse(int argc, char **argv, const gnn_trainer_options *saved, gnn_settings *settings);
+ * in `saved`, a model that is trained on, or as the papers of the model have it (NULL). */
+gnn_request gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *settings);
 void gnn_usage(FILE *stream);
 /* The settings as the module takes them; clusters are left to be made. */
 gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);

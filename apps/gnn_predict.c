@@ -28,20 +28,21 @@ static sp_status match_data(gnn_job *job, bool several)
 
 static sp_status load(gnn_job *job)
 {
-    bool several = false;
+    gnn_saved saved = {0};
     sp_status status;
     TRY(gnn_read_saved(job, job->settings->load));
-    status = gnn_saved_options(job->host, job->saved, job->saved_size, &job->how, &several);
+    status = gnn_saved_read(job->host, job->saved, job->saved_size, &saved);
     if (status != SP_OK) return fail_model(job, job->host, status);
+    job->how = saved.options;
     TRY(gnn_read_data(job));
     if (job->how.model.normalised) {
         TRY(gnn_data_normalise(job->host, &job->input.data));
         job->data = job->input.data;
     }
     TRY(gnn_match_features(job, job->settings->load, &job->how.model));
-    TRY(match_data(job, several));
+    TRY(match_data(job, saved.several));
     const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
-    if (several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
+    if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
     else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
     if (job->settings->scores) TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
     TRY(sp_calloc(job->host, 1, sizeof *job->runs, (void **)&job->runs));
@@ -109,8 +110,8 @@ sp_status gnn_predict(gnn_job *job)
     TRY(gnn_write_files(job, files, 1));
     quiet_line(&job->line);
     if (job->data.split && !job->settings->quiet && strcmp(job->settings->out, "-") != 0)
-        printf("%s: test %s %s\n", job->settings->folder, job->targets ? "micro F1" : "accuracy",
-               gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
+        answer_line("%s: test %s %s", job->settings->folder, job->targets ? "micro F1" : "accuracy",
+                    gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
 done:
     return status;
 }

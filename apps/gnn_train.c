@@ -8,15 +8,14 @@
 /* ---- before ---------------------------------------------------------------------------------------------- */
 
 /* A saved model stands for the options that the command line does not name. */
-static sp_status take_saved(gnn_job *job, gnn_trainer_options *saved)
+static sp_status take_saved(gnn_job *job, gnn_saved *saved)
 {
     const char *path = job->settings->resume;
-    bool several;
     char why[256];
     sp_status status;
     if (!path) return SP_OK;
     TRY(gnn_read_saved(job, path));
-    status = gnn_saved_options(job->host, job->saved, job->saved_size, saved, &several);
+    status = gnn_saved_read(job->host, job->saved, job->saved_size, saved);
     if (status != SP_OK) {
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", path, why);
@@ -210,21 +209,21 @@ static void summarise(gnn_job *job)
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
     if (job->settings->quiet) return;
     quiet_line(&job->line);
-    printf("%s: %lld nodes, %lld edges, %lld features, %lld classes; ", job->settings->folder,
-           (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
-           (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes);
-    printf("%lld training, %lld validation, %lld test nodes\n", (long long)job->nodes[GNN_TRAIN],
-           (long long)job->nodes[GNN_VALIDATION], (long long)job->nodes[GNN_TEST]);
-    printf("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch\n", model_word(job->settings->model),
-           (long long)job->settings->layers, (long long)job->parameters, job->device_name,
-           1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
+    answer_line("%s: %lld nodes, %lld edges, %lld features, %lld classes; %lld training, %lld validation, %lld test"
+                " nodes", job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
+                (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes,
+                (long long)job->nodes[GNN_TRAIN], (long long)job->nodes[GNN_VALIDATION],
+                (long long)job->nodes[GNN_TEST]);
+    answer_line("%s, %lld layers, %lld parameters, on %s; %.3g ms an epoch", model_word(job->settings->model),
+                (long long)job->settings->layers, (long long)job->parameters, job->device_name,
+                1e3 * gnn_mean(job, gnn_epoch_seconds, NULL));
     if (job->run_count > 1)
-        printf("test %s %s, deviation %s, over %lld seeds\n", measure, gnn_show(test, text[0]),
-               gnn_show(deviation, text[1]), (long long)job->run_count);
+        answer_line("test %s %s, deviation %s, over %lld seeds", measure, gnn_show(test, text[0]),
+                    gnn_show(deviation, text[1]), (long long)job->run_count);
     else
-        printf("epoch %lld of %lld: validation %s %s, test %s %s\n", (long long)run->best_epoch,
-               (long long)run->epochs[run->count - 1].epoch, measure,
-               gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure, gnn_show(test, text[1]));
+        answer_line("epoch %lld of %lld: validation %s %s, test %s %s", (long long)run->best_epoch,
+                    (long long)run->epochs[run->count - 1].epoch, measure,
+                    gnn_show(run->best.accuracy[GNN_VALIDATION], text[0]), measure, gnn_show(test, text[1]));
 }
 
 sp_status gnn_train(gnn_job *job)
@@ -234,12 +233,12 @@ sp_status gnn_train(gnn_job *job)
                               {job->settings->save, put_model}};
     const int count = sizeof files / sizeof *files;
     const double began = wall_seconds();
-    gnn_trainer_options saved = {0};
+    gnn_saved saved = {0};
     sp_status status;
     TRY(gnn_check_files(job, files, count));
     TRY(take_saved(job, &saved));
     TRY(gnn_read_data(job));
-    if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved.model));
+    if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved.options.model));
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);
     TRY(gnn_make_clusters(job));

@@ -102,6 +102,16 @@ bool usage_mistake(const char *command, const char *format, ...)
     return false;
 }
 
+void answer_line(const char *format, ...)
+{
+    char line[LONGEST_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(line, sizeof line, format, arguments);
+    va_end(arguments);
+    puts(line);
+}
+
 int end_answer(const char *tool)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
@@ -117,12 +127,13 @@ void quiet_line(tool_line *line)
 
 void show_line(tool_line *line, const char *format, ...)
 {
+    char text[LONGEST_LINE];
     if (!line->terminal) return;
     va_list arguments;
     va_start(arguments, format);
-    fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, arguments);
+    format_line(text, sizeof text, format, arguments);
     va_end(arguments);
+    fprintf(stderr, "\r\033[K%s", text);
     line->progress = true;
 }
 

@@ -42,6 +42,8 @@ size_t format_line(char *line, size_t size, const char *format, va_list argument
 /* A mistake on the command line of "TOOL" or "TOOL COMMAND": one line on stderr that begins with the tool's name and
  * ends with where help is. False, so that a check can end with it. */
 bool usage_mistake(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line of the answer, on stdout. */
+void answer_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code of a run whose answer went to stdout, all of it or not. */
 int end_answer(const char *tool);
 

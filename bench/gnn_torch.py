@@ -20,7 +20,6 @@ import itertools
 import json
 import math
 import os
-import platform
 import statistics
 import sys
 import time
@@ -29,6 +28,8 @@ import numpy as np
 import scipy.sparse
 import torch
 import torch.nn.functional as F
+
+import table
 
 UNUSED, TRAIN, VALIDATION, TEST = range(4)
 
@@ -219,19 +220,14 @@ class PygModel(torch.nn.Module):
 
 def machine():
     cuda = torch.cuda.is_available()
-    cpu = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo") as file:
-            cpu = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
     try:
         import torch_geometric
         geometric = torch_geometric.__version__
     except ImportError:
         geometric = None
-    return {"cpu": cpu, "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
-            "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__, "torch_geometric": geometric}
+    return {"cpu": table.processor(), "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
+            "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__,
+            "torch_geometric": geometric}
 
 
 def run_time(step, repeat, limit, device):
@@ -369,18 +365,15 @@ def best_of(variants, key, by_hand):
 def speed_case(data, kind, hidden, kept, options, device, cache):
     variants = []
     for name, by_hand, make in variants_of(data, kind, hidden, kept, device, cache):
-        modes = [(False, False)]
-        if device.type == "cuda":
-            modes.append((True, False))
-        if options.compile and name == "PyG scatter":
-            modes.append((False, True))
-        for graphed, compiled in modes:
+        graphs = (False, True) if device.type == "cuda" else (False,)
+        compilers = (False, True) if options.compile and name == "PyG scatter" else (False,)
+        for compiled, graphed in itertools.product(compilers, graphs):
             times = measure_variant(make, graphed, compiled, options, device)
             if name == "PyG CSR" and times["epoch"].get("failed") == "failed" and "wide" not in cache:
                 cache["wide"] = True  # autograd may want 64-bit indices
                 cache.pop(kind + " pyg", None)
                 times = measure_variant(make, graphed, compiled, options, device)
-            title = name + (", CUDA graph" if graphed else "") + (", compiled" if compiled else "")
+            title = name + (", compiled" if compiled else "") + (", CUDA graph" if graphed else "")
             variants.append({"name": title, "by_hand": by_hand, **times})
             said = [f"{1e3 * times[k]['median_seconds']:.3f}" if "median_seconds" in times[k] else times[k]["failed"]
                     for k in ("forward", "epoch")]
@@ -444,78 +437,76 @@ def sample_batch(offsets, columns, batch, fanouts, replace):
     return edges
 
 
-def sample_passes(step, batches, options, device):
-    """Edges a second over passes of all batches, within the limit."""
-    def finish():
+def sample_passes(edges_of_a_pass, minibatches, options, device):
+    """Edges a second over passes, of which `edges_of_a_pass()` yields the edges of each minibatch; after one to warm up,
+    which a quarter of the limit may end. A pass that the limit ends counts as far as it came."""
+    def one_pass(limit):
+        start, edges, done = time.perf_counter(), 0, 0
+        for found in edges_of_a_pass():
+            edges += found
+            done += 1
+            if time.perf_counter() - start > limit:
+                break
         if device.type == "cuda":
             torch.cuda.synchronize()
-    step(batches[0])
-    samples, edges_seen = [], 0
-    began = time.perf_counter()
+        whole = minibatches / done
+        return (time.perf_counter() - start) * whole, int(edges * whole)
+
+    one_pass(options.limit / 4)
+    samples, edges, began = [], 0, time.perf_counter()
     while len(samples) < options.repeat and (not samples or time.perf_counter() - began < options.limit):
-        finish()
-        start, edges, done = time.perf_counter(), 0, 0
-        for batch in batches:
-            edges += step(batch)
-            done += 1
-            if time.perf_counter() - start > options.limit:
-                break
-        finish()
-        seconds = time.perf_counter() - start
-        samples.append(seconds * len(batches) / done)
-        edges_seen = edges * len(batches) // done
-    middle = statistics.median(samples)
-    return {"edges": edges_seen, "edges_a_second": edges_seen / middle, "median_seconds": middle, "samples": samples}
-
-
-def neighbor_loader(data, fanouts, train_nodes, workers, options):
-    from torch_geometric.data import Data as PygData
-    from torch_geometric.loader import NeighborLoader
-    graph = PygData(edge_index=edge_index(data.without_loops(), torch.device("cpu")), num_nodes=data.nodes)
-    loader = NeighborLoader(graph, num_neighbors=list(fanouts), batch_size=options.batch, input_nodes=train_nodes,
-                            shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-    samples, edges = [], 0
-    began = time.perf_counter()
-    for number in range(options.repeat + 1):  # the first warms up
-        start, edges, seconds = time.perf_counter(), 0, 0
-        for batch in loader:
-            edges += batch.edge_index.shape[1]
-        seconds = time.perf_counter() - start
-        if number > 0:
-            samples.append(seconds)
-        if samples and time.perf_counter() - began > options.limit:
-            break
+        seconds, edges = one_pass(options.limit)
+        samples.append(seconds)
     middle = statistics.median(samples)
     return {"edges": edges, "edges_a_second": edges / middle, "median_seconds": middle, "samples": samples}
+
+
+def vectorised(graph, train, fanouts, replace, options, device):
+    """Passes over the training nodes in one order."""
+    offsets = torch.as_tensor(graph.indptr.astype(np.int64)).to(device)
+    columns = torch.as_tensor(graph.indices.astype(np.int64)).to(device)
+    batches = torch.split(train[torch.randperm(len(train))].to(device), options.batch)
+    return sample_passes(lambda: (sample_batch(offsets, columns, batch, fanouts, replace) for batch in batches),
+                         len(batches), options, device)
+
+
+def neighbor_loader(edges, train, fanouts, workers, options):
+    """PyG's, on the CPU; edges by their targets, so that it need not sort them."""
+    from torch_geometric.data import Data as PygData
+    from torch_geometric.loader import NeighborLoader
+    loader = NeighborLoader(PygData(edge_index=edges[0], num_nodes=edges[1]), num_neighbors=list(fanouts),
+                            batch_size=options.batch, input_nodes=train, shuffle=True, is_sorted=True,
+                            num_workers=workers, persistent_workers=workers > 0)
+    return sample_passes(lambda: (batch.edge_index.shape[1] for batch in loader), len(loader), options,
+                         torch.device("cpu"))
 
 
 def sample(options, device, keep):
     for folder in options.inputs:
         data, sampling = Data(folder), []
         graph = data.without_loops()
-        offsets = torch.as_tensor(graph.indptr.astype(np.int64)).to(device)
-        columns = torch.as_tensor(graph.indices.astype(np.int64)).to(device)
+        edges = edge_index(graph, torch.device("cpu")), data.nodes
         train = torch.as_tensor(np.flatnonzero(data.split == TRAIN))
         for fanouts in ((25, 10), (15, 10, 5)):
-            shuffled = train[torch.randperm(len(train))].to(device)
-            batches = list(torch.split(shuffled, options.batch))
-            ways = [("vectorised, without replacement", lambda b: sample_batch(offsets, columns, b, fanouts, False)),
-                    ("vectorised, with replacement", lambda b: sample_batch(offsets, columns, b, fanouts, True))]
-            found = [{"name": name, **attempt(lambda: sample_passes(step, batches, options, device))}
-                     for name, step in ways]
-            for workers in (0, min(16, os.cpu_count() or 1)):
-                found.append({"name": f"NeighborLoader, {workers} workers",
-                              **attempt(lambda: neighbor_loader(data, fanouts, train, workers, options))})
-            for way in found:
-                rate = f"{way['edges_a_second'] / 1e6:.1f} M edges a second" if "edges" in way else way["why"]
-                print(f"  {data.name} {fanouts} {way['name']}: {rate}", flush=True)
-            sampling.append({"fanout": list(fanouts), "batch": options.batch, "minibatches": len(batches),
-                             "variants": found})
-            keep({**describe(data), "sampling": sampling})
+            ways = [(f"vectorised, {'with' if replace else 'without'} replacement",
+                     lambda replace=replace: vectorised(graph, train, fanouts, replace, options, device))
+                    for replace in (False, True)]
+            ways += [(f"NeighborLoader, {workers} workers",
+                      lambda workers=workers: neighbor_loader(edges, train, fanouts, workers, options))
+                     for workers in (0, min(16, os.cpu_count() or 1))]
+            found = []
+            for name, way in ways:
+                found.append({"name": name, **attempt(way)})
+                rate = f"{found[-1]['edges_a_second'] / 1e6:.1f} M edges a second" if "edges" in found[-1] else \
+                    found[-1]["why"]
+                print(f"  {data.name} {fanouts} {name}: {rate}", flush=True)
+                case = {"fanout": list(fanouts), "batch": options.batch,
+                        "minibatches": math.ceil(len(train) / options.batch), "variants": found}
+                keep({**describe(data), "sampling": sampling + [case]})
+            sampling.append(case)
 
 
 # ---- accuracy
-
 
 
 def model_like(o, inputs, classes):

@@ -273,16 +273,20 @@ sp_status gnn_trainer_finish(gnn_trainer *trainer);
 int64_t gnn_trainer_best(const gnn_trainer *trainer);
 /* Losses and accuracies of all splits with the present parameters, full batch. */
 sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
-/* The class of every node (host, nodes entries, node by node wherever data->place has their rows), or with targets nodes x classes of 0 and 1; and, if `scores` is not
- * NULL, nodes x classes probabilities. */
+/* The class of every node (host, nodes entries, node by node wherever data->place has their rows), or with targets
+ * nodes x classes of 0 and 1; and, if `scores` is not NULL, nodes x classes probabilities. */
 sp_status gnn_trainer_predict(gnn_trainer *trainer, int32_t *classes, uint8_t *targets, float *scores);
 /* All that is needed to go on, or to predict, as bytes with a checksum (host, sp_free); `best`: the best parameters
  * stand in for the present ones. Restoring into a trainer of another shape is refused and says what differs. */
 sp_status gnn_trainer_save(gnn_trainer *trainer, bool best, void **bytes, int64_t *size);
 sp_status gnn_trainer_restore(gnn_trainer *trainer, const void *bytes, int64_t size);
-/* The options of model and optimizer in saved bytes, to build a trainer from; and whether nodes can have several
- * classes. Other options are left as they are. */
-sp_status gnn_saved_options(sp_context *context, const void *bytes, int64_t size, gnn_trainer_options *options,
-                            bool *several);
+
+/* What saved bytes say of themselves. */
+typedef struct gnn_saved {
+    gnn_trainer_options options; /* of model and optimizer, to build a trainer from; all others are 0 */
+    uint64_t seed;
+    bool several;                /* nodes can have several classes */
+} gnn_saved;
+sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved);
 
 #endif

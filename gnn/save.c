@@ -7,14 +7,15 @@
 
 #include "trainer.h"
 
-enum { VERSION = 1, MOST_PARTS = 4 };
+enum { VERSION = 2, MOST_PARTS = 4 };
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
     char magic[8];
     uint64_t version, checksum; /* of all after it */
     int64_t bytes;              /* of the whole */
-    int64_t layer, layers, inputs, outputs, hidden, heads, output_heads, maxk, type, keep_aggregated, normalised;
+    int64_t layer, layers, inputs, outputs, hidden, heads, output_heads, maxk, type, keep_aggregated, half_gather,
+        normalised;
     double input_dropout, dropout, attention_dropout;
     int64_t method, decay_first_layer;
     double rate, beta1, beta2, epsilon, decay;
@@ -24,7 +25,7 @@ typedef struct saved_head {
     int64_t parameters, has_best, moments; /* numbers in each part; which parts there are */
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 35 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 36 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* 64 bits a step through a mixer that loses nothing: bytes that differ in one word never have the same sum. The last
@@ -60,7 +61,7 @@ static saved_head make_head(gnn_trainer *t)
         .version = VERSION,
         .layer = m->layer, .layers = m->layers, .inputs = m->inputs, .outputs = m->outputs, .hidden = m->hidden,
         .heads = m->heads, .output_heads = m->output_heads, .maxk = m->maxk, .type = m->type,
-        .keep_aggregated = m->keep_aggregated, .normalised = m->normalised,
+        .keep_aggregated = m->keep_aggregated, .half_gather = m->half_gather, .normalised = m->normalised,
         .input_dropout = m->input_dropout, .dropout = m->dropout, .attention_dropout = m->attention_dropout,
         .method = o->method, .decay_first_layer = o->decay_first_layer,
         .rate = o->rate, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon, .decay = o->decay,
@@ -176,22 +177,21 @@ static sp_status read_head(sp_context *context, const void *bytes, int64_t size,
     return SP_OK;
 }
 
-sp_status gnn_saved_options(sp_context *context, const void *bytes, int64_t size, gnn_trainer_options *options,
-                            bool *several)
+sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved)
 {
     saved_head h;
     sp_status status = read_head(context, bytes, size, &h);
     if (status != SP_OK) return status;
-    options->model = (gnn_model_options){
+    *saved = (gnn_saved){.seed = h.seed, .several = h.several != 0};
+    saved->options.model = (gnn_model_options){
         .layer = (gnn_layer)h.layer, .layers = (int)h.layers, .inputs = h.inputs, .outputs = h.outputs,
         .hidden = h.hidden, .heads = (int)h.heads, .output_heads = (int)h.output_heads,
         .input_dropout = h.input_dropout, .dropout = h.dropout, .attention_dropout = h.attention_dropout,
         .maxk = h.maxk, .type = (sp_dense_type)h.type, .keep_aggregated = h.keep_aggregated != 0,
-        .normalised = h.normalised != 0};
-    options->optimizer = (gnn_optimizer_options){
+        .half_gather = h.half_gather != 0, .normalised = h.normalised != 0};
+    saved->options.optimizer = (gnn_optimizer_options){
         .method = (gnn_method)h.method, .rate = h.rate, .beta1 = h.beta1, .beta2 = h.beta2, .epsilon = h.epsilon,
         .decay = h.decay, .decay_first_layer = h.decay_first_layer != 0};
-    *several = h.several != 0;
     return SP_OK;
 }
 

@@ -94,8 +94,8 @@ static sp_status read_label(label_reader *to, const char *name, int64_t line_num
 
 static sp_status read_text(sp_context *context, io_source *source, io_classes *classes)
 {
-    label_reader to = {.context = context, .classes = classes};
     const char *line, *end, *name = io_source_name(source);
+    label_reader to = {.context = context, .classes = classes, .labels.file = name};
     int64_t bytes = 0, lines = 0;
     sp_status status;
     for (;;) {
@@ -269,11 +269,11 @@ done:
 
 sp_status io_read_names(sp_context *context, const char *path, const volatile int *interrupt, io_names *names)
 {
-    io_labels labels = {0};
     io_source *source;
     memset(names, 0, sizeof *names);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
+    io_labels labels = {.file = io_source_name(source)};
     status = name_lines(context, source, &labels);
     if (status == SP_OK) {
         *names = labels.list.names;

@@ -160,6 +160,7 @@ typedef struct io_wide_slot {
  * holds a short label itself, so that looking it up takes one cache miss instead of three; they are a power of two,
  * `wide_most` at most, and once they are full, labels go to the others. */
 typedef struct io_labels {
+    const char *file; /* that failures name */
     io_name_list list;
     uint32_t *slots;
     int64_t slot_count; /* 0: no table yet */

@@ -554,6 +554,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
 {
     labeller l = {.context = context,
                   .name = io_source_name(source),
+                  .groups.file = io_source_name(source),
                   .graph = graph,
                   .options = options,
                   .format = options->format};

@@ -294,7 +294,7 @@ static sp_status append(sp_context *context, io_labels *labels, const char *labe
     sp_status status = SP_OK;
     if (labels->list.names.count == INT32_MAX) {
 #pragma omp critical(io_context)
-        status = sp_fail(context, SP_ERROR_OVERFLOW, "more than %d labels", INT32_MAX);
+        status = sp_fail(context, SP_ERROR_OVERFLOW, "%s: more than %d labels", labels->file, INT32_MAX);
         return status;
     }
     *id = (int32_t)labels->list.names.count;

@@ -619,7 +619,8 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
     block blocks[2] = {{0}};
-    joined all = {.lines = first_line, .arcs.uniform = true, .labels.wide_most = WIDE_SLOTS};
+    joined all = {.lines = first_line, .arcs.uniform = true,
+                  .labels = {.file = io_source_name(source), .wide_most = WIDE_SLOTS}};
     sp_status status;
     all.arcs.in_runs = state->many_arcs;
     IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
@@ -627,7 +628,7 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
         slices[i].context = context;
         slices[i].state = state;
         slices[i].known = &all.labels;
-        slices[i].fresh.wide_most = FRESH_SLOTS;
+        slices[i].fresh = (io_labels){.file = all.labels.file, .wide_most = FRESH_SLOTS};
     }
     IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
     free_scratch(context, &slices, count, blocks, &all.labels);

@@ -110,6 +110,18 @@ renumbered_goes_on() {
         status 0 train d --resume early --order community --epochs 40 --save rest && cmp whole rest
 }
 ok 'nor had been renumbered' renumbered_goes_on
+halves_go_on() {
+    status 0 train d $quick --half-gather --save whole && status 0 train d $quick --half-gather --epochs 15 --save early &&
+        status 0 train d --resume early --epochs 40 --save rest && cmp whole rest
+}
+ok 'nor 16-bit gathers forgotten' halves_go_on
+seed_goes_on() { # it draws the split and the matchings of clusters
+    status 0 train d $quick --seed 9 "$@" --save whole && status 0 train d $quick --seed 9 "$@" --epochs 15 --save early &&
+        status 0 train d --resume early --epochs 40 "$@" --save rest && cmp whole rest
+}
+ok 'nor the seed of a drawn split' seed_goes_on --split 6,6
+ok 'nor that of clusters' seed_goes_on --sampler cluster --batch 1
+ok 'another seed' fails 2 '--seed 8, but the saved model goes on with its own, 9;' train d --resume early --seed 8
 ok 'nothing left to do' fails 1 'part was trained for all epochs: --epochs' train d --resume part --epochs 15
 ok 'another shape' fails 1 'part: the saved model has 12 hidden columns, not 20' train d --resume part --hidden 20 --epochs 50
 ok 'options that do not go with the model' fails 2 '--maxk 13 of 12 columns' train d --resume part --maxk 13
@@ -353,9 +365,13 @@ ok 'which can be used' status 0 predict d --load stopped.m -o X
 ok 'SIGTERM without a model to keep' eval 'rm -f X; stopped TERM 143 --report X && [ ! -e X ]'
 ok 'SIGHUP' stopped HUP 129
 ok 'closed streams' eval '"$tool" train d --epochs 2 --save closed.m --quiet <&- >&- 2>&- && [ -s closed.m ]'
-ok 'a name that breaks lines' eval 'cp -r d "odd
-name" && status 0 train "odd
-name" --epochs 2 --report odd.json --quiet'
+odd=$'odd\nname \033[31m'
+odd_names() { # they are shown on one line, and used as they are
+    cp -r d "$odd" && status 0 train "$odd" --epochs 2 --report odd.json --save "$odd.m" && [ "$(wc -l <run.out)" -eq 3 ] &&
+        grep -qF 'odd?name ?[31m: 120 nodes' run.out && status 0 predict "$odd" --load "$odd.m" -o odd.txt &&
+        [ "$(wc -l <run.out)" -eq 1 ] && fails 1 'odd\?name \?\[31m/graph.mtx: this is no saved model' predict d --load "$odd/graph.mtx" -o X
+}
+ok 'names that break lines' odd_names
 ok 'no progress line elsewhere' eval 'status 0 train d --epochs 2 && [ ! -s run.err ]'
 ok 'no temporary files are left' no_leftovers
 

@@ -134,6 +134,10 @@ ok 'over itself' eval 'status 0 convert c2 c2 && cmp c/graph.npz c2/graph.npz'
 folder d
 ok 'not beside other files' fails 1 'd: there is a (graph.tsv|features.csv|labels.txt) already' convert c d
 ok 'not into a file' fails 1 'give a folder' convert c d/labels.txt
+odd=$'odd\nname \033[31m'
+ok 'into a folder whose name breaks lines' eval 'status 0 convert c "$odd" && [ "$(wc -l <run.err)" -eq 1 ] &&
+    grep -qF "gnn: odd?name ?[31m: 2708 nodes" run.err'
+ok 'which is shown on one line' fails 1 'odd\?name \?\[31m/none: No such file' info "$odd/none"
 ok 'not where no folder is' fails 1 'cannot be written' convert c nowhere/X
 with labels.txt 'red\nblue\nred\n'
 ok 'names of classes' eval 'status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "red blue " ] && same d n'
