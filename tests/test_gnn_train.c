@@ -12,10 +12,17 @@
 
 enum { CLASSES = 4, SIZE = 60, NODES = CLASSES * SIZE, FEATURES = 22, SEED = 5 };
 
+/* Where data are made and looked at; each test has its own. */
+static sp_context *host;
+
+static void open_host(void) { host = test_context(0, 2); }
+
+static void close_host(void) { sp_context_destroy(host); }
+
 static int32_t true_class(int64_t node) { return (int32_t)(node / SIZE); }
 
 /* Feature j belongs to class j % CLASSES: there with probability 0.45 in its class, 0.05 outside. */
-static void put_features(sp_context *host, test_random *random, bool sparse, gnn_features *x)
+static void put_features(sp_context *context, test_random *random, bool sparse, gnn_features *x)
 {
     double *numbers = calloc((size_t)NODES * FEATURES, sizeof *numbers);
     ck_assert_ptr_nonnull(numbers);
@@ -23,30 +30,30 @@ static void put_features(sp_context *host, test_random *random, bool sparse, gnn
         for (int64_t j = 0; j < FEATURES; j++)
             numbers[i * FEATURES + j] = test_unit(random) < (j % CLASSES == true_class(i) ? 0.45 : 0.05);
     if (sparse) {
-        x->sparse = test_from_dense(host, NODES, FEATURES, numbers, SP_F32);
+        x->sparse = test_from_dense(context, NODES, FEATURES, numbers, SP_F32);
     } else {
-        ck_ok(host, sp_dense_create(host, NODES, FEATURES, SP_DENSE_F32, SP_HOST, &x->dense));
+        ck_ok(context, sp_dense_create(context, NODES, FEATURES, SP_DENSE_F32, SP_HOST, &x->dense));
         for (int64_t i = 0; i < NODES * FEATURES; i++) ((float *)x->dense.values)[i] = (float)numbers[i];
     }
     free(numbers);
 }
 
 /* Nodes of the same features and edges, whether the features are sparse or not. */
-static gnn_data make_data(sp_context *host, bool sparse, bool several)
+static gnn_data make_data(sp_context *context, bool sparse, bool several)
 {
     test_random random = test_seed(SEED);
     gnn_data data = {.classes = CLASSES};
-    data.graph = test_communities(host, &random, CLASSES, SIZE, 0.15, 0.01);
-    put_features(host, &random, sparse, &data.features);
-    if (several) ck_ok(host, sp_calloc(host, NODES * CLASSES, 1, (void **)&data.targets));
-    else ck_ok(host, sp_alloc(host, NODES, sizeof *data.labels, (void **)&data.labels));
+    data.graph = test_communities(context, &random, CLASSES, SIZE, 0.15, 0.01);
+    put_features(context, &random, sparse, &data.features);
+    if (several) ck_ok(context, sp_calloc(context, NODES * CLASSES, 1, (void **)&data.targets));
+    else ck_ok(context, sp_alloc(context, NODES, sizeof *data.labels, (void **)&data.labels));
     for (int64_t i = 0; i < NODES; i++) {
         const int32_t class = true_class(i), next = (class + 1) % CLASSES;
         if (!several) data.labels[i] = class;
         else data.targets[i * CLASSES + class] = data.targets[i * CLASSES + next] = 1;
     }
-    ck_ok(host, gnn_data_draw_split(host, &data, several ? 60 : 15, several ? 60 : 15, 1));
-    ck_ok(host, gnn_data_check(host, &data));
+    ck_ok(context, gnn_data_draw_split(context, &data, several ? 60 : 15, several ? 60 : 15, 1));
+    ck_ok(context, gnn_data_check(context, &data));
     return data;
 }
 
@@ -106,7 +113,7 @@ static void same_epochs(const gnn_epoch *a, const gnn_epoch *b, int64_t count)
 
 /* ---- data ---------------------------------------------------------------------------------------------- */
 
-static void refuses_data(sp_context *host, const gnn_data *data, sp_status status, const char *sentence)
+static void refuses_data(const gnn_data *data, sp_status status, const char *sentence)
 {
     ck_assert_int_eq(gnn_data_check(host, data), status);
     ck_assert_msg(strstr(sp_last_error(host), sentence) != NULL, "\"%s\", not \"%s\"", sp_last_error(host), sentence);
@@ -114,7 +121,6 @@ static void refuses_data(sp_context *host, const gnn_data *data, sp_status statu
 
 START_TEST(the_first_node_that_is_wrong_is_named)
 {
-    sp_context *host = test_context(0, 2);
     for (int sparse = 0; sparse < 2; sparse++) {
         gnn_data data = make_data(host, sparse, false);
         float *x = sparse ? data.features.sparse.values : data.features.dense.values;
@@ -123,49 +129,46 @@ START_TEST(the_first_node_that_is_wrong_is_named)
         const float kept = x[at], then = x[last];
         x[at] = NAN;
         x[last] = INFINITY;
-        refuses_data(host, &data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (");
+        refuses_data(&data, SP_ERROR_NOT_FINITE, sparse ? "of node 17 (from 0)" : "feature 3 of node 17 (");
         x[at] = kept;
         x[last] = then;
         data.labels[40] = CLASSES;
         data.labels[50] = -2;
-        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 40 (from 0) has label 4, but labels are below 4");
+        refuses_data(&data, SP_ERROR_ARGUMENT, "node 40 (from 0) has label 4, but labels are below 4");
         data.labels[40] = true_class(40);
-        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) has label -2");
+        refuses_data(&data, SP_ERROR_ARGUMENT, "node 50 (from 0) has label -2");
         data.labels[50] = -1;
         data.split[50] = GNN_TEST;
-        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) is a test node but has no label");
+        refuses_data(&data, SP_ERROR_ARGUMENT, "node 50 (from 0) is a test node but has no label");
         data.split[50] = GNN_SPLITS;
-        refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 50 (from 0) is in split 4");
+        refuses_data(&data, SP_ERROR_ARGUMENT, "node 50 (from 0) is in split 4");
         data.split[50] = GNN_UNUSED;
         ck_ok(host, gnn_data_check(host, &data));
         for (int64_t i = 0; i < NODES; i++) data.split[i] = data.split[i] == GNN_TRAIN ? GNN_UNUSED : data.split[i];
-        refuses_data(host, &data, SP_ERROR_ARGUMENT, "no training nodes");
+        refuses_data(&data, SP_ERROR_ARGUMENT, "no training nodes");
         gnn_data_free(host, &data);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(shapes_that_do_not_fit_are_refused)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, true);
     data.features.dense.rows--;
-    refuses_data(host, &data, SP_ERROR_ARGUMENT, "239 rows of features, but the graph has 240 nodes");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "239 rows of features, but the graph has 240 nodes");
     data.features.dense.rows++;
     data.graph.cols++;
-    refuses_data(host, &data, SP_ERROR_ARGUMENT, "240 rows but 241 columns");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "240 rows but 241 columns");
     data.graph.cols--;
     data.targets[13 * CLASSES + 2] = 7;
-    refuses_data(host, &data, SP_ERROR_ARGUMENT, "target 2 of node 13 (from 0) is 7");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "target 2 of node 13 (from 0) is 7");
     data.targets[13 * CLASSES + 2] = 0;
     data.classes = 0;
-    refuses_data(host, &data, SP_ERROR_ARGUMENT, "0 classes");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "0 classes");
     data.classes = CLASSES;
     data.graph.col_indices[data.graph.nnz - 1] = NODES;
     ck_assert_int_eq(gnn_data_check(host, &data), SP_ERROR_MATRIX);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -182,7 +185,6 @@ static double row_sum(const gnn_features *x, int64_t row)
 
 START_TEST(normalised_rows_sum_to_one)
 {
-    sp_context *host = test_context(0, 2);
     for (int kind = 0; kind < 3; kind++) { /* dense, sparse, a pattern */
         gnn_data data = make_data(host, kind > 0, false);
         sp_csr *sparse = &data.features.sparse;
@@ -199,7 +201,6 @@ START_TEST(normalised_rows_sum_to_one)
         }
         gnn_data_free(host, &data);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -211,7 +212,6 @@ static void count_split(const gnn_data *data, int32_t class, int64_t count[GNN_S
 
 START_TEST(splits_have_so_many_nodes_of_each_class)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     int64_t count[GNN_SPLITS];
     uint8_t before[NODES];
@@ -232,14 +232,12 @@ START_TEST(splits_have_so_many_nodes_of_each_class)
     ck_assert(memcmp(before, data.split, NODES) == 0);
     ck_assert_int_eq(gnn_data_draw_split(host, &data, 0, 30, 3), SP_ERROR_ARGUMENT);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(every_node_can_be_drawn_for_training)
 {
     enum { DRAWS = 400 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     int drawn[NODES] = {0};
     for (uint64_t seed = 0; seed < DRAWS; seed++) {
@@ -249,7 +247,6 @@ START_TEST(every_node_can_be_drawn_for_training)
     for (int64_t i = 0; i < NODES; i++) /* 100 expected, deviation 8.7 */
         test_expect(drawn[i] > 55 && drawn[i] < 145, "node %lld: %d of %d", (long long)i, drawn[i], DRAWS);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -258,26 +255,26 @@ END_TEST
 /* make_data with the nodes mixed: node i is what node i * 77 + 5 was, of 240 nodes. */
 static int64_t mixed(int64_t node) { return (node * 77 + 5) % NODES; }
 
-static gnn_data make_mixed(sp_context *host, bool sparse, bool several)
+static gnn_data make_mixed(sp_context *context, bool sparse, bool several)
 {
-    gnn_data given = make_data(host, sparse, several), data = {.classes = CLASSES};
+    gnn_data given = make_data(context, sparse, several), data = {.classes = CLASSES};
     int32_t from[NODES], to[NODES], same[FEATURES];
     for (int32_t i = 0; i < NODES; i++) from[i] = (int32_t)mixed(i);
     for (int32_t i = 0; i < NODES; i++) to[from[i]] = i;
     for (int32_t j = 0; j < FEATURES; j++) same[j] = j;
-    ck_ok(host, sp_csr_permute(host, &given.graph, from, to, &data.graph));
-    if (sparse) ck_ok(host, sp_csr_permute(host, &given.features.sparse, from, same, &data.features.sparse));
-    else ck_ok(host, sp_dense_copy(host, &given.features.dense, SP_HOST, &data.features.dense));
-    if (several) ck_ok(host, sp_alloc(host, NODES, CLASSES, (void **)&data.targets));
-    else ck_ok(host, sp_alloc(host, NODES, sizeof *data.labels, (void **)&data.labels));
+    ck_ok(context, sp_csr_permute(context, &given.graph, from, to, &data.graph));
+    if (sparse) ck_ok(context, sp_csr_permute(context, &given.features.sparse, from, same, &data.features.sparse));
+    else ck_ok(context, sp_dense_copy(context, &given.features.dense, SP_HOST, &data.features.dense));
+    if (several) ck_ok(context, sp_alloc(context, NODES, CLASSES, (void **)&data.targets));
+    else ck_ok(context, sp_alloc(context, NODES, sizeof *data.labels, (void **)&data.labels));
     for (int64_t i = 0; i < NODES; i++) {
         const float *row = (const float *)given.features.dense.values + from[i] * FEATURES;
         if (!sparse) memcpy((float *)data.features.dense.values + i * FEATURES, row, FEATURES * sizeof *row);
         if (several) memcpy(data.targets + i * CLASSES, given.targets + from[i] * CLASSES, CLASSES);
         else data.labels[i] = given.labels[from[i]];
     }
-    ck_ok(host, gnn_data_draw_split(host, &data, 15, 15, 1));
-    gnn_data_free(host, &given);
+    ck_ok(context, gnn_data_draw_split(context, &data, 15, 15, 1));
+    gnn_data_free(context, &given);
     return data;
 }
 
@@ -317,7 +314,6 @@ static void is_moved(const gnn_data *given, const gnn_data *moved)
 
 START_TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
 {
-    sp_context *host = test_context(0, 2);
     for (int sparse = 0; sparse < 2; sparse++)
         for (int several = 0; several < 2; several++) {
             gnn_data given = make_mixed(host, sparse, several), moved = make_mixed(host, sparse, several);
@@ -334,14 +330,13 @@ START_TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
             gnn_data_free(host, &given);
             gnn_data_free(host, &moved);
         }
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(data_that_do_not_gain_keep_their_numbers)
 {
-    static const char *const specs[] = {"community:40000,350,4000,50,800,80,1", "community:40000,350,4000,50,800,80,0"};
-    sp_context *host = test_context(0, 0);
+    static const char *const specs[] = {"community:40000,350,4000,50,800,80,1",
+                                        "community:40000,350,4000,50,800,80,0"};
     gnn_data small = make_mixed(host, true, false);
     ck_ok(host, gnn_data_renumber(host, &small, GNN_ORDER_AUTO));
     ck_ok(host, gnn_data_renumber(host, &small, GNN_ORDER_KEEP));
@@ -362,7 +357,6 @@ START_TEST(data_that_do_not_gain_keep_their_numbers)
         ck_assert_int_eq(large.place != NULL, k == 0);
         gnn_data_free(host, &large);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -377,17 +371,15 @@ END_TEST
 
 START_TEST(mistakes_in_renumbered_data_name_the_node)
 {
-    sp_context *host = test_context(0, 2);
     gnn_data data = make_mixed(host, false, false);
     ck_ok(host, gnn_data_renumber(host, &data, GNN_ORDER_COMMUNITY));
     ck_assert_int_ne(data.place[17], 17);
     data.labels[data.place[17]] = CLASSES;
-    refuses_data(host, &data, SP_ERROR_ARGUMENT, "node 17 (from 0) has label 4");
+    refuses_data(&data, SP_ERROR_ARGUMENT, "node 17 (from 0) has label 4");
     data.labels[data.place[17]] = 0;
     ((float *)data.features.dense.values)[data.place[17] * FEATURES + 3] = NAN;
-    refuses_data(host, &data, SP_ERROR_NOT_FINITE, "feature 3 of node 17 ");
+    refuses_data(&data, SP_ERROR_NOT_FINITE, "feature 3 of node 17 ");
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -412,7 +404,6 @@ static const char *const layer_names[] = {"GCN", "SAGE", "SAGE max", "GIN", "GAT
 
 START_TEST(every_layer_learns_communities_full_batch)
 {
-    sp_context *host = test_context(0, 1);
     for (int sparse = 0; sparse < 2; sparse++) {
         gnn_data data = make_data(host, sparse, false);
         for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
@@ -421,14 +412,12 @@ START_TEST(every_layer_learns_communities_full_batch)
         }
         gnn_data_free(host, &data);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(every_layer_learns_communities_by_every_sampler)
 {
     static const char *const sampler_names[] = {"node", "layer", "FastGCN", "cluster"};
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, false);
     int32_t clusters[NODES];
     char name[64];
@@ -447,13 +436,11 @@ START_TEST(every_layer_learns_communities_by_every_sampler)
             learns(_i, &data, &options, 0.9, name);
         }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(every_method_and_maxk_learn)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     for (int method = GNN_ADAM; method <= GNN_SGD; method++) {
         gnn_trainer_options options = usual(GNN_GCN);
@@ -465,13 +452,11 @@ START_TEST(every_method_and_maxk_learn)
         learns(_i, &data, &options, 0.9, "MaxK");
     }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(nodes_with_several_classes_are_learnt)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, true);
     for (int sampled = 0; sampled < 2; sampled++) {
         gnn_trainer_options options = usual(GNN_SAGE);
@@ -479,7 +464,6 @@ START_TEST(nodes_with_several_classes_are_learnt)
         learns(_i, &data, &options, 0.9, sampled ? "targets, sampled" : "targets");
     }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -488,7 +472,6 @@ END_TEST
 START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
 {
     enum { EPOCHS = 6 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, false);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int sampled = 0; sampled < 2; sampled++) {
@@ -504,7 +487,6 @@ START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
             ck_assert(epochs[0][0].loss != epochs[2][0].loss); /* another seed */
         }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -512,7 +494,6 @@ END_TEST
 START_TEST(a_restarted_trainer_is_one_that_was_made_anew)
 {
     enum { EPOCHS = 6 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, false);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int sampled = 0; sampled < 2; sampled++) {
@@ -536,14 +517,12 @@ START_TEST(a_restarted_trainer_is_one_that_was_made_anew)
             free_subject(&b);
         }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 /* Each minibatch is a community, which by its wrong nodes would have other edges inside. */
 START_TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
 {
-    sp_context *host = test_context(0, 2);
     gnn_data given = make_mixed(host, false, false), moved = make_mixed(host, false, false);
     gnn_trainer_options options = usual(GNN_SAGE);
     int32_t clusters[NODES];
@@ -561,7 +540,6 @@ START_TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
     free_subject(&b);
     gnn_data_free(host, &given);
     gnn_data_free(host, &moved);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -569,7 +547,6 @@ END_TEST
 START_TEST(devices_train_alike)
 {
     enum { EPOCHS = 8 };
-    sp_context *host = test_context(0, 1);
     for (int way = 0; way < 4; way++) {
         gnn_data data = make_data(host, way & 1, false);
         for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
@@ -587,7 +564,6 @@ START_TEST(devices_train_alike)
         }
         gnn_data_free(host, &data);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -596,7 +572,6 @@ END_TEST
 START_TEST(ways_to_hold_features_make_no_difference)
 {
     enum { EPOCHS = 5 };
-    sp_context *host = test_context(0, 1);
     gnn_epoch first[EPOCHS], other[EPOCHS];
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int way = 0; way < 6; way++) {
@@ -616,7 +591,6 @@ START_TEST(ways_to_hold_features_make_no_difference)
             free_subject(&s);
             gnn_data_free(host, &data);
         }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -624,7 +598,6 @@ END_TEST
  * them than are read at once. */
 START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
 {
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(SEED);
     gnn_data data = {.classes = 3};
     ck_ok(host, sp_generate(host, "grid:40,30,100", 1, SP_F32, &data.graph));
@@ -653,7 +626,6 @@ START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
         free_subject(&s);
     }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -677,7 +649,6 @@ static void make_directed(sp_csr *g, int way)
 /* What a step goes down is the gradient of the loss that is reported, also where edges have a direction. */
 START_TEST(gradients_are_those_of_the_loss_on_directed_graphs)
 {
-    sp_context *host = test_context(0, 1);
     for (int way = 0; way < 2; way++)
         for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
             gnn_data data = make_data(host, false, false);
@@ -712,7 +683,6 @@ START_TEST(gradients_are_those_of_the_loss_on_directed_graphs)
             free_subject(&s);
             gnn_data_free(host, &data);
         }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -721,7 +691,6 @@ END_TEST
 START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
 {
     enum { EPOCHS = 200 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     gnn_trainer_options options = usual(GNN_GCN);
     gnn_epoch epochs[EPOCHS], best;
@@ -743,7 +712,6 @@ START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
         test_expect(fabs(best.split_loss[k] - epochs[lowest].split_loss[k]) < 1e-5, "split %d", k);
     free_subject(&s);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -751,7 +719,6 @@ END_TEST
 START_TEST(the_learning_rate_follows_its_schedule)
 {
     enum { EPOCHS = 8 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     gnn_trainer_options options = usual(GNN_GCN);
     gnn_epoch epochs[EPOCHS];
@@ -764,14 +731,12 @@ START_TEST(the_learning_rate_follows_its_schedule)
                       e + 1);
     free_subject(&s);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(evaluations_come_at_their_interval_and_at_the_end)
 {
     enum { EPOCHS = 8 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     gnn_trainer_options options = usual(GNN_GCN);
     gnn_epoch epochs[EPOCHS], more;
@@ -790,13 +755,11 @@ START_TEST(evaluations_come_at_their_interval_and_at_the_end)
     ck_assert(done && more.epoch == 0);
     free_subject(&s);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(a_loss_that_is_no_number_ends_the_training)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     for (int sampled = 0; sampled < 2; sampled++) {
         gnn_trainer_options options = usual(GNN_GCN);
@@ -813,7 +776,6 @@ START_TEST(a_loss_that_is_no_number_ends_the_training)
         free_subject(&s);
     }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -822,7 +784,6 @@ END_TEST
 /* Predictions with probabilities, for trainers of both kinds; the fraction that is right is the accuracy. */
 START_TEST(predictions_are_what_the_accuracy_counts)
 {
-    sp_context *host = test_context(0, 1);
     for (int several = 0; several < 2; several++) {
         gnn_data data = make_data(host, true, several);
         const gnn_trainer_options options = usual(GNN_GCN);
@@ -853,14 +814,12 @@ START_TEST(predictions_are_what_the_accuracy_counts)
         free_subject(&s);
         gnn_data_free(host, &data);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
 /* A model is trained on data as they are, saved, and used on the same data renumbered. */
 START_TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
 {
-    sp_context *host = test_context(0, 2);
     for (int several = 0; several < 2; several++) {
         gnn_data given = make_mixed(host, true, several), moved = make_mixed(host, true, several);
         const gnn_trainer_options options = usual(GNN_SAGE);
@@ -891,7 +850,6 @@ START_TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
         gnn_data_free(host, &given);
         gnn_data_free(host, &moved);
     }
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -900,7 +858,6 @@ END_TEST
 START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
 {
     enum { BEFORE = 4, AFTER = 5 };
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, false);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int sampled = 0; sampled < 2; sampled++)
@@ -928,21 +885,20 @@ START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
                 free_subject(&b);
             }
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, true, false), unlabelled = data;
-    gnn_trainer_options options = usual(GNN_GAT), saved = {0};
+    gnn_trainer_options options = usual(GNN_GAT);
+    gnn_saved saved;
     gnn_epoch epochs[10];
     void *bytes;
     int64_t size;
     int32_t expected[NODES], got[NODES];
     float scores[NODES * CLASSES], again[NODES * CLASSES];
-    bool several = true;
+    bool done;
     options.model.normalised = true;
     options.optimizer.decay = 0.125;
     subject a = make_subject(_i, &data, &options, 7);
@@ -950,28 +906,28 @@ START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
     ck_ok(a.context, gnn_trainer_save(a.trainer, true, &bytes, &size));
     ck_ok(a.context, gnn_trainer_finish(a.trainer));
     ck_ok(a.context, gnn_trainer_predict(a.trainer, expected, NULL, scores));
-    ck_ok(a.context, gnn_saved_options(a.context, bytes, size, &saved, &several));
-    ck_assert(!several && saved.model.layer == GNN_GAT && saved.model.heads == 4 && saved.model.normalised);
-    ck_assert(saved.model.inputs == FEATURES && saved.model.outputs == CLASSES && saved.optimizer.decay == 0.125);
+    ck_ok(a.context, gnn_saved_read(a.context, bytes, size, &saved));
+    const gnn_model_options *model = &saved.options.model;
+    ck_assert(!saved.several && saved.seed == 7 && saved.options.optimizer.decay == 0.125);
+    ck_assert(model->layer == GNN_GAT && model->heads == 4 && model->normalised && !model->half_gather);
+    ck_assert(model->inputs == FEATURES && model->outputs == CLASSES);
     unlabelled.labels = NULL;
     unlabelled.split = NULL;
-    subject b = make_subject(_i, &unlabelled, &saved, 1);
+    subject b = make_subject(_i, &unlabelled, &saved.options, 1);
     ck_ok(b.context, gnn_trainer_restore(b.trainer, bytes, size));
     ck_ok(b.context, gnn_trainer_predict(b.trainer, got, NULL, again));
     ck_assert(memcmp(expected, got, sizeof got) == 0);
     ck_assert(memcmp(scores, again, sizeof again) == 0);
-    ck_assert_int_eq(gnn_trainer_epoch(b.trainer, epochs, &several), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(gnn_trainer_epoch(b.trainer, epochs, &done), SP_ERROR_ARGUMENT);
     sp_free(a.context, bytes);
     free_subject(&a);
     free_subject(&b);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
 START_TEST(damaged_bytes_are_refused_and_change_nothing)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false);
     const gnn_trainer_options options = usual(GNN_GCN);
     gnn_epoch epochs[3], before, after;
@@ -994,7 +950,6 @@ START_TEST(damaged_bytes_are_refused_and_change_nothing)
     sp_free(s.context, bytes);
     free_subject(&s);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -1013,9 +968,9 @@ static void set_checksum(char *bytes, int64_t size)
 /* Whoever makes such bytes can make their checksum, too. */
 START_TEST(bytes_that_lie_do_no_harm)
 {
-    enum { HEAD = 280 };
-    static const int64_t lies[] = {-1, 0, 1, 3, 17, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 61, INT64_MAX, INT64_MIN};
-    sp_context *host = test_context(0, 1);
+    enum { HEAD = 288 };
+    static const int64_t lies[] = {-1, 0, 1, 3, 17, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 61, INT64_MAX,
+                                   INT64_MIN};
     gnn_data data = make_data(host, false, false);
     const gnn_trainer_options options = usual(GNN_GCN);
     char *bytes;
@@ -1028,17 +983,16 @@ START_TEST(bytes_that_lie_do_no_harm)
     ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size)); /* the checksum is right */
     for (int64_t at = 24; at < HEAD; at += 8)
         for (size_t k = 0; k < sizeof lies / sizeof *lies; k++) {
-            gnn_trainer_options saved = {0};
-            bool several;
+            gnn_saved saved;
             char kept[8];
             memcpy(kept, bytes + at, 8);
             memcpy(bytes + at, &lies[k], 8);
             set_checksum(bytes, size);
             const sp_status status = gnn_trainer_restore(s.trainer, bytes, size);
             test_expect(status == SP_OK || status == SP_ERROR_ARGUMENT, "word %lld", (long long)at / 8);
-            if (gnn_saved_options(s.context, bytes, size, &saved, &several) == SP_OK) {
+            if (gnn_saved_read(s.context, bytes, size, &saved) == SP_OK) {
                 gnn_trainer *made;
-                if (gnn_trainer_create(s.engine, &data, &saved, &made) == SP_OK) gnn_trainer_free(made);
+                if (gnn_trainer_create(s.engine, &data, &saved.options, &made) == SP_OK) gnn_trainer_free(made);
             }
             *(status == SP_OK ? &restored : &refused) += 1;
             memcpy(bytes + at, kept, 8);
@@ -1047,7 +1001,6 @@ START_TEST(bytes_that_lie_do_no_harm)
     sp_free(s.context, bytes);
     free_subject(&s);
     gnn_data_free(host, &data);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -1063,7 +1016,6 @@ static void refuses_bytes(const gnn_data *data, const gnn_trainer_options *optio
 
 START_TEST(models_of_another_shape_are_refused_with_the_difference)
 {
-    sp_context *host = test_context(0, 1);
     gnn_data data = make_data(host, false, false), several = make_data(host, false, true);
     const gnn_trainer_options options = usual(GNN_GCN);
     gnn_trainer_options other = options;
@@ -1092,7 +1044,6 @@ START_TEST(models_of_another_shape_are_refused_with_the_difference)
     free_subject(&s);
     gnn_data_free(host, &data);
     gnn_data_free(host, &several);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -1153,7 +1104,7 @@ START_TEST(failing_allocations_leak_nothing)
 {
     test_heap heap = {.fail_at = -1};
     sp_allocator allocator = test_allocator(&heap);
-    sp_context *host = test_context(0, 1), *context;
+    sp_context *context;
     const sp_context_options how = {.device = "cpu", .threads = 1, .allocator = &allocator};
     ck_assert_int_eq(sp_context_create(&how, &context), SP_OK);
     gnn_data data = make_data(host, true, false);
@@ -1177,7 +1128,6 @@ START_TEST(failing_allocations_leak_nothing)
     }
     gnn_data_free(host, &data);
     sp_context_destroy(context);
-    sp_context_destroy(host);
 }
 END_TEST
 
@@ -1220,6 +1170,7 @@ int main(void)
     TCase *all[] = {data, training, saving};
     for (int i = 0; i < 3; i++) {
         tcase_set_timeout(all[i], 300);
+        tcase_add_checked_fixture(all[i], open_host, close_host);
         suite_add_tcase(suite, all[i]);
     }
     tcase_add_test(data, the_first_node_that_is_wrong_is_named);
