@@ -130,7 +130,7 @@ for part in $parts; do
     train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
-    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep ;;
+    torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile ;;
     torch-sample) theirs torch-sample sample "${folders[@]}" ;;
     accuracy)
         accuracy train_models

@@ -4,7 +4,8 @@ with. fp32, without TF32, unless said.
 
   gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
                                    torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose is
-                                   given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph
+                                   given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph, scatter with
+                                   --compile also compiled
   gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
                                    pyg-lib or torch-sparse is there
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and

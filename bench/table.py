@@ -619,7 +619,7 @@ def gnn_train_rows(run):
     for graph, trainings in cases(run, "train", "training").items():
         for t in trainings:
             same = [o for o in theirs.get(graph, ()) if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
-            variants = same[0]["variants"] if same else []
+            variants = [v for o in same for v in o["variants"]]
             relu = relu_beside(trainings, t)
             cells = [graph + (", renumbered" if t.get("order") == "community" else ""), t["model"], str(t["hidden"]),
                      "kept" if t["kept"] else "in bf16" if t.get("half") else "each time",
