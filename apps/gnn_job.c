@@ -169,6 +169,13 @@ done:
     return status;
 }
 
+bool gnn_takes_stdout(const gnn_file *files, int count)
+{
+    bool taken = false;
+    for (int i = 0; i < count; i++) taken = taken || (files[i].path && strcmp(files[i].path, "-") == 0);
+    return taken;
+}
+
 sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
 {
     io_output *open[MOST_FILES];

@@ -71,6 +71,7 @@ typedef struct gnn_file {
 } gnn_file;
 sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count);
 sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count);
+bool gnn_takes_stdout(const gnn_file *files, int count); /* one of them does: nothing else is written there */
 
 /* The two commands. */
 sp_status gnn_train(gnn_job *job);

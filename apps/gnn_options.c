@@ -298,7 +298,8 @@ static bool check_together(const gnn_settings *s)
     if (s->maxk > s->hidden)
         return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk,
                        (long long)s->hidden);
-    if (s->maxk > 0 && s->model == GNN_GAT) return mistake("--maxk does not go with gat");
+    if (s->maxk > 0 && (s->model == GNN_GAT || s->model == GNN_SAGE_MAX))
+        return mistake("--maxk goes with gcn, sage and gin");
     if (s->keep_aggregated && s->input_dropout > 0)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
     if (s->half_gather && (s->maxk > 0 || s->model == GNN_GAT || s->model == GNN_SAGE_MAX))

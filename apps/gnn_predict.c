@@ -1,6 +1,4 @@
 /* gnn predict: the class of every node, by a model that gnn train saved. */
-#include <string.h>
-
 #include "gnn_job.h"
 
 /* ---- the model and the data ----------------------------------------------------------------------------- */
@@ -109,7 +107,7 @@ sp_status gnn_predict(gnn_job *job)
     TRY(gnn_on_device(job, predict));
     TRY(gnn_write_files(job, files, 1));
     quiet_line(&job->line);
-    if (job->data.split && !job->settings->quiet && strcmp(job->settings->out, "-") != 0)
+    if (job->data.split && !job->settings->quiet && !gnn_takes_stdout(files, 1))
         answer_line("%s: test %s %s", job->settings->folder, job->targets ? "micro F1" : "accuracy",
                     gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
 done:

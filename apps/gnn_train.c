@@ -207,8 +207,6 @@ static void summarise(gnn_job *job)
     double deviation;
     gnn_text text[2];
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
-    if (job->settings->quiet) return;
-    quiet_line(&job->line);
     answer_line("%s: %lld nodes, %lld edges, %lld features, %lld classes; %lld training, %lld validation, %lld test"
                 " nodes", job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
                 (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes,
@@ -248,7 +246,8 @@ sp_status gnn_train(gnn_job *job)
     TRY(gnn_on_device(job, train_all));
     job->seconds.total = wall_seconds() - began;
     TRY(gnn_write_files(job, files, count));
-    summarise(job);
+    quiet_line(&job->line);
+    if (!job->settings->quiet && !gnn_takes_stdout(files, count)) summarise(job);
 done:
     return status;
 }

@@ -115,10 +115,22 @@ static sp_status take_slot(io_output *output)
     return fail(output->context, output->shown, "too many output files are open");
 }
 
+/* The file that `path` names, links followed, and its folder's: one file has one name, if that is not too long. */
+static void resolve(const char *path, mode_t mode, char target[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char folder[PATH_MAX];
+    if (mode != 0 && realpath(path, target)) return;
+    folder_of(path, folder);
+    const size_t used = realpath(folder, target) ? strlen(target) : PATH_MAX;
+    if (used + strlen(name) + 32 < PATH_MAX) snprintf(target + used, PATH_MAX - used, "/%s", name);
+    else strcpy(target, path);
+}
+
 static sp_status open_temporary(io_output *output, const char *path, mode_t mode)
 {
     if (strlen(path) + 32 > PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));
-    if (mode == 0 || !realpath(path, output->target)) strcpy(output->target, path);
+    resolve(path, mode, output->target);
     int length = snprintf(output->temporary, sizeof output->temporary, "%s.tmp.%ld", output->target, (long)getpid());
     if (length < 0 || length >= PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));
     sp_status status = take_slot(output);

@@ -322,7 +322,7 @@ for wrong in '' 'd e' 'd --foo' 'd --model xyz' 'd --sampler x' 'd --optimizer x
     'd --order x' 'd --input-dropout 2' 'd --decay -1' 'd --seeds 0' 'd --fanout 5,5' 'd --sampler node --fanout 5' \
     'd --sampler node --fanout 5,x' 'd --sampler node --fanout 5,' 'd --batch 5' 'd --clusters mcl' 'd --split 5' \
     'd --split 0,5' 'd --device gpu' 'd --device cuda:' 'd --threads 0' 'd --memory x' 'd --save' 'd --seeds 2 --save X' \
-    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model gat --half-gather' 'd --quiet=1' \
+    'd --report X --plot X' 'd --keep-aggregated --input-dropout 0.5' 'd --model gat --maxk 4' 'd --model sage-max --maxk 4' 'd --model gat --half-gather' 'd --quiet=1' \
     'd --scores' 'd -o X' '--load m1'; do
     ok "usage error: train $wrong" fails 2 '; see gnn --help$' train $wrong
 done
@@ -343,6 +343,15 @@ if [ -w /dev/full ]; then
     to_full() { ! "$tool" predict d --load m1 -o - >/dev/full 2>run.err && [ -s run.err ]; }
     ok 'output to a full device fails' to_full
 else skip 'no /dev/full'; fi
+same_file() { # one file by two names, which is not there yet
+    fails 1 'X: this file is already being written' train d --epochs 2 --save X --report ./X
+}
+ok 'one file for two outputs' same_file
+to_stdout() { # it is all that is there
+    status 0 train d --epochs 2 --save - && cp run.out out.m && status 0 train d --epochs 2 --save file.m && cmp out.m file.m &&
+        status 0 train d --epochs 2 --plot - && [ "$(tail -n 1 run.out)" = '</svg>' ]
+}
+ok 'a model to standard output' to_stdout
 survives() { cp m1 kept && status 1 train d --rate 1e30 --save kept && cmp kept m1; }
 ok 'an old model survives a failure' survives
 stopped() { # stopped SIGNAL STATUS ARGUMENTS...: while it trains, which may begin late on a busy machine
