@@ -1,24 +1,29 @@
-/* Chunks, batches and joining of row-wise products; see rows.h. */
-#include <math.h>
+/* Chunks of row-wise products, and their way into C; see rows.h. */
 #include <omp.h>
 #include <string.h>
+#include <time.h>
 
 #include "rows.h"
 
-/* A chunk must be long against the few hundred nanoseconds that taking it costs, short against its batch. */
+/* A chunk must be long against the few hundred nanoseconds that taking it and handing it in costs. */
 enum { CHUNK_PRODUCTS = 1 << 16, CHUNK_ROWS = 4096 };
-/* A batch is a sixteenth of C: while it is joined its rows are there twice. But threads wait for each other after each,
- * which takes a time slice where the machine is busy, and much more than the caches hold costs as well: entries a
- * thread, at least and at most. Many threads would then hold all of a small C twice, hence no more than a quarter of
- * it for the sake of the waiting, unless that is less than BATCH_SMALL entries. */
-enum { BATCH_SHARE = 16, BATCH_WAITING_SHARE = 4 };
-enum { BATCH_LEAST = 1 << 19, BATCH_MOST = 1 << 20, BATCH_SMALL = 1 << 20 };
+/* C gets its room once rows are made that could have had so many entries: the others are taken to be like them. */
+enum { SAMPLE_ENTRIES = 1 << 20 };
+/* A thread waits when it holds more than its part of a sixteenth of C: then some row before its own takes very long,
+ * or its thread has no processor. Less than this is not worth waiting, more than that the caches do not hold. */
+enum { AHEAD_SHARE = 16, AHEAD_LEAST = 1 << 16, AHEAD_MOST = 1 << 19 };
 
 typedef struct chunk {
-    int64_t count;  /* entries made */
-    int64_t offset; /* in the buffer of the thread that made it */
-    int thread;
+    int64_t count; /* entries; -1: not made yet */
+    int64_t place; /* of the first entry in C, once all chunks before this one are made */
+    int64_t next;  /* the chunk that its thread made after it, or the number of chunks */
 } chunk;
+
+/* What a thread has made and not yet moved to C: chunks `first` to `last`, in the order of its buffer. */
+typedef struct lane {
+    row_buffer buffer;
+    int64_t first, last; /* first: the number of chunks if there is none */
+} lane;
 
 /* A product under way. */
 typedef struct run {
@@ -27,12 +32,18 @@ typedef struct run {
     const int64_t *products;
     int64_t chunk_count, *first; /* first row of each chunk, and the end */
     chunk *chunks;
-    row_buffer *buffers; /* one a thread */
+    lane *lanes; /* one a thread */
     size_t value_size;
-    int64_t bound, bound_done; /* Σ min(products, entries a row may have): of all rows; of those that are made */
-    int64_t largest;           /* the largest of these terms */
-    sp_csr made;
+    int64_t bound;   /* Σ min(products, entries a row may have) */
+    int64_t largest; /* the largest of these terms */
+    sp_csr made;     /* nnz: of the chunks that have their place; offsets hold lengths until a chunk is moved */
     int64_t capacity; /* of made's arrays */
+    int64_t taken;    /* chunks that threads took to make */
+    omp_lock_t lock;  /* guards made.nnz, capacity, and all that follows */
+    int64_t finished, placed;         /* chunks made; chunks that have their place: the first so many */
+    int64_t bound_done, entries_done; /* of the chunks made */
+    int copying;                      /* threads that are moving chunks to C, whose arrays must stay */
+    sp_status failure;
 } run;
 
 static sp_status grow_array(sp_context *context, int64_t used, int64_t capacity, size_t size, void **array)
@@ -119,41 +130,21 @@ static int64_t row_bound(const run *r, int64_t row)
     return r->products[row] < most ? r->products[row] : most;
 }
 
-/* The chunk after the last one of the batch that starts at `first`. */
-static int64_t batch_end(const run *r, int64_t first)
-{
-    const int64_t threads = r->method->threads;
-    const double kept = r->bound_done ? (double)r->made.nnz / (double)r->bound_done : 1; /* of the bound, so far */
-    const double all = kept * (double)r->bound, most = (double)BATCH_MOST * (double)threads;
-    const double least = fmin((double)BATCH_LEAST * (double)threads, fmax(BATCH_SMALL, all / BATCH_WAITING_SHARE));
-    const double room = fmin(fmax(all / BATCH_SHARE, least), most);
-    double entries = 0;
-    int64_t end = first;
-    while (end < r->chunk_count && entries < (first ? room : BATCH_SMALL)) {
-        for (int64_t i = r->first[end]; i < r->first[end + 1]; i++) entries += kept * (double)row_bound(r, i);
-        end++;
-    }
-    return end;
-}
-
 /* How many entries C may come to have, if the rows to come are like those that are made; and what some rows may
  * reserve beyond what they have. */
-static int64_t expected_entries(const run *r, int64_t nnz)
+static int64_t expected_entries(const run *r)
 {
-    const double estimate = (double)nnz * 1.05 * (double)r->bound / (double)(r->bound_done + 1);
-    const int64_t most = nnz + r->bound - r->bound_done;
+    const double estimate = (double)r->entries_done * 1.05 * (double)r->bound / (double)(r->bound_done + 1);
+    const int64_t most = r->entries_done + r->bound - r->bound_done;
     return (estimate < (double)most ? (int64_t)estimate : most) + 4 * r->largest + 64;
 }
 
 /* Makes the rows of one chunk; lengths go into row_offsets[row + 1]. */
-static sp_status make_chunk(run *r, int64_t i, int thread)
+static sp_status make_chunk(run *r, int64_t i, void *worker, row_buffer *out)
 {
     const row_method *method = r->method;
-    void *worker = (char *)method->workers + (size_t)thread * method->worker_size;
-    row_buffer *out = &r->buffers[thread];
     int64_t *lengths = r->made.row_offsets + 1;
     sp_status status = sp_interrupted(r->context) ? SP_ERROR_INTERRUPTED : SP_OK;
-    r->chunks[i] = (chunk){.offset = out->count, .thread = thread};
     if (method->rows) {
         if (status == SP_OK) status = method->rows(worker, r->first[i], r->first[i + 1], r->products, lengths, out);
     } else {
@@ -163,87 +154,161 @@ static sp_status make_chunk(run *r, int64_t i, int thread)
             lengths[row] = out->count - before;
         }
     }
-    r->chunks[i].count = out->count - r->chunks[i].offset;
     return status;
 }
 
-static sp_status make_batch(run *r, int64_t first, int64_t end)
+/* ---- several threads ----------------------------------------------------------------------------------- */
+
+/* Makes room for `needed` entries and those that are expected. The lock is held. */
+static sp_status grow_result(run *r, int64_t needed)
 {
-    sp_status failure = SP_OK;
-    for (int t = 0; t < r->method->threads; t++) r->buffers[t].count = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(r->method->threads)
-    for (int64_t i = first; i < end; i++) {
-        sp_status status;
-#pragma omp atomic read
-        status = failure;
-        if (status != SP_OK) continue;
-        status = make_chunk(r, i, omp_get_thread_num());
-        if (status != SP_OK) {
-#pragma omp atomic write
-            failure = status;
-        }
+    sp_status status;
+    const int64_t expected = expected_entries(r), capacity = expected > needed ? expected : needed;
+    for (int copying = 1; copying;) { /* for microseconds, once or twice in a product */
+#pragma omp atomic read acquire
+        copying = r->copying;
     }
-    return failure;
+#pragma omp critical(sp_row_buffer)
+    status = grow_entries(r->context, r->made.nnz, capacity, r->value_size, &r->made.col_indices, &r->made.values);
+    if (status == SP_OK) r->capacity = capacity;
+    return status;
 }
 
-/* Appends the chunks of a batch to C, which has room. */
-static void join_batch(run *r, int64_t first, int64_t end)
+/* Gives their places to the chunks that follow without a gap. The lock is held. */
+static sp_status place_chunks(run *r)
+{
+    if (r->capacity == 0 && r->bound_done < SAMPLE_ENTRIES && r->finished < r->chunk_count) return SP_OK;
+    for (; r->placed < r->chunk_count && r->chunks[r->placed].count >= 0; r->placed++) {
+        chunk *next = &r->chunks[r->placed];
+        const int64_t end = r->made.nnz + next->count;
+        if (end > r->capacity) {
+            const sp_status status = grow_result(r, end);
+            if (status != SP_OK) return status;
+        }
+        next->place = r->made.nnz;
+        r->made.nnz = end;
+    }
+    return SP_OK;
+}
+
+/* Notes that a thread made chunk i and appended `count` entries for it. Takes the lock. */
+static void hand_in(run *r, lane *own, int64_t i, int64_t count, sp_status status)
+{
+    int64_t bound = 0;
+    for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) bound += row_bound(r, row);
+    omp_set_lock(&r->lock);
+    r->chunks[i].count = count;
+    r->chunks[i].next = r->chunk_count;
+    if (own->first == r->chunk_count) own->first = i;
+    else r->chunks[own->last].next = i;
+    own->last = i;
+    r->finished++;
+    r->entries_done += count;
+    r->bound_done += bound;
+    if (status == SP_OK) status = place_chunks(r);
+    if (r->failure == SP_OK) r->failure = status;
+}
+
+/* Moves the thread's chunks below `placed` to C; what stays goes to the front of its buffer. */
+static void move_chunks(run *r, lane *own, int64_t placed)
 {
     sp_csr *c = &r->made;
+    row_buffer *buffer = &own->buffer;
     const size_t size = r->value_size;
-#pragma omp parallel for schedule(static) num_threads(r->method->threads)
-    for (int64_t i = first; i < end; i++) {
-        const chunk *from = &r->chunks[i];
-        const row_buffer *buffer = &r->buffers[from->thread];
-        const int64_t to = c->row_offsets[r->first[i]];
-        if (from->count == 0) continue;
-        memcpy(c->col_indices + to, buffer->columns + from->offset, (size_t)from->count * sizeof(int32_t));
-        if (size)
-            memcpy((char *)c->values + (size_t)to * size, (char *)buffer->values + (size_t)from->offset * size,
-                   (size_t)from->count * size);
+    char *values = buffer->values;
+    int64_t from = 0;
+    while (own->first < placed) {
+        const chunk *moving = &r->chunks[own->first];
+        if (moving->count > 0) {
+            memcpy(c->col_indices + moving->place, buffer->columns + from, (size_t)moving->count * sizeof(int32_t));
+            if (size)
+                memcpy((char *)c->values + (size_t)moving->place * size, values + (size_t)from * size,
+                       (size_t)moving->count * size);
+        }
+        int64_t end = moving->place;
+        for (int64_t row = r->first[own->first]; row < r->first[own->first + 1]; row++)
+            c->row_offsets[row + 1] = end += c->row_offsets[row + 1];
+        from += moving->count;
+        own->first = moving->next;
+    }
+    if (from == 0) return;
+    buffer->count -= from;
+    memmove(buffer->columns, buffer->columns + from, (size_t)buffer->count * sizeof(int32_t));
+    if (size) memmove(values, values + (size_t)from * size, (size_t)buffer->count * size);
+}
+
+/* Moves what has its place. The lock is held, and released; whether the thread should wait before it goes on. */
+static bool deliver(run *r, lane *own)
+{
+    const int64_t placed = r->placed, share = r->capacity / (AHEAD_SHARE * r->method->threads);
+    const int64_t ahead = share < AHEAD_LEAST ? AHEAD_LEAST : share > AHEAD_MOST ? AHEAD_MOST : share;
+    const bool may_wait = r->capacity > 0 && r->failure == SP_OK;
+#pragma omp atomic update
+    r->copying++;
+    omp_unset_lock(&r->lock);
+    move_chunks(r, own, placed);
+#pragma omp atomic update release
+    r->copying--;
+    return may_wait && own->buffer.count > ahead;
+}
+
+/* Takes chunks as long as there are any. They are taken in order, so that the one which others wait for is always
+ * being made. */
+static void make_share(run *r, int thread)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    void *worker = (char *)r->method->workers + (size_t)thread * r->method->worker_size;
+    lane *own = &r->lanes[thread];
+    sp_status status = SP_OK;
+    while (status == SP_OK) {
+        int64_t i;
+#pragma omp atomic capture
+        i = r->taken++;
+        if (i >= r->chunk_count) break;
+        const int64_t before = own->buffer.count;
+        status = make_chunk(r, i, worker, &own->buffer);
+        hand_in(r, own, i, own->buffer.count - before, status);
+        status = r->failure;
+        while (deliver(r, own)) {
+            nanosleep(&nap, NULL);
+            omp_set_lock(&r->lock);
+        }
     }
 }
 
-/* All batches of several threads. */
 static sp_status make_joined(run *r)
 {
-    sp_status status = SP_OK;
-    int64_t *offsets = r->made.row_offsets;
-    for (int64_t first = 0, end; first < r->chunk_count; first = end) {
-        end = batch_end(r, first);
-        SP_TRY(make_batch(r, first, end));
-        for (int64_t row = r->first[first]; row < r->first[end]; row++) {
-            offsets[row + 1] += offsets[row];
-            r->bound_done += row_bound(r, row);
-        }
-        const int64_t nnz = offsets[r->first[end]];
-        if (nnz > r->capacity) {
-            const int64_t expected = expected_entries(r, nnz);
-            r->capacity = expected > nnz ? expected : nnz;
-            SP_TRY(grow_entries(r->context, r->made.nnz, r->capacity, r->value_size, &r->made.col_indices,
-                                &r->made.values));
-        }
-        r->made.nnz = nnz;
-        join_batch(r, first, end);
+    const int threads = r->method->threads;
+    memset(r->chunks, 0xff, (size_t)r->chunk_count * sizeof *r->chunks); /* counts of -1 */
+    omp_init_lock(&r->lock);
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static, 1)
+        for (int t = 0; t < threads; t++) make_share(r, t);
+#pragma omp for schedule(static, 1)
+        for (int t = 0; t < threads; t++)
+            if (r->failure == SP_OK) move_chunks(r, &r->lanes[t], r->placed);
     }
-done:
-    return status;
+    omp_destroy_lock(&r->lock);
+    return r->failure;
 }
+
+/* ---- one thread ---------------------------------------------------------------------------------------- */
 
 /* One thread: its buffer becomes C. */
 static sp_status make_alone(run *r)
 {
     sp_status status = SP_OK;
     int64_t *offsets = r->made.row_offsets;
-    row_buffer *buffer = r->buffers;
+    row_buffer *buffer = &r->lanes[0].buffer;
     for (int64_t i = 0; i < r->chunk_count; i++) {
-        SP_TRY(make_chunk(r, i, 0));
+        SP_TRY(make_chunk(r, i, r->method->workers, buffer));
         for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) {
             offsets[row + 1] += offsets[row];
             r->bound_done += row_bound(r, row);
         }
-        if (r->bound_done >= BATCH_MOST || r->bound_done >= r->bound / 8)
-            buffer->expected = expected_entries(r, buffer->count);
+        r->entries_done = buffer->count;
+        if (r->bound_done >= SAMPLE_ENTRIES || r->bound_done >= r->bound / 8) buffer->expected = expected_entries(r);
     }
     if (buffer->capacity == 0) return SP_OK;
     sp_free(r->context, r->made.col_indices);
@@ -260,8 +325,8 @@ done:
 static int64_t run_bytes(const run *r)
 {
     int64_t bytes = r->chunk_count * (int64_t)(sizeof *r->chunks + sizeof *r->first);
-    for (int t = 0; r->buffers && t < r->method->threads; t++)
-        bytes += r->buffers[t].capacity * (int64_t)(sizeof(int32_t) + r->value_size);
+    for (int t = 0; r->lanes && t < r->method->threads; t++)
+        bytes += r->lanes[t].buffer.capacity * (int64_t)(sizeof(int32_t) + r->value_size);
     return bytes;
 }
 
@@ -273,9 +338,9 @@ sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t
     sp_status status;
     SP_TRY(row_chunks(context, rows, products, &r.first, &r.chunk_count));
     SP_TRY(sp_alloc(context, r.chunk_count, sizeof *r.chunks, (void **)&r.chunks));
-    SP_TRY(sp_calloc(context, method->threads, sizeof *r.buffers, (void **)&r.buffers));
+    SP_TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)
-        r.buffers[t] = (row_buffer){.context = context, .value_size = r.value_size};
+        r.lanes[t] = (lane){.buffer = {.context = context, .value_size = r.value_size}, .first = r.chunk_count};
     SP_TRY(sp_csr_create(context, rows, cols, 0, type, SP_HOST, &r.made));
     memset(r.made.row_offsets, 0, ((size_t)rows + 1) * sizeof(int64_t));
     if (method->pattern) {
@@ -292,11 +357,11 @@ sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t
         SP_TRY(grow_entries(context, r.made.nnz, r.made.nnz, r.value_size, &r.made.col_indices, &r.made.values));
 done:
     if (method->bytes) *method->bytes += run_bytes(&r);
-    for (int t = 0; r.buffers && t < method->threads; t++) {
-        sp_free(context, r.buffers[t].columns);
-        sp_free(context, r.buffers[t].values);
+    for (int t = 0; r.lanes && t < method->threads; t++) {
+        sp_free(context, r.lanes[t].buffer.columns);
+        sp_free(context, r.lanes[t].buffer.values);
     }
-    sp_free(context, r.buffers);
+    sp_free(context, r.lanes);
     sp_free(context, r.chunks);
     sp_free(context, r.first);
     if (status == SP_OK) *c = r.made;

@@ -1,9 +1,10 @@
 /* Row-wise products on the CPU: what the general and the Markov product share.
  *
  * A product is done row by row of A (Gustavson). Rows are cut into chunks of about equal products, threads take
- * chunks as they become free, and each thread appends its rows to a buffer of its own. The buffers are joined after
- * every batch of chunks, so that beside C only one batch of its rows is held twice, and lies in the caches while it
- * is copied. A single thread appends to C itself.
+ * chunks in order as they become free, and each thread appends its rows to a buffer of its own. A chunk has its place
+ * in C as soon as all chunks before it are made; the thread that made it moves it there when it has made another, so
+ * that beside C little is held, which still lies in the caches when it is copied, and no thread waits for the others.
+ * A single thread appends to C itself.
  */
 #ifndef SPARSE_CPU_ROWS_H
 #define SPARSE_CPU_ROWS_H
@@ -33,7 +34,7 @@ typedef struct row_method {
     void *workers; /* one element of worker_size bytes a thread */
     size_t worker_size;
     int threads;
-    int64_t row_entries; /* about how many entries a row may have at most, to size batches; 0: as many as columns */
+    int64_t row_entries; /* about how many entries a row may have at most, to size C; 0: as many as columns */
     bool pattern;        /* C gets no values */
     int64_t *bytes;      /* not NULL: what the run takes beside C is added */
 } row_method;
