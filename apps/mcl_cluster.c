@@ -85,12 +85,16 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     monitor_state *m = user;
     job *j = m->job;
     int64_t initial = j->settings->mcl.initial_length;
+    if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
+    if (iteration->number == 0) {
+        m->status = dump(m, 0, iterand, iteration->order);
+        return m->status == SP_OK;
+    }
     log_iteration(&j->log, iteration);
     if (iteration->bumped)
         log_line(&j->log, "[mclProcess] ====== Inflation bumped to %.4f ======", iteration->next_inflation);
     if (initial > 0 && iteration->number == initial)
         log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
-    if (!m->keep_start) sp_csr_free(j->host, &j->start);
     m->status = report_add_iteration(j->host, m->run, iteration);
     if (m->status == SP_OK) m->status = dump(m, iteration->number, iterand, iteration->order);
     return m->status == SP_OK && !*j->finish;
@@ -104,8 +108,7 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
     run->iteration_count = 0;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
-    sp_status status = dump(&monitor, 0, &j->start, NULL);
-    if (status == SP_OK) status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
+    sp_status status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
     if (status == SP_OK && monitor.status != SP_OK) {
         sp_csr_free(context, limit);
         return monitor.status;

@@ -120,6 +120,10 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
         if (status == SP_OK) status = mcl_renumber(context, start, order, &owned);
         current = &owned;
     }
+    if (status == SP_OK && monitor) {
+        const mcl_iteration before = {.nnz_after = start_nnz, .nnz_input = start_nnz, .order = order};
+        done.stopped = !monitor(user, &before, current);
+    }
 
     while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
         mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start_nnz, .order = order};

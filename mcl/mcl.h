@@ -89,8 +89,8 @@ typedef struct mcl_iteration {
     const int32_t *order; /* how the iterand is numbered, for mcl_restore; NULL: as the graph */
 } mcl_iteration;
 
-/* Called after each iteration with the new iterand (in the context's space, numbered by iteration->order). Returning
- * false stops the run. */
+/* Called before the first iteration with the matrix that it starts from (number 0, no figures), and after each with
+ * the new iterand (in the context's space, numbered by iteration->order). Returning false stops the run. */
 typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
 
 typedef struct mcl_run {
@@ -102,8 +102,8 @@ typedef struct mcl_run {
 } mcl_run;
 
 /* Runs expansion and inflation from `start` (host) until chaos < 1e-4, main_length or the monitor ends it; `limit`
- * is a host matrix. Expansion runs on the context's back end. Once the monitor has been called `start` is not read any
- * more: it may free it. */
+ * is a host matrix. Expansion runs on the context's back end. Once the monitor has been called with another
+ * matrix than `start` (a renumbered one, before the first iteration) `start` is not read any more: it may free it. */
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 

@@ -222,6 +222,9 @@ typedef struct record {
     int64_t count, stop_after;
     mcl_iteration seen[400];
     double worst_sum; /* farthest that a column's sum was from 1 */
+    sp_context *context;
+    sp_csr *start; /* freed as soon as that is allowed; may be NULL */
+    bool began;
 } record;
 
 static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
@@ -229,6 +232,13 @@ static bool watch(void *user, const mcl_iteration *iteration, const sp_csr *iter
     record *r = user;
     ck_assert_int_lt(r->count, 400);
     ck_assert_int_eq(iteration->nnz_after, iterand->nnz);
+    if (r->start && iterand != r->start) sp_csr_free(r->context, r->start);
+    if (iteration->number == 0) {
+        ck_assert(!r->began && iteration->nnz_input == iterand->nnz);
+        r->began = true;
+        return true;
+    }
+    ck_assert(r->began);
     r->seen[r->count++] = *iteration;
     if (iterand->space == SP_HOST)
         for (int64_t j = 0; j < iterand->rows; j++) {
@@ -246,6 +256,8 @@ static mcl_run iterate(sp_context *context, const sp_csr *graph, const mcl_optio
     sp_csr start, end;
     mcl_run run;
     ck_ok(context, mcl_start_matrix(context, graph, NULL, options, false, &start));
+    r->context = context;
+    r->start = &start;
     ck_ok(context, mcl_iterate(context, &start, options, watch, r, &end, &run));
     ck_assert_int_eq(end.space, SP_HOST);
     ck_assert_int_eq(run.iterations, r->count);
