@@ -102,16 +102,13 @@ static void list_touched(line_sums *sums)
     sums->id_count = count;
 }
 
-int64_t line_collect(const line_sums *sums, int32_t *columns, float *values)
+int64_t line_below(const line_sums *sums, float bar, float *values)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < sums->id_count; l++) {
         const double *s = sums->sums + (int64_t)sums->ids[l] * LINE;
-        for (int i = 0; i < LINE; i++) {
-            if (s[i] == 0) continue;
-            columns[count] = sums->ids[l] * LINE + i;
-            values[count++] = (float)s[i];
-        }
+        for (int i = 0; i < LINE; i++)
+            if (s[i] != 0 && (float)s[i] < bar) values[count++] = (float)s[i];
     }
     return count;
 }
@@ -286,11 +283,22 @@ void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t
     line_add_entries(sums, b, row, weight, f32_products, true);
 }
 
+static int64_t scan(const line_sums *sums, float bar, int32_t *columns, float *values, row_figures *figures)
+{
+#if defined(__x86_64__)
+    if (have_avx2()) return scan_avx2(sums, bar, columns, values, figures);
+#endif
+    return scan_plain(sums, bar, columns, values, figures);
+}
+
 int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)
 {
     list_touched(sums);
-#if defined(__x86_64__)
-    if (have_avx2()) return scan_avx2(sums, cutoff, columns, values, figures);
-#endif
-    return scan_plain(sums, cutoff, columns, values, figures);
+    return scan(sums, cutoff, columns, values, figures);
+}
+
+int64_t line_above(const line_sums *sums, float bar, int32_t *columns, float *values)
+{
+    row_figures figures;
+    return scan(sums, bar, columns, values, &figures);
 }

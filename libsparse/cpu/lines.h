@@ -51,8 +51,10 @@ typedef struct row_figures {
 
 /* Lists the touched lines and unmarks them; writes the entries >= cutoff by ascending column, returns how many. */
 int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures);
-/* Writes all entries of the lines that line_scan listed, by ascending column; returns how many. */
-int64_t line_collect(const line_sums *sums, int32_t *columns, float *values);
+/* Of the lines that line_scan listed: writes the entries >= bar by ascending column; the values of those below it.
+ * Both return how many. */
+int64_t line_above(const line_sums *sums, float bar, int32_t *columns, float *values);
+int64_t line_below(const line_sums *sums, float bar, float *values);
 /* Zeroes the listed lines. */
 void line_clear(line_sums *sums);
 

@@ -4,8 +4,8 @@
  *   hash   p < N / 64   a table of at least 2p slots, its entries sorted afterwards;
  *   dense  otherwise    N sums, a mark on each touched line of eight.
  * Where B's columns lie in clumps, its rows are added to the dense sums eight columns at a time (lines.h).
- * The first scan of the sums takes only what is above the cutoff, mostly a hundredth of the row; the rest is looked
- * at again only if recovery asks for it.
+ * The scan of the sums takes only what is above the cutoff, mostly a hundredth of the row; the rest is looked at
+ * again only if recovery asks for it, and never stored with its columns.
  *
  * Sums run over A's row by ascending (original) column and, within a row of C, likewise: the order in which mcl adds,
  * so that results agree to the last bit.
@@ -38,14 +38,16 @@ typedef struct markov_worker {
     int32_t *keys;              /* hash accumulator, -1: empty */
     double *slots;
     uint64_t *sorted[2];        /* entries packed for sorting */
-    int32_t *columns, *all_columns; /* what the cutoff leaves of the row; all of it */
-    float *values, *all_values, *scratch;
+    int32_t *columns;               /* what the cutoff leaves of the row */
+    float *values, *scratch;
+    int32_t *all_columns;           /* all of the row, where it was hashed */
+    float *all_values;
     int64_t terms;              /* A's row in the order of summation */
     const int32_t *term_rows;
     const float *weights;
     int32_t *sorted_rows;       /* where it is kept if that is not the order of storage */
     float *sorted_weights;
-    bool all;                   /* all_columns and all_values are filled in */
+    bool hashed;
     int64_t expanded, dense_rows;
 } markov_worker;
 
@@ -140,9 +142,9 @@ static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_f
     const int64_t cols = job->b->cols, factor = job->epilogue->dense_factor;
     const bool f32_products = factor > 0 && products >= (cols + factor - 1) / factor;
     w->dense_rows += f32_products;
-    w->all = products < cols / DENSE_SHARE;
+    w->hashed = products < cols / DENSE_SHARE;
     list_terms(w, row);
-    if (!w->all) {
+    if (!w->hashed) {
         accumulate_dense(w, products, f32_products);
         return line_scan(&w->sums, job->cutoff, w->columns, w->values, figures);
     }
@@ -184,13 +186,12 @@ static float nth_largest(float *values, int64_t count, int64_t nth)
     return values[target];
 }
 
-/* The nth largest of the values below `high`. */
-static float nth_largest_below(const float *values, int64_t count, float high, int64_t nth, float *scratch)
+static int64_t values_below(const float *values, int64_t count, float bar, float *below)
 {
     int64_t chosen = 0;
     for (int64_t i = 0; i < count; i++)
-        if (values[i] < high) scratch[chosen++] = values[i];
-    return nth_largest(scratch, chosen, nth);
+        if (values[i] < bar) below[chosen++] = values[i];
+    return chosen;
 }
 
 static double mass_above(const float *values, int64_t count, float bar, int64_t *above)
@@ -218,26 +219,35 @@ static int64_t keep(const int32_t *columns, const float *values, int64_t count, 
     return kept;
 }
 
+/* Writes what the cutoff left of `count` entries, and as many of the largest others as there may be. */
+static int64_t recover_row(markov_worker *w, int64_t count, int64_t kept, int32_t *columns, float *values)
+{
+    const float cutoff = w->job->cutoff;
+    float bar = -INFINITY;
+    if (count > w->job->epilogue->recover) {
+        const int64_t below = w->hashed ? values_below(w->all_values, count, cutoff, w->scratch)
+                                        : line_below(&w->sums, cutoff, w->scratch);
+        bar = nth_largest(w->scratch, below, w->job->epilogue->recover - kept);
+    }
+    return w->hashed ? keep(w->all_columns, w->all_values, count, bar, columns, values)
+                     : line_above(&w->sums, bar, columns, values);
+}
+
 /* Selection and recovery on `count` entries, `kept` of them above the cutoff; writes what stays. */
 static int64_t prune_row(markov_worker *w, int64_t count, int64_t kept, int32_t *columns, float *values)
 {
     const sp_markov_epilogue *e = w->job->epilogue;
     int64_t above;
     const double mass = mass_above(w->values, kept, 0, &above);
-    if (kept < e->recover && mass < e->recover_mass) {
-        if (!w->all) line_collect(&w->sums, w->all_columns, w->all_values);
-        float bar = -INFINITY;
-        if (count > e->recover)
-            bar = nth_largest_below(w->all_values, count, w->job->cutoff, e->recover - kept, w->scratch);
-        return keep(w->all_columns, w->all_values, count, bar, columns, values);
-    }
+    if (kept < e->recover && mass < e->recover_mass) return recover_row(w, count, kept, columns, values);
     if (e->select == 0 || kept <= e->select) return keep(w->columns, w->values, kept, -INFINITY, columns, values);
     memcpy(w->scratch, w->values, (size_t)kept * sizeof *w->scratch);
     float bar = nth_largest(w->scratch, kept, e->select);
     const double selected_mass = mass_above(w->values, kept, bar, &above);
     if (above < e->recover && selected_mass < e->recover_mass)
-        bar = kept <= e->recover ? -INFINITY
-                                 : nth_largest_below(w->values, kept, bar, e->recover - above, w->scratch);
+        bar = kept <= e->recover
+                  ? -INFINITY
+                  : nth_largest(w->scratch, values_below(w->values, kept, bar, w->scratch), e->recover - above);
     return keep(w->columns, w->values, kept, bar, columns, values);
 }
 
@@ -309,7 +319,7 @@ static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buf
     int32_t *columns = out->columns + out->count;
     float *values = (float *)out->values + out->count;
     int64_t left = prune_row(w, figures.count, kept, columns, values);
-    if (!w->all) line_clear(&w->sums);
+    if (!w->hashed) line_clear(&w->sums);
     if (left == 0 && e->recover == 0 && row < job->b->cols) {
         columns[0] = (int32_t)row;
         values[left++] = 1;
@@ -374,9 +384,9 @@ static sp_status open_workers(sp_context *context, const markov *job, int64_t la
         SP_TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[0]));
         SP_TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[1]));
         SP_TRY(sp_alloc(context, longest, sizeof(int32_t), (void **)&w->columns));
-        SP_TRY(sp_alloc(context, longest, sizeof(int32_t), (void **)&w->all_columns));
+        SP_TRY(sp_alloc(context, hashed, sizeof(int32_t), (void **)&w->all_columns));
         SP_TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->values));
-        SP_TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->all_values));
+        SP_TRY(sp_alloc(context, hashed, sizeof(float), (void **)&w->all_values));
         SP_TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->scratch));
         SP_TRY(sp_alloc(context, terms, sizeof(int32_t), (void **)&w->sorted_rows));
         SP_TRY(sp_alloc(context, terms, sizeof(float), (void **)&w->sorted_weights));
