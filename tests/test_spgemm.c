@@ -152,6 +152,20 @@ static product columns_renamed(sp_context *host, test_random *random, sp_value_t
     return product_of(a, entry_matrix(host, &list, INNER, NAMES, type, true));
 }
 
+/* A is a pattern: C's rows are sums of up to 16,384 rows of B, of which one in four is empty. */
+static product rows_added_up(sp_context *host, test_random *random, sp_value_type type)
+{
+    enum { ROWS = 15, INNER = 24000, COLS = 5000 };
+    entry_list list = {0};
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t k = 0; k < 1 << i; k++) entry_add(&list, 2 * i, (k * 7 + i) % INNER, 1);
+    sp_csr a = entry_matrix(host, &list, 2 * ROWS, INNER, type, true);
+    for (int64_t j = 0; j < INNER; j++)
+        for (int64_t k = j % 64 == 1 ? 40 : j % 4; k > 0; k--)
+            entry_add(&list, j, test_below(random, COLS), product_value(random));
+    return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
+}
+
 /* One row of A takes all rows of B, the others take three. */
 static product one_dense_row_of_a(sp_context *host, test_random *random, sp_value_type type)
 {
@@ -376,6 +390,7 @@ static const struct shape {
     {"heaps beside empty ranges", heaps_beside_empty_ranges},
     {"single rows of B", single_rows_of_b},
     {"columns renamed", columns_renamed},
+    {"rows added up", rows_added_up},
     {"one dense row of A", one_dense_row_of_a},
     {"one dense column of A", one_dense_column_of_a},
     {"arrowhead", arrowhead},

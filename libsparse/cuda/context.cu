@@ -233,7 +233,7 @@ static sp_status open_device(sp_context *context, int index)
 {
     cuda_state *state = cuda_state_of(context);
     cudaFuncAttributes attributes;
-    int pools = 0, shared = 0;
+    int pools = 0, shared = 0, usual, first;
     state->device = index;
     CUDA_TRY(cudaSetDevice(index));
     CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index));
@@ -254,8 +254,10 @@ static sp_status open_device(sp_context *context, int index)
     CUDA_TRY(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     CUDA_TRY(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
     CUDA_TRY(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));
+    CUDA_TRY(cudaDeviceGetStreamPriorityRange(&usual, &first));
     for (int i = 0; i < SIDE_STREAMS; i++) {
-        CUDA_TRY(cudaStreamCreateWithFlags(&state->side[i], cudaStreamNonBlocking));
+        const int priority = i == SIDE_STREAMS - 1 ? first : usual;
+        CUDA_TRY(cudaStreamCreateWithPriority(&state->side[i], cudaStreamNonBlocking, priority));
         CUDA_TRY(cudaEventCreateWithFlags(&state->joined[i], cudaEventDisableTiming));
     }
     cudaDeviceProp device;

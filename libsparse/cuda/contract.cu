@@ -18,9 +18,10 @@
  * 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too much. The largest,
  * the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
  *
- * A product A·B where B is a pattern with one entry a row at most renames A's columns: what is left of the above when
- * every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts times its length
- * in spgemm_warp.cu.
+ * Products of patterns are what is left of the above. A·B where B is a pattern with one entry a row at most renames A's
+ * columns: every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts times its
+ * length in spgemm_warp.cu. A·B where A is a pattern adds up rows of B, whose columns stay: rows of C are made of the
+ * rows that A lists instead of those of a label, in one pass where spgemm_warp.cu needs two.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 60 a node for the sort
@@ -42,6 +43,7 @@ enum { LEAST_SORTED = 64, MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WOR
  * many words of bits, or those of all columns where they are fewer. */
 enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
 enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_ITEMS = 16, LONGER_WORDS = 16384 };
+enum { MOST_COLUMNS = LONGER_WORDS * 1024 }; /* of summed rows, and of those that are rows of B added up */
 enum { WIDE_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
 static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where nodes begin");
 
@@ -334,6 +336,26 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
 
 /* ---- device: small rows ----------------------------------------------------------------------------------- */
 
+/* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0: there is
+ * none to be made. */
+template <int G, typename V>
+static __device__ __forceinline__ V combined(const contract_operation &operation, V value, int32_t col, int entries,
+                                             bool diagonal)
+{
+    double kept = (double)value;
+    int count = 1;
+    for (int step = 1; step < G; step++) {
+        const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
+        const V more = __shfl_down_sync(FULL_WARP, value, step, G);
+        const bool joins = step < entries && other == col;
+        if (!__any_sync(FULL_WARP, joins)) break;
+        if (!joins) continue;
+        kept = combine(operation.combine, kept, (double)more);
+        count++;
+    }
+    return (V)cell_value(operation, kept, count, diagonal);
+}
+
 /* One row a group of G lanes, with at most G entries; p < 0: none. The group's first lane returns how many are not
  * left out. */
 template <int G, typename Key, typename V>
@@ -351,10 +373,10 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, int3
     const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
     source = __shfl_sync(FULL_WARP, (long long)source, max(node, 0), G) + own;
     int32_t col = EMPTY;
-    double value = 1;
+    V value = 1;
     if (own < length) {
         col = __ldg(job.g.cols + source);
-        if (job.g.values) value = (double)__ldg(job.g.values + source);
+        if (job.g.values) value = __ldg(job.g.values + source);
         col = column_of(job, p, col);
     }
     Key key[1] = {col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << log2_of(G) | (Key)own};
@@ -363,24 +385,16 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, int3
     col = (int32_t)(key[0] >> log2_of(G));
     const int32_t previous = __shfl_up_sync(FULL_WARP, col, 1, G);
     const bool head = active && (own == 0 || previous != col);
-    const unsigned heads = __ballot_sync(FULL_WARP, head) & group;
-    const int entries = __popc(__ballot_sync(FULL_WARP, active) & group);
+    const unsigned all = __ballot_sync(FULL_WARP, active), all_heads = __ballot_sync(FULL_WARP, head);
+    const unsigned heads = all_heads & group;
+    const int entries = __popc(all & group);
     value = __shfl_sync(FULL_WARP, value, (int)key[0] & (G - 1), G);
-    double kept = value;
-    int count = 1;
-    for (int step = 1; step < G; step++) {
-        const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
-        const double more = __shfl_down_sync(FULL_WARP, value, step, G);
-        const bool joins = head && own + step < entries && other == col;
-        if (!__any_sync(FULL_WARP, joins)) break;
-        if (!joins) continue;
-        kept = combine(job.operation.combine, kept, more);
-        count++;
-    }
+    if (all_heads != all || job.operation.half)
+        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == p);
     if (head) {
         const int64_t at = range.begin + __popc(heads & lanes_below());
         job.cols[at] = col;
-        job.values[at] = (V)cell_value(job.operation, kept, count, col == p);
+        job.values[at] = value;
     }
     if (p >= 0 && own == 0) job.lengths[p] = __popc(heads);
     return own == 0 ? entries : 0;
@@ -410,6 +424,103 @@ template <typename Key, typename V> static __host__ __device__ constexpr size_t 
     return sizeof(Key) + sizeof(V);
 }
 
+/* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
+template <int K, typename Key, typename V> struct sorted_row {
+    static constexpr int BITS = log2_of(32 * K);
+    const contract_job<V> &job;
+    const Key *sorted;
+    const V *values; /* by place */
+    int32_t p;
+    int64_t begin;
+    int length, entries; /* with those that are left out, and without */
+
+    __device__ __forceinline__ Key key_at(int at) const { return sorted[swizzled(at, K - 1)]; }
+    __device__ __forceinline__ V value_of(Key key) const
+    {
+        return job.g.values ? values[(int)key & (32 * K - 1)] : V(1);
+    }
+    /* Entries of which no two have the same column. */
+    __device__ __forceinline__ void write_entries() const
+    {
+#pragma unroll 1
+        for (int at = threadIdx.x & 31; at < entries; at += 32) {
+            const Key key = key_at(at);
+            job.cols[begin + at] = (int32_t)(key >> BITS);
+            job.values[begin + at] = value_of(key);
+        }
+    }
+    /* Whether f64 adds up the values to the same sum in any order, without an error: numbers of f32 span so little. */
+    __device__ __forceinline__ bool adds_up() const
+    {
+        if (!std::is_same_v<V, float> || job.operation.combine != SP_COMBINE_SUM || job.operation.half) return false;
+        span_of<float> numbers;
+#pragma unroll 1
+        for (int i = threadIdx.x & 31; i < length; i += 32) numbers.add((float)values[i]);
+        numbers.lowest = ~warp_max(~numbers.lowest);
+        numbers.highest = warp_max(numbers.highest);
+        const number_span span = numbers.get();
+        return numbers.highest == 0 ||
+               (numbers.highest < 0x7f800000u && span.most - span.least + 32 - __clz(length) <= EXACT_BITS);
+    }
+    /* Sums in any order: each lane's from its entry to the end of its column, or of 32 entries; returns how many. A
+     * column that the next 32 begin with is written again. */
+    __device__ __forceinline__ int write_sums() const
+    {
+        const int lane = threadIdx.x & 31;
+        int written = 0;
+        double last = 0; /* of the last cell written */
+        for (int base = 0; base < entries; base += 32) {
+            const int at = base + lane, left = min(32, entries - base);
+            const Key own = key_at(min(at, entries - 1));
+            const bool head = lane < left && (at == 0 || key_at(at - 1) >> BITS != own >> BITS);
+            const unsigned heads = __ballot_sync(FULL_WARP, head), after = heads & ~(lanes_below() * 2 + 1);
+            const int end = after ? __ffs((int)after) - 1 : left;
+            const int longest = (int)warp_max((unsigned)max(end - lane, 0));
+            double sum = (double)value_of(own);
+            for (int step = 1; step < longest; step *= 2) {
+                const double more = __shfl_down_sync(FULL_WARP, sum, step);
+                if (lane + step < end) sum = __dadd_rn(sum, more);
+            }
+            if (!(heads & 1)) {
+                last = __dadd_rn(last, __shfl_sync(FULL_WARP, sum, 0));
+                __syncwarp();
+                if (lane == 0) job.values[begin + written - 1] = (V)last;
+            }
+            if (head) {
+                const int64_t to = begin + written + __popc(heads & lanes_below());
+                job.cols[to] = (int32_t)(own >> BITS);
+                job.values[to] = (V)sum;
+            }
+            if (heads) last = __shfl_sync(FULL_WARP, sum, 31 - __clz((int)heads));
+            written += __popc(heads);
+        }
+        return written;
+    }
+    /* All else, in order: the lane of a column's first entry goes through the others; returns how many columns. */
+    __device__ __forceinline__ int write_in_order() const
+    {
+        const int lane = threadIdx.x & 31;
+        int written = 0;
+        for (int base = 0; base < entries; base += 32) {
+            const int at = base + lane;
+            const Key own = key_at(at < entries ? at : 0), col = own >> BITS;
+            const bool head = at < entries && (at == 0 || key_at(at - 1) >> BITS != col);
+            const unsigned heads = __ballot_sync(FULL_WARP, head);
+            if (head) {
+                double kept = (double)value_of(own);
+                int next = at + 1;
+                for (Key more; next < entries && (more = key_at(next)) >> BITS == col; next++)
+                    kept = combine(job.operation.combine, kept, (double)value_of(more));
+                const int64_t to = begin + written + __popc(heads & lanes_below());
+                job.cols[to] = (int32_t)col;
+                job.values[to] = (V)cell_value(job.operation, kept, next - at, (int32_t)col == p);
+            }
+            written += __popc(heads);
+        }
+        return written;
+    }
+};
+
 /* A row of at most 32·K entries, a warp each. */
 template <int K, typename Key, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<V> job, int c)
@@ -424,7 +535,6 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
     int64_t *sources = (int64_t *)memory; /* first: of the row's nodes */
     uint32_t *begins = (uint32_t *)(row_memory + blockDim.x * K * sorted_bytes<Key, V>()) + warp * K;
     unsigned long long kept_entries = 0;
-    const auto key_at = [&](int place) { return sorted[swizzled(place, K - 1)]; };
     for (unsigned i = blockIdx.x * (blockDim.x / 32) + warp; i < own.count; i += gridDim.x * (blockDim.x / 32)) {
         const int32_t p = own.rows[i];
         const stage_range range = job.ranges[p];
@@ -466,30 +576,20 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
         sort_keys<K>(key, 32);
+        /* Whether an entry has the column of the one before it. */
+        const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
+        bool joins = lane > 0 && before >> bits == key[0] >> bits && key[0] != ~Key(0);
 #pragma unroll
-        for (int u = 0; u < K; u++) sorted[swizzled(lane * K + u, K - 1)] = key[u];
-        __syncwarp();
-        int written = 0;
-        for (int base = 0; base < entries; base += 32) {
-            const int at = base + lane;
-            const Key own_key = key_at(at < entries ? at : 0);
-            const Key col = own_key >> bits;
-            const bool head = at < entries && (at == 0 || key_at(at - 1) >> bits != col);
-            const unsigned heads = __ballot_sync(FULL_WARP, head);
-            if (head) {
-                const auto value_at = [&](Key of) {
-                    return job.g.values ? (double)value[(int)of & (32 * K - 1)] : 1.0;
-                };
-                double kept = value_at(own_key);
-                int next = at + 1;
-                for (Key more; next < entries && (more = key_at(next)) >> bits == col; next++)
-                    kept = combine(job.operation.combine, kept, value_at(more));
-                const int64_t to = range.begin + written + __popc(heads & lanes_below());
-                job.cols[to] = (int32_t)col;
-                job.values[to] = (V)cell_value(job.operation, kept, next - at, (int32_t)col == p);
-            }
-            written += __popc(heads);
+        for (int u = 0; u < K; u++) {
+            sorted[swizzled(lane * K + u, K - 1)] = key[u];
+            if (u > 0) joins = joins || (key[u] != ~Key(0) && key[u - 1] >> bits == key[u] >> bits);
         }
+        __syncwarp();
+        const sorted_row<K, Key, V> row = {job, sorted, value, p, range.begin, length, entries};
+        int written = entries;
+        if (!__any_sync(FULL_WARP, joins) && !job.operation.half) row.write_entries();
+        else if (row.adds_up()) written = row.write_sums();
+        else written = row.write_in_order();
         if (lane == 0) job.lengths[p] = written;
         __syncwarp();
     }
@@ -498,8 +598,9 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Streams that classes of rows are spread over. */
-enum { STREAMS = 4 };
+/* Streams that classes of rows are spread over; wide rows, five launches that wait for each other, have the last of the
+ * side streams, whose blocks come before others'. */
+enum { CLASS_STREAMS = 3, WIDE_STREAM = SIDE_STREAMS - 1 };
 
 /* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
  * back as much. */
@@ -535,7 +636,7 @@ struct array_block {
 /* Everything that one call holds on the device. */
 template <typename V> struct contract_run {
     sp_context *context;
-    const sp_csr *g;
+    int64_t entries; /* of the stage */
     contract_job<V> job;
     class_limits limits;
     int ranked_words, longer_words;
@@ -570,7 +671,7 @@ template <typename V> static bool is_summed(const contract_run<V> *run, int entr
     const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
     const int64_t columns = run->job.columns, step = WORD_STEP;
     if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM) return false;
-    if (columns > (int64_t)LONGER_WORDS * 1024) return false;
+    if (columns > MOST_COLUMNS) return false;
     const auto words_of = [&](int64_t each) { return (int)((columns + each * step - 1) / (each * step) * step); };
     if (columns <= (int64_t)FEW_WORDS * 32) *words = {words_of(32), 0, false};
     else *words = {entries, words_of(1024), columns <= 32 * 65536};
@@ -600,18 +701,19 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
 
-/* `keyed`: the rows of C are those of labels. */
+/* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where these do. */
 template <typename V>
-static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
-                          int64_t columns, bool keyed, const sp_contract_options *options, contract_run<V> *run)
+static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
+                          int64_t groups, int64_t columns, bool shortens, const sp_contract_options *options,
+                          contract_run<V> *run)
 {
     contract_job<V> *job = &run->job;
     run->context = context;
-    run->g = g;
+    run->entries = entries;
     job->g = view_of<V>(g);
     if (options->combine == SP_COMBINE_COUNT) job->g.values = NULL;
     job->labels = labels;
-    job->nodes = g->rows;
+    job->nodes = nodes;
     job->groups = groups;
     job->columns = columns;
     /* The sum of a pattern is the number of its entries. */
@@ -626,18 +728,18 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     TRY(arrays->add(context, groups, &job->ranges));
     TRY(arrays->add(context, groups + 1, &job->lengths));
     const size_t zeros = arrays->bytes;
-    if (keyed && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
-    TRY(arrays->add(context, g->rows, &job->keys));
-    TRY(arrays->add(context, g->rows, &job->sources));
-    TRY(arrays->add(context, g->rows + 1, &job->starts));
+    if (shortens && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
+    TRY(arrays->add(context, nodes, &job->keys));
+    TRY(arrays->add(context, nodes, &job->sources));
+    TRY(arrays->add(context, nodes + 1, &job->starts));
     TRY(arrays->add(context, groups, &job->firsts));
     TRY(arrays->add(context, groups, &job->classes));
     TRY(arrays->add(context, groups, &job->list));
     TRY(arrays->add(context, groups, &job->inexact));
-    TRY(arrays->add(context, g->nnz / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
-    TRY(arrays->add(context, 2 * (g->nnz / PART) + 1, &job->parts));
-    TRY(arrays->add(context, g->nnz, &job->cols));
-    TRY(arrays->add(context, g->nnz, &job->values));
+    TRY(arrays->add(context, entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    TRY(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
+    TRY(arrays->add(context, entries, &job->cols));
+    TRY(arrays->add(context, entries, &job->values));
     TRY(arrays->allocate(context));
     CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream_of(context)));
     return SP_OK;
@@ -756,7 +858,7 @@ template <typename V> static bool is_parted(const contract_run<V> *run, unsigned
 {
     *words = (run->job.columns + 32 * ROW_WORDS - 1) / (32 * ROW_WORDS) * ROW_WORDS;
     return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
-           *words * (int64_t)count <= run->g->nnz &&
+           *words * (int64_t)count <= run->entries &&
            PART * sizeof(uint64_t) + 4096 <= cuda_state_of(run->context)->shared_limit;
 }
 
@@ -779,7 +881,7 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
 template <typename V>
 static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
 {
-    const int64_t work = blocks_of(run->g->nnz, GATHER_THREADS / 32 * TILE * TILES);
+    const int64_t work = blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES);
     const bool again = run->parted.words > 0;
     if constexpr (std::is_same_v<V, float>)
         if (again) TRY(launch_parts(run, totals, stream));
@@ -852,19 +954,19 @@ template <typename V> static bool is_redone(const contract_run<V> *run, int c)
 template <typename V> static sp_status launch_rows(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
-    cudaStream_t *side = cuda_state_of(context)->side, wide = side[STREAMS - 1];
-    const bool ahead = run->limits.longest && run->g->nnz > run->limits.longer;
-    TRY(cuda_fork(context, STREAMS));
-    if (ahead) TRY(launch_class(run, LONGEST, (unsigned)run->job.groups, false, side[LONGEST % (STREAMS - 1)]));
+    cudaStream_t *side = cuda_state_of(context)->side, wide = side[WIDE_STREAM];
+    const bool ahead = run->limits.longest && run->entries > run->limits.longer;
+    TRY(cuda_fork(context));
+    if (ahead) TRY(launch_class(run, LONGEST, (unsigned)run->job.groups, false, side[LONGEST % CLASS_STREAMS]));
     TRY(read_totals(run, totals, wide));
     run->grouped = sp_seconds();
     if (totals->members[WIDE]) {
         TRY(open_wide(run, totals));
-        TRY(cuda_fork(context, STREAMS));
+        TRY(cuda_fork(context));
         TRY(launch_wide(run, totals, wide));
     }
     for (int c = LONGEST; c > IDLE; c--) {
-        cudaStream_t stream = side[c % (STREAMS - 1)];
+        cudaStream_t stream = side[c % CLASS_STREAMS];
         if (totals->members[c] == 0) continue;
         if (c != LONGEST || !ahead) TRY(launch_class(run, c, totals->members[c], false, stream));
         if (is_redone(run, c)) TRY(launch_class(run, c, totals->members[c], true, stream));
@@ -877,7 +979,7 @@ template <typename V> static sp_status launch_rows(contract_run<V> *run, contrac
 template <typename V> static sp_status combine_rows(contract_run<V> *run, contract_totals *totals)
 {
     const sp_status status = launch_rows(run, totals);
-    if (status == SP_OK) return cuda_join(run->context, STREAMS);
+    if (status == SP_OK) return cuda_join(run->context);
     cudaDeviceSynchronize();
     return status;
 }
@@ -936,7 +1038,7 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, g, labels, groups, groups, true, options, &run));
+    TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
     TRY(group_nodes(&run));
     TRY(list_classes(&run));
     TRY(combine_rows(&run, &totals));
@@ -951,7 +1053,29 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     return SP_OK;
 }
 
-/* ---- products that rename columns -------------------------------------------------------------------------- */
+/* ---- products of patterns ---------------------------------------------------------------------------------- */
+
+/* Combines the rows of a product, whose run is open and knows the entries of each. */
+template <typename V>
+static sp_status finish_product(contract_run<V> *run, double start, size_t before, sp_csr *c, sp_spgemm_info *info)
+{
+    sp_context *context = run->context;
+    const int64_t rows = run->job.groups;
+    contract_totals totals;
+    TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    TRY(list_classes(run));
+    TRY(combine_rows(run, &totals));
+    TRY(write_result(run, c, &totals));
+    info->products = (int64_t)totals.entries;
+    info->product_nnz = info->nnz = c->nnz;
+    info->batches = 1;
+    info->groups = name_groups(&totals, info->group);
+    TRY(cuda_peak(context, before, &info->peak_bytes));
+    info->peak_bytes -= (rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
+    info->analysis_seconds = run->grouped - start;
+    info->numeric_seconds = sp_seconds() - run->grouped;
+    return SP_OK;
+}
 
 /* The column of each row of B, which has one at most; counts the rows that have more. */
 static __global__ void read_names(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names,
@@ -981,50 +1105,135 @@ static sp_status find_names(sp_context *context, const sp_csr *b, device_array<i
 }
 
 template <typename V>
-static sp_status rename_columns(sp_context *context, const sp_csr *a, const int32_t *names, sp_csr *c,
-                                sp_spgemm_info *info)
+static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                                bool *done)
 {
     const double start = sp_seconds();
     const sp_contract_options sums = {};
+    device_array<int32_t> names;
     contract_run<V> run = {};
-    contract_totals totals;
     size_t before;
     TRY(cuda_watch_peak(context, &before));
-    TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, a, names, a->rows, c->cols, false, &sums, &run));
-    take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
-    CUDA_TRY(cudaGetLastError());
-    TRY(list_classes(&run));
-    TRY(combine_rows(&run, &totals));
-    TRY(write_result(&run, c, &totals));
-    info->products = (int64_t)totals.entries;
-    info->product_nnz = info->nnz = c->nnz;
-    info->batches = 1;
-    info->groups = name_groups(&totals, info->group);
-    TRY(cuda_peak(context, before, &info->peak_bytes));
-    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
-    info->analysis_seconds = run.grouped - start;
-    info->numeric_seconds = sp_seconds() - run.grouped;
-    return SP_OK;
-}
-
-sp_status cuda_rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
-                              bool *done)
-{
-    device_array<int32_t> names;
-    sp_csr made = {};
-    *done = false;
-    if (b->values || b->nnz > b->rows || a->rows == 0 || b->rows == 0) return SP_OK;
     TRY(find_names(context, b, &names, done));
     if (!*done) return SP_OK;
+    TRY(open_run(context, a, names.data, a->rows, a->nnz, a->rows, c->cols, false, &sums, &run));
+    take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
+    CUDA_TRY(cudaGetLastError());
+    return finish_product(&run, start, before, c, info);
+}
+
+/* How many products each entry of A makes, whether any, and their number. */
+static __global__ void measure_entries(int64_t entries, const int32_t *a_cols, const int64_t *b_offsets,
+                                       int32_t *lengths, int32_t *used, unsigned long long *products)
+{
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned long long own = 0;
+    if (k < entries) {
+        own = (unsigned long long)(b_offsets[a_cols[k] + 1] - b_offsets[a_cols[k]]);
+        lengths[k] = (int32_t)own;
+        used[k] = own > 0;
+    }
+    for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(FULL_WARP, own, step);
+    if ((threadIdx.x & 31) == 0 && own) atomicAdd(products, own);
+}
+
+/* The rows of B in the order of A's entries, those without entries left out: places[k] of them come before entry k.
+ * `kept`: how many entries each has. */
+template <typename V>
+static __global__ void list_entries(contract_job<V> job, matrix_view<V> a, const int64_t *places, const int32_t *lengths,
+                                    int32_t *kept)
+{
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= job.nodes) return;
+    if (k >= places[job.nodes]) job.sources[k] = 0; /* is read ahead */
+    if (lengths[k] == 0) return;
+    int64_t low = 0, high = job.groups - 1; /* the entry's row, the last that begins at or before it */
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (__ldg(a.offsets + middle) <= k) low = middle;
+        else high = middle - 1;
+    }
+    job.keys[places[k]] = (uint32_t)low;
+    job.sources[places[k]] = job.g.offsets[a.cols[k]];
+    kept[places[k]] = lengths[k];
+}
+
+/* What each row of C is made of. */
+template <typename V>
+static __global__ void bound_sums(contract_job<V> job, const int64_t *a_offsets, const int64_t *places)
+{
+    const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= job.groups) return;
+    const int64_t first = places[a_offsets[p]], end = places[a_offsets[p + 1]];
+    job.firsts[p] = (int32_t)first;
+    job.ranges[p] = {job.starts[first], job.starts[end]};
+}
+
+/* Sums of rows of B, where A is a pattern; not `done` where the stage, 4 + v bytes a product, would take more than
+ * twice what B does. */
+template <typename V>
+static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                          bool *done)
+{
+    const double start = sp_seconds();
+    const sp_contract_options sums = {};
+    cudaStream_t stream = stream_of(context);
+    const unsigned blocks = blocks_of(a->nnz, 256);
+    array_block arrays = {};
+    contract_run<V> run = {};
+    int32_t *lengths, *used, *kept;
+    int64_t *places;
+    unsigned long long *counted, products;
+    size_t before;
+    TRY(cuda_watch_peak(context, &before));
+    TRY(arrays.add(context, 1, &counted));
+    TRY(arrays.add(context, a->nnz, &kept));
+    const size_t zeros = arrays.bytes;
+    TRY(arrays.add(context, a->nnz, &lengths));
+    TRY(arrays.add(context, a->nnz, &used));
+    TRY(arrays.add(context, a->nnz + 1, &places));
+    TRY(arrays.allocate(context));
+    CUDA_TRY(cudaMemsetAsync(arrays.memory.data, 0, zeros, stream));
+    measure_entries<<<blocks, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets, lengths, used, counted);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(&products, counted, sizeof products, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    *done = products <= 2 * (unsigned long long)b->nnz;
+    if (!*done) return SP_OK;
+    TRY(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
+    TRY(cuda_scan_counts(context, a->nnz, used, places));
+    list_entries<<<blocks, 256, 0, stream>>>(run.job, view_of<V>(a), places, lengths, kept);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, a->nnz, kept, run.job.starts));
+    bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run.job, a->row_offsets, places);
+    CUDA_TRY(cudaGetLastError());
+    arrays.memory.free();
+    return finish_product(&run, start, before, c, info);
+}
+
+template <typename V>
+static sp_status multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                                   sp_spgemm_info *info, bool *done)
+{
+    if (!b->values && b->nnz <= b->rows) TRY(rename_columns<V>(context, a, b, c, info, done));
+    const bool adds = !a->values && a->nnz <= 2 * b->rows && a->nnz <= INT32_MAX && b->cols <= MOST_COLUMNS;
+    return *done || !adds ? SP_OK : add_rows<V>(context, a, b, c, info, done);
+}
+
+sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                                 bool *done)
+{
+    sp_csr made = {};
+    *done = false;
+    if (a->rows == 0 || a->nnz == 0 || b->rows == 0) return SP_OK;
     made.rows = a->rows;
     made.cols = b->cols;
     made.value_type = a->value_type;
     made.space = SP_DEVICE;
     *info = {};
-    const sp_status status = a->value_type == SP_F32 ? rename_columns<float>(context, a, names.data, &made, info)
-                                                     : rename_columns<double>(context, a, names.data, &made, info);
-    if (status == SP_OK) *c = made;
+    const sp_status status = a->value_type == SP_F32 ? multiply_patterns<float>(context, a, b, &made, info, done)
+                                                     : multiply_patterns<double>(context, a, b, &made, info, done);
+    if (status == SP_OK && *done) *c = made;
     else sp_csr_free(context, &made);
     return status;
 }

@@ -39,9 +39,9 @@ struct contract_operation {
 
 template <typename V> struct contract_job {
     matrix_view<V> g; /* values NULL: ones, or not wanted */
-    const int32_t *labels; /* of G's columns; those of its rows are in the keys */
+    const int32_t *labels; /* of G's columns, NULL: their numbers; those of its rows are in the keys */
     uint16_t *short_labels; /* the same where 16 bits do, UINT16_MAX for none: half the cache; else NULL */
-    int64_t nodes, groups, columns; /* rows of G; rows and columns of C */
+    int64_t nodes, groups, columns; /* rows of G that are listed; rows and columns of C */
     contract_operation operation;
     contract_totals *totals;
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
@@ -107,8 +107,8 @@ static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job
 template <typename V>
 static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
 {
-    const int32_t col = __ldg(job.labels + node);
-    if (col < 0 || col >= job.columns) return EMPTY;
+    const int32_t col = job.labels ? __ldg(job.labels + node) : node;
+    if ((uint32_t)col >= (uint32_t)job.columns) return EMPTY;
     if (job.operation.loops == SP_LOOPS_KEEP) return col;
     return (col == p) == (job.operation.loops == SP_LOOPS_ONLY) ? col : EMPTY;
 }
@@ -139,9 +139,9 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
     return diagonal && operation.half ? __dmul_rn(kept, 0.5) : kept;
 }
 
-/* C = A·B, sums, where B is a pattern with at most one entry a row; *done is false, and nothing was done, where it is
- * not. */
-sp_status cuda_rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
-                              bool *done);
+/* C = A·B, sums, where B is a pattern with at most one entry a row, or A a pattern that has not many more entries than
+ * rows of B; *done is false, and nothing was done, where neither is. */
+sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
+                                 bool *done);
 
 #endif

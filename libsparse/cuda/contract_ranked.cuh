@@ -522,18 +522,24 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         __syncthreads();
         grained = true;
     }
-    /* The sum of the entries of one column, in order, by a warp. */
+    /* The sum of the entries of one column, in order, by a warp, which looks at AHEAD times 32 entries at once. */
     __device__ double sum_of(int32_t column) const
     {
+        constexpr int AHEAD = 8;
         const int lane = threadIdx.x & 31;
         double sum = -0.0; /* what any number can be added to without changing its bits */
-        for (int64_t first = 0; first < length; first += 32) {
-            const int64_t i = first + lane;
-            const bool own = i < length && job.cols[begin + i] == column;
-            if (!__any_sync(FULL_WARP, own)) continue;
-            const double more = own ? (double)value_at(i) : -0.0;
+        for (int64_t first = lane; first - lane < length; first += 32 * AHEAD) {
+            bool own[AHEAD];
 #pragma unroll
-            for (int source = 0; source < 32; source++) sum = __dadd_rn(sum, __shfl_sync(FULL_WARP, more, source));
+            for (int u = 0; u < AHEAD; u++)
+                own[u] = first + 32 * u < length && job.cols[begin + first + 32 * u] == column;
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                unsigned owners = __ballot_sync(FULL_WARP, own[u]);
+                const double more = own[u] ? (double)value_at(first + 32 * u) : 0;
+                for (; owners; owners &= owners - 1)
+                    sum = __dadd_rn(sum, __shfl_sync(FULL_WARP, more, __ffs((int)owners) - 1));
+            }
         }
         return sum;
     }

@@ -215,7 +215,9 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
             if (col[u] != EMPTY)
-                col[u] = job.short_labels ? (int32_t)__ldg(job.short_labels + col[u]) : __ldg(job.labels + col[u]);
+                col[u] = job.short_labels ? (int32_t)__ldg(job.short_labels + col[u])
+                         : job.labels     ? __ldg(job.labels + col[u])
+                                          : col[u];
             const bool inside = (uint32_t)col[u] < columns;
             col[u] = inside ? col[u] : EMPTY;
             value[u] = inside ? value[u] : 0;

@@ -276,10 +276,10 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
     if (options->algorithm == SP_SPGEMM_DENSE)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
     if (options->semiring == SP_PLUS_TIMES && !options->mask) {
-        bool renamed = false;
+        bool done = false;
         if (options->algorithm == SP_SPGEMM_AUTO && !options->to_host) {
-            const sp_status status = cuda_rename_columns(context, a, b, c, info, &renamed);
-            if (status != SP_ERROR_DEVICE_MEMORY && (renamed || status != SP_OK)) return status;
+            const sp_status status = cuda_multiply_patterns(context, a, b, c, info, &done);
+            if (status != SP_ERROR_DEVICE_MEMORY && (done || status != SP_OK)) return status;
         }
         TRY(write_ones(context, &a_valued, &a_ones));
         TRY(write_ones(context, &b_valued, &b_ones));

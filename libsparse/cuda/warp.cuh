@@ -207,7 +207,7 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
             for (int i = 0; i < K; i++)
                 if (i < (i ^ step)) order_pair(key[i], key[i ^ step]);
     }
-#pragma unroll 1
+#pragma unroll(K <= 4 ? 5 : 1)
     for (int size = 2; size <= lanes; size *= 2) {
         bool low = !(lane & (size / 2));
         if (K == 1) {
@@ -221,7 +221,7 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
                 key[K - 1 - i] = keep(key[K - 1 - i], second, low);
             }
         }
-#pragma unroll 1
+#pragma unroll(K <= 4 ? 4 : 1)
         for (int step = size / 4; step > 0; step /= 2) {
             low = !(lane & step);
 #pragma unroll
