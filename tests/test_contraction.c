@@ -270,11 +270,16 @@ static const struct shape {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
+/* With TEST_CASES below 100, as where a tool slows the kernels down, a shape has one kind of values, and rows of f32 one
+ * kind of numbers. */
+static bool is_left_out(int kind, int chosen) { return test_cases(100) < 100 && kind != chosen; }
+
 START_TEST(shapes_give_what_the_definition_says)
 {
     const struct shape *shape = &shapes[_i % SHAPES];
     sp_context *host = test_context(0, 1), *context = test_context(_i / SHAPES, 3);
     for (int values = TEST_POSITIVE; values <= TEST_PATTERN; values++) {
+        if (is_left_out(values, _i % (TEST_PATTERN + 1))) continue;
         test_random random = test_seed((uint64_t)(_i + 1));
         subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind,
                                  values % 2 ? SP_F32 : SP_F64, (test_values)values);
@@ -324,6 +329,7 @@ START_TEST(sums_of_f32_have_the_bits_of_sums_in_order)
     sp_context *host = test_context(0, 1), *context = test_context(_i / LONG_ROWS, 2);
     const struct shape *shape = &long_rows[_i % LONG_ROWS];
     for (int kind = REALS; kind < NUMBER_KINDS; kind++) {
+        if (is_left_out(kind, _i % NUMBER_KINDS)) continue;
         test_random random = test_seed((uint64_t)(_i % LONG_ROWS + 1));
         subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind, SP_F32,
                                  TEST_POSITIVE);
@@ -932,8 +938,9 @@ int main(int argc, char **argv)
     Suite *suite = suite_create("contraction");
     /* CK_RUN_CASE runs one of them. */
     TCase *engines = tcase_create("engines"), *groups = tcase_create("groups");
-    TCase *all[] = {engines, groups};
-    for (int i = 0; i < 2; i++) {
+    TCase *random = tcase_create("random"), *limits = tcase_create("shapes"), *sums = tcase_create("sums");
+    TCase *all[] = {random, limits, sums, engines, groups};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         tcase_set_timeout(all[i], 120);
         suite_add_tcase(suite, all[i]);
     }
@@ -942,9 +949,9 @@ int main(int argc, char **argv)
         test_on_devices(engines, quotients_are_those_of_scipy);
         return test_run(suite);
     }
-    test_on_devices(engines, both_engines_give_what_the_definition_says);
-    tcase_add_loop_test(engines, shapes_give_what_the_definition_says, 0, SHAPES * test_devices());
-    tcase_add_loop_test(engines, sums_of_f32_have_the_bits_of_sums_in_order, 0, LONG_ROWS * test_devices());
+    test_on_devices(random, both_engines_give_what_the_definition_says);
+    tcase_add_loop_test(limits, shapes_give_what_the_definition_says, 0, SHAPES * test_devices());
+    tcase_add_loop_test(sums, sums_of_f32_have_the_bits_of_sums_in_order, 0, LONG_ROWS * test_devices());
     if (test_devices() == 1) test_count_skipped(SHAPES + LONG_ROWS);
     test_on_devices(engines, values_do_not_depend_on_threads);
     test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
