@@ -2,18 +2,18 @@
 # Quotient graphs C = S·G·Sᵀ beside two products of SuiteSparse:GraphBLAS (CPU), or of cuSPARSE and relabelling with
 # CUB's sort (GPU): R-MAT, uniform and community graphs, 1, 10 and 50 % of the nodes as groups, drawn at random and as
 # runs. On the GPU also two products with and without the stage that gathers ranges (Li et al., Figure 7); on the CPU
-# beside scipy.
+# beside scipy. And the tool from text to text, on two cores.
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END_OF_USAGE'
 usage: bench/bench_contract.sh [options]      writes bench/results/contract-NAME.json, contract-NAME-aia.json,
-                                              contract-NAME-scipy.json and prints tables
+                                              contract-NAME-scipy.json, text-NAME.json and prints tables
   --small             three small graphs
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      presets or KIND:ARGS [rmat20 uniform20 rmat22, communities; on the CPU rmat:18,16]
   --files DIR         also the graphs in DIR (.mtx, .txt; .gz)
-  --parts "..."       of speed aia scipy [speed aia; on the CPU speed]
+  --parts "..."       of speed aia scipy text [speed aia; on the CPU speed]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; on the CPU 20]
   --threads N         [all cores]
@@ -65,6 +65,49 @@ beside_scipy() {
     rm -rf "$folder"
 }
 
+# The tool's reports, and bytes a second of reading and of writing, for 17 million edges drawn at random as Matrix Market
+# and 50,000 groups of twenty nodes. Two cores, and as many threads. Writing ends when the process does: the file is
+# synced by then.
+text_to_text() {
+    local folder edges=17000000 nodes=1000000 json=bench/results/text-$name.json run runs=() cores began
+    if [ -n "$small" ]; then edges=20000 nodes=1000; fi
+    folder=$(mktemp -d) || return 1
+    awk -v n=$nodes -v m=$edges 'BEGIN {
+        srand(1)
+        printf "%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", n, n, m
+        for (; m > 0; m--) printf "%d %d %.6f\n", n * rand() + 1, n * rand() + 1, rand()
+    }' >"$folder/graph.mtx" && awk -v n=$nodes 'BEGIN { for (i = 0; i < n; i++) print int(i / 20) + 1 }' \
+        >"$folder/labels" || status=1
+    cores=$(taskset -cp $$ | sed 's/.*: //; s/-.*\|,.*//')
+    for run in 1 2 3 4 5; do
+        began=$(date +%s.%N)
+        taskset -c "$cores,$((cores + 1))" "$build/bin/contract" "$folder/graph.mtx" "$folder/labels" \
+            -o "$folder/quotient.mtx" --device cpu --threads 2 --report "$folder/report$run.json" || status=1
+        runs+=("$began" "$(date +%s.%N)" "$folder/report$run.json")
+    done
+    python3 -B - "$folder/quotient.mtx" "$json" "$BENCH_COMMIT" "${runs[@]}" <<'END_OF_SUMMARY' || status=1
+import datetime, json, os, statistics, sys
+written = os.path.getsize(sys.argv[1])
+reports, rates = [], {"read_graph": [], "read_labels": [], "write": []}
+for began, ended, path in zip(sys.argv[4::3], sys.argv[5::3], sys.argv[6::3]):
+    with open(path) as report:
+        r = json.load(report)
+    seconds = r["seconds"]
+    rates["read_graph"].append(r["graph"]["bytes"] / seconds["read_graph"])
+    rates["read_labels"].append(r["labels"]["bytes"] / seconds["read_labels"])
+    rates["write"].append(written / (float(ended) - float(began) - seconds["total"] + seconds["write"]))
+    reports.append(r)
+result = {"bench": "text to text", "date": datetime.date.today().isoformat(), "commit": sys.argv[3],
+          "written_bytes": written, "bytes_per_second": rates, "reports": reports}
+with open(sys.argv[2], "w") as out:
+    json.dump(result, out, indent=1)
+for what, all_rates in rates.items():
+    print(f"{what}: median {statistics.median(all_rates) / 1e6:.0f} MB/s of {len(all_rates)} runs, "
+          f"{min(all_rates) / 1e6:.0f} to {max(all_rates) / 1e6:.0f}")
+END_OF_SUMMARY
+    rm -rf "$folder"
+}
+
 mkdir -p bench/results
 for part in $parts; do
     case $part in
@@ -74,6 +117,7 @@ for part in $parts; do
         if [ "$device" != cpu ]; then echo "left out: scipy, which runs on the CPU" >&2 && continue; fi
         beside_scipy "$graphs"
         ;;
+    text) text_to_text ;;
     *) usage >&2 && exit 2 ;;
     esac
 done
