@@ -148,8 +148,8 @@ done:
     return status;
 }
 
-/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. MaxK, where it is to have them so,
- * comes before. */
+/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. MaxK, where it is to have them
+ * so, comes before. */
 static sp_status measure_renumbered(gnn_case *c)
 {
     const gnn_model_options maxk = {.maxk = 1};

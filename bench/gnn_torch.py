@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""PyTorch and PyTorch Geometric on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are compared
-with. fp32, without TF32, unless said.
+"""PyTorch and PyTorch Geometric on folders that `gnn convert` writes: what sparse-bench gnn and gnn train are
+compared with. fp32, without TF32, unless said.
 
   gnn_torch.py speed FOLDER...     forward and epoch of two layers on the whole graph: with PyG's scatter, with
-                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose is
-                                   given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph, scatter with
-                                   --compile also compiled
+                                   torch.sparse CSR (cuSPARSE) inside PyG, and with CSR by hand, where the transpose
+                                   is given and A·(X·W) is taken in the cheaper order; each also as a CUDA graph,
+                                   scatter with --compile also compiled
   gnn_torch.py sample FOLDER...    neighbour sampling on the GPU by vectorised PyTorch, and NeighborLoader where
                                    pyg-lib or torch-sparse is there
   gnn_torch.py accuracy REPORT...  test accuracy at the lowest validation loss with the data, splits, seeds and
                                    hyper-parameters of these reports of gnn train
-  gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in f64
+  gnn_torch.py check FOLDER DIR    gradients that `sparse-bench gnn FOLDER --export DIR` wrote, against autograd in
+                                   f64
 
 Results are written as JSON (--json FILE) in the shape of sparse-bench's, anew after each case.
 """
@@ -291,6 +292,8 @@ def attempt(action):
 
 def steps_of(model, x, graph, train_nodes, train_labels, capturable, compiled):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=x.is_cuda, capturable=capturable)
+    if compiled:
+        torch.compiler.reset()  # it compiles a function for eight shapes, then it leaves it as it is
     call = torch.compile(model) if compiled else model
 
     def epoch():
@@ -439,8 +442,8 @@ def sample_batch(offsets, columns, batch, fanouts, replace):
 
 
 def sample_passes(edges_of_a_pass, minibatches, options, device):
-    """Edges a second over passes, of which `edges_of_a_pass()` yields the edges of each minibatch; after one to warm up,
-    which a quarter of the limit may end. A pass that the limit ends counts as far as it came."""
+    """Edges a second over passes, of which `edges_of_a_pass()` yields the edges of each minibatch; after one to warm
+    up, which a quarter of the limit may end. A pass that the limit ends counts as far as it came."""
     def one_pass(limit):
         start, edges, done = time.perf_counter(), 0, 0
         for found in edges_of_a_pass():

@@ -60,9 +60,9 @@ typedef enum gnn_order {
 
 /* Moves rows, and the graph's columns with them, so that nodes of a community lie side by side
  * (sp_csr_community_order): products with the graph then read from the nearest cache what neighbouring rows have in
- * common. Only `place` tells: splits are drawn, clusters given to a trainer and predictions made for nodes as they were.
- * The same for any number of threads. Data that are renumbered already, or whose weights are not positive, are refused
- * (by AUTO left alone, as where memory does not suffice). O(nnz + features), with a second graph for a while. */
+ * common. Only `place` tells: splits are drawn, clusters given to a trainer and predictions made for nodes as they
+ * were. The same for any number of threads. Data that are renumbered already, or whose weights are not positive, are
+ * refused (by AUTO left alone, as where memory does not suffice). O(nnz + features); holds a second graph. */
 sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order);
 
 /* ---- layers ------------------------------------------------------------------------------------------- */
@@ -91,9 +91,10 @@ sp_status gnn_symmetric(sp_context *context, const sp_csr *matrix, bool *symmetr
 typedef struct gnn_block gnn_block;
 sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
                            gnn_block **block);
-/* On CUDA, for f32 models of GCN (graph without weights), SAGE and GIN without MaxK: sets the dense tiles of a symmetric
- * block apart, to be multiplied on tensor cores, with X as a sum of two f16 numbers (22 bits). Nothing happens
- * where too little of the matrix lies in such tiles; communities side by side have them (gnn_data_renumber). */
+/* On CUDA, for f32 models of GCN (graph without weights), SAGE and GIN without MaxK: sets the dense tiles of a
+ * symmetric block apart, to be multiplied on tensor cores, with X as a sum of two f16 numbers (22 bits). Nothing
+ * happens where too little of the matrix lies in such tiles; communities side by side have them
+ * (gnn_data_renumber). */
 sp_status gnn_block_split(gnn_block *block);
 void gnn_block_free(gnn_block *block);
 
@@ -116,8 +117,9 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once
                                  and kept, as long as the first block stays (not with maxk, which aggregates X·W) */
-    bool half_gather;         /* f32 without maxk: what neighbours hear is rounded to bf16 in the products with A, forward
-                                 and backward, which halves what they gather; sums stay f32 (GCN, SAGE mean, GIN) */
+    bool half_gather;         /* f32 without maxk: what neighbours hear is rounded to bf16 in the products with A,
+                                 forward and backward, which halves what they gather; sums stay f32 (GCN, SAGE mean,
+                                 GIN) */
     bool normalised;          /* says of the features that gnn_data_normalise was used; saved for those who predict */
 } gnn_model_options;
 
@@ -181,9 +183,10 @@ int gnn_optimizer_state(gnn_optimizer *optimizer, void *moments[2], int64_t **st
 /* ---- sampling ----------------------------------------------------------------------------------------- */
 
 typedef enum gnn_sampler_kind {
-    GNN_SAMPLE_NODE,    /* fanout[l] neighbours of every node, and the node itself where the matrix has it (GraphSAGE) */
-    GNN_SAMPLE_LAYER,   /* fanout[l] nodes a layer beside those of the layer above, drawn by the squares of their weights
-                           to these (LADIES, Zou et al. 2019) */
+    GNN_SAMPLE_NODE,    /* fanout[l] neighbours of every node, and the node itself where the matrix has it
+                           (GraphSAGE) */
+    GNN_SAMPLE_LAYER,   /* fanout[l] nodes a layer beside those of the layer above, drawn by the squares of their
+                           weights to these (LADIES, Zou et al. 2019) */
     GNN_SAMPLE_FASTGCN, /* the same, drawn by the squares of their weights to all nodes (Chen et al. 2018) */
     GNN_SAMPLE_CLUSTER  /* whole clusters and the edges within them (Cluster-GCN, Chiang et al. 2019) */
 } gnn_sampler_kind;
@@ -238,7 +241,7 @@ typedef struct gnn_trainer_options {
     int64_t epochs;                   /* 0: 200 */
     int64_t patience;                 /* ends after so many epochs without a lower validation loss; 0: never */
     int64_t evaluate_every;           /* epochs between evaluations on all splits; 0: 1 */
-    int64_t rate_step;                /* the learning rate is multiplied by rate_factor every so many epochs; 0: never */
+    int64_t rate_step;                /* every so many epochs the rate is multiplied by rate_factor; 0: never */
     double rate_factor;
 } gnn_trainer_options;
 

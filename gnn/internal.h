@@ -133,8 +133,8 @@ typedef struct gnn_backend {
     sp_status (*backward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y, const sp_dense *y_gradient,
                           sp_dense *x_gradient, void *sums);
     /* y[k] = dropout(x[k]) for arrays, number k of `site`; the same again is the gradient. y may be x. */
-    sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x, sp_dense_type type,
-                      void *y);
+    sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
+                      sp_dense_type type, void *y);
     sp_status (*copy)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* strides may differ */
     sp_status (*round)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* f32 to bf16, to nearest */
     sp_status (*fill)(gnn_engine *engine, double value, sp_dense *to);
@@ -149,9 +149,11 @@ typedef struct gnn_backend {
      * node's sigmoid loss is the mean over its classes; a class is predicted where its logit is positive. `gradient`
      * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere. */
     sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
-                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
-    sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const uint8_t *targets,
-                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score, sp_dense *gradient);
+                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score,
+                              sp_dense *gradient);
+    sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+                              const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
+                              gnn_score *score, sp_dense *gradient);
     /* Y = softmax of each row of X, or the logistic function of each number; Y may be X. */
     sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
@@ -167,8 +169,8 @@ typedef struct gnn_backend {
     sp_status (*head_scores_backward)(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
                                       const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
     /* values[e] = leakyrelu(left(i, head) + right(j, head)) for e = (i, j) of A's pattern */
-    sp_status (*edge_scores)(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right, int head,
-                             double slope, void *values);
+    sp_status (*edge_scores)(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
+                             int head, double slope, void *values);
     /* From dvalues: dleft(i, head) = Σ over row i, dright(j, head) = Σ over column j, of dvalues ∘ leakyrelu'. The
      * transpose has the columns of A as rows; entry t of it is entry places[t] of A. `values` is the work space of
      * nnz numbers: dvalues on entry. */
@@ -176,8 +178,8 @@ typedef struct gnn_backend {
                                       const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
                                       double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient);
     /* to[t] = from[places[t]] */
-    sp_status (*gather)(gnn_engine *engine, const int64_t *places, int64_t count, const void *from, sp_dense_type type,
-                        void *to);
+    sp_status (*gather)(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
+                        sp_dense_type type, void *to);
     /* maximum: dX(j, k) = Σ over entries t = (j, i) of the transpose with argument[i · cols + k] == places[t] of
      * dY(i, k): the gradient of sp_spmm_execute_argument, the same bits in every run. */
     sp_status (*maximum_backward)(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
@@ -186,8 +188,8 @@ typedef struct gnn_backend {
     /* kept: values(i, e) = Σ_t S(i, t)·W(column(i, e), t) for every kept entry e of row i; all of one type. */
     sp_status (*multiply_kept)(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
 
-    /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine takes
-     * tiles. */
+    /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine
+     * takes tiles. */
     sp_status (*multiply_tiles)(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                 const sp_dense *x, sp_dense *y);
 
@@ -263,10 +265,10 @@ struct gnn_block {
 /* Makes what a backward pass with the block needs, where it is not there yet. */
 sp_status gnn_block_prepare_backward(gnn_block *block);
 
-/* Y = A·X + beta·Y, or with the transpose (prepared), sums or means. What is gathered may be X rounded, and have columns
- * beyond X's, as then has whole_y beyond Y's. */
-sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered, double beta,
-                             sp_dense *y, sp_dense *whole_y);
+/* Y = A·X + beta·Y, or with the transpose (prepared), sums or means. What is gathered may be X rounded, and have
+ * columns beyond X's, as then has whole_y beyond Y's. */
+sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered,
+                             double beta, sp_dense *y, sp_dense *whole_y);
 
 /* ---- tiles -------------------------------------------------------------------------------------------- */
 

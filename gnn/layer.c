@@ -145,8 +145,8 @@ static sp_status shape_kept(gnn_layer_state *layer, const sp_dense *p, sp_cbsr *
     return status;
 }
 
-/* With the columns between its rows, if these are whole sectors: 41 columns cost a product 41 packets of one number, or
- * 12 of four. */
+/* With the columns between its rows, if these are whole sectors: 41 columns cost a product 41 packets of one number,
+ * or 12 of four. */
 static sp_dense widened(const sp_dense *matrix)
 {
     sp_dense wide = *matrix;
@@ -156,8 +156,8 @@ static sp_dense widened(const sp_dense *matrix)
 }
 
 /* Y = the block's matrix, or its transpose, · X + beta · Y. */
-static sp_status multiply_rows(gnn_layer_state *layer, gnn_block *block, bool backward, const sp_dense *x, double beta,
-                               sp_dense *y)
+static sp_status multiply_rows(gnn_layer_state *layer, gnn_block *block, bool backward, const sp_dense *x,
+                               double beta, sp_dense *y)
 {
     sp_dense wide_x = widened(x), wide_y = widened(y);
     if (layer->half) {

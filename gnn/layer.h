@@ -63,7 +63,8 @@ typedef struct gnn_layer_state {
     gnn_matrix edges, turned;  /* GAT: numbers of all edges, and in the order of the transpose */
 } gnn_layer_state;
 
-/* Gives a matrix a shape, in memory that is kept: numbers without gaps, or rows that begin at multiples of 32 bytes. */
+/* Gives a matrix a shape, in memory that is kept: numbers without gaps, or rows that begin at multiples of 32
+ * bytes. */
 sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, gnn_matrix *matrix);
 sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type,
                                 gnn_matrix *matrix);

@@ -137,10 +137,10 @@ static void describe_layer(gnn_model *model, int number)
     add_parameter(model, number, "bias", 1, l->outputs, &l->bias);
 }
 
-/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)), biases 0. Those of GIN, whose layers are perceptrons, as
- * these are begun elsewhere: weights and biases in ±1 / √inputs, since from the wider bounds it learns nothing of graphs
- * with 31 neighbours a node (Amazon Photo: 35 %, with the narrower ones 74 %). Drawn on the host, so that they are the
- * same on all devices; step -1 is used by nothing else. */
+/* Glorot and Bengio (2010): uniform in ±√(6 / (rows + cols)), biases 0. Those of GIN, whose layers are perceptrons,
+ * as these are begun elsewhere: weights and biases in ±1 / √inputs, since from the wider bounds it learns nothing of
+ * graphs with 31 neighbours a node (Amazon Photo: 35 %, with the narrower ones 74 %). Drawn on the host, so that they
+ * are the same on all devices; step -1 is used by nothing else. */
 static void draw_parameters(const gnn_model *model, void *numbers)
 {
     for (int i = 0; i < model->parameters; i++) {
@@ -286,7 +286,8 @@ static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
             return sp_fail(context, SP_ERROR_ARGUMENT, "block %d is of another kind of layer, type or engine than the"
                            " model", i);
         if (block[i]->tiles && model->options.maxk > 0)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has dense tiles set apart, which MaxK does not take", i);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has dense tiles set apart, which MaxK does not take",
+                           i);
         if (i > 0 && block[i]->a.cols != block[i - 1]->a.rows)
             return sp_fail(context, SP_ERROR_ARGUMENT, "block %d has %lld columns and the one before %lld rows", i,
                            (long long)block[i]->a.cols, (long long)block[i - 1]->a.rows);
@@ -391,12 +392,11 @@ done:
 
 static void free_layer(gnn_layer_state *l)
 {
-    gnn_matrix *const all[] = {&l->output,          &l->gradient,      &l->aggregated,    &l->product,
-                               &l->inner,           &l->padded,        &l->argument,      &l->product_gradient,
-                               &l->rounded,         &l->narrow,
-                               &l->inner_gradient,  &l->kept,          &l->kept_columns,  &l->left_scores,
-                               &l->right_scores,    &l->left_gradient, &l->right_gradient, &l->attention,
-                               &l->edges,           &l->turned};
+    gnn_matrix *const all[] = {&l->output,       &l->gradient,      &l->aggregated,     &l->product,
+                               &l->inner,        &l->padded,        &l->argument,       &l->product_gradient,
+                               &l->rounded,      &l->narrow,        &l->inner_gradient, &l->kept,
+                               &l->kept_columns, &l->left_scores,   &l->right_scores,   &l->left_gradient,
+                               &l->edges,        &l->right_gradient, &l->attention,     &l->turned};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gnn_matrix_free(l->engine, all[i]);
 }
 

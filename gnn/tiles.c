@@ -1,6 +1,6 @@
-/* The dense tiles of a block set apart. Where rows are numbered by community, a tile of 128 rows and 64 columns within
- * one has hundreds of entries; as ones and zeros, a bit each, it is multiplied on tensor cores in less time than the
- * rows of X take that its entries would gather one by one:
+/* The dense tiles of a block set apart. Where rows are numbered by community, a tile of 128 rows and 64 columns
+ * within one has hundreds of entries; as ones and zeros, a bit each, it is multiplied on tensor cores in less time
+ * than the rows of X take that its entries would gather one by one:
  *
  *   A = diag(r)·T·diag(c) + R        T: the tiles' ones; R: the entries of all other tiles, as ever
  *
@@ -98,8 +98,8 @@ static void count_all(sp_context *context, const sp_csr *a, int64_t panels, int6
     for (int64_t i = 0; i < a->rows; i++) c->kept[i + 1] += c->kept[i];
 }
 
-/* The bit of row r and column j of a tile, in the order in which m16n8k16 products want them: a word a lane for each 16
- * rows, of which bits b and 16 + b are a register's two numbers. */
+/* The bit of row r and column j of a tile, in the order in which m16n8k16 products want them: a word a lane for each
+ * 16 rows, of which bits b and 16 + b are a register's two numbers. */
 static void set_bit(uint32_t *tile, int r, int j)
 {
     const int lane = r % 8 * 4 + j % 8 / 2, bit = j / 16 * 4 + j % 16 / 8 * 2 + r % 16 / 8;
@@ -126,7 +126,8 @@ static void fill_panel(const sp_csr *a, int64_t panel, int64_t columns, int32_t 
                 continue;
             }
             c->rest.col_indices[to] = j;
-            if (c->rest.values) ((float *)c->rest.values)[to] = a->values ? ((const float *)a->values)[k] : c->scale[i];
+            if (c->rest.values)
+                ((float *)c->rest.values)[to] = a->values ? ((const float *)a->values)[k] : c->scale[i];
             if (c->backward) c->backward[to] = c->scale[j];
             to++;
         }
@@ -225,18 +226,19 @@ done:
     return status;
 }
 
-/* Room for X of so many columns as halves, twice. */
+/* Room for X of so many columns as halves, twice; other blocks keep what there is where there is no more. */
 static sp_status widen(gnn_tiles *t, int64_t width)
 {
     const int64_t padded = gnn_tile_width(width);
     const int64_t rows = (t->rest.cols + GNN_TILE_COLS - 1) / GNN_TILE_COLS * GNN_TILE_COLS;
+    void *halves;
     if (padded <= t->padded) return SP_OK;
+    const sp_status status = sp_array_create(t->engine->context, 2 * rows * padded, 2, t->engine->space, &halves);
+    if (status != SP_OK) return status;
     sp_array_free(t->engine->context, t->engine->space, t->halves);
-    t->halves = NULL;
-    t->padded = 0;
-    const sp_status status = sp_array_create(t->engine->context, 2 * rows * padded, 2, t->engine->space, &t->halves);
-    if (status == SP_OK) t->padded = padded;
-    return status;
+    t->halves = halves;
+    t->padded = padded;
+    return SP_OK;
 }
 
 /* ---- of a block ---------------------------------------------------------------------------------------- */
@@ -293,14 +295,15 @@ sp_status gnn_tiles_prepare_backward(gnn_block *block)
     return sp_spmm_plan_create(block->engine->context, &turned, block->width, &how, &block->rest_backward);
 }
 
-sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered, double beta,
-                             sp_dense *y, sp_dense *whole_y)
+sp_status gnn_block_multiply(gnn_block *block, bool backward, const sp_dense *x, const sp_dense *gathered,
+                             double beta, sp_dense *y, sp_dense *whole_y)
 {
     const gnn_tiles *t = block->tiles;
     const float *scale = t ? t->scale : NULL;
     const bool means = block->layer == GNN_SAGE;
     if (!t) return sp_spmm_execute(backward ? block->backward : block->forward, 1, gathered, beta, whole_y);
-    const sp_status status = sp_spmm_execute(backward ? block->rest_backward : block->rest, 1, gathered, beta, whole_y);
+    sp_spmm_plan *rest = backward ? block->rest_backward : block->rest;
+    const sp_status status = sp_spmm_execute(rest, 1, gathered, beta, whole_y);
     if (status != SP_OK) return status;
     return block->engine->backend->multiply_tiles(block->engine, t, means && backward ? NULL : scale,
                                                   means && !backward ? NULL : scale, x, y);

@@ -53,8 +53,8 @@ static sp_status make_full_blocks(gnn_trainer *t)
     sp_status status = gnn_symmetric(t->context, &t->data->graph, &symmetric);
     for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
     if (status == SP_OK) status = gnn_trainer_blocks(t, matrix, symmetric, t->block);
-    for (int l = 0; status == SP_OK && l < t->options.model.layers && t->data->split && t->options.model.maxk == 0; l++)
-        status = gnn_block_split(t->block[l]);
+    const int split = t->data->split && t->options.model.maxk == 0 ? t->options.model.layers : 0;
+    for (int l = 0; status == SP_OK && l < split; l++) status = gnn_block_split(t->block[l]);
     return status;
 }
 

@@ -475,7 +475,8 @@ static double difference(const example *e, const double *direction, int64_t k, u
     return crossed ? NAN : (double)((value[1] - value[0]) / (at[1] - at[0]));
 }
 
-/* Within 1e-6 of the differences, or of a hundredth of the parameter's largest one; those that are 0, within 1e-12. */
+/* Within 1e-6 of the differences, or of a hundredth of the parameter's largest one; those that are 0, within
+ * 1e-12. */
 static void check_parameter(const example *e, const gnn_parameter *p, const double *found, const double *direction)
 {
     const int64_t count = p->rows * p->cols;
@@ -903,8 +904,8 @@ START_TEST(symmetry_is_found_whatever_the_threads)
 }
 END_TEST
 
-/* The back end's product with tiles, by the layout of m16n8k16's left operand: lane l has of rows l / 4 and 8 below it the
- * columns 2 (l mod 4) and the one after it, and 8 to the right of these. On the CPU, where there is none. */
+/* The back end's product with tiles, by the layout of m16n8k16's left operand: lane l has of rows l / 4 and 8 below
+ * it the columns 2 (l mod 4) and the one after it, and 8 to the right of these. On the CPU, where there is none. */
 static sp_status multiply_tiles_slowly(gnn_engine *engine, const gnn_tiles *t, const float *r, const float *c,
                                        const sp_dense *x, sp_dense *y)
 {

@@ -567,8 +567,8 @@ START_TEST(devices_train_alike)
 }
 END_TEST
 
-/* Without dropout of the features, dense ones (way 0), sparse ones (1), f64 (2), A·X kept (3), sparse ones in f64 (4),
- * patterns (5) make little difference. */
+/* Without dropout of the features, dense ones (way 0), sparse ones (1), f64 (2), A·X kept (3), sparse ones in f64
+ * (4), patterns (5) make little difference. */
 START_TEST(ways_to_hold_features_make_no_difference)
 {
     enum { EPOCHS = 5 };

@@ -8,9 +8,9 @@
 
 #include "backend.h"
 
-/* Tasks of so many multiplications at least, tiles of so many rows and columns: smaller ones spend more on calls and on
- * packing A and B than threads save. Parts of the inner dimension are as long as what BLAS packs at once, and cost a
- * pass over C each; all of them together take so many numbers at most. */
+/* Tasks of so many multiplications at least, tiles of so many rows and columns: smaller ones spend more on calls and
+ * on packing A and B than threads save. Parts of the inner dimension are as long as what BLAS packs at once, and cost
+ * a pass over C each; all of them together take so many numbers at most. */
 enum { TASK = 1 << 16, MOST_TASKS = 64, TILE = 128, PART = 256, MOST_PARTS = 32, PARTIAL = 1 << 22 };
 
 typedef struct product {
@@ -64,7 +64,8 @@ static void multiply_tile(const product *p, int64_t task)
     }
     void *to = (void *)at(&c, false, i, j);
     /* BLAS ends the process over a stride of 0, also where there is nothing to read. */
-    const int a_stride = p->a->stride > 0 ? (int)p->a->stride : 1, b_stride = p->b->stride > 0 ? (int)p->b->stride : 1;
+    const int a_stride = p->a->stride > 0 ? (int)p->a->stride : 1;
+    const int b_stride = p->b->stride > 0 ? (int)p->b->stride : 1;
     const int c_stride = (int)c.stride;
     if (c.type == SP_DENSE_F32)
         cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, inner, (float)p->alpha, a, a_stride, b, b_stride, (float)beta,

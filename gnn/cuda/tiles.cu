@@ -1,19 +1,19 @@
 /* Y += diag(r)·T·diag(c)·X on tensor cores, T ones and zeros in tiles of 128 rows and 64 columns (tiles.c).
  *
- * X in f32 is the sum of two f16 numbers, once it is scaled by a power of two so that the largest is below 2^15: 22 bits
- * of each number down to 2^-18 of the largest, below that an error of 2^-40 of the largest. Ones are exact, sums are
- * f32 (tensor cores cut them off instead of rounding). A block takes a panel of 128 rows and 64 columns of X, its eight
- * warps 32 rows and 32 columns each; of one tile after another it copies 64 rows of both halves of X into shared
- * memory, three tiles ahead. T's ones come as bits in the order of the registers (a shift, an AND and a multiplication
- * for two numbers), 1 KB a tile. A tile is 2 · 8,192 · 64 multiplications, reads 16 KB of X from the second-level cache,
- * and does as much as up to 8,192 gathers of 256 bytes. H200, 132,600 tiles, 256 columns: 2.7 ms.
+ * X in f32 is the sum of two f16 numbers, once it is scaled by a power of two so that the largest is below 2^15: 22
+ * bits of each number down to 2^-18 of the largest, below that an error of 2^-40 of the largest. Ones are exact, sums
+ * are f32 (tensor cores cut them off instead of rounding). A block takes a panel of 128 rows and 64 columns of X, its
+ * eight warps 32 rows and 32 columns each; of one tile after another it copies 64 rows of both halves of X into
+ * shared memory, three tiles ahead. T's ones come as bits in the order of the registers (a shift, an AND and a
+ * multiplication for two numbers), 1 KB a tile. A tile is 2 · 8,192 · 64 multiplications, reads 16 KB of X from the
+ * second-level cache, and does as much as up to 8,192 gathers of 256 bytes. H200, 132,600 tiles, 256 columns: 2.7 ms.
  */
 #include <cuda_fp16.h>
 
 #include "backend.cuh"
 
-/* With 128 columns a block, two of them on a multiprocessor, it takes 2.7 to 4.2 ms; with three stages and four blocks
- * twice as long on 64 columns. */
+/* With 128 columns a block, two of them on a multiprocessor, it takes 2.7 to 4.2 ms; with three stages and four
+ * blocks twice as long on 64 columns. */
 enum { TILE_THREADS = 256, COLUMNS = 64, STAGES = 4, RESIDENT = 3 };
 enum { SEGMENTS = COLUMNS / 8, PAIRS = COLUMNS / 32 }; /* of 8 columns a row of X; of 16 columns a warp */
 enum { HALF = GNN_TILE_COLS * COLUMNS * 2, STAGE = 2 * HALF };
