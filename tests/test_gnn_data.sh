@@ -168,6 +168,7 @@ ok 'the same whatever the threads' eval 'status 0 convert $made g1 --features 9 
 ok 'another with another seed' eval 'status 0 convert $made g2 --seed 2 --features 9 --classes 5 --edges 9000 &&
     ! cmp -s g/graph.npz g2/graph.npz && ! cmp -s g/features.npy g2/features.npy'
 ok 'more edges than it has' fails 1 'it has [0-9]* edges, not 100000' convert generate:uniform:100,3 X --edges 100000
+ok 'half an edge' fails 2 '--edges takes an even number' convert generate:uniform:100,3 X --edges 101
 ok 'no such kind' fails 1 'nix' convert generate:nix:3 X
 ok 'not square' fails 1 'square' convert generate:uniform:100,3,50 X
 ok 'labels for it' fails 2 'labels and a split of its own' convert generate:uniform:100,3 X --labels s.txt
