@@ -358,6 +358,34 @@ START_TEST(markov_product_does_not_depend_on_threads_or_runs)
 }
 END_TEST
 
+/* The rows after it are made long before the first: their threads wait for it. */
+START_TEST(a_long_first_row_changes_no_other)
+{
+    enum { N = 1500 };
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(17);
+    double *numbers = calloc((size_t)N * N, sizeof *numbers);
+    for (int64_t j = 0; j < N; j++) numbers[j] = test_unit(&random) + 0x1p-20;
+    for (int64_t k = N; k < 12 * N; k++) numbers[k % (N - 1) * N + N + test_below(&random, N)] = test_unit(&random);
+    sp_csr a = test_from_dense(host, N, N, numbers, SP_F32), b = test_stochastic(host, &random, N, 300), first;
+    const sp_markov_epilogue epilogue = {.inflation = 1};
+    ck_ok(host, sp_spgemm_markov(host, &a, &b, &epilogue, &first, NULL, NULL));
+    ck_assert_int_gt(first.nnz, 1 << 20);
+    for (int threads = 2; threads <= 5; threads++) {
+        sp_context *context = test_context(0, threads);
+        sp_csr again;
+        ck_ok(context, sp_spgemm_markov(context, &a, &b, &epilogue, &again, NULL, NULL));
+        test_same(&first, &again, 17);
+        sp_csr_free(context, &again);
+        sp_context_destroy(context);
+    }
+    sp_csr *all[] = {&a, &b, &first};
+    for (int i = 0; i < 3; i++) sp_csr_free(host, all[i]);
+    free(numbers);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* A budget too small for all rows at once ends in batches, with the same rows. */
 START_TEST(memory_budget_changes_nothing_but_batches)
 {
@@ -448,6 +476,7 @@ int main(void)
     test_on_devices(markov, renumbering_changes_no_bit);
     test_on_devices(markov, empty_rows_get_a_loop_only_without_recovery);
     test_on_devices(markov, markov_product_does_not_depend_on_threads_or_runs);
+    tcase_add_test(markov, a_long_first_row_changes_no_other);
     test_on_devices(markov, memory_budget_changes_nothing_but_batches);
     test_on_devices(markov, odd_epilogues_are_refused);
     test_on_devices(markov, operands_that_do_not_fit_are_refused);
