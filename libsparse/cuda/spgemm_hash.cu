@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "aia.cuh"
+#include "numeric.cuh"
 
 /* ---- constants ----------------------------------------------------------------------------------------- */
 
@@ -27,18 +27,14 @@
  * start 4 banks apart, so that 32 lanes that walk their tables in step meet 32 banks. */
 enum { TINY_PRODUCTS = 32, TINY_LANES = 4, TINY_STRIDE = 2 * TINY_PRODUCTS + 4, TINY_THREADS = 128 };
 enum { TINY_ROWS = TINY_THREADS / TINY_LANES };
-enum { WIDE_THREADS = 512, WIDE_DEPTH = 2, WIDE_BLOCKS = 2 };
 enum { GROUP_THREADS = 256 };
 
-/* ---- device: jobs and tables --------------------------------------------------------------------------- */
+/* ---- device: jobs -------------------------------------------------------------------------------------- */
 
-struct row_job {
+struct count_job {
     const int32_t *rows; /* in the order of their groups */
     const int32_t *b_cols;
     int64_t cols; /* of C */
-};
-
-struct count_job : row_job {
     const int64_t *products;
     int32_t *lengths; /* made here */
     int lane_bits;    /* 2^lane_bits lanes take a row of B */
@@ -46,144 +42,48 @@ struct count_job : row_job {
     int *spill_count;
 };
 
-template <typename V> struct sum_job : row_job {
-    const V *a_values, *b_values;
+/* Stores the rows of C, whose lengths are known. */
+template <typename V, sp_aia WAY> struct sum_job : row_operands<V, WAY> {
+    static constexpr bool SPILLS = false;
+    static constexpr size_t SCRATCH = 0;
+    using memory = block_memory;
     const int64_t *offsets;
     int32_t *c_cols;
     V *c_values;
+
+    __device__ __forceinline__ int64_t most_columns(int row) const { return offsets[row + 1] - offsets[row]; }
+    __device__ __forceinline__ bool in_f32(int) const { return false; }
+
+    template <int THREADS, typename Table> __device__ __forceinline__ void finish(int row, Table &table,
+                                                                                  block_memory &memory) const
+    {
+        int32_t *cols = c_cols + offsets[row];
+        V *values = c_values + offsets[row];
+        gather<THREADS>(table.slots, &memory.gathered, [&](int slot) { return table.keys[slot] != EMPTY; },
+                        [&](int slot, int place) {
+                            cols[place] = table.keys[slot];
+                            values[place] = (V)table.sums[slot];
+                        });
+        sort_row<THREADS>(cols, values, (int)most_columns(row), (uint32_t *)table.keys, (V *)table.sums);
+    }
+    template <int THREADS> __device__ __forceinline__ void drain(int row, wide_sums &sums, char *,
+                                                                 block_memory &memory) const
+    {
+        int32_t *cols = c_cols + offsets[row];
+        V *values = c_values + offsets[row];
+        sums.template drain<THREADS>(this->cols, memory.reduce, [=](int place, int32_t col, double sum) {
+            cols[place] = col;
+            values[place] = (V)sum;
+        });
+    }
 };
 
-static __device__ __forceinline__ int home_slot(int32_t col, int slots)
-{
-    return (int)__umulhi(scrambled(col), (uint32_t)slots);
-}
-
-/* A key as other threads may just have claimed it. */
-static __device__ __forceinline__ int32_t look(const int32_t *keys, int slot)
-{
-    return *(volatile const int32_t *)(keys + slot);
-}
-
-/* The column's slot, found or claimed by linear probing from `slot`, which holds `key`. One slot at least is free. */
-static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_t col, int slot, int32_t key,
-                                                bool *fresh)
-{
-    *fresh = false;
-    while (key != col) {
-        if (key == EMPTY) {
-            key = atomicCAS(keys + slot, EMPTY, col);
-            *fresh = key == EMPTY;
-            if (*fresh) return slot;
-        } else {
-            slot = slot + 1 == slots ? 0 : slot + 1;
-            key = look(keys, slot);
-        }
-    }
-    return slot;
-}
+/* The column's slot, found or claimed. */
 static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_t col, bool *fresh)
 {
     const int slot = home_slot(col, slots);
-    return find_slot(keys, slots, col, slot, look(keys, slot), fresh);
+    return find_slot(keys, slots, col, slot, look(keys, slot), nullptr, 0, fresh);
 }
-
-/* Half full where the group's table allows: 1.5 probes a hit. A multiple of 4, to be cleared 16 bytes at a time. */
-template <int SLOTS> static __device__ __forceinline__ int slots_for(int64_t columns)
-{
-    const int64_t wanted = (2 * columns + 7) / 4 * 4;
-    return wanted < SLOTS ? (int)wanted : SLOTS;
-}
-/* At 4/5 3 probes a hit; what is left holds what every thread may claim after the table has reached its limit. */
-template <int SLOTS> struct table_limit {
-    static constexpr int value = SLOTS / 5 * 4;
-};
-
-template <int THREADS> static __device__ __forceinline__ void clear_keys(int32_t *keys, int slots)
-{
-    for (int i = threadIdx.x; i < slots / 4; i += THREADS)
-        ((int4 *)keys)[i] = make_int4(EMPTY, EMPTY, EMPTY, EMPTY);
-}
-
-/* Sums of one row whose columns are known to fit. */
-struct row_sums {
-    int32_t *keys;
-    double *sums;
-    int slots;
-    __device__ bool full() const { return false; }
-
-    /* -0 is what any first product can be added to without changing its bits. */
-    template <int THREADS> __device__ void clear()
-    {
-        clear_keys<THREADS>(keys, slots);
-        for (int i = threadIdx.x; i < slots / 2; i += THREADS) ((double2 *)sums)[i] = make_double2(-0.0, -0.0);
-    }
-    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
-    {
-        int slot[N];
-        int32_t key[N];
-#pragma unroll
-        for (int u = 0; u < N; u++) {
-            slot[u] = home_slot(col[u], slots);
-            key[u] = col[u] == EMPTY ? EMPTY : look(keys, slot[u]);
-        }
-#pragma unroll
-        for (int u = 0; u < N; u++) {
-            bool fresh;
-            if (col[u] == EMPTY) continue;
-            const int at = key[u] == col[u] ? slot[u] : find_slot(keys, slots, col[u], slot[u], key[u], &fresh);
-            sums[at] = __dadd_rn(sums[at], product[u]);
-        }
-    }
-    /* Moves the taken slots to the front, in place: a step is read before the barriers of its scan and written, at or
-     * before its own slots, after them. Ends with a barrier. */
-    template <int THREADS> __device__ void compact(uint64_t *scratch)
-    {
-        int done = 0;
-        for (int base = 0; base < slots; base += THREADS) {
-            const int i = base + threadIdx.x;
-            const int32_t col = i < slots ? keys[i] : EMPTY;
-            const double sum = i < slots ? sums[i] : 0;
-            int total;
-            const int place = done + block_scan<THREADS>(col != EMPTY, &total, scratch);
-            if (THREADS == 32) __syncwarp();
-            if (col != EMPTY) {
-                keys[place] = col;
-                sums[place] = sum;
-            }
-            done += total;
-        }
-        __syncthreads();
-    }
-    /* Sorts the first `count` by column (bitonic network). Room for the next power of two is needed, in the group's
-     * table, not in `slots`. Ends with a barrier. */
-    template <int THREADS> __device__ void sort(int count)
-    {
-        int padded = 2;
-        while (padded < count) padded *= 2;
-        for (int i = count + threadIdx.x; i < padded; i += THREADS) keys[i] = EMPTY; /* the largest when unsigned */
-        __syncthreads();
-        for (int size = 2; size <= padded; size *= 2)
-            for (int stride = size / 2; stride > 0; stride /= 2) {
-                for (int i = threadIdx.x; i < padded / 2; i += THREADS) {
-                    const int low = 2 * i - (i & (stride - 1)), high = low + stride;
-                    const int32_t a = keys[low], b = keys[high];
-                    if (((uint32_t)a > (uint32_t)b) != ((low & size) == 0)) continue;
-                    keys[low] = b;
-                    keys[high] = a;
-                    const double sum = sums[low];
-                    sums[low] = sums[high];
-                    sums[high] = sum;
-                }
-                __syncthreads();
-            }
-    }
-};
-
-template <int THREADS, typename V> struct block_memory {
-    walk_memory<THREADS, V> walk;
-    uint64_t reduce[32];
-    int taken;
-};
 
 /* ---- device: counting products and grouping rows ------------------------------------------------------- */
 
@@ -211,7 +111,7 @@ struct group_rules {
 struct phase_counts {
     unsigned long long total; /* products, or nnz(C) */
     uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
-    int spilled, next; /* rows that no table held; rows taken by blocks of global tables */
+    int spilled, next[MAX_CLASSES]; /* rows that no table held; rows taken by resident blocks */
 };
 
 /* Rows are grouped by nnz(C) where `lengths` is given, else by products. */
@@ -320,8 +220,8 @@ __global__ void __launch_bounds__(TINY_THREADS) count_tiny(count_job job, range_
 
 /* Sums of a tiny row: its lanes take one row of B at a time, four rows of B loaded ahead. */
 template <typename V, sp_aia WAY>
-__device__ __forceinline__ void add_tiny(const sum_job<V> &job, const range_source<WAY> &ranges, entry_range a,
-                                         unsigned lanes, int lane, int32_t *keys, double *sums, int slots)
+__device__ __forceinline__ void add_tiny(const sum_job<V, WAY> &job, entry_range a, unsigned lanes, int lane,
+                                         int32_t *keys, double *sums, int slots)
 {
     const auto add = [=](int32_t col, V weight, V value) {
         bool fresh;
@@ -332,8 +232,8 @@ __device__ __forceinline__ void add_tiny(const sum_job<V> &job, const range_sour
     for (int base = 0; base < a.length; base += TINY_LANES) {
         const bool mine = base + lane < a.length;
         const int64_t at = a.start + base + lane;
-        const entry_range b = mine ? ranges.row_of_b(at) : entry_range{0, 0};
-        const V weight = mine ? ranges.value_of_a(job.a_values, at) : V(0);
+        const entry_range b = mine ? job.ranges.row_of_b(at) : entry_range{0, 0};
+        const V weight = mine ? job.ranges.value_of_a(job.a_values, at) : V(0);
         int64_t start[TINY_LANES];
         int32_t length[TINY_LANES], col[TINY_LANES];
         V value[TINY_LANES];
@@ -357,7 +257,7 @@ __device__ __forceinline__ void add_tiny(const sum_job<V> &job, const range_sour
 
 /* Moves the taken slots to the front, then writes each where the number of smaller columns says. */
 template <typename V, sp_aia WAY>
-__global__ void __launch_bounds__(TINY_THREADS) sum_tiny(sum_job<V> job, range_source<WAY> ranges, int count)
+__global__ void __launch_bounds__(TINY_THREADS) sum_tiny(sum_job<V, WAY> job, const int32_t *rows, int count)
 {
     __shared__ int32_t all_keys[TINY_ROWS * TINY_STRIDE];
     __shared__ double all_sums[TINY_ROWS * TINY_STRIDE];
@@ -365,14 +265,14 @@ __global__ void __launch_bounds__(TINY_THREADS) sum_tiny(sum_job<V> job, range_s
     const int place = blockIdx.x * TINY_ROWS + group, shift = threadIdx.x % 32 & ~3;
     const unsigned lanes = 0xfu << shift;
     if (place >= count) return;
-    const int row = job.rows[place];
+    const int row = rows[place];
     const int64_t to = job.offsets[row];
     const int columns = (int)(job.offsets[row + 1] - to), slots = tiny_slots(columns);
     int32_t *keys = all_keys + group * TINY_STRIDE;
     double *sums = all_sums + group * TINY_STRIDE;
     for (int i = lane; i < slots; i += TINY_LANES) keys[i] = EMPTY;
     __syncwarp(lanes);
-    add_tiny(job, ranges, ranges.row_of_a(place, row), lanes, lane, keys, sums, slots);
+    add_tiny(job, job.ranges.row_of_a(place, row), lanes, lane, keys, sums, slots);
 
     int done = 0;
     for (int i = lane; i < slots; i += TINY_LANES) {
@@ -453,48 +353,6 @@ __global__ void __launch_bounds__(THREADS) count_rows(count_job job, range_sourc
     else job.lengths[row] = total;
 }
 
-/* Hands a row's products to its sums, one row of B at a time. */
-template <int THREADS, int DEPTH, typename V, sp_aia WAY, typename Sums>
-__device__ __forceinline__ void walk_row(const sum_job<V> &job, const range_source<WAY> &ranges, entry_range a,
-                                         walk_memory<THREADS, V> &memory, Sums &sums)
-{
-    const matrix_view<V> b = {nullptr, job.b_cols, job.b_values};
-    const auto look_up = [&](int64_t at, int64_t *start, int32_t *length, V *weight) {
-        const entry_range range = ranges.row_of_b(at);
-        const V value = ranges.value_of_a(job.a_values, at);
-        *start = range.start;
-        *length = range.length;
-        *weight = value;
-    };
-    walk_entries<THREADS, DEPTH>(a.start, a.start + a.length, look_up, b, false, memory, sums);
-}
-
-/* Sums and writes a row whose columns are known to fit the table. The bounds keep registers at 64 a thread; 32 blocks
- * of 32 threads would do as 16 of 64, but not every device has room for so many. */
-template <typename V, sp_aia WAY, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
-__global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS)
-    sum_rows(sum_job<V> job, range_source<WAY> ranges, int first)
-{
-    static_assert(next_power_of_two(table_limit<SLOTS>::value) <= SLOTS, "sorting needs the next power of two");
-    extern __shared__ __align__(16) double table_memory[];
-    __shared__ block_memory<THREADS, V> memory;
-    const int place = first + blockIdx.x, row = job.rows[place];
-    const int64_t to = job.offsets[row];
-    const int columns = (int)(job.offsets[row + 1] - to);
-    row_sums sums = {(int32_t *)(table_memory + SLOTS), table_memory, slots_for<SLOTS>(columns)};
-    sums.template clear<THREADS>();
-    __syncthreads();
-    walk_row<THREADS, DEPTH>(job, ranges, ranges.row_of_a(place, row), memory.walk, sums);
-    sums.template compact<THREADS>(memory.reduce);
-    sums.template sort<THREADS>(columns);
-    for (int i = threadIdx.x; i < columns; i += THREADS) {
-        job.c_cols[to + i] = sums.keys[i];
-        job.c_values[to + i] = (V)sums.sums[i];
-    }
-}
-
-/* ---- device: rows that no table holds ------------------------------------------------------------------ */
-
 /* Takes the next of `count` rows for the whole block, or -1. */
 static __device__ int take_next(int *next, int count, int *shared_taken)
 {
@@ -504,9 +362,7 @@ static __device__ int take_next(int *next, int count, int *shared_taken)
     return *shared_taken < count ? *shared_taken : -1;
 }
 
-static __host__ __device__ int64_t rounded_cols(int64_t cols) { return (cols + 63) / 64 * 64; }
-
-/* A bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
+/* Rows that no table holds: a bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
 template <sp_aia WAY>
 __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     count_wide_rows(count_job job, range_source<WAY> ranges, int count, int *next, char *scratch)
@@ -528,60 +384,31 @@ __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
     }
 }
 
-/* An f64 (all ones at launch) and a bit (zero) a column. */
-static __host__ __device__ int64_t wide_bytes(int64_t cols)
-{
-    return rounded_cols(cols) * (int64_t)sizeof(double) + rounded_cols(cols) / 8;
-}
-
-template <typename V, sp_aia WAY>
-__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
-    sum_wide_rows(sum_job<V> job, range_source<WAY> ranges, int first, int count, int *next, char *scratch)
-{
-    __shared__ block_memory<WIDE_THREADS, V> memory;
-    char *own = scratch + wide_bytes(job.cols) * blockIdx.x;
-    wide_sums sums = {(unsigned long long *)own, (uint32_t *)(own + rounded_cols(job.cols) * 8)};
-    for (int i; (i = take_next(next, count, &memory.taken)) >= 0;) {
-        const int place = first + i, row = job.rows[place];
-        walk_row<WIDE_THREADS, WIDE_DEPTH>(job, ranges, ranges.row_of_a(place, row), memory.walk, sums);
-        int32_t *cols = job.c_cols + job.offsets[row];
-        V *values = job.c_values + job.offsets[row];
-        sums.drain<WIDE_THREADS>(job.cols, memory.reduce, [=](int at, int32_t col, double sum) {
-            cols[at] = col;
-            values[at] = (V)sum;
-        });
-    }
-}
-
 /* ---- host: launches ------------------------------------------------------------------------------------ */
 
 /* One row of a table of launches; class 0, the tiny rows, has its own kernel. */
-template <typename Job, sp_aia WAY> struct block_class {
-    void (*kernel)(Job, range_source<WAY>, int first);
-    int threads, slots, limit;
+template <sp_aia WAY> struct counting_class {
+    void (*kernel)(count_job, range_source<WAY>, int first);
+    int threads, limit;
     size_t shared;
 };
-template <sp_aia WAY, int THREADS, int SLOTS> static block_class<count_job, WAY> counting()
+template <sp_aia WAY, int THREADS, int SLOTS> static counting_class<WAY> counting()
 {
-    return {count_rows<WAY, THREADS, SLOTS>, THREADS, SLOTS, table_limit<SLOTS>::value, SLOTS * sizeof(int32_t)};
-}
-template <typename V, sp_aia WAY, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
-static block_class<sum_job<V>, WAY> summing()
-{
-    return {sum_rows<V, WAY, THREADS, SLOTS, DEPTH, BLOCKS>, THREADS, SLOTS, table_limit<SLOTS>::value,
-            SLOTS * (sizeof(int32_t) + sizeof(double))};
+    return {count_rows<WAY, THREADS, SLOTS>, THREADS, table_limit<SLOTS>::value, SLOTS * sizeof(int32_t)};
 }
 
 /* Shared memory a block: 4 bytes a slot to count, 12 to sum; the largest fill a Hopper multiprocessor, and devices
  * with less do without. Few threads for short rows: in the numeric phase a block takes one row of B at a time. */
 enum { BLOCK_CLASSES = 5 };
 template <typename V, sp_aia WAY> struct launch_tables {
-    block_class<count_job, WAY> count[BLOCK_CLASSES] = {
-        counting<WAY, 32, 256>(), counting<WAY, 64, 1024>(), counting<WAY, 128, 4096>(), counting<WAY, 512, 22528>(),
-        counting<WAY, 1024, 49152>()};
-    block_class<sum_job<V>, WAY> sum[BLOCK_CLASSES] = {
-        summing<V, WAY, 32, 128, 2, 16>(), summing<V, WAY, 32, 512, 2, 16>(), summing<V, WAY, 128, 2048, 2, 7>(),
-        summing<V, WAY, 512, 9216, 2, 2>(), summing<V, WAY, 1024, 18432, 1, 1>()};
+    using job = sum_job<V, WAY>;
+    counting_class<WAY> count[BLOCK_CLASSES] = {counting<WAY, 32, 256>(), counting<WAY, 64, 1024>(),
+                                                counting<WAY, 128, 4096>(), counting<WAY, 512, 22528>(),
+                                                counting<WAY, 1024, 49152>()};
+    numeric_class<job> sum[BLOCK_CLASSES] = {table_class<job, 32, 128, 2, 16>(), table_class<job, 32, 512, 2, 16>(),
+                                             table_class<job, 128, 2048, 2, 7>(), table_class<job, 512, 9216, 2, 2>(),
+                                             table_class<job, 1024, 18432, 1, 1>()};
+    numeric_class<job> wide = wide_class<job, 3840, 1536, 2>();
 };
 
 /* The GPU's time for the stage, whose parts lie apart. Events are made only when there is a stage. */
@@ -665,12 +492,13 @@ template <typename V, sp_aia WAY> static sp_status gather_rows_of_b(spgemm_run<V
 
 /* Puts the rows into the order of the classes of `table`, by nnz(C) if that is known, and begins to bring the counts
  * to the host: they are there after the next cuda_finish(), for use_groups(). */
-template <typename V, sp_aia WAY, typename Job>
-static sp_status group(spgemm_run<V, WAY> *run, const block_class<Job, WAY> *table, bool by_length)
+template <typename V, sp_aia WAY, typename Class>
+static sp_status group(spgemm_run<V, WAY> *run, const Class *table, bool by_length)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const size_t fixed = sizeof(block_memory<1024, V>) + 1024; /* static part, and what the driver takes of a block */
+    /* The static part, and what the driver takes of a block. */
+    const size_t fixed = sizeof(block_memory) + sizeof(walk_memory<1024, V>) + 1024;
     const unsigned blocks = (unsigned)((run->a->rows + GROUP_THREADS - 1) / GROUP_THREADS);
     grouping g = {run->a->rows, run->b->cols, run->products, by_length ? run->lengths : nullptr, {},
                   run->device_counts + by_length, run->order};
@@ -698,13 +526,12 @@ template <typename V, sp_aia WAY> static sp_status use_groups(spgemm_run<V, WAY>
     return SP_OK;
 }
 
-/* Class c >= 1 of `table`, rows begin <= place < end, on its own stream. */
-template <typename V, sp_aia WAY, typename Job>
-static sp_status launch_class(spgemm_run<V, WAY> *run, const block_class<Job, WAY> *table, const Job &job, int c,
-                              int64_t begin, int64_t end)
+/* Counts rows begin <= place < end with the table of class c >= 1, on its own stream. */
+template <typename V, sp_aia WAY>
+static sp_status launch_count(spgemm_run<V, WAY> *run, const count_job &job, int c, int64_t begin, int64_t end)
 {
     sp_context *context = run->context;
-    const block_class<Job, WAY> *kind = &table[c - 1];
+    const counting_class<WAY> *kind = &run->tables.count[c - 1];
     if (begin == end) return SP_OK;
     TRY(cuda_allow_shared(context, kind->kernel, kind->shared));
     kind->kernel<<<(unsigned)(end - begin), kind->threads, kind->shared, cuda_state_of(context)->side[c]>>>(
@@ -712,6 +539,7 @@ static sp_status launch_class(spgemm_run<V, WAY> *run, const block_class<Job, WA
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
+
 static_assert((int)BLOCK_CLASSES < (int)SIDE_STREAMS, "a stream a class");
 
 /* Scratch for the wide rows: `bytes` a block, for as many of `blocks` blocks as memory allows. */
@@ -770,7 +598,7 @@ template <typename V, sp_aia WAY> static sp_status count_wide(spgemm_run<V, WAY>
     TRY(cuda_grid(context, count_wide_rows<WAY>, WIDE_THREADS, 0, count, &blocks));
     TRY(open_wide(context, &scratch, bytes, &blocks));
     TRY(scratch.fill(0, blocks * bytes));
-    count_wide_rows<WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, count, &run->device_counts->next,
+    count_wide_rows<WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, count, run->device_counts->next,
                                                               scratch.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -781,8 +609,7 @@ template <typename V, sp_aia WAY> static sp_status launch_counting(spgemm_run<V,
 {
     sp_context *context = run->context;
     for (int c = run->usable; c > 0; c--)
-        TRY(launch_class(run, run->tables.count, job, c, run->begin[c],
-                         run->begin[c == run->usable ? c + 2 : c + 1]));
+        TRY(launch_count(run, job, c, run->begin[c], run->begin[c == run->usable ? c + 2 : c + 1]));
     const int tiny = (int)run->begin[1];
     if (tiny == 0) return SP_OK;
     count_tiny<WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
@@ -832,38 +659,42 @@ template <typename V, sp_aia WAY> static sp_status symbolic(spgemm_run<V, WAY> *
     return cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values);
 }
 
-/* Rows of class c, which no table holds, on the main stream. */
+/* Sums the rows of class c: those of the last one, which no table holds, on the main stream, with scratch. */
 template <typename V, sp_aia WAY>
-static sp_status launch_wide(spgemm_run<V, WAY> *run, const sum_job<V> &job, int c, device_array<char> *scratch)
+static sp_status launch_sum(spgemm_run<V, WAY> *run, sum_job<V, WAY> job, int c, device_array<char> *scratch)
 {
     sp_context *context = run->context;
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t bytes = wide_bytes(job.cols), mask = rounded_cols(job.cols) / 8;
-    const int first = (int)run->begin[c], count = (int)(run->begin[c + 1] - run->begin[c]);
+    const cuda_state *state = cuda_state_of(context);
+    const bool wide = c > run->usable;
+    const numeric_class<sum_job<V, WAY>> *kind = wide ? &run->tables.wide : &run->tables.sum[c - 1];
+    work_list work = {};
     int blocks;
-    if (count == 0) return SP_OK;
-    TRY(cuda_grid(context, sum_wide_rows<V, WAY>, WIDE_THREADS, 0, count, &blocks));
-    TRY(open_wide(context, scratch, bytes, &blocks));
-    char *sums = scratch->data, *touched = sums + (bytes - mask);
-    CUDA_TRY(cudaMemset2DAsync(sums, (size_t)bytes, 0xff, (size_t)(bytes - mask), (size_t)blocks, stream));
-    CUDA_TRY(cudaMemset2DAsync(touched, (size_t)bytes, 0, (size_t)mask, (size_t)blocks, stream));
-    sum_wide_rows<V, WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, first, count,
-                                                               &run->device_counts[1].next, scratch->data);
+    work.own = run->order + run->begin[c];
+    work.own_count = (int)(run->begin[c + 1] - run->begin[c]);
+    work.next = &run->device_counts[1].next[c];
+    if (work.own_count == 0) return SP_OK;
+    if (WAY == SP_AIA_ON) job.ranges.rows += run->begin[c];
+    TRY(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
+    if (work.own_count < blocks) blocks = work.own_count;
+    if (wide) {
+        TRY(open_wide(context, scratch, wide_bytes<sum_job<V, WAY>>(job.cols), &blocks));
+        TRY((clear_wide<sum_job<V, WAY>>(context, job.cols, blocks, scratch->data)));
+    }
+    kind->kernel<<<blocks, kind->threads, kind->shared, wide ? state->stream : state->side[c]>>>(
+        job, work, scratch->data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
 template <typename V, sp_aia WAY>
-static sp_status launch_summing(spgemm_run<V, WAY> *run, const sum_job<V> &job, device_array<char> *scratch)
+static sp_status launch_summing(spgemm_run<V, WAY> *run, const sum_job<V, WAY> &job, device_array<char> *scratch)
 {
     sp_context *context = run->context;
-    TRY(launch_wide(run, job, run->usable + 1, scratch));
-    for (int c = run->usable; c > 0; c--)
-        TRY(launch_class(run, run->tables.sum, job, c, run->begin[c], run->begin[c + 1]));
+    for (int c = run->usable + 1; c > 0; c--) TRY(launch_sum(run, job, c, scratch));
     const int tiny = (int)run->begin[1];
     if (tiny == 0) return SP_OK;
     sum_tiny<V, WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
-        job, run->ranges, tiny);
+        job, run->order, tiny);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
@@ -871,12 +702,12 @@ static sp_status launch_summing(spgemm_run<V, WAY> *run, const sum_job<V> &job, 
 template <typename V, sp_aia WAY> static sp_status numeric(spgemm_run<V, WAY> *run, sp_csr *c)
 {
     device_array<char> scratch;
-    sum_job<V> job = {};
-    job.rows = run->order;
-    job.b_cols = run->b->col_indices;
-    job.cols = run->b->cols;
+    sum_job<V, WAY> job = {};
+    job.ranges = run->ranges;
     job.a_values = (const V *)run->a->values;
     job.b_values = (const V *)run->b->values;
+    job.b_cols = run->b->col_indices;
+    job.cols = run->b->cols;
     job.offsets = c->row_offsets;
     job.c_cols = c->col_indices;
     job.c_values = (V *)c->values;

@@ -20,7 +20,7 @@
  */
 #include <math.h>
 
-#include "common.cuh"
+#include "numeric.cuh"
 #include "windows.cuh"
 
 /* ---- constants ----------------------------------------------------------------------------------------- */
@@ -28,8 +28,6 @@
 enum { DONE_CLASS = MAX_CLASSES - 1, MAX_PASSES = 16, COUNTERS = 256 };
 enum { SEGMENT_ROWS = 1 << 17 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
 enum { PLACE_BITS = 48 };        /* a row's place: pass << PLACE_BITS | position in the pass's buffer */
-/* The last class. Its table is kept below 3/5, where to find that a column is not there takes 3.6 looks. */
-enum { LAST_THREADS = 512, LAST_DEPTH = 3, LAST_BLOCKS = 2 };
 /* Rows made by windows: products from which they are; entries above the cutoff that get a list of their own; entries
  * in all that must fit a list, for rows that recover what is below the cutoff. */
 #ifndef WINDOW_PRODUCTS
@@ -53,10 +51,20 @@ enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 16384 };
  * are made twice: once to learn their lengths, and then to go to their place in C. */
 enum markov_mode { STAGE, COUNT, WRITE };
 
-struct markov_job {
+/* What a block keeps in static shared memory. */
+struct markov_memory : block_memory {
+    unsigned histogram[256];
+    int digit, rank;
+    unsigned long long place;
+};
+
+/* Prunes, inflates and normalises the rows of C, and appends or places them. */
+struct markov_job : row_operands<float, SP_AIA_OFF> {
+    static constexpr bool SPILLS = true;
+    static constexpr size_t SCRATCH = sizeof(int32_t) + sizeof(float); /* the row as a list */
+    using memory = markov_memory;
     markov_mode mode;
-    matrix_view<float> a, b;
-    int64_t rows, cols;
+    int64_t rows;
     const int64_t *products;
     const int64_t *segments; /* products at most, counted in segments; NULL: no windows */
     int64_t f32_from; /* rows of at least so many products multiply in f32 */
@@ -74,35 +82,27 @@ struct markov_job {
     unsigned long long *expanded;
     window_index index; /* of B; for rows made by windows */
     int list_length;
+
+    __device__ __forceinline__ int64_t most_columns(int row) const { return min(products[row], cols); }
+    __device__ __forceinline__ bool in_f32(int row) const { return products[row] >= f32_from; }
+    template <int THREADS, typename Table> __device__ void finish(int row, Table &table, markov_memory &memory) const;
+    template <int THREADS>
+    __device__ void drain(int row, wide_sums &sums, char *own, markov_memory &memory) const;
 };
 
-/* What a block keeps in static shared memory. */
-struct row_memory {
-    uint64_t reduce[32];
-    unsigned histogram[256];
-    int row, fill, gathered, digit, rank;
-    unsigned long long place;
-};
+/* An entry's value, NaN for none: -0 stands for an empty slot, and what cancels is no entry. */
+static __device__ __forceinline__ float entry_value(double sum)
+{
+    return sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
+}
 
-/* The summed row, as the epilogue sees it: `count` values of which some may be NaN, which means no entry. */
-template <int SLOTS, int MOST> struct table_entries {
-    const sum_table<SLOTS, MOST> &table;
+/* The summed row, as the epilogue sees it: `count` values of which some may be NaN. */
+template <typename Table> struct table_entries {
+    const Table &table;
     static constexpr bool SORTED = false;
-    __device__ int count() const { return SLOTS; }
-    __device__ int32_t col(int i) const { return table.table.keys[i]; }
-    __device__ float value(int i) const
-    {
-        const double sum = table.sums[i];
-        return sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
-    }
-};
-
-/* What is known of a summed row before it is pruned. */
-struct row_facts {
-    int count;        /* of entries */
-    float magnitude;  /* the largest |value| */
-    float largest;    /* the largest value, at least 0 */
-    double centre;    /* Σ value² */
+    __device__ int count() const { return table.slots; }
+    __device__ int32_t col(int i) const { return table.keys[i]; }
+    __device__ float value(int i) const { return entry_value(table.sums[i]); }
 };
 
 struct list_entries {
@@ -113,6 +113,14 @@ struct list_entries {
     __device__ int count() const { return length; }
     __device__ int32_t col(int i) const { return cols[i]; }
     __device__ float value(int i) const { return values[i]; }
+};
+
+/* What is known of a summed row before it is pruned. */
+struct row_facts {
+    int count;        /* of entries */
+    float magnitude;  /* the largest |value| */
+    float largest;    /* the largest value, at least 0 */
+    double centre;    /* Σ value² */
 };
 
 /* ---- device: sums that no order can change -------------------------------------------------------------- */
@@ -183,7 +191,7 @@ __device__ kept_part keep_above(const Entries &entries, float bar, const fixed_p
 
 /* The nth largest value v with low <= v < high, low not negative; 0 when there are fewer. Four rounds of 8 bits. */
 template <int THREADS, typename Entries>
-__device__ float nth_largest(const Entries &entries, float low, float high, int nth, row_memory &memory)
+__device__ float nth_largest(const Entries &entries, float low, float high, int nth, markov_memory &memory)
 {
     unsigned found = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -228,7 +236,7 @@ __device__ float nth_largest(const Entries &entries, float low, float high, int 
 /* The value that an entry needs to stay, and the part of the row that has it. */
 template <int THREADS, typename Entries>
 __device__ float pruning_bar(const markov_job &job, const Entries &entries, const Entries &above, int count,
-                             const fixed_point &fixed, row_memory &memory, kept_part *part)
+                             const fixed_point &fixed, markov_memory &memory, kept_part *part)
 {
     *part = keep_above<THREADS>(above, job.cutoff, fixed, memory.reduce);
     float bar = job.cutoff;
@@ -260,11 +268,11 @@ static __device__ __forceinline__ float inflated(float share, double power)
 }
 
 /* Σ v² over a row of A, in an order fixed by THREADS. */
-template <int THREADS> __device__ double row_squares(const matrix_view<float> &a, int row, uint64_t *scratch)
+template <int THREADS> __device__ double row_squares(const markov_job &job, int row, uint64_t *scratch)
 {
     double sum = 0;
-    for (int64_t at = a.offsets[row] + threadIdx.x; at < a.offsets[row + 1]; at += THREADS)
-        sum += (double)a.values[at] * (double)a.values[at];
+    for (int64_t at = job.ranges.a_offsets[row] + threadIdx.x; at < job.ranges.a_offsets[row + 1]; at += THREADS)
+        sum += (double)job.a_values[at] * (double)job.a_values[at];
     return block_reduce<THREADS>(sum, add_op(), scratch);
 }
 
@@ -273,7 +281,7 @@ template <int THREADS> __device__ double row_squares(const matrix_view<float> &a
  * the output; -1 when the output is full, and the row is left for the next pass; 0 where rows are only counted. */
 template <int THREADS, typename Entries>
 __device__ int finish_row(const markov_job &job, int row, const row_facts &facts, const Entries &entries,
-                          const Entries &above, row_memory &memory, unsigned long long *place)
+                          const Entries &above, markov_memory &memory, unsigned long long *place)
 {
     const fixed_point fixed(facts.magnitude, facts.count, 1);
     kept_part part;
@@ -332,7 +340,7 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), memory.reduce));
     if (sum > 0 && job.inflation != 1)
         for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
-    const double squares_before = row_squares<THREADS>(job.a, row, memory.reduce);
+    const double squares_before = row_squares<THREADS>(job, row, memory.reduce);
     if (threadIdx.x == 0) {
         sp_markov_row seen;
         /* Comparisons and fixed point hide a NaN in the sums; A's row shows where it came from. */
@@ -348,32 +356,35 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     return kept;
 }
 
-/* ---- device: kernels ----------------------------------------------------------------------------------- */
-
-/* Rows whose distinct columns fit a table of SLOTS in shared memory; others go to the spill list. */
-template <int THREADS, int SLOTS, int DEPTH, int BLOCKS>
-__global__ void __launch_bounds__(THREADS, BLOCKS) markov_rows(markov_job job, work_list work, char *)
+/* From a table: what is kept is written unsorted, and sorted there. */
+template <int THREADS, typename Table>
+__device__ __forceinline__ void markov_job::finish(int row, Table &table, markov_memory &memory) const
 {
-    extern __shared__ __align__(16) double table_memory[];
-    __shared__ row_memory memory;
-    __shared__ walk_memory<THREADS, float> walk;
-    sum_table<SLOTS> table(table_memory, &memory.fill);
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        table.template clear<THREADS>();
-        const bool in_f32 = job.products[row] >= job.f32_from;
-        if (!walk_products<THREADS, DEPTH>(job.a, job.b, row, in_f32, walk, table)) {
-            if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = row;
-            continue;
-        }
-        const table_entries<SLOTS, SLOTS / 5 * 4> entries = {table};
-        const row_facts facts = examine<THREADS>(entries, memory.reduce);
-        unsigned long long place;
-        const int kept = finish_row<THREADS>(job, row, facts, entries, entries, memory, &place);
-        if (kept > 1)
-            sort_row<THREADS>(job.out_cols + place, job.out_values + place, kept, (uint32_t *)table.table.keys,
-                              (float *)table.sums);
-    }
+    const table_entries<Table> entries = {table};
+    const row_facts facts = examine<THREADS>(entries, memory.reduce);
+    unsigned long long place;
+    const int kept = finish_row<THREADS>(*this, row, facts, entries, entries, memory, &place);
+    if (kept > 1)
+        sort_row<THREADS>(out_cols + place, out_values + place, kept, (uint32_t *)table.keys, (float *)table.sums);
 }
+
+template <int THREADS>
+__device__ __forceinline__ void markov_job::drain(int row, wide_sums &sums, char *own, markov_memory &memory) const
+{
+    int32_t *list = (int32_t *)own;
+    float *values = (float *)(list + rounded_cols(cols));
+    const auto write = [=](int i, int32_t col, double sum) {
+        list[i] = col;
+        values[i] = entry_value(sum);
+    };
+    const int count = sums.template drain<THREADS>(cols, memory.reduce, write);
+    const list_entries entries = {list, values, count};
+    const row_facts facts = examine<THREADS>(entries, memory.reduce);
+    unsigned long long place;
+    finish_row<THREADS>(*this, row, facts, entries, entries, memory, &place);
+}
+
+/* ---- device: rows by windows --------------------------------------------------------------------------- */
 
 /* Takes a row's sums from the windows, ascending: all entries that fit the one list, those not below the cutoff that
  * fit the other, and the row's facts, each lane its share until `gathered` is called. */
@@ -456,8 +467,8 @@ __global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_jo
 {
     extern __shared__ __align__(16) double table_memory[];
     window_memory &windows = *(window_memory *)table_memory;
-    row_memory &memory = *(row_memory *)windows.cursors(); /* while there are no cursors */
-    static_assert(window_memory::bytes(TERMS) >= sizeof(window_memory) + sizeof(row_memory), "too small");
+    markov_memory &memory = *(markov_memory *)windows.cursors(); /* while there are no cursors */
+    static_assert(window_memory::bytes(TERMS) >= sizeof(window_memory) + sizeof(markov_memory), "too small");
     const int list_length = job.list_length;
     window_entries into;
     into.above_cols = (int32_t *)(scratch + window_bytes(list_length) * blockIdx.x);
@@ -467,17 +478,17 @@ __global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_jo
     into.list_length = list_length;
     into.cutoff = job.cutoff;
     for (int i = threadIdx.x; i < WINDOW_COLUMNS; i += 32) windows.sums[i] = 0;
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        const int64_t first = job.a.offsets[row], length = job.a.offsets[row + 1] - first;
+    for (int row; (row = take_row(work, &memory.taken).row) >= 0;) {
+        const int64_t first = job.ranges.a_offsets[row], length = job.ranges.a_offsets[row + 1] - first;
         bool makes = length <= TERMS;
         if (makes) {
-            const window_terms terms = {job.index, job.b.values, job.a.cols + first, job.a.values + first,
+            const window_terms terms = {job.index, job.b_values, job.ranges.a_cols + first, job.a_values + first,
                                         (int)length};
             const auto drain = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
             into.count = into.above = into.magnitude = 0;
             into.largest = 0;
             into.squares = 0;
-            if (job.products[row] >= job.f32_from) sum_windows<true>(terms, windows, drain);
+            if (job.in_f32(row)) sum_windows<true>(terms, windows, drain);
             else sum_windows<false>(terms, windows, drain);
         }
         const row_facts facts = into.gathered();
@@ -494,62 +505,6 @@ __global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_jo
         if (makes) finish_row<32>(job, row, facts, entries, above, memory, &place);
         else if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = row;
     }
-}
-
-/* Bytes of global memory that a block of the last class needs. */
-static __host__ __device__ int64_t wide_bytes(int64_t cols)
-{
-    const int64_t rounded = cols > 0 ? (cols + 63) / 64 * 64 : 64;
-    return rounded * (int64_t)(sizeof(double) + sizeof(int32_t) + sizeof(float)) + rounded / 8;
-}
-
-/* Any rows. `scratch`: wide_bytes a block: sums (all ones), columns, values, touched bits (zero). */
-template <int SLOTS, int MOST>
-__global__ void __launch_bounds__(LAST_THREADS, LAST_BLOCKS)
-    markov_last_rows(markov_job job, work_list work, char *scratch)
-{
-    extern __shared__ __align__(16) double table_memory[];
-    __shared__ row_memory memory;
-    __shared__ walk_memory<LAST_THREADS, float> walk;
-    const int64_t rounded = (job.cols + 63) / 64 * 64;
-    char *own = scratch + wide_bytes(job.cols) * blockIdx.x;
-    mixed_sums<SLOTS, MOST> sums = {sum_table<SLOTS, MOST>(table_memory, &memory.fill),
-                                    {(unsigned long long *)own, (uint32_t *)(own + rounded * 16)}};
-    int32_t *cols = (int32_t *)(own + rounded * 8);
-    float *values = (float *)(own + rounded * 12);
-    for (int row; (row = take_row(work, &memory.row)) >= 0;) {
-        const bool in_f32 = job.products[row] >= job.f32_from;
-        unsigned long long place;
-        sums.near.template clear<LAST_THREADS>();
-        walk_products<LAST_THREADS, LAST_DEPTH>(job.a, job.b, row, in_f32, walk, sums);
-        if (!__syncthreads_or(sums.near.full())) {
-            const table_entries<SLOTS, MOST> entries = {sums.near};
-            const row_facts facts = examine<LAST_THREADS>(entries, memory.reduce);
-            const int kept = finish_row<LAST_THREADS>(job, row, facts, entries, entries, memory, &place);
-            if (kept > 1)
-                sort_row<LAST_THREADS>(job.out_cols + place, job.out_values + place, kept,
-                                       (uint32_t *)sums.near.table.keys, (float *)sums.near.sums);
-            continue;
-        }
-        sums.template flush<LAST_THREADS>();
-        const auto write = [=](int i, int32_t col, double sum) {
-            cols[i] = col;
-            values[i] = sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
-        };
-        const int count = sums.far.template drain<LAST_THREADS>(job.cols, memory.reduce, write);
-        const list_entries entries = {cols, values, count};
-        const row_facts facts = examine<LAST_THREADS>(entries, memory.reduce);
-        finish_row<LAST_THREADS>(job, row, facts, entries, entries, memory, &place);
-    }
-}
-
-/* Makes a block's share of the scratch ready. */
-static __global__ void clear_wide_scratch(int64_t cols, char *scratch)
-{
-    const int64_t rounded = (cols + 63) / 64 * 64, words = rounded / 32;
-    char *own = scratch + wide_bytes(cols) * blockIdx.x;
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x) ((unsigned long long *)own)[i] = wide_sums::UNTOUCHED;
-    for (int64_t i = threadIdx.x; i < words; i += blockDim.x) ((uint32_t *)(own + rounded * 16))[i] = 0;
 }
 
 /* ---- device: survey and assembly ----------------------------------------------------------------------- */
@@ -595,10 +550,10 @@ static __global__ void survey_rows(markov_job job, class_rules rules, int64_t mo
         if (job.places[row] < 0) {
             const int64_t own = job.products[row];
             start = first_class(rules, own, job.segments ? job.segments[row] : own, job.cols,
-                                job.a.offsets[row + 1] - job.a.offsets[row]);
+                                job.ranges.a_offsets[row + 1] - job.ranges.a_offsets[row]);
             products = (unsigned long long)own;
             bound = (unsigned long long)max((long long)min(min(own, job.cols), most_kept), 1ll);
-            f32_rows = own >= job.f32_from;
+            f32_rows = job.in_f32((int)row);
         }
         keys[row] = (uint32_t)start << CLASS_SHIFT;
         atomicAdd(&histogram[start], 1u);
@@ -637,52 +592,39 @@ static __global__ void assemble(int64_t rows, const int64_t *places, const int64
 
 /* ---- host ---------------------------------------------------------------------------------------------- */
 
-/* A kernel and what it is launched with. Shared memory of a table's block: 12 bytes a slot and 4 KB; slots as many as
- * let `BLOCKS` blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: rows of a clustered network have
- * several products a column, the more the longer they are. */
-struct markov_class {
-    void (*kernel)(markov_job, work_list, char *);
-    int threads, limit;
-    size_t shared;
+/* Slots as many as let some blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: products up to which a row
+ * is tried that may not fit: rows of a clustered network have several products a column, the more the longer. */
+static const struct markov_table {
+    numeric_class<markov_job> kind;
     int64_t hopeful;
-};
-
-template <int THREADS, int SLOTS, int DEPTH, int BLOCKS> static markov_class class_of(int64_t hopeful)
-{
-    return {markov_rows<THREADS, SLOTS, DEPTH, BLOCKS>, THREADS, key_table<SLOTS>::LIMIT, sum_table<SLOTS>::BYTES,
-            hopeful};
-}
-
-static const markov_class TABLES[] = {
-    class_of<32, 512, 4, 16>(0),          class_of<128, 2048, 4, 8>(5000), class_of<256, 4096, 4, 4>(20000),
-    class_of<512, 9216, 3, 2>(INT64_MAX), class_of<1024, 18432, 2, 1>(0),
+} TABLES[] = {
+    {table_class<markov_job, 32, 512, 4, 8>(), 0},         {table_class<markov_job, 128, 2048, 4, 8>(), 5000},
+    {table_class<markov_job, 256, 4096, 4, 4>(), 20000},   {table_class<markov_job, 512, 9216, 3, 2>(), INT64_MAX},
+    {table_class<markov_job, 1024, 18432, 2, 1>(), 0},
 };
 /* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
 
 /* Windows: 6 bytes a term beside 6 KB for a warp, hence 24, 19 and 15 warps a multiprocessor by shared memory. Rows
  * that mcl's defaults have pruned keep 1400 entries at most, but for ties. */
-template <int TERMS> static markov_class window_class()
+template <int TERMS> static numeric_class<markov_job> window_class()
 {
-    return {markov_window_rows<TERMS>, 32, TERMS, window_memory::bytes(TERMS), 0};
+    return {markov_window_rows<TERMS>, 32, 0, TERMS, window_memory::bytes(TERMS)};
 }
-static const markov_class WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
+static const numeric_class<markov_job> WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
 enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
-template <int SLOTS, int MOST> static markov_class last_class()
-{
-    return {markov_last_rows<SLOTS, MOST>, LAST_THREADS, INT32_MAX, sum_table<SLOTS, MOST>::BYTES, 0};
-}
-
-/* For devices with much shared memory and with little (100 KB a multiprocessor). */
-static const markov_class LAST_CLASSES[2] = {last_class<9216, 5500>(), last_class<3840, 1536>()};
+/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below 3/5,
+ * where to find that a column is not there takes 3.6 looks. */
+static const numeric_class<markov_job> LAST_CLASSES[2] = {wide_class<markov_job, 9216, 5500, 3>(),
+                                                          wide_class<markov_job, 3840, 1536, 3>()};
 
 /* Everything that one call holds on the device. */
 struct markov_run {
     sp_context *context;
     markov_job job;
     class_rules rules;
-    const markov_class *classes[MAX_CLASSES];
+    const numeric_class<markov_job> *classes[MAX_CLASSES];
     int64_t most_kept;
     device_array<int64_t> products, segments, places;
     device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
@@ -707,7 +649,7 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     size_t available;
     int full;
     for (int w = 0; w < WINDOW_CLASSES; w++)
-        if (WINDOWS[w].shared + sizeof(row_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
+        if (WINDOWS[w].shared + sizeof(markov_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
     TRY(cuda_available(context, &available));
     TRY(cuda_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, INT32_MAX, &full));
     const int64_t share = (int64_t)(available / 16);
@@ -738,23 +680,23 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
 static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
 {
     sp_context *context = run->context;
-    const size_t fixed = sizeof(row_memory) + sizeof(walk_memory<1024, float>) + 1024; /* the driver takes 1 KB */
+    const size_t fixed = sizeof(markov_memory) + sizeof(walk_memory<1024, float>) + 1024; /* the driver takes 1 KB */
     class_rules *rules = &run->rules;
     size_t available;
     int full;
     TRY(cuda_available(context, &available));
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
-    const markov_class *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
-    TRY(cuda_grid(context, last->kernel, LAST_THREADS, last->shared, INT32_MAX, &full));
-    const int64_t affordable = (int64_t)available / 4 / wide_bytes(b->cols);
+    const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
+    TRY(cuda_grid(context, last->kernel, last->threads, last->shared, INT32_MAX, &full));
+    const int64_t affordable = (int64_t)available / 4 / wide_bytes<markov_job>(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
     const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
     for (rules->tables = 0; rules->tables < wanted; rules->tables++) {
-        const markov_class *kind = &TABLES[rules->tables];
-        if (kind->shared > shared_limit) break;
-        rules->limit[rules->tables] = kind->limit;
-        rules->hopeful[rules->tables] = kind->hopeful;
-        run->classes[rules->tables] = kind;
+        const markov_table *table = &TABLES[rules->tables];
+        if (table->kind.shared > shared_limit) break;
+        rules->limit[rules->tables] = table->kind.limit;
+        rules->hopeful[rules->tables] = table->hopeful;
+        run->classes[rules->tables] = &table->kind;
     }
     rules->last = rules->tables;
     TRY(add_windows(run, a, b));
@@ -785,8 +727,12 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
 
     float cutoff = (float)epilogue->cutoff;
     if ((double)cutoff < epilogue->cutoff) cutoff = nextafterf(cutoff, INFINITY);
-    job->a = view_of<float>(a);
-    job->b = view_of<float>(b);
+    job->ranges.a_offsets = a->row_offsets;
+    job->ranges.b_offsets = b->row_offsets;
+    job->ranges.a_cols = a->col_indices;
+    job->a_values = (const float *)a->values;
+    job->b_values = (const float *)b->values;
+    job->b_cols = b->col_indices;
     job->rows = rows;
     job->cols = b->cols;
     job->products = run->products.data;
@@ -856,7 +802,7 @@ static sp_status run_class(markov_run *run, int c, const row_order *order, int64
 {
     sp_context *context = run->context;
     const bool is_last = c == run->rules.last, by_windows = !is_last && c >= run->rules.tables;
-    const markov_class *kind = run->classes[c];
+    const numeric_class<markov_job> *kind = run->classes[c];
     const int64_t end = order->begin[c + 1];
     int64_t first = order->begin[c], segment = run->job.rows / 16;
     if (segment < SEGMENT_ROWS) segment = SEGMENT_ROWS;
@@ -900,9 +846,8 @@ static sp_status run_last(markov_run *run, const row_order *order, int64_t may_s
     }
     if (own + may_spill == 0) return SP_OK;
     if (!run->scratch.data) {
-        TRY(run->scratch.allocate(context, run->scratch_blocks * wide_bytes(run->job.cols)));
-        clear_wide_scratch<<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
-        CUDA_TRY(cudaGetLastError());
+        TRY(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
+        TRY(clear_wide<markov_job>(context, run->job.cols, run->scratch_blocks, run->scratch.data));
     }
     return run_class(run, last, order, may_spill);
 }

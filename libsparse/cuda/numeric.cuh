@@ -1,0 +1,296 @@
+/* The numeric kernels of the algorithms that give a row of C to a block: a row of A·B is summed in an accumulator and
+ * handed from there to an epilogue, which stores it (spgemm_hash.cu) or prunes and inflates it (spgemm_markov.cu).
+ *
+ * A job is what a kernel is compiled for: operands, and the epilogue in these members.
+ *   SPILLS                  rows may have more columns than a table takes; such rows go to the work list's spill list
+ *   memory                  what a block keeps in static shared memory, a block_memory
+ *   most_columns(row)       the row's columns at most
+ *   in_f32(row)             whether products are rounded to f32
+ *   finish(row, table, …)   takes the row from a table
+ *   drain(row, sums, own, …) takes it from sums in global memory, which it leaves untouched; `own` is SCRATCH bytes a
+ *                           column beside them
+ *
+ * Two accumulators: a table in shared memory, its slots sized to the row; and for rows that no table holds a small
+ * table for the columns that come first with an f64 and a bit a column in global memory behind it. Blocks stay
+ * resident and take rows from a counter. Order of additions and cost of a product: common.cuh.
+ */
+#ifndef SPARSE_CUDA_NUMERIC_CUH
+#define SPARSE_CUDA_NUMERIC_CUH
+
+#include "aia.cuh"
+
+enum { WIDE_THREADS = 512, WIDE_BLOCKS = 2 };
+
+template <typename V, sp_aia WAY> struct row_operands {
+    using value = V;
+    range_source<WAY> ranges;
+    const V *a_values, *b_values; /* NULL stands for ones */
+    const int32_t *b_cols;
+    int64_t cols; /* of C */
+};
+
+/* A row of the work list, and where in its own part of the list it is; -1 when there is none left. */
+struct taken_row {
+    int place, row;
+};
+
+struct block_memory {
+    uint64_t reduce[32];
+    taken_row taken;
+    int fill, gathered;
+};
+
+/* Takes the next row for the whole block. */
+static __device__ taken_row take_row(const work_list &work, taken_row *shared)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const int at = atomicAdd(work.next, 1), extra = work.extra ? *work.extra_count : 0;
+        *shared = {at, at < work.own_count           ? work.own[at]
+                       : at - work.own_count < extra ? work.extra[at - work.own_count]
+                                                     : -1};
+    }
+    __syncthreads();
+    return *shared;
+}
+
+/* ---- accumulators -------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ int home_slot(int32_t col, int slots)
+{
+    return (int)__umulhi(scrambled(col), (uint32_t)slots);
+}
+
+/* A key as other threads may just have claimed it. */
+static __device__ __forceinline__ int32_t look(const int32_t *keys, int slot)
+{
+    return *(volatile const int32_t *)(keys + slot);
+}
+
+/* The column's slot, found or claimed by linear probing from `slot`, which holds `key`; -1 when it is new and *fill,
+ * unless NULL, has reached the limit. One slot at least is free. */
+static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_t col, int slot, int32_t key,
+                                                const int *fill, int limit, bool *fresh)
+{
+    *fresh = false;
+    while (key != col) {
+        if (key == EMPTY) {
+            if (fill && *(volatile const int *)fill >= limit) return -1;
+            key = atomicCAS(keys + slot, EMPTY, col);
+            *fresh = key == EMPTY;
+            if (*fresh) return slot;
+        } else {
+            slot = slot + 1 == slots ? 0 : slot + 1;
+            key = look(keys, slot);
+        }
+    }
+    return slot;
+}
+
+/* At 4/5 3 probes a hit; what is left holds what every thread may claim after the table has reached its limit. */
+template <int SLOTS> struct table_limit {
+    static constexpr int value = SLOTS / 5 * 4;
+};
+
+/* Half full where there is room: 1.5 probes a hit. A multiple of 4, to be cleared 16 bytes at a time. */
+template <int SLOTS> static __device__ __forceinline__ int slots_for(int64_t columns)
+{
+    const int64_t wanted = (2 * columns + 7) / 4 * 4;
+    return wanted < SLOTS ? (int)wanted : SLOTS;
+}
+
+template <int THREADS> static __device__ __forceinline__ void clear_keys(int32_t *keys, int slots)
+{
+    for (int i = threadIdx.x; i < slots / 4; i += THREADS)
+        ((int4 *)keys)[i] = make_int4(EMPTY, EMPTY, EMPTY, EMPTY);
+}
+
+/* Sums by column in shared memory; with SPILLS of the LIMIT columns that come first, give or take a thread's. */
+template <int SLOTS, int LIMIT, bool SPILLS> struct row_table {
+    int32_t *keys;
+    double *sums;
+    int *fill;
+    int slots;
+    bool refuses; /* this thread met a column that the table does not take */
+
+    static constexpr size_t BYTES = (size_t)SLOTS * (sizeof(double) + sizeof(int32_t));
+
+    __device__ row_table(double *memory, int *columns)
+        : keys((int32_t *)(memory + SLOTS)), sums(memory), fill(columns), slots(SLOTS), refuses(false)
+    {
+    }
+    __device__ bool full() const { return SPILLS && refuses; }
+    /* -0 is what any first product can be added to without changing its bits. Ends with a barrier. */
+    template <int THREADS> __device__ void clear(int64_t most_columns)
+    {
+        static_assert(next_power_of_two(LIMIT + (SPILLS ? THREADS : 0)) <= SLOTS, "sort_row needs as much");
+        slots = slots_for<SLOTS>(most_columns);
+        clear_keys<THREADS>(keys, slots);
+        for (int i = threadIdx.x; i < slots / 2; i += THREADS) ((double2 *)sums)[i] = make_double2(-0.0, -0.0);
+        if (SPILLS && threadIdx.x == 0) *fill = 0;
+        refuses = false;
+        __syncthreads();
+    }
+    /* The slots of the columns, -1 for EMPTY and for those that are refused. */
+    template <int N> __device__ __forceinline__ void find(const int32_t (&col)[N], int (&slot)[N])
+    {
+        int32_t key[N];
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            slot[u] = col[u] == EMPTY ? -1 : home_slot(col[u], slots);
+            key[u] = col[u] == EMPTY ? EMPTY : look(keys, slot[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            bool fresh;
+            if (key[u] == col[u]) continue;
+            slot[u] = find_slot(keys, slots, col[u], slot[u], key[u], SPILLS ? fill : nullptr, LIMIT, &fresh);
+            if (SPILLS && fresh) atomicAdd(fill, 1);
+            refuses = refuses || slot[u] < 0;
+        }
+    }
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
+    {
+        int slot[N];
+        find<N>(col, slot);
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            if (slot[u] >= 0) sums[slot[u]] = __dadd_rn(sums[slot[u]], product[u]);
+    }
+};
+
+/* A table for the columns that come first, which in clustered networks are those hit most, and a sum a column in
+ * global memory for those that come when it is full. A column that found the table full finds it full ever after, so
+ * that each has one home. */
+template <int SLOTS, int LIMIT> struct near_and_far {
+    row_table<SLOTS, LIMIT, true> near;
+    wide_sums far;
+    __device__ bool full() const { return false; }
+
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
+    {
+        int slot[N];
+        int32_t far_col[N];
+        bool any_far = false;
+        near.template find<N>(col, slot);
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            if (slot[u] >= 0) near.sums[slot[u]] = __dadd_rn(near.sums[slot[u]], product[u]);
+            far_col[u] = slot[u] < 0 ? col[u] : EMPTY;
+            any_far = any_far || far_col[u] != EMPTY;
+        }
+        if (any_far) far.add<N>(far_col, product);
+    }
+    /* Moves the table's sums to global memory. Ends with a barrier. */
+    template <int THREADS> __device__ void flush()
+    {
+        for (int i = threadIdx.x; i < near.slots; i += THREADS) {
+            const int32_t col = near.keys[i];
+            if (col == EMPTY) continue;
+            atomicOr(far.touched + col / 32, 1u << (col % 32));
+            far.sums[col] = (unsigned long long)__double_as_longlong(near.sums[i]);
+        }
+        __syncthreads();
+    }
+};
+
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+/* Hands the products of a row to its sums, one row of B at a time; false when they are full. */
+template <int THREADS, int DEPTH, typename Job, typename Sums>
+__device__ __forceinline__ bool walk_row(const Job &job, const taken_row &at,
+                                         walk_memory<THREADS, typename Job::value> &memory, Sums &sums)
+{
+    using V = typename Job::value;
+    const entry_range a = job.ranges.row_of_a(at.place, at.row);
+    const matrix_view<V> b = {nullptr, job.b_cols, job.b_values};
+    const auto look_up = [&](int64_t entry, int64_t *start, int32_t *length, V *weight) {
+        const entry_range range = job.ranges.row_of_b(entry);
+        const V value = job.ranges.value_of_a(job.a_values, entry);
+        *start = range.start;
+        *length = range.length;
+        *weight = value;
+    };
+    return walk_entries<THREADS, DEPTH>(a.start, a.start + a.length, look_up, b, job.in_f32(at.row), memory, sums);
+}
+
+/* Rows that a table of SLOTS holds. Registers are to suffice for BLOCKS blocks of at least 64 threads: 32 blocks of 32
+ * threads would do as 16 of 64, but not every device has room for so many. */
+template <typename Job, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
+__global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS) sum_rows(Job job, work_list work, char *)
+{
+    extern __shared__ __align__(16) double table_memory[];
+    __shared__ typename Job::memory memory;
+    __shared__ walk_memory<THREADS, typename Job::value> walk;
+    row_table<SLOTS, table_limit<SLOTS>::value, Job::SPILLS> table(table_memory, &memory.fill);
+    for (taken_row at; (at = take_row(work, &memory.taken)).row >= 0;) {
+        table.template clear<THREADS>(job.most_columns(at.row));
+        if (walk_row<THREADS, DEPTH>(job, at, walk, table)) job.template finish<THREADS>(at.row, table, memory);
+        else if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = at.row;
+    }
+}
+
+static __host__ __device__ int64_t rounded_cols(int64_t cols) { return cols > 0 ? (cols + 63) / 64 * 64 : 64; }
+
+/* Bytes of global memory that a block of the kernel below needs: sums, bits, and the job's own. */
+template <typename Job> static __host__ __device__ int64_t wide_bytes(int64_t cols)
+{
+    return rounded_cols(cols) * (int64_t)(sizeof(double) + Job::SCRATCH) + rounded_cols(cols) / 8;
+}
+
+/* Any rows. `scratch`: wide_bytes a block, made ready by clear_wide. */
+template <typename Job, int SLOTS, int LIMIT, int DEPTH>
+__global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS) sum_wide_rows(Job job, work_list work, char *scratch)
+{
+    extern __shared__ __align__(16) double table_memory[];
+    __shared__ typename Job::memory memory;
+    __shared__ walk_memory<WIDE_THREADS, typename Job::value> walk;
+    const int64_t rounded = rounded_cols(job.cols);
+    char *own = scratch + wide_bytes<Job>(job.cols) * blockIdx.x;
+    near_and_far<SLOTS, LIMIT> sums = {{table_memory, &memory.fill},
+                                       {(unsigned long long *)own, (uint32_t *)(own + rounded * 8)}};
+    for (taken_row at; (at = take_row(work, &memory.taken)).row >= 0;) {
+        sums.near.template clear<WIDE_THREADS>(job.most_columns(at.row));
+        walk_row<WIDE_THREADS, DEPTH>(job, at, walk, sums);
+        if (__syncthreads_or(sums.near.full())) {
+            sums.template flush<WIDE_THREADS>();
+            job.template drain<WIDE_THREADS>(at.row, sums.far, own + rounded * 8 + rounded / 8, memory);
+        } else {
+            job.template finish<WIDE_THREADS>(at.row, sums.near, memory);
+        }
+    }
+}
+
+/* ---- host ---------------------------------------------------------------------------------------------- */
+
+/* A kernel and what it is launched with: 12 bytes of shared memory a slot. */
+template <typename Job> struct numeric_class {
+    void (*kernel)(Job, work_list, char *);
+    int threads, slots, limit; /* columns that are sure to fit */
+    size_t shared;
+};
+
+template <typename Job, int THREADS, int SLOTS, int DEPTH, int BLOCKS> static numeric_class<Job> table_class()
+{
+    return {sum_rows<Job, THREADS, SLOTS, DEPTH, BLOCKS>, THREADS, SLOTS, table_limit<SLOTS>::value,
+            row_table<SLOTS, table_limit<SLOTS>::value, true>::BYTES};
+}
+
+template <typename Job, int SLOTS, int LIMIT, int DEPTH> static numeric_class<Job> wide_class()
+{
+    return {sum_wide_rows<Job, SLOTS, LIMIT, DEPTH>, WIDE_THREADS, SLOTS, INT32_MAX,
+            row_table<SLOTS, LIMIT, true>::BYTES};
+}
+
+/* Makes the scratch of so many blocks ready for wide rows; every row leaves it so. */
+template <typename Job>
+static sp_status clear_wide(sp_context *context, int64_t cols, int blocks, char *scratch)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const size_t each = (size_t)wide_bytes<Job>(cols), sums = (size_t)rounded_cols(cols) * sizeof(double);
+    CUDA_TRY(cudaMemset2DAsync(scratch, each, 0xff, sums, (size_t)blocks, stream));
+    CUDA_TRY(cudaMemset2DAsync(scratch + sums, each, 0, (size_t)rounded_cols(cols) / 8, (size_t)blocks, stream));
+    return SP_OK;
+}
+
+#endif
