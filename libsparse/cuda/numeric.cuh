@@ -238,7 +238,16 @@ template <typename Job> static __host__ __device__ int64_t wide_bytes(int64_t co
     return rounded_cols(cols) * (int64_t)(sizeof(double) + Job::SCRATCH) + rounded_cols(cols) / 8;
 }
 
-/* Any rows. `scratch`: wide_bytes a block, made ready by clear_wide. */
+/* Makes a block's share of the scratch ready; every row leaves it so. */
+template <typename Job> static __global__ void clear_wide(int64_t cols, char *scratch)
+{
+    const int64_t rounded = rounded_cols(cols);
+    char *own = scratch + wide_bytes<Job>(cols) * blockIdx.x;
+    for (int64_t i = threadIdx.x; i < rounded; i += blockDim.x) ((unsigned long long *)own)[i] = wide_sums::UNTOUCHED;
+    for (int64_t i = threadIdx.x; i < rounded / 32; i += blockDim.x) ((uint32_t *)(own + rounded * 8))[i] = 0;
+}
+
+/* Any rows. `scratch`: wide_bytes a block. */
 template <typename Job, int SLOTS, int LIMIT, int DEPTH>
 __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS) sum_wide_rows(Job job, work_list work, char *scratch)
 {
@@ -280,17 +289,6 @@ template <typename Job, int SLOTS, int LIMIT, int DEPTH> static numeric_class<Jo
 {
     return {sum_wide_rows<Job, SLOTS, LIMIT, DEPTH>, WIDE_THREADS, SLOTS, INT32_MAX,
             row_table<SLOTS, LIMIT, true>::BYTES};
-}
-
-/* Makes the scratch of so many blocks ready for wide rows; every row leaves it so. */
-template <typename Job>
-static sp_status clear_wide(sp_context *context, int64_t cols, int blocks, char *scratch)
-{
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    const size_t each = (size_t)wide_bytes<Job>(cols), sums = (size_t)rounded_cols(cols) * sizeof(double);
-    CUDA_TRY(cudaMemset2DAsync(scratch, each, 0xff, sums, (size_t)blocks, stream));
-    CUDA_TRY(cudaMemset2DAsync(scratch + sums, each, 0, (size_t)rounded_cols(cols) / 8, (size_t)blocks, stream));
-    return SP_OK;
 }
 
 #endif

@@ -678,7 +678,8 @@ static sp_status launch_sum(spgemm_run<V, WAY> *run, sum_job<V, WAY> job, int c,
     if (work.own_count < blocks) blocks = work.own_count;
     if (wide) {
         TRY(open_wide(context, scratch, wide_bytes<sum_job<V, WAY>>(job.cols), &blocks));
-        TRY((clear_wide<sum_job<V, WAY>>(context, job.cols, blocks, scratch->data)));
+        clear_wide<sum_job<V, WAY>><<<blocks, 1024, 0, state->stream>>>(job.cols, scratch->data);
+        CUDA_TRY(cudaGetLastError());
     }
     kind->kernel<<<blocks, kind->threads, kind->shared, wide ? state->stream : state->side[c]>>>(
         job, work, scratch->data);

@@ -847,7 +847,8 @@ static sp_status run_last(markov_run *run, const row_order *order, int64_t may_s
     if (own + may_spill == 0) return SP_OK;
     if (!run->scratch.data) {
         TRY(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
-        TRY(clear_wide<markov_job>(context, run->job.cols, run->scratch_blocks, run->scratch.data));
+        clear_wide<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
+        CUDA_TRY(cudaGetLastError());
     }
     return run_class(run, last, order, may_spill);
 }
