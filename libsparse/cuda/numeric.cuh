@@ -12,7 +12,18 @@
  *
  * Two accumulators: a table in shared memory, its slots sized to the row; and for rows that no table holds a small
  * table for the columns that come first with an f64 and a bit a column in global memory behind it. Blocks stay
- * resident and take rows from a counter. Order of additions and cost of a product: common.cuh.
+ * resident and take rows from a counter.
+ *
+ * Order of additions. A block owns a row of C and takes the rows of B one after another, in ascending column order
+ * of A's row. Columns within a row of B are distinct, so its threads never add to the same sum between two barriers:
+ * an atomic is needed only to claim a free key, and every sum sees its additions in the CPU's order. Results have the
+ * same bits whatever the class, the block or the schedule.
+ *
+ * Cost of a product with a table in shared memory: 8 bytes of B (from L2 when rows in flight share rows of B), then
+ * one 4-byte look at the key and an 8-byte load and store of the sum, at random banks: 3.5 + 6 + 6 cycles of the
+ * shared memory for 32 products, hence about 2 products a cycle and multiprocessor; probing beyond the first slot
+ * comes on top. L2 delivers some 21 bytes a cycle and multiprocessor, 2.6 products. A barrier costs some 40 cycles a
+ * row of B, hidden where two blocks share a multiprocessor.
  */
 #ifndef SPARSE_CUDA_NUMERIC_CUH
 #define SPARSE_CUDA_NUMERIC_CUH
@@ -27,6 +38,17 @@ template <typename V, sp_aia WAY> struct row_operands {
     const V *a_values, *b_values; /* NULL stands for ones */
     const int32_t *b_cols;
     int64_t cols; /* of C */
+};
+
+/* Rows that a launch works on: its own range of the order, then those that smaller tables gave up on. */
+struct work_list {
+    const int32_t *own;
+    int own_count;
+    const int32_t *extra;   /* NULL: none */
+    const int *extra_count; /* on the device */
+    int *next;              /* the place of the next row to take, 0 at launch */
+    int32_t *spill;         /* takes rows that do not fit this table */
+    int *spill_count;
 };
 
 /* A row of the work list, and where in its own part of the list it is; -1 when there is none left. */
@@ -52,6 +74,76 @@ static __device__ taken_row take_row(const work_list &work, taken_row *shared)
     }
     __syncthreads();
     return *shared;
+}
+
+/* ---- parts of epilogues -------------------------------------------------------------------------------- */
+
+/* Sorts count <= capacity entries of global memory by column, through shared memory (bitonic network). Room for the
+ * next power of two is needed in `keys` and `values`. */
+template <int THREADS, typename V>
+__device__ void sort_row(int32_t *cols, V *row_values, int count, uint32_t *keys, V *values)
+{
+    int padded = 2;
+    while (padded < count) padded *= 2;
+    __syncthreads();
+    for (int i = threadIdx.x; i < padded; i += THREADS) {
+        keys[i] = i < count ? (uint32_t)cols[i] : 0xffffffffu;
+        values[i] = i < count ? row_values[i] : V(0);
+    }
+    for (int size = 2; size <= padded; size *= 2)
+        for (int stride = size / 2; stride > 0; stride /= 2) {
+            __syncthreads();
+            for (int i = threadIdx.x; i < padded / 2; i += THREADS) {
+                const int low = 2 * i - (i & (stride - 1)), high = low + stride;
+                const uint32_t a = keys[low], b = keys[high];
+                if ((a > b) != ((low & size) == 0)) continue;
+                keys[low] = b;
+                keys[high] = a;
+                const V value = values[low];
+                values[low] = values[high];
+                values[high] = value;
+            }
+        }
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += THREADS) {
+        cols[i] = (int32_t)keys[i];
+        row_values[i] = values[i];
+    }
+}
+
+/* Calls write(i, place) for each i < count with keep(i), places counting from 0 in no particular order. */
+template <int THREADS, typename Keep, typename Write>
+__device__ void gather(int count, int *counter, Keep keep, Write write)
+{
+    const int lane = threadIdx.x % 32;
+    if (threadIdx.x == 0) *counter = 0;
+    __syncthreads();
+    for (int base = 0; base < count; base += THREADS) {
+        const int i = base + threadIdx.x;
+        const bool kept = i < count && keep(i);
+        const unsigned keepers = __ballot_sync(FULL_WARP, kept);
+        int first = 0;
+        if (lane == 0 && keepers) first = atomicAdd(counter, __popc(keepers));
+        first = __shfl_sync(FULL_WARP, first, 0);
+        if (kept) write(i, first + __popc(keepers & ((1u << lane) - 1)));
+    }
+    __syncthreads();
+}
+
+/* The same with places in the order of i. */
+template <int THREADS, typename Keep, typename Write>
+__device__ void gather_in_order(int count, uint64_t *scratch, Keep keep, Write write)
+{
+    int done = 0;
+    for (int base = 0; base < count; base += THREADS) {
+        const int i = base + threadIdx.x;
+        const bool kept = i < count && keep(i);
+        int total;
+        const int place = done + block_scan<THREADS>(kept, &total, scratch);
+        if (kept) write(i, place);
+        done += total;
+    }
+    __syncthreads();
 }
 
 /* ---- accumulators -------------------------------------------------------------------------------------- */
@@ -159,6 +251,52 @@ template <int SLOTS, int LIMIT, bool SPILLS> struct row_table {
     }
 };
 
+/* A sum for every column, in global memory, for rows that no table holds: 8 bytes read and written a product, of
+ * which the columns hit most stay in the first-level cache. All ones (a NaN that no sum can be) marks an untouched
+ * sum; touched columns are noted in a bit mask, from which they come out sorted. */
+struct wide_sums {
+    unsigned long long *sums; /* cols, all ones between rows */
+    uint32_t *touched;        /* a bit a column, zero between rows */
+    __device__ bool full() const { return false; }
+
+    static constexpr unsigned long long UNTOUCHED = ~0ull;
+
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&product)[N])
+    {
+        unsigned long long old[N];
+#pragma unroll
+        for (int u = 0; u < N; u++) old[u] = col[u] == EMPTY ? 0 : sums[col[u]];
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            if (col[u] == EMPTY) continue;
+            double sum = product[u];
+            if (old[u] == UNTOUCHED) atomicOr(touched + col[u] / 32, 1u << (col[u] % 32));
+            else sum = __dadd_rn(__longlong_as_double((long long)old[u]), sum);
+            sums[col[u]] = (unsigned long long)__double_as_longlong(sum);
+        }
+    }
+    /* Calls write(i, column, sum) for the i-th touched column, ascending, and clears it; returns their number. */
+    template <int THREADS, typename Write> __device__ int drain(int64_t cols, uint64_t *scratch, Write write)
+    {
+        const int64_t words = (cols + 31) / 32;
+        int done = 0;
+        for (int64_t base = 0; base < words; base += THREADS) {
+            const int64_t at = base + threadIdx.x;
+            uint32_t bits = at < words ? __ldcg(touched + at) : 0;
+            int total, place = done + block_scan<THREADS>(__popc(bits), &total, scratch);
+            if (bits) __stcg(touched + at, 0u);
+            for (; bits; bits &= bits - 1) {
+                const int32_t col = (int32_t)(at * 32) + __ffs((int)bits) - 1;
+                write(place++, col, __longlong_as_double((long long)sums[col]));
+                sums[col] = UNTOUCHED;
+            }
+            done += total;
+        }
+        __syncthreads();
+        return done;
+    }
+};
+
 /* A table for the columns that come first, which in clustered networks are those hit most, and a sum a column in
  * global memory for those that come when it is full. A column that found the table full finds it full ever after, so
  * that each has one home. */
@@ -194,7 +332,72 @@ template <int SLOTS, int LIMIT> struct near_and_far {
     }
 };
 
-/* ---- kernels ------------------------------------------------------------------------------------------- */
+/* ---- the walk over a row's products, and kernels ------------------------------------------------------------------------------------------- */
+
+/* Rows of B that a block looks up at a time, so that their offsets are at hand when their turn comes. */
+template <int THREADS, typename V> struct walk_memory {
+    static constexpr int CHUNK = THREADS < 128 ? THREADS : 128;
+    int64_t start[CHUNK];
+    int32_t length[CHUNK];
+    V weight[CHUNK];
+};
+
+/* Up to DEPTH entries a thread of one row of B, loaded ahead of their use. */
+template <int THREADS, int DEPTH, typename V> struct piece {
+    int32_t col[DEPTH];
+    V value[DEPTH];
+
+    __device__ void load(const matrix_view<V> &b, int64_t start, int length)
+    {
+#pragma unroll
+        for (int u = 0; u < DEPTH; u++) {
+            const int i = threadIdx.x + u * THREADS;
+            col[u] = i < length ? __ldg(b.cols + start + i) : EMPTY;
+            value[u] = i < length && b.values ? __ldg(b.values + start + i) : V(1);
+        }
+    }
+};
+
+/* Hands every product of the entries begin <= at < end of A to the accumulator, one row of B between two barriers;
+ * look_up(at, &start, &length, &weight) finds an entry's row of B and its value. Ends early and returns false when a
+ * thread's accumulator is full. Uniform over the block. */
+template <int THREADS, int DEPTH, typename V, typename LookUp, typename Accumulator>
+__device__ __forceinline__ bool walk_entries(int64_t begin, int64_t end, LookUp look_up, const matrix_view<V> &b,
+                                             bool in_f32, walk_memory<THREADS, V> &memory, Accumulator &sums)
+{
+    constexpr int CHUNK = walk_memory<THREADS, V>::CHUNK;
+    for (int64_t base = begin; base < end; base += CHUNK) {
+        const int count = (int)(end - base < CHUNK ? end - base : CHUNK);
+        for (int i = threadIdx.x; i < count; i += THREADS)
+            look_up(base + i, &memory.start[i], &memory.length[i], &memory.weight[i]);
+        __syncthreads();
+        piece<THREADS, DEPTH, V> next;
+        next.load(b, memory.start[0], memory.length[0]);
+        for (int k = 0; k < count; k++) {
+            const piece<THREADS, DEPTH, V> now = next;
+            if (k + 1 < count) next.load(b, memory.start[k + 1], memory.length[k + 1]);
+            const V weight = memory.weight[k];
+            double products[DEPTH];
+#pragma unroll
+            for (int u = 0; u < DEPTH; u++) products[u] = product_of(weight, now.value[u], in_f32);
+            sums.template add<DEPTH>(now.col, products);
+            const int length = memory.length[k];
+            for (int i = threadIdx.x + DEPTH * THREADS; i < length; i += THREADS) {
+                const int64_t at = memory.start[k] + i;
+                const int32_t col[1] = {b.cols[at]};
+                const double product[1] = {product_of(weight, b.values ? b.values[at] : V(1), in_f32)};
+                sums.template add<1>(col, product);
+            }
+            /* A vote costs more than a barrier; threads with a full table only drop products until the next. */
+            if (k % 16 == 15 || k + 1 == count) {
+                if (__syncthreads_or(sums.full())) return false;
+            } else {
+                __syncthreads();
+            }
+        }
+    }
+    return true;
+}
 
 /* Hands the products of a row to its sums, one row of B at a time; false when they are full. */
 template <int THREADS, int DEPTH, typename Job, typename Sums>

@@ -7,7 +7,7 @@
  * rows first. Where the ranges of A's and B's rows come from is a parameter of every kernel (aia.cuh).
  *
  * Different from the paper: in the numeric phase all lanes of a row work on the same row of B, so that sums have the
- * CPU's order and need no atomics (common.cuh); sums are f64 for f32 values too, rounded once; tables are cleared,
+ * CPU's order and need no atomics (numeric.cuh); sums are f64 for f32 values too, rounded once; tables are cleared,
  * probed and gathered over the slots that the row needs, not over all that its group has; rows are sorted in shared
  * memory and written once.
  *
@@ -361,6 +361,34 @@ static __device__ int take_next(int *next, int count, int *shared_taken)
     __syncthreads();
     return *shared_taken < count ? *shared_taken : -1;
 }
+
+/* Columns of one row as a bit mask in global memory, for counting. */
+struct wide_columns {
+    uint32_t *touched;
+    __device__ bool full() const { return false; }
+
+    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&)[N])
+    {
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            if (col[u] == EMPTY) continue;
+            const uint32_t bit = 1u << (col[u] % 32);
+            if (!(__ldcg(touched + col[u] / 32) & bit)) atomicOr(touched + col[u] / 32, bit);
+        }
+    }
+    /* Clears the mask; this thread's share of the bits that were set. */
+    template <int THREADS> __device__ int drain(int64_t cols)
+    {
+        int count = 0;
+        for (int64_t at = threadIdx.x; at < (cols + 31) / 32; at += THREADS) {
+            const uint32_t bits = __ldcg(touched + at);
+            if (bits == 0) continue;
+            count += __popc(bits);
+            __stcg(touched + at, 0u);
+        }
+        return count;
+    }
+};
 
 /* Rows that no table holds: a bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
 template <sp_aia WAY>
