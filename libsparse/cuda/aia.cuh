@@ -66,6 +66,20 @@ template <sp_aia WAY> struct range_source : range_arrays {
     }
 };
 
+/* Products of each row (Algorithm 1). Eight lanes a row: enough for long rows to be read in whole sectors, few enough for short ones. */
+template <sp_aia WAY>
+static __global__ void count_products(int64_t rows, range_source<WAY> ranges, int64_t *products)
+{
+    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
+    const int lane = threadIdx.x % 8;
+    int64_t sum = 0;
+    if (row < rows)
+        for (int64_t at = ranges.a_offsets[row] + lane; at < ranges.a_offsets[row + 1]; at += 8)
+            sum += ranges.row_of_b(at).length;
+    for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    if (row < rows && lane == 0) products[row] = sum;
+}
+
 /* Whether ranges of both matrices fit the packing. */
 static inline bool cuda_aia_packs(const sp_csr *a, const sp_csr *b)
 {

@@ -140,18 +140,16 @@ template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
 
 /* ---- host: row classes --------------------------------------------------------------------------------- */
 
-enum { CLASS_SHIFT = 28, MAX_CLASSES = 10 };
+enum { MAX_CLASSES = 10 };
 
-/* Rows in the order in which blocks take them: class by class, and within a class as their keys say. */
-struct row_order {
-    device_array<int32_t> rows;
-    int64_t begin[MAX_CLASSES + 1]; /* where each class starts in `rows` */
+/* On the device: rows of each class; rows already placed, 0 before. */
+struct class_counts {
+    uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
 };
 
-/* keys[i] = class << CLASS_SHIFT | place; counts[c], on the device, rows of class c. Rows with keys that agree from
- * bit `first_bit` up stay in their order. Waits for the stream. */
-sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint32_t *keys, int first_bit,
-                          const uint32_t *counts, row_order *order);
+/* order = the rows class by class, from where the counts of the classes before say; nearly ascending within a class. */
+sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, class_counts *counts,
+                          int32_t *order);
 /* offsets[i] = Σ of counts before i, for rows + 1 offsets; counts[rows] must exist, its value does not matter. */
 sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets);
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */

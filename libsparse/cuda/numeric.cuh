@@ -347,35 +347,41 @@ template <int THREADS, int DEPTH, typename V> struct piece {
     int32_t col[DEPTH];
     V value[DEPTH];
 
-    __device__ void load(const matrix_view<V> &b, int64_t start, int length)
+    template <typename Job> __device__ __forceinline__ void load(const Job &job, int64_t start, int length)
     {
 #pragma unroll
         for (int u = 0; u < DEPTH; u++) {
             const int i = threadIdx.x + u * THREADS;
-            col[u] = i < length ? __ldg(b.cols + start + i) : EMPTY;
-            value[u] = i < length && b.values ? __ldg(b.values + start + i) : V(1);
+            col[u] = i < length ? __ldg(job.b_cols + start + i) : EMPTY;
+            value[u] = i < length && job.b_values ? __ldg(job.b_values + start + i) : V(1);
         }
     }
 };
 
-/* Hands every product of the entries begin <= at < end of A to the accumulator, one row of B between two barriers;
- * look_up(at, &start, &length, &weight) finds an entry's row of B and its value. Ends early and returns false when a
- * thread's accumulator is full. Uniform over the block. */
-template <int THREADS, int DEPTH, typename V, typename LookUp, typename Accumulator>
-__device__ __forceinline__ bool walk_entries(int64_t begin, int64_t end, LookUp look_up, const matrix_view<V> &b,
-                                             bool in_f32, walk_memory<THREADS, V> &memory, Accumulator &sums)
+/* Hands every product of a row to its sums, one row of B between two barriers. Ends early and returns false when a
+ * thread's sums are full. Uniform over the block. */
+template <int THREADS, int DEPTH, typename Job, typename Sums>
+__device__ __forceinline__ bool walk_row(const Job &job, const taken_row &taken,
+                                         walk_memory<THREADS, typename Job::value> &memory, Sums &sums)
 {
+    using V = typename Job::value;
     constexpr int CHUNK = walk_memory<THREADS, V>::CHUNK;
-    for (int64_t base = begin; base < end; base += CHUNK) {
-        const int count = (int)(end - base < CHUNK ? end - base : CHUNK);
-        for (int i = threadIdx.x; i < count; i += THREADS)
-            look_up(base + i, &memory.start[i], &memory.length[i], &memory.weight[i]);
+    const entry_range a = job.ranges.row_of_a(taken.place, taken.row);
+    const bool in_f32 = job.in_f32(taken.row);
+    for (int64_t base = a.start; base < a.start + a.length; base += CHUNK) {
+        const int count = (int)min(a.start + a.length - base, (int64_t)CHUNK);
+        for (int i = threadIdx.x; i < count; i += THREADS) {
+            const entry_range b = job.ranges.row_of_b(base + i);
+            memory.weight[i] = job.ranges.value_of_a(job.a_values, base + i);
+            memory.start[i] = b.start;
+            memory.length[i] = b.length;
+        }
         __syncthreads();
         piece<THREADS, DEPTH, V> next;
-        next.load(b, memory.start[0], memory.length[0]);
+        next.load(job, memory.start[0], memory.length[0]);
         for (int k = 0; k < count; k++) {
             const piece<THREADS, DEPTH, V> now = next;
-            if (k + 1 < count) next.load(b, memory.start[k + 1], memory.length[k + 1]);
+            if (k + 1 < count) next.load(job, memory.start[k + 1], memory.length[k + 1]);
             const V weight = memory.weight[k];
             double products[DEPTH];
 #pragma unroll
@@ -384,8 +390,8 @@ __device__ __forceinline__ bool walk_entries(int64_t begin, int64_t end, LookUp 
             const int length = memory.length[k];
             for (int i = threadIdx.x + DEPTH * THREADS; i < length; i += THREADS) {
                 const int64_t at = memory.start[k] + i;
-                const int32_t col[1] = {b.cols[at]};
-                const double product[1] = {product_of(weight, b.values ? b.values[at] : V(1), in_f32)};
+                const int32_t col[1] = {job.b_cols[at]};
+                const double product[1] = {product_of(weight, job.b_values ? job.b_values[at] : V(1), in_f32)};
                 sums.template add<1>(col, product);
             }
             /* A vote costs more than a barrier; threads with a full table only drop products until the next. */
@@ -397,24 +403,6 @@ __device__ __forceinline__ bool walk_entries(int64_t begin, int64_t end, LookUp 
         }
     }
     return true;
-}
-
-/* Hands the products of a row to its sums, one row of B at a time; false when they are full. */
-template <int THREADS, int DEPTH, typename Job, typename Sums>
-__device__ __forceinline__ bool walk_row(const Job &job, const taken_row &at,
-                                         walk_memory<THREADS, typename Job::value> &memory, Sums &sums)
-{
-    using V = typename Job::value;
-    const entry_range a = job.ranges.row_of_a(at.place, at.row);
-    const matrix_view<V> b = {nullptr, job.b_cols, job.b_values};
-    const auto look_up = [&](int64_t entry, int64_t *start, int32_t *length, V *weight) {
-        const entry_range range = job.ranges.row_of_b(entry);
-        const V value = job.ranges.value_of_a(job.a_values, entry);
-        *start = range.start;
-        *length = range.length;
-        *weight = value;
-    };
-    return walk_entries<THREADS, DEPTH>(a.start, a.start + a.length, look_up, b, job.in_f32(at.row), memory, sums);
 }
 
 /* Rows that a table of SLOTS holds. Registers are to suffice for BLOCKS blocks of at least 64 threads: 32 blocks of 32

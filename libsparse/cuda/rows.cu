@@ -1,73 +1,68 @@
 /* Work on the rows of a product that both products need: how much each row costs, and in which order rows are taken.
  *
- * Rows are never moved: a class is a range of an array of row numbers, made by a radix sort of 4-byte keys whose top
- * bits are the class (Li et al., "Accelerating SpGEMM on GPUs with Processing Near HBMs", Algorithm 1). Counting
- * products reads 4 bytes of A and 16 of B's offsets (cached) an entry of A; sorting moves some 50 bytes a row.
+ * Rows are never moved: a class is a range of an array of row numbers (Li et al., "Accelerating SpGEMM on GPUs with
+ * Processing Near HBMs", Algorithm 1). Counting products reads 4 bytes of A and 16 of B's offsets (cached) an entry
+ * of A; ordering reads 1 byte a row and writes 4.
  */
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "common.cuh"
+#include "aia.cuh"
 
-/* Eight lanes a row: enough for long rows to be read in whole sectors, few enough for short ones. */
-static __global__ void count_products(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                      const int64_t *b_offsets, int64_t *products)
-{
-    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
-    const int lane = threadIdx.x % 8;
-    int64_t sum = 0;
-    if (row < rows)
-        for (int64_t at = a_offsets[row] + lane; at < a_offsets[row + 1]; at += 8) {
-            const int32_t k = a_cols[at];
-            sum += b_offsets[k + 1] - b_offsets[k];
-        }
-    for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    if (row < rows && lane == 0) products[row] = sum;
-}
+enum { ORDER_THREADS = 256 };
 
 sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products)
 {
     if (a->rows == 0) return SP_OK;
-    const int64_t blocks = (a->rows * 8 + 255) / 256;
-    count_products<<<(unsigned)blocks, 256, 0, cuda_state_of(context)->stream>>>(
-        a->rows, a->row_offsets, a->col_indices, b->row_offsets, products);
+    range_source<SP_AIA_OFF> ranges = {};
+    ranges.a_offsets = a->row_offsets;
+    ranges.b_offsets = b->row_offsets;
+    ranges.a_cols = a->col_indices;
+    count_products<<<(unsigned)((a->rows * 8 + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(a->rows, ranges,
+                                                                                                      products);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-static __global__ void number_rows(int64_t rows, int32_t *list)
+/* Rows of a block stay neighbours and in order within their class, so that their offsets, their rows of A and of C
+ * are read and written together. Blocks take their places as they come. */
+static __global__ void __launch_bounds__(ORDER_THREADS)
+    place_rows(int64_t rows, const uint8_t *classes, class_counts *counts, int32_t *order)
 {
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < rows) list[i] = (int32_t)i;
+    __shared__ uint32_t first[ORDER_THREADS / 32][MAX_CLASSES];
+    const int64_t row = (int64_t)blockIdx.x * ORDER_THREADS + threadIdx.x;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, own = row < rows ? classes[row] : -1;
+    uint32_t rank = 0;
+    for (int c = 0; c < MAX_CLASSES; c++) {
+        const unsigned members = __ballot_sync(FULL_WARP, own == c);
+        if (lane == 0) first[warp][c] = (uint32_t)__popc(members);
+        if (own == c) rank = (uint32_t)__popc(members & ((1u << lane) - 1));
+    }
+    __syncthreads();
+    if (threadIdx.x < MAX_CLASSES) {
+        const int c = threadIdx.x;
+        uint32_t all = 0, at = 0;
+        for (int w = 0; w < ORDER_THREADS / 32; w++) all += first[w][c];
+        for (int k = 0; k < c; k++) at += counts->rows[k];
+        if (all) at += atomicAdd(&counts->placed[c], all);
+        for (int w = 0; w < ORDER_THREADS / 32; w++) {
+            const uint32_t members = first[w][c];
+            first[w][c] = at;
+            at += members;
+        }
+    }
+    __syncthreads();
+    if (own >= 0) order[first[warp][own] + rank] = (int32_t)row;
 }
 
-sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint32_t *keys, int first_bit,
-                          const uint32_t *counts, row_order *order)
+sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, class_counts *counts,
+                          int32_t *order)
 {
-    cudaStream_t stream = cuda_state_of(context)->stream;
-    device_array<uint32_t> sorted_keys;
-    device_array<int32_t> unsorted;
-    device_array<char> scratch;
-    uint32_t class_rows[MAX_CLASSES] = {0};
-    size_t bytes = 0;
-    TRY(order->rows.allocate(context, rows));
-    if (rows > 0) {
-        TRY(sorted_keys.allocate(context, rows));
-        TRY(unsorted.allocate(context, rows));
-        number_rows<<<(unsigned)((rows + 255) / 256), 256, 0, stream>>>(rows, unsorted.data);
-        CUDA_TRY(cudaGetLastError());
-        CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys.data, unsorted.data,
-                                                 order->rows.data, rows, first_bit, CLASS_SHIFT + 4, stream));
-        TRY(scratch.allocate(context, (int64_t)bytes));
-        CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys, sorted_keys.data, unsorted.data,
-                                                 order->rows.data, rows, first_bit, CLASS_SHIFT + 4, stream));
-        CUDA_TRY(cudaMemcpyAsync(class_rows, counts, sizeof class_rows, cudaMemcpyDeviceToHost, stream));
-    }
-    TRY(cuda_finish(context));
-    order->begin[0] = 0;
-    for (int c = 0; c < MAX_CLASSES; c++) order->begin[c + 1] = order->begin[c] + class_rows[c];
+    if (rows == 0) return SP_OK;
+    place_rows<<<(unsigned)((rows + ORDER_THREADS - 1) / ORDER_THREADS), ORDER_THREADS, 0,
+                 cuda_state_of(context)->stream>>>(rows, classes, counts, order);
+    CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 

@@ -85,21 +85,7 @@ static __device__ __forceinline__ int find_slot(int32_t *keys, int slots, int32_
     return find_slot(keys, slots, col, slot, look(keys, slot), nullptr, 0, fresh);
 }
 
-/* ---- device: counting products and grouping rows ------------------------------------------------------- */
-
-/* Algorithm 1. Eight lanes a row: enough for long rows to be read in whole sectors, few enough for short ones. */
-template <sp_aia WAY>
-static __global__ void count_products(int64_t rows, range_source<WAY> ranges, int64_t *products)
-{
-    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
-    const int lane = threadIdx.x % 8;
-    int64_t sum = 0;
-    if (row < rows)
-        for (int64_t at = ranges.a_offsets[row] + lane; at < ranges.a_offsets[row + 1]; at += 8)
-            sum += ranges.row_of_b(at).length;
-    for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    if (row < rows && lane == 0) products[row] = sum;
-}
+/* ---- device: grouping rows ------------------------------------------------------------------------------ */
 
 /* Class 0 holds tiny rows, class c rows of up to limit[c] columns, class classes - 1 what is left. */
 struct group_rules {
@@ -108,9 +94,8 @@ struct group_rules {
 };
 
 /* What a phase's grouping finds; all zero before. */
-struct phase_counts {
-    unsigned long long total; /* products, or nnz(C) */
-    uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
+struct phase_counts : class_counts {
+    unsigned long long total;       /* products, or nnz(C) */
     int spilled, next[MAX_CLASSES]; /* rows that no table held; rows taken by resident blocks */
 };
 
@@ -121,7 +106,7 @@ struct grouping {
     const int32_t *lengths;
     group_rules rules;
     phase_counts *counts;
-    int32_t *order;
+    uint8_t *classes;
 };
 
 static __device__ int class_of(const grouping &g, int64_t row)
@@ -133,7 +118,7 @@ static __device__ int class_of(const grouping &g, int64_t row)
     return c;
 }
 
-static __global__ void __launch_bounds__(GROUP_THREADS) count_classes(grouping g)
+static __global__ void __launch_bounds__(GROUP_THREADS) classify_rows(grouping g)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
@@ -143,42 +128,13 @@ static __global__ void __launch_bounds__(GROUP_THREADS) count_classes(grouping g
     __syncthreads();
     if (row < g.rows) {
         own = g.lengths ? (unsigned long long)g.lengths[row] : (unsigned long long)g.products[row];
-        atomicAdd(&histogram[class_of(g, row)], 1u);
+        g.classes[row] = (uint8_t)class_of(g, row);
+        atomicAdd(&histogram[g.classes[row]], 1u);
     }
     own = block_reduce<GROUP_THREADS>(own, add_op(), reduce);
     if (threadIdx.x == 0) atomicAdd(&g.counts->total, own);
     if (threadIdx.x < MAX_CLASSES && histogram[threadIdx.x])
         atomicAdd(&g.counts->rows[threadIdx.x], histogram[threadIdx.x]);
-}
-
-/* Rows of a block stay neighbours and in order within their class, so that their offsets, their rows of A and of C
- * are read and written together. Blocks take their places as they come. */
-static __global__ void __launch_bounds__(GROUP_THREADS) place_rows(grouping g)
-{
-    __shared__ uint32_t first[GROUP_THREADS / 32][MAX_CLASSES];
-    const int64_t row = (int64_t)blockIdx.x * GROUP_THREADS + threadIdx.x;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, own = row < g.rows ? class_of(g, row) : -1;
-    uint32_t rank = 0;
-    for (int c = 0; c < g.rules.classes; c++) {
-        const unsigned members = __ballot_sync(FULL_WARP, own == c);
-        if (lane == 0) first[warp][c] = (uint32_t)__popc(members);
-        if (own == c) rank = (uint32_t)__popc(members & ((1u << lane) - 1));
-    }
-    __syncthreads();
-    if (threadIdx.x < g.rules.classes) {
-        const int c = threadIdx.x;
-        uint32_t all = 0, at = 0;
-        for (int w = 0; w < GROUP_THREADS / 32; w++) all += first[w][c];
-        for (int k = 0; k < c; k++) at += g.counts->rows[k];
-        if (all) at += atomicAdd(&g.counts->placed[c], all);
-        for (int w = 0; w < GROUP_THREADS / 32; w++) {
-            const uint32_t members = first[w][c];
-            first[w][c] = at;
-            at += members;
-        }
-    }
-    __syncthreads();
-    if (own >= 0) g.order[first[warp][own] + rank] = (int32_t)row;
 }
 
 /* ---- device: PWPR -------------------------------------------------------------------------------------- */
@@ -362,34 +318,6 @@ static __device__ int take_next(int *next, int count, int *shared_taken)
     return *shared_taken < count ? *shared_taken : -1;
 }
 
-/* Columns of one row as a bit mask in global memory, for counting. */
-struct wide_columns {
-    uint32_t *touched;
-    __device__ bool full() const { return false; }
-
-    template <int N> __device__ __forceinline__ void add(const int32_t (&col)[N], const double (&)[N])
-    {
-#pragma unroll
-        for (int u = 0; u < N; u++) {
-            if (col[u] == EMPTY) continue;
-            const uint32_t bit = 1u << (col[u] % 32);
-            if (!(__ldcg(touched + col[u] / 32) & bit)) atomicOr(touched + col[u] / 32, bit);
-        }
-    }
-    /* Clears the mask; this thread's share of the bits that were set. */
-    template <int THREADS> __device__ int drain(int64_t cols)
-    {
-        int count = 0;
-        for (int64_t at = threadIdx.x; at < (cols + 31) / 32; at += THREADS) {
-            const uint32_t bits = __ldcg(touched + at);
-            if (bits == 0) continue;
-            count += __popc(bits);
-            __stcg(touched + at, 0u);
-        }
-        return count;
-    }
-};
-
 /* Rows that no table holds: a bit a column, all zero at launch, rounded_cols / 8 bytes a block. */
 template <sp_aia WAY>
 __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
@@ -397,17 +325,23 @@ __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
 {
     __shared__ uint64_t reduce[32];
     __shared__ int taken;
-    wide_columns columns = {(uint32_t *)(scratch + rounded_cols(job.cols) / 8 * blockIdx.x)};
+    uint32_t *touched = (uint32_t *)(scratch + rounded_cols(job.cols) / 8 * blockIdx.x);
     for (int i; (i = take_next(next, count, &taken)) >= 0;) {
         const int place = job.spilled[i], row = job.rows[place];
         walk_columns<WIDE_THREADS>(job, ranges, ranges.row_of_a(place, row), [&](int32_t col) {
-            const int32_t one[1] = {col};
-            const double none[1] = {0};
-            columns.add<1>(one, none);
+            const uint32_t bit = 1u << (col % 32);
+            if (!(__ldcg(touched + col / 32) & bit)) atomicOr(touched + col / 32, bit);
             return true;
         });
         __syncthreads();
-        const int total = block_reduce<WIDE_THREADS>(columns.drain<WIDE_THREADS>(job.cols), add_op(), reduce);
+        int columns = 0;
+        for (int64_t at = threadIdx.x; at < (job.cols + 31) / 32; at += WIDE_THREADS) {
+            const uint32_t bits = __ldcg(touched + at);
+            if (bits == 0) continue;
+            columns += __popc(bits);
+            __stcg(touched + at, 0u);
+        }
+        const int total = block_reduce<WIDE_THREADS>(columns, add_op(), reduce);
         if (threadIdx.x == 0) job.lengths[row] = total;
     }
 }
@@ -489,6 +423,7 @@ template <typename V, sp_aia WAY> struct spgemm_run {
     device_array<uint64_t> stage; /* aia_1, then aia_2 */
     int64_t *products;            /* parts of the workspace, an entry a row */
     int32_t *lengths, *order;
+    uint8_t *classes;
     phase_counts *device_counts; /* one a phase */
     phase_counts counts;         /* of the phase that runs, on the host */
     int usable;                  /* block classes of this phase that fit the device */
@@ -529,18 +464,17 @@ static sp_status group(spgemm_run<V, WAY> *run, const Class *table, bool by_leng
     const size_t fixed = sizeof(block_memory) + sizeof(walk_memory<1024, V>) + 1024;
     const unsigned blocks = (unsigned)((run->a->rows + GROUP_THREADS - 1) / GROUP_THREADS);
     grouping g = {run->a->rows, run->b->cols, run->products, by_length ? run->lengths : nullptr, {},
-                  run->device_counts + by_length, run->order};
+                  run->device_counts + by_length, run->classes};
     for (run->usable = 0; run->usable < BLOCK_CLASSES; run->usable++) {
         if (table[run->usable].shared + fixed > cuda_state_of(context)->shared_limit) break;
         g.rules.limit[run->usable + 1] = table[run->usable].limit;
     }
     g.rules.classes = run->usable + 2;
     if (blocks > 0) {
-        count_classes<<<blocks, GROUP_THREADS, 0, stream>>>(g);
-        CUDA_TRY(cudaGetLastError());
-        place_rows<<<blocks, GROUP_THREADS, 0, stream>>>(g);
+        classify_rows<<<blocks, GROUP_THREADS, 0, stream>>>(g);
         CUDA_TRY(cudaGetLastError());
     }
+    TRY(cuda_order_rows(context, g.rows, g.classes, g.counts, run->order));
     TRY(gather_rows_of_a(run));
     CUDA_TRY(cudaMemcpyAsync(&run->counts, g.counts, sizeof run->counts, cudaMemcpyDeviceToHost, stream));
     return SP_OK;
@@ -588,11 +522,12 @@ template <typename V, sp_aia WAY> static sp_status analyse(spgemm_run<V, WAY> *r
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t rows = run->a->rows, counts = 2 * (int64_t)sizeof(phase_counts);
-    TRY(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows));
+    TRY(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows + rows));
     run->device_counts = (phase_counts *)run->workspace.data;
     run->products = (int64_t *)(run->workspace.data + counts);
     run->lengths = (int32_t *)(run->products + rows);
     run->order = run->lengths + rows + 1;
+    run->classes = (uint8_t *)(run->order + rows);
     CUDA_TRY(cudaMemsetAsync(run->device_counts, 0, (size_t)counts, stream));
     CUDA_TRY(cudaMemsetAsync(run->lengths + rows, 0, sizeof(int32_t), stream)); /* the scan reads it */
     TRY(gather_rows_of_b(run));

@@ -9,7 +9,7 @@
  * take rows from a counter, in ascending order within a class: where nodes are numbered by community, rows in flight
  * share rows of B in the L2 cache.
  *
- * The expansion has the CPU's bits (common.cuh says why). Sums of the epilogue (mass, the normalising sum, squares)
+ * The expansion has the CPU's bits (numeric.cuh says why). Sums of the epilogue (mass, the normalising sum, squares)
  * are taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
  * exact, and so the CPU's, as long as a row's entries span less than about 2^24. Only Σ c² of a row made by windows,
  * from which chaos comes, is an f64 sum in an order of its own.
@@ -530,13 +530,12 @@ static __device__ int first_class(const class_rules &rules, int64_t products, in
     return table < rules.tables && !(suits && windows < rules.last) ? table : windows;
 }
 
-struct survey_result {
+struct survey_result : class_counts {
     unsigned long long products, kept_bound, f32_rows;
-    uint32_t class_rows[MAX_CLASSES];
 };
 
 /* Counts and classes of the rows that are not made yet. */
-static __global__ void survey_rows(markov_job job, class_rules rules, int64_t most_kept, uint32_t *keys,
+static __global__ void survey_rows(markov_job job, class_rules rules, int64_t most_kept, uint8_t *classes,
                                    survey_result *result)
 {
     __shared__ uint64_t reduce[32];
@@ -555,7 +554,7 @@ static __global__ void survey_rows(markov_job job, class_rules rules, int64_t mo
             bound = (unsigned long long)max((long long)min(min(own, job.cols), most_kept), 1ll);
             f32_rows = job.in_f32((int)row);
         }
-        keys[row] = (uint32_t)start << CLASS_SHIFT;
+        classes[row] = (uint8_t)start;
         atomicAdd(&histogram[start], 1u);
     }
     products = block_reduce<256>(products, add_op(), reduce);
@@ -567,7 +566,7 @@ static __global__ void survey_rows(markov_job job, class_rules rules, int64_t mo
         atomicAdd(&result->f32_rows, f32_rows);
     }
     if (threadIdx.x < MAX_CLASSES && histogram[threadIdx.x])
-        atomicAdd(&result->class_rows[threadIdx.x], histogram[threadIdx.x]);
+        atomicAdd(&result->rows[threadIdx.x], histogram[threadIdx.x]);
 }
 
 struct pass_buffers {
@@ -629,7 +628,9 @@ struct markov_run {
     device_array<int64_t> products, segments, places;
     device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
     device_array<float> pass_values[MAX_PASSES];
-    device_array<uint32_t> keys;
+    device_array<uint8_t> row_classes;
+    device_array<int32_t> order;         /* of the rows, class by class; */
+    int64_t begin[MAX_CLASSES + 1];      /* where each class starts in it */
     device_array<sp_markov_row> stats;
     device_array<survey_result> survey;
     device_array<unsigned long long> totals; /* expanded, used */
@@ -715,7 +716,8 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     TRY(run->lengths.allocate(context, rows + 1));
     TRY(run->spilled[0].allocate(context, rows));
     TRY(run->spilled[1].allocate(context, rows));
-    TRY(run->keys.allocate(context, rows));
+    TRY(run->row_classes.allocate(context, rows));
+    TRY(run->order.allocate(context, rows));
     TRY(run->stats.allocate(context, rows));
     TRY(run->survey.allocate(context, 1));
     TRY(run->totals.allocate(context, 2));
@@ -754,7 +756,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
 }
 
 /* Counts, classes and order of the rows that are still to be made. */
-static sp_status survey(markov_run *run, survey_result *result, row_order *order)
+static sp_status survey(markov_run *run, survey_result *result)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
@@ -762,11 +764,14 @@ static sp_status survey(markov_run *run, survey_result *result, row_order *order
     TRY(run->survey.fill(0, 1));
     if (rows > 0) {
         survey_rows<<<(unsigned)((rows + 255) / 256), 256, 0, stream>>>(run->job, run->rules, run->most_kept,
-                                                                       run->keys.data, run->survey.data);
+                                                                       run->row_classes.data, run->survey.data);
         CUDA_TRY(cudaGetLastError());
     }
     CUDA_TRY(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
-    return cuda_order_rows(context, rows, run->keys.data, CLASS_SHIFT, run->survey.data->class_rows, order);
+    TRY(cuda_order_rows(context, rows, run->row_classes.data, run->survey.data, run->order.data));
+    TRY(cuda_finish(context));
+    for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + result->rows[c];
+    return SP_OK;
 }
 
 /* The buffer for one pass: enough for all rows that are left, or what memory allows beside C. */
@@ -798,19 +803,19 @@ static sp_status open_pass(markov_run *run, int pass, const survey_result *resul
 }
 
 /* The rows of class c and then up to extra_bound that the class before gave up on. */
-static sp_status run_class(markov_run *run, int c, const row_order *order, int64_t extra_bound)
+static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
 {
     sp_context *context = run->context;
     const bool is_last = c == run->rules.last, by_windows = !is_last && c >= run->rules.tables;
     const numeric_class<markov_job> *kind = run->classes[c];
-    const int64_t end = order->begin[c + 1];
-    int64_t first = order->begin[c], segment = run->job.rows / 16;
+    const int64_t end = run->begin[c + 1];
+    int64_t first = run->begin[c], segment = run->job.rows / 16;
     if (segment < SEGMENT_ROWS) segment = SEGMENT_ROWS;
     do {
         const int64_t last = end - first < segment ? end : first + segment;
         const int64_t extra = last == end ? extra_bound : 0;
         work_list work;
-        work.own = order->rows.data + first;
+        work.own = run->order.data + first;
         work.own_count = (int)(last - first);
         work.extra = extra > 0 ? run->spilled[(c + 1) % 2].data : nullptr;
         work.extra_count = run->counters.data + COUNTERS + (c > 0 ? c - 1 : 0);
@@ -831,12 +836,12 @@ static sp_status run_class(markov_run *run, int c, const row_order *order, int64
 }
 
 /* The last class: its own rows and those that the tables gave up on. Its scratch stays for later passes. */
-static sp_status run_last(markov_run *run, const row_order *order, int64_t may_spill)
+static sp_status run_last(markov_run *run, int64_t may_spill)
 {
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int last = run->rules.last;
-    const int64_t own = order->begin[last + 1] - order->begin[last];
+    const int64_t own = run->begin[last + 1] - run->begin[last];
     if (may_spill > 0) {
         const int *spilled = run->counters.data + COUNTERS + last - 1;
         int count = 0;
@@ -850,23 +855,23 @@ static sp_status run_last(markov_run *run, const row_order *order, int64_t may_s
         clear_wide<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
         CUDA_TRY(cudaGetLastError());
     }
-    return run_class(run, last, order, may_spill);
+    return run_class(run, last, may_spill);
 }
 
 /* One pass over the rows that are left, class by class. */
-static sp_status run_pass(markov_run *run, const row_order *order)
+static sp_status run_pass(markov_run *run)
 {
     const class_rules *rules = &run->rules;
     int64_t may_spill = 0;
     for (int c = 0; c < rules->last; c++) {
-        const int64_t own = order->begin[c + 1] - order->begin[c];
+        const int64_t own = run->begin[c + 1] - run->begin[c];
         if (c >= rules->tables && own + may_spill > 0 && !run->window_scratch.data)
             TRY(run->window_scratch.allocate(run->context,
                                              run->window_blocks * window_bytes(run->job.list_length)));
-        if (own + may_spill > 0) TRY(run_class(run, c, order, may_spill));
+        if (own + may_spill > 0) TRY(run_class(run, c, may_spill));
         if (rules->hopeful[c] > 0 || c >= rules->tables) may_spill += own;
     }
-    return run_last(run, order, may_spill);
+    return run_last(run, may_spill);
 }
 
 static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
@@ -875,13 +880,12 @@ static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
     int64_t left = run->job.rows;
     for (int pass = 0; left > 0; pass++) {
         survey_result result;
-        row_order order;
-        TRY(survey(run, &result, &order));
+        TRY(survey(run, &result));
         if (pass == 0) {
             info->products = (int64_t)result.products;
             info->dense_rows = (int64_t)result.f32_rows;
         }
-        const int64_t still = order.begin[DONE_CLASS];
+        const int64_t still = run->begin[DONE_CLASS];
         if (still == 0) break;
         if (pass == MAX_PASSES || (pass > 0 && still == left))
             return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
@@ -889,7 +893,7 @@ static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
                            (long long)still, (long long)run->job.rows);
         left = still;
         TRY(open_pass(run, pass, &result));
-        TRY(run_pass(run, &order));
+        TRY(run_pass(run));
         info->batches++;
     }
     return SP_OK;
