@@ -218,6 +218,36 @@ struct max_op {
     template <typename T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
 };
 
+static __device__ __forceinline__ unsigned warp_max(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
+    return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned warp_add(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned warp_or(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value |= __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
+}
+
 /* Reduces over the block in an order fixed by THREADS; every thread gets the result. `scratch`: THREADS / 32. */
 template <int THREADS, typename T, typename Op> __device__ T block_reduce(T value, Op op, uint64_t *scratch)
 {

@@ -55,36 +55,6 @@ constexpr int MOST_THREADS = 1536;
 
 static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
 
-static __device__ __forceinline__ unsigned warp_max(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
-    return value;
-#endif
-}
-
-static __device__ __forceinline__ unsigned warp_add(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
-    return value;
-#endif
-}
-
-static __device__ __forceinline__ unsigned warp_or(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value |= __shfl_xor_sync(FULL_WARP, value, step);
-    return value;
-#endif
-}
-
 static __host__ __device__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
 /* ---- the semiring ---------------------------------------------------------------------------------------- */

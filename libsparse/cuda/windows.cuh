@@ -157,31 +157,6 @@ static __device__ __forceinline__ void add_where(bool present, shared_place plac
                  : "memory");
 }
 
-template <typename Op> static __device__ __forceinline__ uint32_t warp_reduce(uint32_t value, Op op)
-{
-    for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, step));
-    return value;
-}
-
-/* The bits set in any lane. */
-static __device__ __forceinline__ unsigned warp_or(unsigned bits)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(FULL_WARP, bits);
-#else
-    return warp_reduce(bits, [](uint32_t a, uint32_t b) { return a | b; });
-#endif
-}
-
-static __device__ __forceinline__ uint32_t warp_min(uint32_t value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_min_sync(FULL_WARP, value);
-#else
-    return warp_reduce(value, [](uint32_t a, uint32_t b) { return a < b ? a : b; });
-#endif
-}
-
 enum { WINDOW_STRIDE = 128 }; /* cursors looked at together */
 
 static __host__ __device__ constexpr int window_padded(int terms)
@@ -252,7 +227,7 @@ struct window_merge {
         const int lane = threadIdx.x % 32;
         const unsigned below = (1u << lane) - 1;
         if (queued == 0 && base == padded) {
-            window = warp_min(next);
+            window = ~warp_max(~next);
             next = NO_WINDOW;
             base = window == NO_WINDOW ? padded : 0;
         }
