@@ -370,7 +370,7 @@ template <typename V, sp_aia WAY> struct launch_tables {
     numeric_class<job> sum[BLOCK_CLASSES] = {table_class<job, 32, 128, 2, 16>(), table_class<job, 32, 512, 2, 16>(),
                                              table_class<job, 128, 2048, 2, 7>(), table_class<job, 512, 9216, 2, 2>(),
                                              table_class<job, 1024, 18432, 1, 1>()};
-    numeric_class<job> wide = wide_class<job, 3840, 1536, 2>();
+    numeric_class<job> wide = wide_class<job, 0, 0, 2>();
 };
 
 /* The GPU's time for the stage, whose parts lie apart. Events are made only when there is a stage. */
