@@ -61,8 +61,10 @@ static sp_status classify(sp_context *context, const char *path, target_kind *ki
         return fail(context, path, strerror(errno));
     }
     if (S_ISDIR(about.st_mode)) return fail(context, path, "this is a folder");
-    /* Below /dev and /proc a name stands for an open file, which must not be replaced. */
-    bool alias = strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+    /* Below /dev and /proc a name stands for an open file, which must not be replaced; /dev/shm is a folder like any
+     * other. */
+    bool alias = strncmp(path, "/proc/", 6) == 0 ||
+                 (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0);
     if (!S_ISREG(about.st_mode) || alias) *kind = TARGET_DIRECT;
     *mode = about.st_mode & 0777;
     return SP_OK;

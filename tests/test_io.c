@@ -2025,6 +2025,26 @@ START_TEST(output_longer_than_its_buffer_is_complete)
 }
 END_TEST
 
+START_TEST(output_in_shared_memory_replaces_a_longer_file)
+{
+    sp_context *context = test_context(0, 1);
+    char path[64];
+    snprintf(path, sizeof path, "/dev/shm/test_io.%ld", (long)getpid());
+    FILE *old = fopen(path, "wb");
+    if (old) {
+        fputs("a longer file", old);
+        fclose(old);
+        io_output *output = open_output(context, path);
+        io_output_string(output, "new");
+        ck_assert_str_eq(contents(path), "a longer file");
+        ck_ok(context, io_output_commit(output));
+        ck_assert_str_eq(contents(path), "new");
+        unlink(path);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(outputs_that_cannot_be_are_refused_before_the_work)
 {
     sp_context *context = test_context(0, 1);
@@ -2413,6 +2433,7 @@ int main(void)
     tcase_add_test(cases, binary_matrices_keep_everything_and_notice_every_changed_byte);
     tcase_add_test(cases, output_appears_at_commit_and_not_before);
     tcase_add_test(cases, output_longer_than_its_buffer_is_complete);
+    tcase_add_test(cases, output_in_shared_memory_replaces_a_longer_file);
     tcase_add_test(cases, outputs_that_cannot_be_are_refused_before_the_work);
     tcase_add_test(cases, write_errors_are_reported_at_commit);
     tcase_add_test(cases, a_pipe_is_written_directly);
