@@ -66,7 +66,8 @@ template <sp_aia WAY> struct range_source : range_arrays {
     }
 };
 
-/* Products of each row (Algorithm 1). Eight lanes a row: enough for long rows to be read in whole sectors, few enough for short ones. */
+/* Products of each row (Algorithm 1). Eight lanes a row: enough for long rows to be read in whole sectors, few enough
+ * for short ones. */
 template <sp_aia WAY>
 static __global__ void count_products(int64_t rows, range_source<WAY> ranges, int64_t *products)
 {

@@ -147,7 +147,7 @@ struct class_counts {
     uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
 };
 
-/* order = the rows class by class, from where the counts of the classes before say; nearly ascending within a class. */
+/* order = the rows class by class, from where the counts of the classes before say; nearly ascending in each. */
 sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, class_counts *counts,
                           int32_t *order);
 /* offsets[i] = Σ of counts before i, for rows + 1 offsets; counts[rows] must exist, its value does not matter. */

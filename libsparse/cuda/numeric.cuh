@@ -332,7 +332,7 @@ template <int SLOTS, int LIMIT> struct near_and_far {
     }
 };
 
-/* ---- the walk over a row's products, and kernels ------------------------------------------------------------------------------------------- */
+/* ---- the walk over a row's products, and kernels ------------------------------------------------------ */
 
 /* Rows of B that a block looks up at a time, so that their offsets are at hand when their turn comes. */
 template <int THREADS, typename V> struct walk_memory {
@@ -405,8 +405,8 @@ __device__ __forceinline__ bool walk_row(const Job &job, const taken_row &taken,
     return true;
 }
 
-/* Rows that a table of SLOTS holds. Registers are to suffice for BLOCKS blocks of at least 64 threads: 32 blocks of 32
- * threads would do as 16 of 64, but not every device has room for so many. */
+/* Rows that a table of SLOTS holds. Registers are to suffice for BLOCKS blocks of at least 64 threads: 32 blocks of
+ * 32 threads would do as 16 of 64, but not every device has room for so many. */
 template <typename Job, int THREADS, int SLOTS, int DEPTH, int BLOCKS>
 __global__ void __launch_bounds__(THREADS < 64 ? 64 : THREADS, BLOCKS) sum_rows(Job job, work_list work, char *)
 {

@@ -613,8 +613,8 @@ template <int TERMS> static numeric_class<markov_job> window_class()
 static const numeric_class<markov_job> WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
 enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
-/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below 3/5,
- * where to find that a column is not there takes 3.6 looks. */
+/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below 3/5:
+ * to find that a column is not there takes 3.6 looks then. */
 static const numeric_class<markov_job> LAST_CLASSES[2] = {wide_class<markov_job, 9216, 5500, 3>(),
                                                           wide_class<markov_job, 3840, 1536, 3>()};
 
@@ -652,7 +652,7 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     for (int w = 0; w < WINDOW_CLASSES; w++)
         if (WINDOWS[w].shared + sizeof(markov_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
     TRY(cuda_available(context, &available));
-    TRY(cuda_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, INT32_MAX, &full));
+    TRY(cuda_full_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, &full));
     const int64_t share = (int64_t)(available / 16);
     int64_t list = share / full / (int64_t)(sizeof(int32_t) + sizeof(float)) - WINDOW_ABOVE;
     if (list < WINDOW_LEAST_LIST) list = WINDOW_LEAST_LIST;
@@ -688,7 +688,7 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
     TRY(cuda_available(context, &available));
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
     const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
-    TRY(cuda_grid(context, last->kernel, last->threads, last->shared, INT32_MAX, &full));
+    TRY(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
     const int64_t affordable = (int64_t)available / 4 / wide_bytes<markov_job>(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
     const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
@@ -823,7 +823,8 @@ static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
         work.spill = run->spilled[c % 2].data;
         work.spill_count = run->counters.data + COUNTERS + c;
         int blocks;
-        TRY(cuda_grid(context, kind->kernel, kind->threads, kind->shared, work.own_count + extra, &blocks));
+        TRY(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
+        if (work.own_count + extra < blocks) blocks = (int)(work.own_count + extra);
         if (is_last && blocks > run->scratch_blocks) blocks = run->scratch_blocks;
         if (by_windows && blocks > run->window_blocks) blocks = run->window_blocks;
         kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(
