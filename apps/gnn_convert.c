@@ -270,12 +270,15 @@ static sp_status convert(sp_context *context, const convert_options *o)
     gnn_input input = {0};
     sp_status status;
     TRY(gnn_input_check(context, o->folder));
+    may_block = 1;
     TRY(read_source(context, o, &input));
+    may_block = 0;
     TRY(gnn_input_save(context, o->folder, &input));
     notice_line(&line, "%s: %lld nodes, %lld edges, %lld classes in %.1f s", o->folder,
                 (long long)input.data.graph.rows, (long long)input.data.graph.nnz, (long long)input.data.classes,
                 wall_seconds() - began);
 done:
+    may_block = 0;
     gnn_input_free(context, &input);
     return status;
 }

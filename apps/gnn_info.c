@@ -223,9 +223,11 @@ int gnn_info_main(int argc, char **argv)
     const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &interrupt_signal};
     sp_status status;
     TRY(sp_context_create(&cpu, &context));
+    may_block = 1;
     TRY(gnn_input_load(context, o.folder, &reading, &input));
     status = show(context, &o, &input);
-done:;
+done:
+    may_block = 0;
     const int code = gnn_input_end(context, status);
     if (context) gnn_input_free(context, &input);
     sp_context_destroy(context);

@@ -330,6 +330,7 @@ static sp_status put_files(sp_context *context, const gnn_input *input, const sa
     }
     for (int i = 0; i < STEMS; i++)
         if (to->output[i]) TRY(io_output_settle(to->output[i]));
+    if (interrupt_signal) status = sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
 done:
     return status;
 }

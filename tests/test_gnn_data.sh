@@ -174,6 +174,14 @@ ok 'not square' fails 1 'square' convert generate:uniform:100,3,50 X
 ok 'labels for it' fails 2 'labels and a split of its own' convert generate:uniform:100,3 X --labels s.txt
 write_error() { (trap '' XFSZ; ulimit -f 60; "$tool" convert c X 2>/dev/null; [ $? -eq 1 ]) && [ ! -e X ]; }
 ok 'a write error leaves nothing' write_error
+with graph.tsv -
+mkfifo d/graph.tsv
+stops() { # stops ARGUMENTS...: a signal ends what waits for a pipe that nobody writes to
+    timeout --foreground --preserve-status -s INT -k 10 1 "$tool" "$@" >run.out 2>run.err
+    [ $? -eq 130 ] && [ ! -s run.out ] && [ ! -e X ]
+}
+ok 'a signal ends gnn info' stops info d
+ok 'a signal ends gnn convert' stops convert d X
 
 # ---- numpy and scipy ------------------------------------------------------------------------------------
 
