@@ -140,17 +140,14 @@ template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
 
 /* ---- host: row classes --------------------------------------------------------------------------------- */
 
-enum { MAX_CLASSES = 10 };
+enum { MAX_CLASSES = 10, ORDER_THREADS = 256 };
 
-/* On the device: rows of each class; rows already placed, 0 before. */
-struct class_counts {
-    uint32_t rows[MAX_CLASSES], placed[MAX_CLASSES];
-};
-
-/* order = the rows class by class, from where the counts of the classes before say; nearly ascending in each. */
-sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, class_counts *counts,
+/* Runs of ORDER_THREADS rows, in which the members of each class are counted together. */
+static inline int64_t order_runs(int64_t rows) { return (rows + ORDER_THREADS - 1) / ORDER_THREADS; }
+/* order = the rows class by class, ascending in each. counts[c · order_runs(rows) + r]: members of class c in run r. */
+sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, const int32_t *counts,
                           int32_t *order);
-/* offsets[i] = Σ of counts before i, for rows + 1 offsets; counts[rows] must exist, its value does not matter. */
+/* offsets[i] = Σ of counts before i, for rows + 1 offsets. */
 sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets);
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
 sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products);

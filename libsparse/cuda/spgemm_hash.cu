@@ -27,7 +27,6 @@
  * start 4 banks apart, so that 32 lanes that walk their tables in step meet 32 banks. */
 enum { TINY_PRODUCTS = 32, TINY_LANES = 4, TINY_STRIDE = 2 * TINY_PRODUCTS + 4, TINY_THREADS = 128 };
 enum { TINY_ROWS = TINY_THREADS / TINY_LANES };
-enum { GROUP_THREADS = 256 };
 
 /* ---- device: jobs -------------------------------------------------------------------------------------- */
 
@@ -94,8 +93,9 @@ struct group_rules {
 };
 
 /* What a phase's grouping finds; all zero before. */
-struct phase_counts : class_counts {
+struct phase_counts {
     unsigned long long total;       /* products, or nnz(C) */
+    uint32_t rows[MAX_CLASSES];
     int spilled, next[MAX_CLASSES]; /* rows that no table held; rows taken by resident blocks */
 };
 
@@ -107,6 +107,7 @@ struct grouping {
     group_rules rules;
     phase_counts *counts;
     uint8_t *classes;
+    int32_t *run_counts; /* for cuda_order_rows */
 };
 
 static __device__ int class_of(const grouping &g, int64_t row)
@@ -118,11 +119,11 @@ static __device__ int class_of(const grouping &g, int64_t row)
     return c;
 }
 
-static __global__ void __launch_bounds__(GROUP_THREADS) classify_rows(grouping g)
+static __global__ void __launch_bounds__(ORDER_THREADS) classify_rows(grouping g)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
-    const int64_t row = (int64_t)blockIdx.x * GROUP_THREADS + threadIdx.x;
+    const int64_t row = (int64_t)blockIdx.x * ORDER_THREADS + threadIdx.x;
     unsigned long long own = 0;
     if (threadIdx.x < MAX_CLASSES) histogram[threadIdx.x] = 0;
     __syncthreads();
@@ -131,10 +132,11 @@ static __global__ void __launch_bounds__(GROUP_THREADS) classify_rows(grouping g
         g.classes[row] = (uint8_t)class_of(g, row);
         atomicAdd(&histogram[g.classes[row]], 1u);
     }
-    own = block_reduce<GROUP_THREADS>(own, add_op(), reduce);
+    own = block_reduce<ORDER_THREADS>(own, add_op(), reduce);
     if (threadIdx.x == 0) atomicAdd(&g.counts->total, own);
-    if (threadIdx.x < MAX_CLASSES && histogram[threadIdx.x])
-        atomicAdd(&g.counts->rows[threadIdx.x], histogram[threadIdx.x]);
+    if (threadIdx.x >= MAX_CLASSES) return;
+    g.run_counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = (int32_t)histogram[threadIdx.x];
+    if (histogram[threadIdx.x]) atomicAdd(&g.counts->rows[threadIdx.x], histogram[threadIdx.x]);
 }
 
 /* ---- device: PWPR -------------------------------------------------------------------------------------- */
@@ -424,6 +426,7 @@ template <typename V, sp_aia WAY> struct spgemm_run {
     int64_t *products;            /* parts of the workspace, an entry a row */
     int32_t *lengths, *order;
     uint8_t *classes;
+    device_array<int32_t> run_counts;
     phase_counts *device_counts; /* one a phase */
     phase_counts counts;         /* of the phase that runs, on the host */
     int usable;                  /* block classes of this phase that fit the device */
@@ -462,19 +465,19 @@ static sp_status group(spgemm_run<V, WAY> *run, const Class *table, bool by_leng
     cudaStream_t stream = cuda_state_of(context)->stream;
     /* The static part, and what the driver takes of a block. */
     const size_t fixed = sizeof(block_memory) + sizeof(walk_memory<1024, V>) + 1024;
-    const unsigned blocks = (unsigned)((run->a->rows + GROUP_THREADS - 1) / GROUP_THREADS);
+    const unsigned blocks = (unsigned)order_runs(run->a->rows);
     grouping g = {run->a->rows, run->b->cols, run->products, by_length ? run->lengths : nullptr, {},
-                  run->device_counts + by_length, run->classes};
+                  run->device_counts + by_length, run->classes, run->run_counts.data};
     for (run->usable = 0; run->usable < BLOCK_CLASSES; run->usable++) {
         if (table[run->usable].shared + fixed > cuda_state_of(context)->shared_limit) break;
         g.rules.limit[run->usable + 1] = table[run->usable].limit;
     }
     g.rules.classes = run->usable + 2;
     if (blocks > 0) {
-        classify_rows<<<blocks, GROUP_THREADS, 0, stream>>>(g);
+        classify_rows<<<blocks, ORDER_THREADS, 0, stream>>>(g);
         CUDA_TRY(cudaGetLastError());
     }
-    TRY(cuda_order_rows(context, g.rows, g.classes, g.counts, run->order));
+    TRY(cuda_order_rows(context, g.rows, g.classes, g.run_counts, run->order));
     TRY(gather_rows_of_a(run));
     CUDA_TRY(cudaMemcpyAsync(&run->counts, g.counts, sizeof run->counts, cudaMemcpyDeviceToHost, stream));
     return SP_OK;
@@ -523,6 +526,7 @@ template <typename V, sp_aia WAY> static sp_status analyse(spgemm_run<V, WAY> *r
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t rows = run->a->rows, counts = 2 * (int64_t)sizeof(phase_counts);
     TRY(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows + rows));
+    TRY(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
     run->device_counts = (phase_counts *)run->workspace.data;
     run->products = (int64_t *)(run->workspace.data + counts);
     run->lengths = (int32_t *)(run->products + rows);

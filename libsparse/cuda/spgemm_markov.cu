@@ -530,13 +530,14 @@ static __device__ int first_class(const class_rules &rules, int64_t products, in
     return table < rules.tables && !(suits && windows < rules.last) ? table : windows;
 }
 
-struct survey_result : class_counts {
+struct survey_result {
     unsigned long long products, kept_bound, f32_rows;
+    uint32_t rows[MAX_CLASSES];
 };
 
 /* Counts and classes of the rows that are not made yet. */
 static __global__ void survey_rows(markov_job job, class_rules rules, int64_t most_kept, uint8_t *classes,
-                                   survey_result *result)
+                                   int32_t *run_counts, survey_result *result)
 {
     __shared__ uint64_t reduce[32];
     __shared__ uint32_t histogram[MAX_CLASSES];
@@ -557,16 +558,17 @@ static __global__ void survey_rows(markov_job job, class_rules rules, int64_t mo
         classes[row] = (uint8_t)start;
         atomicAdd(&histogram[start], 1u);
     }
-    products = block_reduce<256>(products, add_op(), reduce);
-    bound = block_reduce<256>(bound, add_op(), reduce);
-    f32_rows = block_reduce<256>(f32_rows, add_op(), reduce);
+    products = block_reduce<ORDER_THREADS>(products, add_op(), reduce);
+    bound = block_reduce<ORDER_THREADS>(bound, add_op(), reduce);
+    f32_rows = block_reduce<ORDER_THREADS>(f32_rows, add_op(), reduce);
     if (threadIdx.x == 0) {
         atomicAdd(&result->products, products);
         atomicAdd(&result->kept_bound, bound);
         atomicAdd(&result->f32_rows, f32_rows);
     }
-    if (threadIdx.x < MAX_CLASSES && histogram[threadIdx.x])
-        atomicAdd(&result->rows[threadIdx.x], histogram[threadIdx.x]);
+    if (threadIdx.x >= MAX_CLASSES) return;
+    run_counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = (int32_t)histogram[threadIdx.x];
+    if (histogram[threadIdx.x]) atomicAdd(&result->rows[threadIdx.x], histogram[threadIdx.x]);
 }
 
 struct pass_buffers {
@@ -629,6 +631,7 @@ struct markov_run {
     device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
     device_array<float> pass_values[MAX_PASSES];
     device_array<uint8_t> row_classes;
+    device_array<int32_t> run_counts;    /* for cuda_order_rows */
     device_array<int32_t> order;         /* of the rows, class by class; */
     int64_t begin[MAX_CLASSES + 1];      /* where each class starts in it */
     device_array<sp_markov_row> stats;
@@ -717,6 +720,7 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     TRY(run->spilled[0].allocate(context, rows));
     TRY(run->spilled[1].allocate(context, rows));
     TRY(run->row_classes.allocate(context, rows));
+    TRY(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
     TRY(run->order.allocate(context, rows));
     TRY(run->stats.allocate(context, rows));
     TRY(run->survey.allocate(context, 1));
@@ -763,12 +767,12 @@ static sp_status survey(markov_run *run, survey_result *result)
     const int64_t rows = run->job.rows;
     TRY(run->survey.fill(0, 1));
     if (rows > 0) {
-        survey_rows<<<(unsigned)((rows + 255) / 256), 256, 0, stream>>>(run->job, run->rules, run->most_kept,
-                                                                       run->row_classes.data, run->survey.data);
+        survey_rows<<<(unsigned)order_runs(rows), ORDER_THREADS, 0, stream>>>(
+            run->job, run->rules, run->most_kept, run->row_classes.data, run->run_counts.data, run->survey.data);
         CUDA_TRY(cudaGetLastError());
     }
     CUDA_TRY(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_order_rows(context, rows, run->row_classes.data, run->survey.data, run->order.data));
+    TRY(cuda_order_rows(context, rows, run->row_classes.data, run->run_counts.data, run->order.data));
     TRY(cuda_finish(context));
     for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + result->rows[c];
     return SP_OK;
