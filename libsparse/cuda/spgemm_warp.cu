@@ -2,6 +2,7 @@
  *
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
+ *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B;
  *   - small rows, up to 64 products: sorted in registers, neighbours together (warp.cuh);
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
@@ -16,7 +17,8 @@
  *
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
  * C written once; 9 a row for lengths, classes and lists. The host waits three times: for the rows of each class, for
- * nnz(C) and the classes that sum, for the end; what has no rows is not launched.
+ * nnz(C) and the classes that sum, for the end; what has no rows is not launched. Merged rows are counted when they
+ * are classified, so that the second wait and much else drops out where there are no others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +34,7 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
-enum { IDLE, SMALL, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
+enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
        TWINS = SORTED + SORTED_CLASSES, CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
@@ -43,6 +45,9 @@ static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables 
  * MOST_UNSORTED entries or less are better off with a table. */
 enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + SORTED_CLASSES - 1, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
+
+/* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none. */
+enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16 };
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
  * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone, for the second, it says that there is
@@ -167,11 +172,73 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
     return products > MOST_COUNTED && products <= NARROW_PRODUCTS;
 }
 
+/* A row of C, of fewer than 2^32 entries of B, as one lane merges it: no table, no sort, and sums in A's order. */
+struct row_merge {
+    const int32_t *cols;                                                   /* of B */
+    uint32_t at[MERGED_ELEMENTS], end[MERGED_ELEMENTS];                    /* what is left of B's rows */
+    int32_t head[MERGED_ELEMENTS];                                         /* their columns at `at`, or NO_COLUMN */
+    static constexpr int32_t NO_COLUMN = INT32_MAX;
+
+    __device__ __forceinline__ void open(int64_t begin, int64_t last, const int32_t *a_cols, const int64_t *b_offsets)
+    {
+        int32_t k[MERGED_ELEMENTS];
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++) k[i] = begin + i < last ? __ldg(a_cols + begin + i) : -1;
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++) {
+            at[i] = k[i] < 0 ? 0 : (uint32_t)__ldg(b_offsets + k[i]);
+            end[i] = k[i] < 0 ? 0 : (uint32_t)__ldg(b_offsets + k[i] + 1);
+        }
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++) look(i);
+    }
+    __device__ __forceinline__ void look(int i) { head[i] = at[i] < end[i] ? __ldg(cols + at[i]) : NO_COLUMN; }
+    __device__ __forceinline__ int32_t lowest() const
+    {
+        int32_t low = head[0];
+#pragma unroll
+        for (int i = 1; i < MERGED_ELEMENTS; i++) low = min(low, head[i]);
+        return low;
+    }
+    __device__ __forceinline__ int count()
+    {
+        int entries = 0;
+        for (int32_t low; (low = lowest()) != NO_COLUMN; entries++)
+#pragma unroll
+            for (int i = 0; i < MERGED_ELEMENTS; i++)
+                if (head[i] == low) {
+                    at[i]++;
+                    look(i);
+                }
+        return entries;
+    }
+    /* The sum of column `low`; all that it reads is on its way at once. */
+    template <typename V>
+    __device__ __forceinline__ double take(int32_t low, const double (&weight)[MERGED_ELEMENTS], const V *values)
+    {
+        bool takes[MERGED_ELEMENTS];
+        V value[MERGED_ELEMENTS];
+        double sum = no_sum<true>();
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++) {
+            takes[i] = head[i] == low;
+            if (!takes[i]) continue;
+            value[i] = __ldg(values + at[i]++);
+            look(i);
+        }
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++)
+            if (takes[i]) sum = __dadd_rn(sum, __dmul_rn(weight[i], (double)value[i]));
+        return sum;
+    }
+};
+
 /* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD
- * times 32 at once, so that a hub does not leave other lanes waiting. */
+ * times 32 at once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those
+ * that are to be merged, whose columns it has begun to read. */
 static __global__ void __launch_bounds__(256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, int sorts, uint8_t *notes, warp_totals *totals)
+                   const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths, warp_totals *totals)
 {
     enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
@@ -180,6 +247,7 @@ static __global__ void __launch_bounds__(256)
     __syncthreads();
     const int lane = threadIdx.x & 31;
     unsigned long long all = 0;
+    unsigned entries = 0;
     for (int64_t base = (int64_t)first_warp() * 32; base < rows; base += (int64_t)all_warps() * 32) {
         const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
@@ -221,15 +289,27 @@ static __global__ void __launch_bounds__(256)
                           a_cols, b_offsets, b_cols, &lowest, &highest);
             if (lane == of) span = highest - lowest;
         }
+        const bool merged =
+            merges && __all_sync(FULL_WARP, end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS);
         if (row >= rows) continue;
-        const int note = note_products(products, end - begin, span, sorts);
+        const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts);
+        if (merged) {
+            row_merge merge = {b_cols};
+            merge.open(begin, end, a_cols, b_offsets);
+            const int length = merge.count();
+            lengths[row] = length;
+            entries += (unsigned)length;
+        }
         all += (unsigned long long)products;
         notes[row] = (uint8_t)note;
         atomicAdd(&histogram[class_of(note)], 1u);
     }
     add_members(totals, histogram);
     all = block_reduce<256>(all, add_op(), scratch);
-    if (threadIdx.x == 0) atomicAdd(&totals->products, all);
+    entries = block_reduce<256>(entries, add_op(), scratch);
+    if (threadIdx.x != 0) return;
+    atomicAdd(&totals->products, all);
+    if (entries) atomicAdd(&totals->entries, (unsigned long long)entries);
 }
 
 /* The same where they are longer, LANES lanes a row. */
@@ -416,6 +496,43 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
         const int length = take_packs<Key, SUM, PLAIN>(job.product, base, own, memory[threadIdx.x / 32], to,
                                                        job.c_cols, job.c_values, job.places);
         if (!SUM && own.small) job.lengths[row] = length;
+    }
+}
+
+/* Merged rows, 32 a warp. Their entries leave side by side, through shared memory. */
+enum { STAGED = 256 };
+template <typename V> static __global__ void __launch_bounds__(WARP_THREADS, 8) sum_merged(warp_job<V> job)
+{
+    __shared__ V staged_values[WARP_THREADS / 32][STAGED];
+    __shared__ int32_t staged_cols[WARP_THREADS / 32][STAGED];
+    const matrix_view<V> &a = job.product.a, &b = job.product.b;
+    const int lane = threadIdx.x & 31;
+    V *values = staged_values[threadIdx.x / 32];
+    int32_t *cols = staged_cols[threadIdx.x / 32];
+    row_merge merge = {b.cols};
+    for (int64_t base = (int64_t)first_warp() * 32; base < job.rows; base += (int64_t)all_warps() * 32) {
+        if (class_of(job.notes[base]) != MERGED) continue;
+        const int64_t row = min(base + lane, job.rows), next = min(row + 1, job.rows);
+        const int64_t begin = a.offsets[row], last = a.offsets[next], start = job.offsets[base];
+        const int total = __shfl_sync(FULL_WARP, (int)(job.offsets[next] - start), 31);
+        int place = (int)(job.offsets[row] - start);
+        double weight[MERGED_ELEMENTS];
+        merge.open(begin, last, a.cols, b.offsets);
+#pragma unroll
+        for (int i = 0; i < MERGED_ELEMENTS; i++)
+            weight[i] = begin + i < last ? (double)__ldg(a.values + begin + i) : 0;
+        for (int done = 0; done < total; done += STAGED) {
+            for (int32_t low; place < done + STAGED && (low = merge.lowest()) != merge.NO_COLUMN; place++) {
+                cols[place - done] = low;
+                values[place - done] = (V)merge.take(low, weight, b.values);
+            }
+            __syncwarp();
+            for (int i = lane; i < min(total - done, (int)STAGED); i += 32) {
+                job.c_cols[start + done + i] = cols[i];
+                job.c_values[start + done + i] = values[i];
+            }
+            __syncwarp();
+        }
     }
 }
 
@@ -838,9 +955,11 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
 /* ---- device: sorted rows ----------------------------------------------------------------------------------- */
 
 /* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal columns
- * are added up in A's order. Warps sort 32·K keys each in registers, then runs are merged in shared memory. */
+ * are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places, and keys
+ * find their rank within theirs, 3 to 9 keys, by looking at all. Else warps sort 32·K keys each in registers, then runs
+ * are merged in shared memory, which takes three times as many instructions. */
 template <int THREADS, int K> struct sorted_shape {
-    static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS);
+    static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS), BUCKETS = PRODUCTS / 2;
 };
 
 /* A row of B that is multiplied: its first entry less the place of its first product. */
@@ -961,6 +1080,78 @@ template <int THREADS, int K, typename Key> struct sort_memory {
     }
 };
 
+/* The bucket of a key, if columns are below `cols`. */
+template <int THREADS, int K> struct bucket_of {
+    int shift;
+
+    __device__ __forceinline__ explicit bucket_of(int64_t cols)
+        : shift(sorted_shape<THREADS, K>::PLACE_BITS +
+                max(0, 64 - __clzll(cols - 1) - log2_of(sorted_shape<THREADS, K>::BUCKETS)))
+    {
+    }
+    template <typename Key> __device__ __forceinline__ unsigned operator()(Key key) const
+    {
+        return (unsigned)(key >> shift);
+    }
+};
+
+/* Whether of 32 of `count` keys hardly any share a bucket; every warp comes to the same answer. */
+template <int THREADS, int K, typename Key>
+static __device__ __forceinline__ bool is_spread(const sort_memory<THREADS, K, Key> &memory, int count,
+                                                 const bucket_of<THREADS, K> &bucket)
+{
+    const Key key = memory.key[(threadIdx.x & 31) * count / 32];
+    return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket(key))) > 4);
+}
+
+/* Sorts `count` keys by buckets; they lie swizzled then. */
+template <int THREADS, int K, typename Key>
+static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key> &memory, int count,
+                                                    const bucket_of<THREADS, K> &bucket)
+{
+    enum { BUCKETS = sorted_shape<THREADS, K>::BUCKETS, EACH = BUCKETS / THREADS };
+    unsigned *begins = (unsigned *)memory.pieces.piece; /* of which there is nothing left to use */
+    static_assert(BUCKETS * sizeof *begins <= sizeof memory.pieces.piece, "they have their place");
+    const int first = (int)threadIdx.x / 32 * 32 * K + (threadIdx.x & 31);
+    Key key[K];
+    int place[K], own[EACH], sum = 0, total;
+    for (int i = threadIdx.x; i < BUCKETS; i += THREADS) begins[i] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K; i++) {
+        if (first + 32 * i >= count) continue;
+        key[i] = memory.key[first + 32 * i];
+        place[i] = (int)atomicAdd(begins + bucket(key[i]), 1u);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) sum += own[i] = (int)begins[threadIdx.x * EACH + i];
+    int before = block_scan<THREADS>(sum, &total, memory.pieces.scratch);
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        begins[threadIdx.x * EACH + i] = (unsigned)before;
+        before += own[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K; i++)
+        if (first + 32 * i < count) memory.key[begins[bucket(key[i])] + place[i]] = key[i];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K; i++) {
+        if (first + 32 * i >= count) continue;
+        const unsigned b = bucket(key[i]);
+        const int begin = (int)begins[b], end = b + 1 < BUCKETS ? (int)begins[b + 1] : count;
+        place[i] = begin;
+        for (int other = begin; other < end; other++) place[i] += memory.key[other] < key[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < K; i++)
+        if (first + 32 * i < count) memory.at(place[i]) = key[i];
+    __syncthreads();
+}
+
 /* Sorts `count` keys; they lie swizzled then. */
 template <int THREADS, int K, typename Key>
 static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &memory, int count)
@@ -1011,6 +1202,7 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
     constexpr int PLACE_BITS = sorted_shape<THREADS, K>::PLACE_BITS;
     auto &memory = *(sort_memory<THREADS, K, Key> *)table_memory;
     const class_rows own = rows_of(job.totals, job.list, c);
+    const bucket_of<THREADS, K> bucket(job.product.cols);
     const int lane = threadIdx.x & 31, first = (int)threadIdx.x / 32 * 32 * K + lane;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
@@ -1019,7 +1211,8 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
                 memory.key[place] = (Key)(uint32_t)col << PLACE_BITS | (Key)place;
                 memory.term[place] = __dmul_rn(weight, (double)value);
             });
-        sort_terms(memory, count);
+        if (is_spread(memory, count, bucket)) sort_buckets(memory, count, bucket);
+        else sort_terms(memory, count);
         unsigned heads[K];
         int entries = 0, total;
 #pragma unroll
@@ -1092,7 +1285,7 @@ template <typename V> struct warp_run {
     sp_csr *c;
     warp_job<V> job;
     int sorts; /* the most products of a row that is sorted */
-    bool twins;
+    bool twins, merges;
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
     const warp_totals *known; /* of the phase, once the host has waited for them: classes without rows are left out */
     device_array<int32_t> lengths, list;
@@ -1189,6 +1382,33 @@ template <typename V> static sp_status launch_sorts(warp_run<V> *run)
     return launch_sort<128, 4>(run, 1, SORTED);
 }
 
+static unsigned grid_of(sp_context *context, int64_t blocks)
+{
+    const int64_t most = cuda_state_of(context)->processors * 8;
+    return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* The index of B for rows of C that are done in parts; run->index holds it. */
+template <typename V> static bucket_index index_of(const warp_run<V> *run)
+{
+    bucket_index index = {run->index.data, 1};
+    while (1ll << index.bits < run->b->cols) index.bits++;
+    return index;
+}
+template <typename V> static sp_status index_columns(warp_run<V> *run, cudaStream_t stream)
+{
+    sp_context *context = run->context;
+    const sp_csr *b = run->b;
+    fill_index<<<grid_of(context, (b->rows * 8 + 255) / 256), 256, 0, stream>>>(
+        run->job.totals, b->rows, b->row_offsets, b->col_indices, index_of(run), run->index.data);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+template <typename V> static sp_status open_index(warp_run<V> *run)
+{
+    return run->index.allocate(run->context, run->b->nnz / 4 + run->b->rows + 1);
+}
+
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
@@ -1202,6 +1422,10 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
     if (has_rows(run, NARROWER))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
                           (int)NARROWER));
+    /* Made beside the counting, which does not read it. */
+    if (run->index.data)
+        TRY(index_columns(run, run->streams ? cuda_state_of(run->context)->side[2 % run->streams]
+                                            : stream_of(run->context)));
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
         if (has_rows(run, HASHED + i))
             TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false), i,
@@ -1222,7 +1446,10 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
         TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
         if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     }
-    if constexpr (PLAIN) TRY(launch_sorts(run));
+    if constexpr (PLAIN) {
+        TRY(launch_sorts(run));
+        if (has_rows(run, MERGED)) TRY(launch(run, sum_merged<V>, WARP_THREADS, 0, 0));
+    }
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
         auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 1, 8, 1> : sum_hashed<V, PLAIN, 8, 32, 1>;
@@ -1264,12 +1491,6 @@ template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status
     return cuda_join(run->context, run->streams);
 }
 
-static unsigned grid_of(sp_context *context, int64_t blocks)
-{
-    const int64_t most = cuda_state_of(context)->processors * 8;
-    return (unsigned)(blocks < most ? blocks : most);
-}
-
 /* A row product's operands, and what every phase needs. */
 template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
@@ -1304,8 +1525,8 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
     run->job.totals = run->totals.data;
     if (a->nnz <= 4 * a->rows) {
         classify_short<<<grid_of(context, (a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts,
-            run->notes.data, run->job.totals);
+            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges,
+            run->notes.data, run->lengths.data, run->job.totals);
     } else {
         const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
         auto classify = lanes == 8 ? classify_long<8> : classify_long<32>;
@@ -1327,12 +1548,6 @@ template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
     return SP_OK;
 }
 
-/* The offsets of C. */
-template <typename V> static sp_status place_rows(warp_run<V> *run)
-{
-    return cuda_scan_counts(run->context, run->a->rows, run->lengths.data, run->c->row_offsets);
-}
-
 /* Runs `meanwhile` on the device while the phase's totals come to the host. */
 template <typename V>
 static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_run<V> *), warp_totals *totals)
@@ -1348,22 +1563,6 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
     return SP_OK;
 }
 
-/* Indexes B for rows of C that are done in parts. */
-template <typename V> static sp_status index_columns(warp_run<V> *run)
-{
-    sp_context *context = run->context;
-    const sp_csr *b = run->b;
-    bucket_index *index = &run->job.product.index;
-    TRY(run->index.allocate(context, b->nnz / 4 + b->rows + 1));
-    index->first = run->index.data;
-    index->bits = 1;
-    while (1ll << index->bits < b->cols) index->bits++;
-    fill_index<<<grid_of(context, (b->rows * 8 + 255) / 256), 256, 0, stream_of(context)>>>(
-        run->job.totals, b->rows, b->row_offsets, b->col_indices, *index, run->index.data);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
-}
-
 template <typename V> static sp_status list_classes(warp_run<V> *run)
 {
     sp_context *context = run->context;
@@ -1373,14 +1572,19 @@ template <typename V> static sp_status list_classes(warp_run<V> *run)
     return SP_OK;
 }
 
+/* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
+template <typename V> static sp_status place_rows(warp_run<V> *run)
+{
+    TRY(cuda_scan_counts(run->context, run->a->rows, run->lengths.data, run->c->row_offsets));
+    return list_classes(run);
+}
+
 /* lengths[i]: entries of row i of C; rows are classified by them. */
-template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run, warp_totals *totals)
+template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
     const int64_t rows = run->a->rows;
-    TRY(run->lengths.fill(0, rows + 1));
-    TRY(classify_rows(run));
-    TRY(wait_for_totals(run, list_classes<V>, totals));
+    if (has_rows(run, WIDE)) TRY(open_index(run));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
     if (run->twins && rows >= 2) {
         copy_lengths<<<(unsigned)((rows / 2 + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->notes.data,
@@ -1392,8 +1596,11 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run, 
 
 template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
 {
-    if (has_rows(run, WIDE)) TRY(index_columns(run));
-    TRY(list_classes(run));
+    if (has_rows(run, WIDE) && !run->index.data) {
+        TRY(open_index(run));
+        TRY(index_columns(run, stream_of(run->context)));
+    }
+    run->job.product.index = index_of(run);
     return fork_and_join(run, launch_sums<V, PLAIN>);
 }
 
@@ -1413,7 +1620,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
-    static const char *const names[TWINS] = {"",         "small",     "hash 128", "hash 256", "hash 512",
+    static const char *const names[TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
                                              "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
                                              "sort 2048", "sort 4096"};
     unsigned twins = 0;
@@ -1431,6 +1638,13 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
         snprintf(group->name, sizeof group->name, "%s", name);
         group->count = count;
     }
+}
+
+static bool all_merged(const warp_totals *totals)
+{
+    unsigned others = 0;
+    for (int c = SMALL; c < CLASSES; c++) others += c == MERGED ? 0 : totals->members[c];
+    return others == 0;
 }
 
 /* Columns and values for the offsets that `c` has. */
@@ -1457,10 +1671,17 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows;
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
+    run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
-    TRY((count_rows<V, PLAIN>(&run, &totals)));
+    TRY(run.lengths.fill(0, a->rows + 1));
+    TRY(classify_rows(&run));
+    /* Where rows are short all of them may have been counted. */
+    TRY(wait_for_totals(&run, run.merges ? place_rows<V> : list_classes<V>, &totals));
     info->products = (int64_t)totals.products;
-    TRY(wait_for_totals(&run, place_rows<V>, &totals));
+    if (!run.merges || !all_merged(&totals)) {
+        TRY((count_rows<V, PLAIN>(&run)));
+        TRY(wait_for_totals(&run, place_rows<V>, &totals));
+    }
     c->nnz = (int64_t)totals.entries;
     const double counted = sp_seconds();
     TRY(allocate_entries(context, pattern, c));
@@ -1527,7 +1748,11 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
     if (places) run.job.places = *places;
     TRY(classify_rows(&run));
     TRY(reclassify_rows(&run));
-    if (c->nnz > MOST_SUMMED) TRY(index_columns(&run));
+    if (c->nnz > MOST_SUMMED) {
+        TRY(open_index(&run));
+        TRY(index_columns(&run, stream_of(context)));
+    }
+    run.job.product.index = index_of(&run);
     TRY(list_classes(&run));
     TRY(fork_and_join(&run, launch_known<V, PLAIN>));
     return cuda_finish(context);
