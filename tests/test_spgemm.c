@@ -287,6 +287,21 @@ static product many_tiny_rows(sp_context *host, test_random *random, sp_value_ty
     return product_of(a, product_matrix(host, random, N, N, 1.5, type, TEST_SIGNED));
 }
 
+/* Up to four elements and sixteen products a row, as in road networks; here and there a row with one element more, and
+ * its neighbours are no longer all that short. */
+static product short_rows(sp_context *host, test_random *random, sp_value_type type)
+{
+    enum { N = 5000 };
+    entry_list list = {0};
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t length = i % 331 == 7 ? 5 : i / 640 % 2 ? 4 : test_below(random, 5);
+        for (int64_t k = 0; k < length; k++)
+            entry_add(&list, i, (i + 9 * k + test_below(random, 9)) % N, product_value(random));
+    }
+    sp_csr a = entry_matrix(host, &list, N, N, type, false);
+    return (product){.a = a, .b_is_a = true};
+}
+
 /* Columns that multiplicative hashing puts in one place: the ten highest or lowest bits of the product with one of
  * two well-known multipliers are zero. */
 static product colliding_keys(sp_context *host, test_random *random, sp_value_type type)
@@ -400,6 +415,7 @@ static const struct shape {
     {"crowds in columns up to 2^31", crowds_in_columns_up_to_2_31},
     {"nearly all rows empty", nearly_all_rows_empty},
     {"many tiny rows", many_tiny_rows},
+    {"short rows", short_rows},
     {"colliding keys", colliding_keys},
     {"columns at multiples of 2^20", columns_at_multiples_of_2_20},
     {"everything cancels", everything_cancels},

@@ -50,8 +50,9 @@ static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "wha
 enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16 };
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
- * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone, for the second, it says that there is
- * nothing to do for the row, whatever its products. */
+ * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A are
+ * those of the row before it, of the second, and of the first as well where more than two agree; when sums are formed,
+ * that there is nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
 static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
 
@@ -111,12 +112,12 @@ static __device__ void add_members(warp_totals *totals, const unsigned *histogra
         atomicAdd(&totals->members[threadIdx.x], histogram[threadIdx.x]);
 }
 
-/* Whether rows `row` and `row ^ 1` of A have the same columns, for LANES lanes; all lanes of the warp must call. */
+/* Whether `row` and `other` of A are to be compared and have the same columns, for LANES lanes; all lanes of the warp must
+ * call. */
 template <int LANES>
-static __device__ __forceinline__ bool is_twin(int64_t rows, const int64_t *offsets, const int32_t *cols, int64_t row)
+static __device__ __forceinline__ bool have_same_columns(const int64_t *offsets, const int32_t *cols, int64_t row,
+                                                         int64_t other, bool same)
 {
-    const int64_t other = row ^ 1;
-    bool same = row < rows && other < rows;
     int64_t first = 0, last = 0, distance = 0;
     if (same) {
         first = offsets[row];
@@ -236,7 +237,7 @@ struct row_merge {
 /* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD
  * times 32 at once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those
  * that are to be merged, whose columns it has begun to read. */
-static __global__ void __launch_bounds__(256)
+static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
                    const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths, warp_totals *totals)
 {
@@ -314,9 +315,9 @@ static __global__ void __launch_bounds__(256)
 
 /* The same where they are longer, LANES lanes a row. */
 template <int LANES>
-static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols,
-                                     const int64_t *b_offsets, const int32_t *b_cols, int sorts, bool twins,
-                                     uint8_t *notes, warp_totals *totals)
+static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
+    classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
+                  const int32_t *b_cols, int sorts, bool twins, uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -344,11 +345,15 @@ static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, con
             find_span<LANES>(first, narrow ? last : first, a_cols, b_offsets, b_cols, &lowest, &highest);
             if (narrow) span = highest - lowest;
         }
-        const bool twin = twins && __any_sync(FULL_WARP, products > 32) && is_twin<LANES>(rows, a_offsets, a_cols, row);
+        bool twin = false, follows = false;
+        if (twins && __any_sync(FULL_WARP, products > 32)) {
+            twin = have_same_columns<LANES>(a_offsets, a_cols, row, row ^ 1, (row | 1) < rows);
+            follows = have_same_columns<LANES>(a_offsets, a_cols, row, row - 1, twin && row % 2 == 0 && row % 32 != 0);
+        }
         if (row >= rows || lane != 0) continue;
         int note = note_products(products, last - first, span, sorts);
         all += (unsigned long long)products;
-        if (twin && note > MOST_SMALL) note = TWIN | (row % 2 ? 0 : note);
+        if (twin && note > MOST_SMALL) note = TWIN | (row % 2 || follows ? 0 : note);
         notes[row] = (uint8_t)note;
         atomicAdd(&histogram[class_of(note)], 1u);
     }
@@ -357,11 +362,14 @@ static __global__ void classify_long(int64_t rows, const int64_t *a_offsets, con
     if (threadIdx.x == 0) atomicAdd(&totals->products, all);
 }
 
-/* The second of two twins has as many entries as the first. */
+/* A row whose columns are those of the row before has as many entries; 32 rows at most follow one. */
 static __global__ void copy_lengths(int64_t rows, const uint8_t *notes, int32_t *lengths)
 {
-    const int64_t row = 2 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) + 1;
-    if (row < rows && notes[row] == TWIN) lengths[row] = lengths[row - 1];
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t counted = row;
+    if (row >= rows || notes[row] != TWIN) return;
+    while (notes[counted] == TWIN) counted--;
+    lengths[row] = lengths[counted];
 }
 
 /* The class that sums a row of class c by its products. */
@@ -1080,34 +1088,26 @@ template <int THREADS, int K, typename Key> struct sort_memory {
     }
 };
 
-/* The bucket of a key, if columns are below `cols`. */
-template <int THREADS, int K> struct bucket_of {
-    int shift;
-
-    __device__ __forceinline__ explicit bucket_of(int64_t cols)
-        : shift(sorted_shape<THREADS, K>::PLACE_BITS +
-                max(0, 64 - __clzll(cols - 1) - log2_of(sorted_shape<THREADS, K>::BUCKETS)))
-    {
-    }
-    template <typename Key> __device__ __forceinline__ unsigned operator()(Key key) const
-    {
-        return (unsigned)(key >> shift);
-    }
-};
+/* By how much a key is shifted to be its bucket's number, if columns are below `cols`. */
+template <int THREADS, int K> static __device__ __forceinline__ int bucket_shift_for(int64_t cols)
+{
+    typedef sorted_shape<THREADS, K> shape;
+    return shape::PLACE_BITS + max(0, 64 - __clzll(cols - 1) - log2_of(shape::BUCKETS));
+}
 
 /* Whether of 32 of `count` keys hardly any share a bucket; every warp comes to the same answer. */
 template <int THREADS, int K, typename Key>
 static __device__ __forceinline__ bool is_spread(const sort_memory<THREADS, K, Key> &memory, int count,
-                                                 const bucket_of<THREADS, K> &bucket)
+                                                 int shift)
 {
-    const Key key = memory.key[(threadIdx.x & 31) * count / 32];
-    return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket(key))) > 4);
+    const unsigned bucket = (unsigned)(memory.key[(threadIdx.x & 31) * count / 32] >> shift);
+    return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket)) > 4);
 }
 
 /* Sorts `count` keys by buckets; they lie swizzled then. */
 template <int THREADS, int K, typename Key>
 static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key> &memory, int count,
-                                                    const bucket_of<THREADS, K> &bucket)
+                                                    int shift)
 {
     enum { BUCKETS = sorted_shape<THREADS, K>::BUCKETS, EACH = BUCKETS / THREADS };
     unsigned *begins = (unsigned *)memory.pieces.piece; /* of which there is nothing left to use */
@@ -1121,7 +1121,7 @@ static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key>
     for (int i = 0; i < K; i++) {
         if (first + 32 * i >= count) continue;
         key[i] = memory.key[first + 32 * i];
-        place[i] = (int)atomicAdd(begins + bucket(key[i]), 1u);
+        place[i] = (int)atomicAdd(begins + (unsigned)(key[i] >> shift), 1u);
     }
     __syncthreads();
 #pragma unroll
@@ -1135,12 +1135,12 @@ static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key>
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < K; i++)
-        if (first + 32 * i < count) memory.key[begins[bucket(key[i])] + place[i]] = key[i];
+        if (first + 32 * i < count) memory.key[begins[(unsigned)(key[i] >> shift)] + place[i]] = key[i];
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < K; i++) {
         if (first + 32 * i >= count) continue;
-        const unsigned b = bucket(key[i]);
+        const unsigned b = (unsigned)(key[i] >> shift);
         const int begin = (int)begins[b], end = b + 1 < BUCKETS ? (int)begins[b + 1] : count;
         place[i] = begin;
         for (int other = begin; other < end; other++) place[i] += memory.key[other] < key[i];
@@ -1202,7 +1202,7 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
     constexpr int PLACE_BITS = sorted_shape<THREADS, K>::PLACE_BITS;
     auto &memory = *(sort_memory<THREADS, K, Key> *)table_memory;
     const class_rows own = rows_of(job.totals, job.list, c);
-    const bucket_of<THREADS, K> bucket(job.product.cols);
+    const int shift = bucket_shift_for<THREADS, K>(job.product.cols);
     const int lane = threadIdx.x & 31, first = (int)threadIdx.x / 32 * 32 * K + lane;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
@@ -1211,7 +1211,7 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
                 memory.key[place] = (Key)(uint32_t)col << PLACE_BITS | (Key)place;
                 memory.term[place] = __dmul_rn(weight, (double)value);
             });
-        if (is_spread(memory, count, bucket)) sort_buckets(memory, count, bucket);
+        if (is_spread(memory, count, shift)) sort_buckets(memory, count, shift);
         else sort_terms(memory, count);
         unsigned heads[K];
         int entries = 0, total;
@@ -1382,10 +1382,17 @@ template <typename V> static sp_status launch_sorts(warp_run<V> *run)
     return launch_sort<128, 4>(run, 1, SORTED);
 }
 
-static unsigned grid_of(sp_context *context, int64_t blocks)
+/* Launches a kernel of 256 threads that strides over its work, with no more blocks than the device holds: those left
+ * over would begin when the others are done, and take as long. */
+template <typename Kernel, typename... Arguments>
+static sp_status launch_strided(sp_context *context, Kernel *kernel, int64_t blocks, cudaStream_t stream,
+                                Arguments... arguments)
 {
-    const int64_t most = cuda_state_of(context)->processors * 8;
-    return (unsigned)(blocks < most ? blocks : most);
+    int most;
+    TRY(cuda_full_grid(context, kernel, 256, 0, &most));
+    kernel<<<(unsigned)(blocks < most ? blocks : most), 256, 0, stream>>>(arguments...);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
 }
 
 /* The index of B for rows of C that are done in parts; run->index holds it. */
@@ -1399,10 +1406,8 @@ template <typename V> static sp_status index_columns(warp_run<V> *run, cudaStrea
 {
     sp_context *context = run->context;
     const sp_csr *b = run->b;
-    fill_index<<<grid_of(context, (b->rows * 8 + 255) / 256), 256, 0, stream>>>(
-        run->job.totals, b->rows, b->row_offsets, b->col_indices, index_of(run), run->index.data);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    return launch_strided(context, fill_index, (b->rows * 8 + 255) / 256, stream, run->job.totals, b->rows, b->row_offsets,
+                          b->col_indices, index_of(run), run->index.data);
 }
 template <typename V> static sp_status open_index(warp_run<V> *run)
 {
@@ -1523,29 +1528,22 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
     sp_context *context = run->context;
     const sp_csr *a = run->a, *b = run->b;
     run->job.totals = run->totals.data;
-    if (a->nnz <= 4 * a->rows) {
-        classify_short<<<grid_of(context, (a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges,
-            run->notes.data, run->lengths.data, run->job.totals);
-    } else {
-        const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
-        auto classify = lanes == 8 ? classify_long<8> : classify_long<32>;
-        classify<<<grid_of(context, (a->rows * lanes + 255) / 256), 256, 0, stream_of(context)>>>(
-            a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->twins,
-            run->notes.data, run->job.totals);
-    }
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    if (a->nnz <= 4 * a->rows)
+        return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows, a->row_offsets,
+                              a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges, run->notes.data,
+                              run->lengths.data, run->job.totals);
+    const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
+    return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
+                          stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,
+                          run->sorts, run->twins, run->notes.data, run->job.totals);
 }
 
 template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
     run->job.totals = run->totals.data + 1;
-    classify_lengths<<<grid_of(context, (run->a->rows + 255) / 256), 256, 0, stream_of(context)>>>(
-        run->a->rows, run->lengths.data, run->sorts, run->notes.data, run->job.totals);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    return launch_strided(context, classify_lengths, (run->a->rows + 255) / 256, stream_of(context), run->a->rows,
+                          run->lengths.data, run->sorts, run->notes.data, run->job.totals);
 }
 
 /* Runs `meanwhile` on the device while the phase's totals come to the host. */
@@ -1566,10 +1564,8 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
 template <typename V> static sp_status list_classes(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    list_rows<<<grid_of(context, (run->a->rows + 1023) / 1024), 256, 0, stream_of(context)>>>(
-        run->a->rows, run->notes.data, run->job.totals, run->list.data);
-    CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    return launch_strided(context, list_rows, (run->a->rows + 1023) / 1024, stream_of(context), run->a->rows,
+                          run->notes.data, run->job.totals, run->list.data);
 }
 
 /* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
@@ -1587,8 +1583,8 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
     if (has_rows(run, WIDE)) TRY(open_index(run));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
     if (run->twins && rows >= 2) {
-        copy_lengths<<<(unsigned)((rows / 2 + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->notes.data,
-                                                                                         run->lengths.data);
+        copy_lengths<<<(unsigned)((rows + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->notes.data,
+                                                                                     run->lengths.data);
         CUDA_TRY(cudaGetLastError());
     }
     return reclassify_rows(run);
