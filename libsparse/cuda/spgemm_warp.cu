@@ -46,8 +46,10 @@ static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables 
 enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + SORTED_CLASSES - 1, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 
-/* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none. */
-enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16 };
+/* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half of
+ * their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B: lanes
+ * that each read 4 bytes here and there take twice as long as packs. */
+enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16, NEAR = 1 << 16 };
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
  * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A are
@@ -251,9 +253,11 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     unsigned entries = 0;
     for (int64_t base = (int64_t)first_warp() * 32; base < rows; base += (int64_t)all_warps() * 32) {
         const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
+        const int64_t first = __shfl_sync(FULL_WARP, (long long)begin, 0);
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
         long long passed = 0, before = 0; /* products of the rows so far, and of those before this one */
-        for (int64_t at = __shfl_sync(FULL_WARP, (long long)begin, 0); at < last; at += 32 * AHEAD) {
+        int64_t near = 0;                 /* elements close to the diagonal */
+        for (int64_t at = first; at < last; at += 32 * AHEAD) {
             int32_t k[AHEAD];
             long long until[AHEAD];
             /* Without conditions, so that all are on their way at once. */
@@ -262,8 +266,11 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) until[u] = __ldg(b_offsets + k[u] + 1) - __ldg(b_offsets + k[u]);
 #pragma unroll
-            for (int u = 0; u < AHEAD; u++)
-                if (at + 32 * u + lane >= last) until[u] = 0;
+            for (int u = 0; u < AHEAD; u++) {
+                const bool there = at + 32 * u + lane < last;
+                if (!there) until[u] = 0;
+                near += merges ? __popc(__ballot_sync(FULL_WARP, there && llabs(k[u] - base) < NEAR)) : 0;
+            }
 #pragma unroll
             for (int u = 0; u < AHEAD; u++) {
                 const long long own = until[u];
@@ -290,8 +297,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
                           a_cols, b_offsets, b_cols, &lowest, &highest);
             if (lane == of) span = highest - lowest;
         }
-        const bool merged =
-            merges && __all_sync(FULL_WARP, end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS);
+        const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
+        const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * near >= last - first);
         if (row >= rows) continue;
         const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts);
         if (merged) {
@@ -575,9 +582,9 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
     }
 }
 
-/* LEAST to MOST keys a lane to sort. As many blocks as shared memory lets in: 64 and 128 registers a thread. */
+/* LEAST to MOST keys a lane to sort. As many blocks as shared memory lets in: 64, 72 and 128 registers a thread. */
 template <typename V, bool PLAIN, int LEAST, int MOST, int ROWS>
-static __global__ void __launch_bounds__(WARP_THREADS, MOST <= 8 ? 8 : 4) sum_hashed(warp_job<V> job, int c, int slots)
+static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8 ? 7 : 8) sum_hashed(warp_job<V> job, int c, int slots)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
@@ -1089,7 +1096,7 @@ template <int THREADS, int K, typename Key> struct sort_memory {
 };
 
 /* By how much a key is shifted to be its bucket's number, if columns are below `cols`. */
-template <int THREADS, int K> static __device__ __forceinline__ int bucket_shift_for(int64_t cols)
+template <int THREADS, int K> static __device__ __forceinline__ int key_shift(int64_t cols)
 {
     typedef sorted_shape<THREADS, K> shape;
     return shape::PLACE_BITS + max(0, 64 - __clzll(cols - 1) - log2_of(shape::BUCKETS));
@@ -1202,7 +1209,7 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
     constexpr int PLACE_BITS = sorted_shape<THREADS, K>::PLACE_BITS;
     auto &memory = *(sort_memory<THREADS, K, Key> *)table_memory;
     const class_rows own = rows_of(job.totals, job.list, c);
-    const int shift = bucket_shift_for<THREADS, K>(job.product.cols);
+    const int shift = key_shift<THREADS, K>(job.product.cols);
     const int lane = threadIdx.x & 31, first = (int)threadIdx.x / 32 * 32 * K + lane;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
@@ -1457,7 +1464,9 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
     }
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int slots = LEAST_SLOTS << i;
-        auto kernel = i + 1 < SUMMED_CLASSES ? sum_hashed<V, PLAIN, 1, 8, 1> : sum_hashed<V, PLAIN, 8, 32, 1>;
+        auto kernel = i < 2    ? sum_hashed<V, PLAIN, 1, 4, 1>
+                      : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
+                               : sum_hashed<V, PLAIN, 16, 32, 1>;
         if (has_rows(run, HASHED + i))
             TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
         if constexpr (PLAIN) {

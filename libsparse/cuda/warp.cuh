@@ -559,19 +559,37 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
 {
     const int lane = threadIdx.x & 31;
     const int64_t begin = product.a.offsets[row], last = product.a.offsets[row + 1];
+    /* With PART columns are read two steps ahead and the ends of rows of B one, since searching these takes its time. */
+    int32_t next = -1, after = -1; /* columns of A */
+    int64_t next_from = 0, next_to = 0;
+    auto read_ahead = [&](int64_t at) {
+        next = after;
+        next_from = next < 0 ? 0 : __ldg(product.b.offsets + next);
+        next_to = next < 0 ? 0 : __ldg(product.b.offsets + next + 1);
+        after = at + lane < last ? __ldg(product.a.cols + at + lane) : -1;
+    };
+    if (PART) {
+        read_ahead(begin);
+        read_ahead(begin + 32);
+    }
     for (int64_t base = begin; base < last; base += 32) {
         row_of_b<PLAIN, Sink::ROWS> b;
-        int64_t from = 0, to = 0;
+        int64_t from = next_from, to = next_to;
+        const int32_t searched = next;
+        if (PART) read_ahead(base + 64);
         for (int r = 0; r < Sink::ROWS; r++) b.weight[r] = 1;
         if (base + lane < last) {
-            const int32_t k = __ldg(product.a.cols + base + lane);
+            const int32_t k = PART ? searched : __ldg(product.a.cols + base + lane);
             if constexpr (PLACES<V>) b.weight[0] = (double)(base + lane);
             else if (Sink::SUMS && (PLAIN || product.a.values))
                 for (int r = 0; r < Sink::ROWS; r++)
                     b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
-            from = __ldg(product.b.offsets + k);
-            to = __ldg(product.b.offsets + k + 1);
-            if (PART) narrow(product, k, low, high, &from, &to);
+            if (PART) {
+                narrow(product, k, low, high, &from, &to);
+            } else {
+                from = __ldg(product.b.offsets + k);
+                to = __ldg(product.b.offsets + k + 1);
+            }
         }
         const int length = b.length = (int)(to - from);
         const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
