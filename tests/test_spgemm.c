@@ -287,8 +287,8 @@ static product many_tiny_rows(sp_context *host, test_random *random, sp_value_ty
     return product_of(a, product_matrix(host, random, N, N, 1.5, type, TEST_SIGNED));
 }
 
-/* Up to four elements and sixteen products a row, as in road networks; here and there a row with one element more, and
- * its neighbours are no longer all that short. */
+/* Up to four elements and sixteen products a row, as in road networks; here and there a row with one element more,
+ * and its neighbours are no longer all that short. */
 static product short_rows(sp_context *host, test_random *random, sp_value_type type)
 {
     enum { N = 5000 };

@@ -46,15 +46,15 @@ static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables 
 enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + SORTED_CLASSES - 1, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 
-/* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half of
- * their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B: lanes
- * that each read 4 bytes here and there take twice as long as packs. */
+/* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half
+ * of their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B:
+ * lanes that each read 4 bytes here and there take twice as long as packs. */
 enum { MERGED_ELEMENTS = 4, MERGED_PRODUCTS = 16, NEAR = 1 << 16 };
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
- * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A are
- * those of the row before it, of the second, and of the first as well where more than two agree; when sums are formed,
- * that there is nothing to do for the row, whatever its products. */
+ * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A
+ * are those of the row before it: of the second, and where more than two agree of the first. When sums are formed, that
+ * there is nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
 static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
 
@@ -114,8 +114,8 @@ static __device__ void add_members(warp_totals *totals, const unsigned *histogra
         atomicAdd(&totals->members[threadIdx.x], histogram[threadIdx.x]);
 }
 
-/* Whether `row` and `other` of A are to be compared and have the same columns, for LANES lanes; all lanes of the warp must
- * call. */
+/* Whether `row` and `other` of A are to be compared and have the same columns, for LANES lanes; all lanes of the warp
+ * must call. */
 template <int LANES>
 static __device__ __forceinline__ bool have_same_columns(const int64_t *offsets, const int32_t *cols, int64_t row,
                                                          int64_t other, bool same)
@@ -177,9 +177,9 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
 
 /* A row of C, of fewer than 2^32 entries of B, as one lane merges it: no table, no sort, and sums in A's order. */
 struct row_merge {
-    const int32_t *cols;                                                   /* of B */
-    uint32_t at[MERGED_ELEMENTS], end[MERGED_ELEMENTS];                    /* what is left of B's rows */
-    int32_t head[MERGED_ELEMENTS];                                         /* their columns at `at`, or NO_COLUMN */
+    const int32_t *cols;                                /* of B */
+    uint32_t at[MERGED_ELEMENTS], end[MERGED_ELEMENTS]; /* what is left of B's rows */
+    int32_t head[MERGED_ELEMENTS];                      /* their columns at `at`, or NO_COLUMN */
     static constexpr int32_t NO_COLUMN = INT32_MAX;
 
     __device__ __forceinline__ void open(int64_t begin, int64_t last, const int32_t *a_cols, const int64_t *b_offsets)
@@ -241,7 +241,8 @@ struct row_merge {
  * that are to be merged, whose columns it has begun to read. */
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths, warp_totals *totals)
+                   const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths,
+                   warp_totals *totals)
 {
     enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
@@ -355,7 +356,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
         bool twin = false, follows = false;
         if (twins && __any_sync(FULL_WARP, products > 32)) {
             twin = have_same_columns<LANES>(a_offsets, a_cols, row, row ^ 1, (row | 1) < rows);
-            follows = have_same_columns<LANES>(a_offsets, a_cols, row, row - 1, twin && row % 2 == 0 && row % 32 != 0);
+            const bool may_follow = twin && row % 2 == 0 && row % 32 != 0;
+            follows = have_same_columns<LANES>(a_offsets, a_cols, row, row - 1, may_follow);
         }
         if (row >= rows || lane != 0) continue;
         int note = note_products(products, last - first, span, sorts);
@@ -584,7 +586,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
 
 /* LEAST to MOST keys a lane to sort. As many blocks as shared memory lets in: 64, 72 and 128 registers a thread. */
 template <typename V, bool PLAIN, int LEAST, int MOST, int ROWS>
-static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8 ? 7 : 8) sum_hashed(warp_job<V> job, int c, int slots)
+static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8 ? 7 : 8)
+    sum_hashed(warp_job<V> job, int c, int slots)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
@@ -971,8 +974,8 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
 
 /* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal columns
  * are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places, and keys
- * find their rank within theirs, 3 to 9 keys, by looking at all. Else warps sort 32·K keys each in registers, then runs
- * are merged in shared memory, which takes three times as many instructions. */
+ * find their rank within theirs, 3 to 9 keys, by looking at all. Else warps sort 32·K keys each in registers, then
+ * runs are merged in shared memory, which takes two to three times as many instructions. */
 template <int THREADS, int K> struct sorted_shape {
     static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS), BUCKETS = PRODUCTS / 2;
 };
@@ -1413,8 +1416,8 @@ template <typename V> static sp_status index_columns(warp_run<V> *run, cudaStrea
 {
     sp_context *context = run->context;
     const sp_csr *b = run->b;
-    return launch_strided(context, fill_index, (b->rows * 8 + 255) / 256, stream, run->job.totals, b->rows, b->row_offsets,
-                          b->col_indices, index_of(run), run->index.data);
+    return launch_strided(context, fill_index, (b->rows * 8 + 255) / 256, stream, run->job.totals, b->rows,
+                          b->row_offsets, b->col_indices, index_of(run), run->index.data);
 }
 template <typename V> static sp_status open_index(warp_run<V> *run)
 {
@@ -1538,9 +1541,9 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
     const sp_csr *a = run->a, *b = run->b;
     run->job.totals = run->totals.data;
     if (a->nnz <= 4 * a->rows)
-        return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows, a->row_offsets,
-                              a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges, run->notes.data,
-                              run->lengths.data, run->job.totals);
+        return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
+                              a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges,
+                              run->notes.data, run->lengths.data, run->job.totals);
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,

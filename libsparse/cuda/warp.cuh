@@ -559,7 +559,7 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
 {
     const int lane = threadIdx.x & 31;
     const int64_t begin = product.a.offsets[row], last = product.a.offsets[row + 1];
-    /* With PART columns are read two steps ahead and the ends of rows of B one, since searching these takes its time. */
+    /* With PART columns are read two steps ahead and the ends of rows of B one: searching these takes its time. */
     int32_t next = -1, after = -1; /* columns of A */
     int64_t next_from = 0, next_to = 0;
     auto read_ahead = [&](int64_t at) {
