@@ -8,8 +8,9 @@
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
- *   - sorted rows, up to 4,096 products and more than 256 entries of C, of plain products only: a block each, the
- *     products sorted by column and place in shared memory; those of more than 2,048 are counted with a block's table;
+ *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few, and more than 256 entries of C, of plain
+ *     products only: a block each, the products sorted by column and place in shared memory; those of more than 2,048
+ *     are counted with a block's table, those of more than 4,096 as wide rows;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
  *     hash table or, where these lie close together, at the column's rank among them.
@@ -33,18 +34,20 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
-enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 4 };
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 5 };
 enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
        TWINS = SORTED + SORTED_CLASSES, CLASSES = TWINS + SUMMED_CLASSES };
 enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of the last, more than MOST_COUNTED, are counted by
- * a block, too, and are wide where the device's shared memory cannot sort them. Longer rows are wide: blocks that sort
- * 8,192 or 16,384 products leave a multiprocessor to 16 warps, and a few such rows hold up all others. Rows of
- * MOST_UNSORTED entries or less are better off with a table. */
-enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + SORTED_CLASSES - 1, MOST_UNSORTED = 256 };
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than MOST_COUNTED,
+ * are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more than LONG_BLOCKS a
+ * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Longer rows are wide,
+ * and those that the device's shared memory cannot sort. Rows of MOST_UNSORTED entries or less are better off with a
+ * table. */
+enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + 3, LONG = SORTED + 4, LONG_BLOCKS = 8, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
+static_assert(LONG + 1 == TWINS, "the last class");
 
 /* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half
  * of their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B:
@@ -386,7 +389,7 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
 {
     if (entries == 0) return IDLE;
     if (sorts && !twin && entries > MOST_UNSORTED) {
-        if (c == BLOCK_COUNTED) return c;
+        if (c == BLOCK_COUNTED || (c == LONG && sorts >= LEAST_SORTED << (LONG - SORTED))) return c;
         if (c < NARROW) return SORTED + c - hashed_class(LEAST_SORTED);
     }
     if (entries > MOST_SUMMED) return WIDE;
@@ -716,13 +719,14 @@ struct wide_memory {
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
 
-static __device__ int take_wide(warp_totals *totals, const int32_t *list, wide_memory &memory)
+/* With `more` a row of class LONG where there are no wide ones left. */
+static __device__ int take_wide(warp_totals *totals, const int32_t *list, bool more, wide_memory &memory)
 {
-    const class_rows own = rows_of(totals, list, WIDE);
+    const class_rows own = rows_of(totals, list, WIDE), others = rows_of(totals, list, LONG);
     __syncthreads();
     if (threadIdx.x == 0) {
-        const unsigned at = atomicAdd(&totals->next, 1u);
-        memory.row = at < own.count ? own.rows[at] : -1;
+        const unsigned at = atomicAdd(&totals->next, 1u), other = at - own.count;
+        memory.row = at < own.count ? own.rows[at] : more && other < others.count ? others.rows[other] : -1;
     }
     __syncthreads();
     return memory.row;
@@ -798,7 +802,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> jo
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, true, memory)) >= 0;) {
         int64_t lowest, highest;
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -894,7 +898,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> jo
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, false, memory)) >= 0;) {
         int64_t lowest, highest, to = job.offsets[row];
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -1371,7 +1375,7 @@ template <int THREADS, int K> static bool can_sort(sp_context *context, int64_t 
 /* The most products of a row that is sorted. */
 static int most_sorted(sp_context *context, int64_t cols)
 {
-    return can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
+    return can_sort<1024, 8>(context, cols) ? 1024 * 8 : can_sort<512, 8>(context, cols) ? 512 * 8 : 256 * 8;
 }
 
 template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<V> *run, int stream, int c)
@@ -1386,6 +1390,7 @@ template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<
 
 template <typename V> static sp_status launch_sorts(warp_run<V> *run)
 {
+    TRY((launch_sort<1024, 8>(run, 2, LONG)));
     TRY((launch_sort<512, 8>(run, 1, SORTED + 3)));
     TRY((launch_sort<256, 8>(run, 3, SORTED + 2)));
     TRY((launch_sort<256, 4>(run, 2, SORTED + 1)));
@@ -1430,7 +1435,8 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
     if constexpr (PLAIN)
         if (has_rows(run, BLOCK_COUNTED))
             TRY(launch(run, count_pieces<V>, COUNT_THREADS, 0, 3));
-    if (has_rows(run, WIDE)) TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+    if (has_rows(run, WIDE) || has_rows(run, LONG))
+        TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
                           (int)NARROW));
@@ -1592,6 +1598,8 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
     const int64_t rows = run->a->rows;
+    if (run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(context)->processors))
+        run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
     if (has_rows(run, WIDE)) TRY(open_index(run));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
     if (run->twins && rows >= 2) {
@@ -1630,7 +1638,7 @@ static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
                                              "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
-                                             "sort 2048", "sort 4096"};
+                                             "sort 2048", "sort 4096", "sort 8192"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
