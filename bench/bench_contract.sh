@@ -65,9 +65,9 @@ beside_scipy() {
     rm -rf "$folder"
 }
 
-# The tool's reports, and bytes a second of reading and of writing, for 17 million edges drawn at random as Matrix Market
-# and 50,000 groups of twenty nodes. Two cores, and as many threads. Writing ends when the process does: the file is
-# synced by then.
+# The tool's reports, and bytes a second of reading and of writing, for 17 million edges drawn at random as Matrix
+# Market and 50,000 groups of twenty nodes. Two cores, and as many threads. Writing ends when the process does: the
+# file is synced by then.
 text_to_text() {
     local folder edges=17000000 nodes=1000000 json=bench/results/text-$name.json run runs=() cores began
     if [ -n "$small" ]; then edges=20000 nodes=1000; fi

@@ -13,8 +13,8 @@ cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build} CK_FORK=no
 limit=${TEST_SECONDS:-300} budget=${CHECK_SECONDS:-480} run_limit=${SANITIZE_SECONDS:-60}
 tools=${TOOLS:-memcheck racecheck initcheck synccheck}
-# Stages of multiply_split are handed on by mbarriers on which one lane arrives for its warp: racecheck does not see that
-# what the other lanes read and wrote comes before.
+# Stages of multiply_split are handed on by mbarriers on which one lane arrives for its warp: racecheck does not see
+# that what the other lanes read and wrote comes before.
 declare -A flags=([memcheck]="--leak-check full" [racecheck]="--racecheck-report analysis
     --kernel-name-exclude kernel_substring=multiply_split")
 summary=() failed=0

@@ -270,8 +270,8 @@ static const struct shape {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* With TEST_CASES below 100, as where a tool slows the kernels down, a shape has one kind of values, and rows of f32 one
- * kind of numbers. */
+/* With TEST_CASES below 100, as where a tool slows the kernels down, a shape has one kind of values, and rows of
+ * f32 one kind of numbers. */
 static bool is_left_out(int kind, int chosen) { return test_cases(100) < 100 && kind != chosen; }
 
 START_TEST(shapes_give_what_the_definition_says)

@@ -567,6 +567,49 @@ START_TEST(transpose_is_the_same_in_either_space)
 }
 END_TEST
 
+/* Nodes of a group each, or none; with `twice`, the last one is in two. */
+static sp_csr draw_labelling(sp_context *host, test_random *random, int64_t nodes, int64_t groups, bool twice)
+{
+    sp_csr t;
+    int64_t nnz = 0;
+    ck_ok(host, sp_csr_create(host, nodes, groups, nodes + 1, SP_F32, SP_HOST, &t));
+    sp_free(host, t.values);
+    t.values = NULL;
+    for (int64_t i = 0; i < nodes; i++) {
+        t.row_offsets[i] = nnz;
+        if (twice && i == nodes - 1) {
+            t.col_indices[nnz++] = 0;
+            t.col_indices[nnz++] = (int32_t)groups - 1;
+        } else if (test_below(random, 5)) {
+            t.col_indices[nnz++] = (int32_t)test_below(random, groups);
+        }
+    }
+    t.row_offsets[nodes] = t.nnz = nnz;
+    return t;
+}
+
+START_TEST(labellings_are_transposed_in_either_space)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        test_random random = test_seed(seed);
+        const int64_t nodes = 1 + test_below(&random, 5000), groups = 2 + test_below(&random, seed % 2 ? 9 : nodes);
+        sp_csr t = draw_labelling(host, &random, nodes, groups, seed % 3 == 0), s, there, b;
+        ck_ok(host, sp_csr_transpose(host, &t, &s));
+        ck_ok(context, sp_csr_copy(context, &s, sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST, &there));
+        ck_ok(context, sp_csr_transpose(context, &there, &b));
+        test_to_host(context, &b);
+        test_same(&t, &b, seed);
+        sp_csr_free(context, &there);
+        sp_csr_free(context, &b);
+        sp_csr_free(host, &s);
+        sp_csr_free(host, &t);
+    }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 START_TEST(permutation_moves_rows_and_columns)
 {
     sp_context *context = test_context(0, 2);
@@ -689,6 +732,7 @@ int main(void)
     tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);
     tcase_add_test(matrices, transpose_moves_every_entry);
     test_on_devices(matrices, transpose_is_the_same_in_either_space);
+    test_on_devices(matrices, labellings_are_transposed_in_either_space);
     tcase_add_test(matrices, permutation_moves_rows_and_columns);
     tcase_add_test(matrices, community_order_finds_communities_that_most_edges_leave);
     tcase_add_test(matrices, inflation_raises_and_normalises);

@@ -18,10 +18,10 @@
  * 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too much. The largest,
  * the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
  *
- * Products of patterns are what is left of the above. A·B where B is a pattern with one entry a row at most renames A's
- * columns: every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts times its
- * length in spgemm_warp.cu. A·B where A is a pattern adds up rows of B, whose columns stay: rows of C are made of the
- * rows that A lists instead of those of a label, in one pass where spgemm_warp.cu needs two.
+ * Products of patterns are what is left of the above. A·B where B is a pattern with one entry a row at most renames
+ * A's columns: every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts
+ * times its length in spgemm_warp.cu. A·B where A is a pattern adds up rows of B, whose columns stay: rows of C are
+ * made of the rows that A lists instead of those of a label, in one pass where spgemm_warp.cu needs two.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 60 a node for the sort
@@ -336,8 +336,8 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
 
 /* ---- device: small rows ----------------------------------------------------------------------------------- */
 
-/* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0: there is
- * none to be made. */
+/* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0:
+ * there is none to be made. */
 template <int G, typename V>
 static __device__ __forceinline__ V combined(const contract_operation &operation, V value, int32_t col, int entries,
                                              bool diagonal)
@@ -356,30 +356,36 @@ static __device__ __forceinline__ V combined(const contract_operation &operation
     return (V)cell_value(operation, kept, count, diagonal);
 }
 
-/* One row a group of G lanes, with at most G entries; p < 0: none. The group's first lane returns how many are not
- * left out. */
+/* One row a group of G lanes, with at most G entries; next.p < 0: none. The group's first lane returns how many are
+ * not left out. Row `following` is read ahead. */
 template <int G, typename Key, typename V>
-static __device__ __forceinline__ int small_row(const contract_job<V> &job, int32_t p)
+static __device__ __forceinline__ int small_row(const contract_job<V> &job, const class_rows &rows,
+                                                unsigned following, next_row<V> &next)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
-    const stage_range range = p >= 0 ? job.ranges[p] : stage_range{0, 0};
+    const int32_t p = next.p;
+    const stage_range range = p >= 0 ? next.range : stage_range{0, 0};
     const int length = (int)(range.end - range.begin);
     const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
-    /* Each lane stands for a node, too: a bit where its entries begin. */
-    const int64_t k = p >= 0 ? job.firsts[p] + own : job.nodes;
-    const int64_t from = k < job.nodes ? node_start(job, k, range.begin) : length;
-    int64_t source = from < length ? node_source(job, k, from) : 0;
-    const unsigned begins = warp_or(from < length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
-    const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
-    source = __shfl_sync(FULL_WARP, (long long)source, max(node, 0), G) + own;
+    int64_t source = range.begin + own;
+    next.read_number(rows, following);
+    if (!job.whole) {
+        /* Each lane stands for a node, too: a bit where its entries begin. */
+        const int64_t from = p >= 0 && (int64_t)next.first + own < job.nodes ? next.node.x - range.begin : length;
+        const unsigned begins = warp_or(from < length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
+        const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
+        source = __shfl_sync(FULL_WARP, (long long)(next.node.y - from), max(node, 0), G) + own;
+    }
     int32_t col = EMPTY;
     V value = 1;
     if (own < length) {
         col = __ldg(job.g.cols + source);
         if (job.g.values) value = __ldg(job.g.values + source);
-        col = column_of(job, p, col);
     }
+    next.read_range(job);
+    if (col != EMPTY) col = column_of(job, p, col);
     Key key[1] = {col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << log2_of(G) | (Key)own};
+    if (!job.whole) next.read_node(job, own);
     sort_keys<1>(key, G);
     const bool active = key[0] != ~Key(0);
     col = (int32_t)(key[0] >> log2_of(G));
@@ -407,12 +413,12 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(contract_job<V
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const unsigned group = (threadIdx.x & 31) / G, step = warps * (32 / G);
     unsigned long long kept = 0;
-    int32_t next = warp * (32 / G) + group < own.count ? own.rows[warp * (32 / G) + group] : -1;
-    for (unsigned base = warp * (32 / G); base < own.count; base += step) {
-        const int32_t p = next;
-        next = base + step + group < own.count ? own.rows[base + step + group] : -1;
-        kept += small_row<G, Key>(job, p);
-    }
+    next_row<V> next;
+    next.read_number(own, warp * (32 / G) + group);
+    next.read_range(job);
+    next.read_node(job, (int)(threadIdx.x & (G - 1)));
+    for (unsigned base = warp * (32 / G); base < own.count; base += step)
+        kept += small_row<G, Key>(job, own, base + step + group, next);
     add_entries(job.totals, kept);
 }
 
@@ -449,7 +455,7 @@ template <int K, typename Key, typename V> struct sorted_row {
             job.values[begin + at] = value_of(key);
         }
     }
-    /* Whether f64 adds up the values to the same sum in any order, without an error: numbers of f32 span so little. */
+    /* Whether f64 adds up the values without an error, in any order: most numbers of f32 span little. */
     __device__ __forceinline__ bool adds_up() const
     {
         if (!std::is_same_v<V, float> || job.operation.combine != SP_COMBINE_SUM || job.operation.half) return false;
@@ -535,18 +541,29 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
     int64_t *sources = (int64_t *)memory; /* first: of the row's nodes */
     uint32_t *begins = (uint32_t *)(row_memory + blockDim.x * K * sorted_bytes<Key, V>()) + warp * K;
     unsigned long long kept_entries = 0;
-    for (unsigned i = blockIdx.x * (blockDim.x / 32) + warp; i < own.count; i += gridDim.x * (blockDim.x / 32)) {
-        const int32_t p = own.rows[i];
-        const stage_range range = job.ranges[p];
+    const unsigned step = gridDim.x * (blockDim.x / 32);
+    unsigned i = blockIdx.x * (blockDim.x / 32) + warp;
+    next_row<V> next;
+    next.read_number(own, i);
+    next.read_range(job);
+    next.read_node(job, lane);
+    for (; i < own.count; i += step) {
+        const int32_t p = next.p;
+        const stage_range range = next.range;
         const int length = (int)(range.end - range.begin);
-        if (lane < K) begins[lane] = 0;
+        if (lane < K) begins[lane] = lane == 0 && job.whole;
+        if (lane == 0 && job.whole) sources[0] = range.begin;
         __syncwarp();
-        for (int64_t k = job.firsts[p] + lane, node = lane; k < job.nodes; k += 32, node += 32) {
-            const int64_t from = node_start(job, k, range.begin);
+        longlong2 at = next.node;
+        for (int64_t k = next.first + lane, node = lane; k < job.nodes && !job.whole; node += 32) {
+            const int64_t from = at.x - range.begin;
             if (from >= length) break;
-            sources[node] = node_source(job, k, from);
+            sources[node] = at.y - from;
             atomicOr(begins + from / 32, 1u << (from % 32));
+            k += 32;
+            at = node_at(job, k);
         }
+        next.read_number(own, i + step);
         __syncwarp();
         Key key[K];
         V number[K];
@@ -564,6 +581,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
             }
             node += __popc(word);
         }
+        next.read_range(job);
         __syncwarp();
 #pragma unroll
         for (int u = 0; u < K; u++) {
@@ -575,6 +593,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         }
         kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
+        if (!job.whole) next.read_node(job, lane);
         sort_keys<K>(key, 32);
         /* Whether an entry has the column of the one before it. */
         const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
@@ -598,8 +617,8 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Streams that classes of rows are spread over; wide rows, five launches that wait for each other, have the last of the
- * side streams, whose blocks come before others'. */
+/* Streams that classes of rows are spread over; wide rows, five launches that wait for each other, have the last of
+ * the side streams, whose blocks come before others'. */
 enum { CLASS_STREAMS = 3, WIDE_STREAM = SIDE_STREAMS - 1 };
 
 /* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
@@ -625,10 +644,14 @@ struct array_block {
         bytes += (own + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         return SP_OK;
     }
+    void place(char *block)
+    {
+        for (int i = 0; i < count; i++) *arrays[i].pointer = block + arrays[i].at;
+    }
     sp_status allocate(sp_context *context)
     {
         TRY(memory.allocate(context, (int64_t)bytes));
-        for (int i = 0; i < count; i++) *arrays[i].pointer = memory.data + arrays[i].at;
+        place(memory.data);
         return SP_OK;
     }
 };
@@ -701,7 +724,7 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
 
-/* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where these do. */
+/* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do. */
 template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
                           int64_t groups, int64_t columns, bool shortens, const sp_contract_options *options,
@@ -766,7 +789,10 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     TRY(arrays.add(context, job.nodes, &order));
     TRY(arrays.add(context, job.nodes + 1, &lengths));
     TRY(arrays.add(context, (int64_t)bytes, &scratch));
-    TRY(arrays.allocate(context));
+    /* In the stage, which has no entries yet: one block less that comes and goes each time. */
+    char *stage = (char *)job.cols;
+    if (arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) arrays.place(stage);
+    else TRY(arrays.allocate(context));
     key_nodes<<<blocks, 256, 0, stream>>>(job, keys, nodes);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, job.keys, nodes, order, job.nodes, 0, bits,
@@ -960,6 +986,7 @@ template <typename V> static sp_status launch_rows(contract_run<V> *run, contrac
     if (ahead) TRY(launch_class(run, LONGEST, (unsigned)run->job.groups, false, side[LONGEST % CLASS_STREAMS]));
     TRY(read_totals(run, totals, wide));
     run->grouped = sp_seconds();
+    if (totals->nameless) return SP_OK;
     if (totals->members[WIDE]) {
         TRY(open_wide(run, totals));
         TRY(cuda_fork(context));
@@ -984,30 +1011,21 @@ template <typename V> static sp_status combine_rows(contract_run<V> *run, contra
     return status;
 }
 
-/* C's offsets, once the rows' lengths are known. Waits for the stream. */
-template <typename V> static sp_status find_offsets(contract_run<V> *run, sp_csr *c, contract_totals *totals)
-{
-    sp_context *context = run->context;
-    const int64_t groups = run->job.groups;
-    TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&run->job.totals->nnz, c->row_offsets + groups, sizeof totals->nnz,
-                             cudaMemcpyDeviceToDevice, stream_of(context)));
-    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
-    c->nnz = totals->nnz;
-    return SP_OK;
-}
-
-/* Moves the rows to C, which has its offsets' array. The run's memory is given back in the order of the stream,
- * before the host waits for it. */
+/* Moves the rows to C, which has its offsets' array and gets the others once the host knows nnz(C). The run's
+ * memory is given back in the order of the stream, before the host waits for it. */
 template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
-    TRY(find_offsets(run, c, totals));
+    cudaStream_t stream = stream_of(context);
+    const int64_t groups = run->job.groups;
+    TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
+    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + groups, sizeof c->nnz, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
-    TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES),
-               stream_of(context), c->row_offsets, c->col_indices, (V *)c->values));
+    TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES), stream,
+               c->row_offsets, c->col_indices, (V *)c->values));
+    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
     run->arrays.memory.free();
     run->cells.memory.free();
     return cuda_finish(context);
@@ -1055,9 +1073,11 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
 
 /* ---- products of patterns ---------------------------------------------------------------------------------- */
 
-/* Combines the rows of a product, whose run is open and knows the entries of each. */
+/* Combines the rows of a product, whose run is open and knows the entries of each; not `done` where B's rows turn out
+ * to have more than one. */
 template <typename V>
-static sp_status finish_product(contract_run<V> *run, double start, size_t before, sp_csr *c, sp_spgemm_info *info)
+static sp_status finish_product(contract_run<V> *run, double start, size_t before, sp_csr *c, sp_spgemm_info *info,
+                                bool *done)
 {
     sp_context *context = run->context;
     const int64_t rows = run->job.groups;
@@ -1065,6 +1085,12 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(list_classes(run));
     TRY(combine_rows(run, &totals));
+    *done = !totals.nameless;
+    if (!*done) {
+        cuda_release(context, c->row_offsets);
+        c->row_offsets = NULL;
+        return cuda_finish(context);
+    }
     TRY(write_result(run, c, &totals));
     info->products = (int64_t)totals.entries;
     info->product_nnz = info->nnz = c->nnz;
@@ -1077,36 +1103,20 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     return SP_OK;
 }
 
-/* The column of each row of B, which has one at most; counts the rows that have more. */
+/* The column of each row of B, which has one at most; whether a row has more. */
 static __global__ void read_names(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names,
-                                  unsigned *longer)
+                                  contract_totals *totals)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= rows) return;
     const int64_t begin = offsets[i], count = offsets[i + 1] - begin;
     names[i] = count > 0 ? cols[begin] : -1;
-    if (count > 1) atomicAdd(longer, 1u);
-}
-
-static sp_status find_names(sp_context *context, const sp_csr *b, device_array<int32_t> *names, bool *found)
-{
-    device_array<unsigned> longer;
-    unsigned count;
-    TRY(names->allocate(context, b->rows));
-    TRY(longer.allocate(context, 1));
-    TRY(longer.fill(0, 1));
-    read_names<<<blocks_of(b->rows, 256), 256, 0, stream_of(context)>>>(b->rows, b->row_offsets, b->col_indices,
-                                                                        names->data, longer.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&count, longer.data, sizeof count, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
-    *found = count == 0;
-    return SP_OK;
+    if (count > 1) totals->nameless = 1;
 }
 
 template <typename V>
-static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
-                                bool *done)
+static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                                sp_spgemm_info *info, bool *done)
 {
     const double start = sp_seconds();
     const sp_contract_options sums = {};
@@ -1114,46 +1124,59 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_c
     contract_run<V> run = {};
     size_t before;
     TRY(cuda_watch_peak(context, &before));
-    TRY(find_names(context, b, &names, done));
-    if (!*done) return SP_OK;
+    TRY(names.allocate(context, b->rows));
     TRY(open_run(context, a, names.data, a->rows, a->nnz, a->rows, c->cols, false, &sums, &run));
+    run.job.whole = true;
+    read_names<<<blocks_of(b->rows, 256), 256, 0, stream_of(context)>>>(b->rows, b->row_offsets, b->col_indices,
+                                                                        names.data, run.job.totals);
+    CUDA_TRY(cudaGetLastError());
     take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
     CUDA_TRY(cudaGetLastError());
-    return finish_product(&run, start, before, c, info);
+    return finish_product(&run, start, before, c, info, done);
 }
 
 /* How many products each entry of A makes, whether any, and their number. */
-static __global__ void measure_entries(int64_t entries, const int32_t *a_cols, const int64_t *b_offsets,
-                                       int32_t *lengths, int32_t *used, unsigned long long *products)
+static __global__ void __launch_bounds__(256)
+    measure_entries(int64_t entries, const int32_t *a_cols, const int64_t *b_offsets, int32_t *lengths, int32_t *used,
+                    unsigned long long *products)
 {
-    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned long long own = 0;
-    if (k < entries) {
-        own = (unsigned long long)(b_offsets[a_cols[k] + 1] - b_offsets[a_cols[k]]);
+    __shared__ uint64_t scratch[256 / 32];
+    unsigned long long all = 0;
+    for (int64_t k = (int64_t)blockIdx.x * 256 + threadIdx.x; k < entries; k += (int64_t)gridDim.x * 256) {
+        const int64_t own = b_offsets[a_cols[k] + 1] - b_offsets[a_cols[k]];
         lengths[k] = (int32_t)own;
         used[k] = own > 0;
+        all += (unsigned long long)own;
     }
-    for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(FULL_WARP, own, step);
-    if ((threadIdx.x & 31) == 0 && own) atomicAdd(products, own);
+    all = block_reduce<256>(all, add_op(), scratch);
+    if (threadIdx.x == 0) atomicAdd(products, all);
+}
+
+/* The last of offsets[low..high] that is at most `place`. */
+static __device__ __forceinline__ int64_t row_at(const int64_t *offsets, int64_t low, int64_t high, int64_t place)
+{
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (__ldg(offsets + middle) <= place) low = middle;
+        else high = middle - 1;
+    }
+    return low;
 }
 
 /* The rows of B in the order of A's entries, those without entries left out: places[k] of them come before entry k.
  * `kept`: how many entries each has. */
 template <typename V>
-static __global__ void list_entries(contract_job<V> job, matrix_view<V> a, const int64_t *places, const int32_t *lengths,
-                                    int32_t *kept)
+static __global__ void __launch_bounds__(256)
+    list_entries(contract_job<V> job, matrix_view<V> a, const int64_t *places, const int32_t *lengths, int32_t *kept)
 {
-    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    __shared__ int64_t bound[2]; /* rows of the block's first and last entry */
+    const int64_t first = (int64_t)blockIdx.x * 256, k = first + threadIdx.x, last = min(first + 255, job.nodes - 1);
+    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(a.offsets, 0, job.groups - 1, threadIdx.x ? last : first);
+    __syncthreads();
     if (k >= job.nodes) return;
     if (k >= places[job.nodes]) job.sources[k] = 0; /* is read ahead */
     if (lengths[k] == 0) return;
-    int64_t low = 0, high = job.groups - 1; /* the entry's row, the last that begins at or before it */
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (__ldg(a.offsets + middle) <= k) low = middle;
-        else high = middle - 1;
-    }
-    job.keys[places[k]] = (uint32_t)low;
+    job.keys[places[k]] = (uint32_t)row_at(a.offsets, bound[0], bound[1], k);
     job.sources[places[k]] = job.g.offsets[a.cols[k]];
     kept[places[k]] = lengths[k];
 }
@@ -1194,12 +1217,13 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
     TRY(arrays.add(context, a->nnz + 1, &places));
     TRY(arrays.allocate(context));
     CUDA_TRY(cudaMemsetAsync(arrays.memory.data, 0, zeros, stream));
-    measure_entries<<<blocks, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets, lengths, used, counted);
+    const unsigned most = (unsigned)cuda_state_of(context)->processors * 8;
+    measure_entries<<<blocks < most ? blocks : most, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets,
+                                                                       lengths, used, counted);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(&products, counted, sizeof products, cudaMemcpyDeviceToHost, stream));
     TRY(cuda_finish(context));
-    *done = products <= 2 * (unsigned long long)b->nnz;
-    if (!*done) return SP_OK;
+    if (products > 2 * (unsigned long long)b->nnz) return SP_OK;
     TRY(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
     TRY(cuda_scan_counts(context, a->nnz, used, places));
     list_entries<<<blocks, 256, 0, stream>>>(run.job, view_of<V>(a), places, lengths, kept);
@@ -1208,7 +1232,7 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
     bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run.job, a->row_offsets, places);
     CUDA_TRY(cudaGetLastError());
     arrays.memory.free();
-    return finish_product(&run, start, before, c, info);
+    return finish_product(&run, start, before, c, info, done);
 }
 
 template <typename V>
@@ -1220,8 +1244,8 @@ static sp_status multiply_patterns(sp_context *context, const sp_csr *a, const s
     return *done || !adds ? SP_OK : add_rows<V>(context, a, b, c, info, done);
 }
 
-sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
-                                 bool *done)
+sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done)
 {
     sp_csr made = {};
     *done = false;

@@ -19,10 +19,10 @@ static __device__ __forceinline__ unsigned parts_of(int64_t entries)
 
 /* All that is counted on the device. */
 struct contract_totals {
-    int64_t nnz; /* of C */
     unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
+    unsigned nameless; /* whether a row of B has more than one entry and renames no column */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */
 };
 
@@ -43,6 +43,7 @@ template <typename V> struct contract_job {
     uint16_t *short_labels; /* the same where 16 bits do, UINT16_MAX for none: half the cache; else NULL */
     int64_t nodes, groups, columns; /* rows of G that are listed; rows and columns of C */
     contract_operation operation;
+    bool whole; /* rows of C are rows of G, which begin in the stage where they do there */
     contract_totals *totals;
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
     int64_t *sources; /* where the entries of the k-th of them begin in G, ascending within a group */
@@ -103,6 +104,34 @@ static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job
     return __ldg(job.sources + k) - from;
 }
 
+/* Both at once, of the stage; 0 where there is no such node. */
+template <typename V> static __device__ __forceinline__ longlong2 node_at(const contract_job<V> &job, int64_t k)
+{
+    return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
+}
+
+/* The row that a warp or a block will take next, read step by step while it works on another. */
+template <typename V> struct next_row {
+    int32_t p, first;
+    stage_range range;
+    longlong2 node; /* the thread's first */
+
+    __device__ __forceinline__ void read_number(const class_rows &own, unsigned i)
+    {
+        p = i < own.count ? __ldg(own.rows + i) : -1;
+    }
+    __device__ __forceinline__ void read_range(const contract_job<V> &job)
+    {
+        if (p < 0) return;
+        range = job.ranges[p];
+        first = __ldg(job.firsts + p);
+    }
+    __device__ __forceinline__ void read_node(const contract_job<V> &job, int thread)
+    {
+        if (p >= 0) node = node_at(job, first + (int64_t)thread);
+    }
+};
+
 /* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
 template <typename V>
 static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
@@ -139,9 +168,9 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
     return diagonal && operation.half ? __dmul_rn(kept, 0.5) : kept;
 }
 
-/* C = A·B, sums, where B is a pattern with at most one entry a row, or A a pattern that has not many more entries than
- * rows of B; *done is false, and nothing was done, where neither is. */
-sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
-                                 bool *done);
+/* C = A·B, sums, where B is a pattern with at most one entry a row, or A a pattern that has not many more entries
+ * than rows of B; *done is false, and nothing was done, where neither is. */
+sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done);
 
 #endif

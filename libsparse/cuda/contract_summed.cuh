@@ -94,34 +94,6 @@ static __host__ __device__ constexpr size_t summed_bytes(summed_words words, int
            (size_t)entries * (words.coarse ? words.narrow ? 18 : 20 : 16);
 }
 
-/* Where the entries of the k-th node begin, in the stage and in G. */
-static __device__ __forceinline__ longlong2 node_at(const contract_job<float> &job, int64_t k)
-{
-    return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
-}
-
-/* The row that a block will take next, read step by step while it works on another. */
-struct next_row {
-    int32_t p, first;
-    stage_range range;
-    longlong2 node; /* the thread's first */
-
-    __device__ __forceinline__ void read_number(const class_rows &own, unsigned i)
-    {
-        p = i < own.count ? __ldg(own.rows + i) : -1;
-    }
-    __device__ __forceinline__ void read_range(const contract_job<float> &job)
-    {
-        if (p < 0) return;
-        range = job.ranges[p];
-        first = __ldg(job.firsts + p);
-    }
-    __device__ __forceinline__ void read_node(const contract_job<float> &job)
-    {
-        if (p >= 0) node = node_at(job, first + (int64_t)threadIdx.x);
-    }
-};
-
 /* ITEMS entries a thread in registers, 32·ITEMS that follow each other in a warp. */
 template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS, WRITTEN = 4; /* cells at once */
@@ -440,7 +412,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         return late;
     }
     /* Returns how many of the thread's entries are not left out. */
-    __device__ __forceinline__ unsigned contract(next_row &next, const class_rows &own, unsigned following,
+    __device__ __forceinline__ unsigned contract(next_row<float> &next, const class_rows &own, unsigned following,
                                                  int32_t *listed, unsigned *listed_count)
     {
         start(next.first, next.node);
@@ -451,7 +423,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (DEEP) set_coarse();
         else set_bits(p);
         __syncthreads();
-        next.read_node(job);
+        next.read_node(job, (int)threadIdx.x);
         const sum_units units(shared.lowest, shared.highest, shared.signs, length, true);
         if (!units.exact) {
             if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
@@ -489,10 +461,10 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     const class_rows own = rows_of(job, c);
     int32_t *listed = job.inexact + (own.rows - job.list);
     unsigned long long kept = 0;
-    next_row next;
+    next_row<float> next;
     next.read_number(own, blockIdx.x);
     next.read_range(job);
-    next.read_node(job);
+    next.read_node(job, (int)threadIdx.x);
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int64_t begin = next.range.begin;
         row_type row = {job,    memory, bits,   coarse, before, coarse_before, more,

@@ -4,6 +4,9 @@
  * row numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in
  * the sorted columns.
  *
+ * A pattern with at most one entry a column, as of a labelling, is not sorted: each entry puts its row's number where
+ * its column is, 8 bytes a column beside 4 an entry.
+ *
  * Bytes an entry: 4 for its row number; a pass of the sort for every 8 bits of the largest column, of 2 · (4 + 4) for
  * the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes an entry, 8
  * of them the sort's own at first, then 4 and the 4 + v of the sort.
@@ -35,6 +38,60 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     __syncthreads();
     for (int64_t at = begin + threadIdx.x; at < end; at += ENTRY_THREADS)
         numbers[at] = (uint32_t)row_at(offsets, bound[0], bound[1], at);
+}
+
+/* The row that has column j, which is -1 at first; whether a column is there twice. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    name_columns(int64_t rows, int64_t nnz, const int64_t *offsets, const int32_t *cols, int32_t *names,
+                 unsigned *repeated)
+{
+    __shared__ int64_t bound[2];
+    const int64_t begin = (int64_t)blockIdx.x * ENTRIES_A_BLOCK, end = min(begin + ENTRIES_A_BLOCK, nnz);
+    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(offsets, 0, rows - 1, threadIdx.x ? end - 1 : begin);
+    __syncthreads();
+    for (int64_t at = begin + threadIdx.x; at < end; at += ENTRY_THREADS)
+        if (atomicExch(names + cols[at], (int32_t)row_at(offsets, bound[0], bound[1], at)) != -1) *repeated = 1;
+}
+
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    count_names(int64_t cols, const int32_t *names, int32_t *counts)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    if (j < cols) counts[j] = names[j] >= 0;
+}
+
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    write_names(int64_t cols, const int32_t *names, const int64_t *offsets, int32_t *to)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    if (j < cols && names[j] >= 0) to[offsets[j]] = names[j];
+}
+
+/* B for a pattern with one entry a column at most; not `done` if there are more. */
+static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, bool *done)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const unsigned columns = (unsigned)((a->cols + ENTRY_THREADS - 1) / ENTRY_THREADS);
+    device_array<int32_t> names, counts;
+    device_array<unsigned> repeated;
+    unsigned found;
+    TRY(names.allocate(context, a->cols));
+    TRY(counts.allocate(context, a->cols));
+    TRY(repeated.allocate(context, 1));
+    TRY(names.fill(0xff, a->cols));
+    TRY(repeated.fill(0, 1));
+    name_columns<<<(unsigned)((a->nnz + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK), ENTRY_THREADS, 0, stream>>>(
+        a->rows, a->nnz, a->row_offsets, a->col_indices, names.data, repeated.data);
+    CUDA_TRY(cudaGetLastError());
+    count_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, counts.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, a->cols, counts.data, b->row_offsets));
+    write_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, b->row_offsets, b->col_indices);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(&found, repeated.data, sizeof found, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    *done = !found;
+    return SP_OK;
 }
 
 /* offsets[j] = how many of the sorted columns are below j, for cols + 1 offsets. */
@@ -73,6 +130,9 @@ static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t blocks = (a->nnz + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK;
     device_array<uint32_t> sorted, numbers;
+    bool done = false;
+    if (!a->values && a->nnz <= a->cols && a->cols / 4 <= a->nnz) TRY(move_entries(context, a, b, &done));
+    if (done) return SP_OK;
     TRY(sorted.allocate(context, a->nnz));
     TRY(numbers.allocate(context, a->nnz));
     number_entries<<<(unsigned)blocks, ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, numbers.data);
