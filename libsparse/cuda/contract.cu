@@ -298,6 +298,20 @@ static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract
     if (!again) add_entries(job.totals, kept);
 }
 
+/* The row of C of each node, where only their first nodes are known: the last that begins with it or before it. */
+template <typename V> static __global__ void key_sources(contract_job<V> job)
+{
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t low = 0, high = job.groups - 1;
+    if (k >= job.nodes) return;
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (__ldg(job.firsts + middle) <= k) low = middle;
+        else high = middle - 1;
+    }
+    job.keys[k] = (uint32_t)low;
+}
+
 /* The combined ranges of the stage to C. */
 template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS)
@@ -356,36 +370,49 @@ static __device__ __forceinline__ V combined(const contract_operation &operation
     return (V)cell_value(operation, kept, count, diagonal);
 }
 
-/* One row a group of G lanes, with at most G entries; next.p < 0: none. The group's first lane returns how many are
- * not left out. Row `following` is read ahead. */
-template <int G, typename Key, typename V>
-static __device__ __forceinline__ int small_row(const contract_job<V> &job, const class_rows &rows,
-                                                unsigned following, next_row<V> &next)
+/* A small row on its way: what its lanes have of it, and which they have. */
+template <typename V> struct small_entries {
+    int32_t p; /* below 0: none */
+    int length;
+    int64_t begin;
+    int32_t col; /* of G; EMPTY beyond the row's end */
+    V value;
+};
+
+/* Reads the entries of row `next`, one a lane of G, and then on in the list. */
+template <int G, typename V>
+static __device__ __forceinline__ small_entries<V> small_load(const contract_job<V> &job, const class_rows &rows,
+                                                              unsigned following, next_row<V> &next)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
-    const int32_t p = next.p;
-    const stage_range range = p >= 0 ? next.range : stage_range{0, 0};
-    const int length = (int)(range.end - range.begin);
+    const stage_range range = next.p >= 0 ? next.range : stage_range{0, 0};
+    small_entries<V> row = {next.p, (int)(range.end - range.begin), range.begin, EMPTY, V(1)};
     const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
     int64_t source = range.begin + own;
-    next.read_number(rows, following);
     if (!job.whole) {
         /* Each lane stands for a node, too: a bit where its entries begin. */
-        const int64_t from = p >= 0 && (int64_t)next.first + own < job.nodes ? next.node.x - range.begin : length;
-        const unsigned begins = warp_or(from < length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
+        const bool there = next.p >= 0 && (int64_t)next.first + own < job.nodes;
+        const int64_t from = there ? next.node.x - range.begin : row.length;
+        const unsigned begins = warp_or(from < row.length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
         const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
         source = __shfl_sync(FULL_WARP, (long long)(next.node.y - from), max(node, 0), G) + own;
     }
-    int32_t col = EMPTY;
-    V value = 1;
-    if (own < length) {
-        col = __ldg(job.g.cols + source);
-        if (job.g.values) value = __ldg(job.g.values + source);
+    if (own < row.length) {
+        row.col = __ldg(job.g.cols + source);
+        if (job.g.values) row.value = __ldg(job.g.values + source);
     }
-    next.read_range(job);
-    if (col != EMPTY) col = column_of(job, p, col);
+    next.read_number(rows, following);
+    return row;
+}
+
+/* Combines a row, a group of G lanes each. The group's first lane returns how many entries are not left out. */
+template <int G, typename Key, typename V>
+static __device__ __forceinline__ int small_row(const contract_job<V> &job, const small_entries<V> &row)
+{
+    const int lane = threadIdx.x & 31, own = lane & (G - 1);
+    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
+    int32_t col = row.col != EMPTY ? column_of(job, row.p, row.col) : EMPTY;
     Key key[1] = {col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << log2_of(G) | (Key)own};
-    if (!job.whole) next.read_node(job, own);
     sort_keys<1>(key, G);
     const bool active = key[0] != ~Key(0);
     col = (int32_t)(key[0] >> log2_of(G));
@@ -394,31 +421,42 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
     const unsigned all = __ballot_sync(FULL_WARP, active), all_heads = __ballot_sync(FULL_WARP, head);
     const unsigned heads = all_heads & group;
     const int entries = __popc(all & group);
-    value = __shfl_sync(FULL_WARP, value, (int)key[0] & (G - 1), G);
+    V value = __shfl_sync(FULL_WARP, row.value, (int)key[0] & (G - 1), G);
     if (all_heads != all || job.operation.half)
-        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == p);
+        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == row.p);
     if (head) {
-        const int64_t at = range.begin + __popc(heads & lanes_below());
+        const int64_t at = row.begin + __popc(heads & lanes_below());
         job.cols[at] = col;
         job.values[at] = value;
     }
-    if (p >= 0 && own == 0) job.lengths[p] = __popc(heads);
+    if (row.p >= 0 && own == 0) job.lengths[row.p] = __popc(heads);
     return own == 0 ? entries : 0;
 }
 
+/* While a row is combined, the entries of the next and the place of the one after it are on their way. */
 template <int G, typename Key, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS) small_rows(contract_job<V> job, int c)
 {
     const class_rows own = rows_of(job, c);
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const unsigned group = (threadIdx.x & 31) / G, step = warps * (32 / G);
+    const int lane = (int)(threadIdx.x & (G - 1));
     unsigned long long kept = 0;
+    unsigned base = warp * (32 / G);
     next_row<V> next;
-    next.read_number(own, warp * (32 / G) + group);
+    next.read_number(own, base + group);
     next.read_range(job);
-    next.read_node(job, (int)(threadIdx.x & (G - 1)));
-    for (unsigned base = warp * (32 / G); base < own.count; base += step)
-        kept += small_row<G, Key>(job, own, base + step + group, next);
+    if (!job.whole) next.read_node(job, lane);
+    small_entries<V> row = small_load<G>(job, own, base + step + group, next);
+    next.read_range(job);
+    if (!job.whole) next.read_node(job, lane);
+    for (; base < own.count; base += step) {
+        const small_entries<V> now = row;
+        row = small_load<G>(job, own, base + 2 * step + group, next);
+        next.read_range(job);
+        kept += small_row<G, Key>(job, now);
+        if (!job.whole) next.read_node(job, lane);
+    }
     add_entries(job.totals, kept);
 }
 
@@ -527,12 +565,63 @@ template <int K, typename Key, typename V> struct sorted_row {
     }
 };
 
-/* A row of at most 32·K entries, a warp each. */
+/* Where a row lies in the stage. */
+struct row_place {
+    int32_t p;
+    int length;
+    int64_t begin;
+};
+
+/* Reads the entries of row `next`, K a lane, by its nodes' sources and a bit where each begins, in shared memory; then
+ * on in the list. */
+template <int K, typename V>
+static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &job, const class_rows &rows,
+                                                        unsigned following, next_row<V> &next, int64_t *sources,
+                                                        uint32_t *begins, int32_t (&col)[K], V (&value)[K])
+{
+    const int lane = threadIdx.x & 31;
+    const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
+    __syncwarp();
+    if (lane < K) begins[lane] = lane == 0 && job.whole;
+    if (lane == 0 && job.whole) sources[0] = row.begin;
+    __syncwarp();
+    longlong2 at = next.node;
+    for (int64_t k = (int64_t)next.first + lane, node = lane; k < job.nodes && !job.whole && row.p >= 0; node += 32) {
+        const int64_t from = at.x - row.begin;
+        if (from >= row.length) break;
+        sources[node] = at.y - from;
+        atomicOr(begins + from / 32, 1u << (from % 32));
+        k += 32;
+        at = node_at(job, k);
+    }
+    next.read_number(rows, following);
+    __syncwarp();
+    int node = -1;
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const int at = 32 * u + lane;
+        const uint32_t word = begins[u];
+        col[u] = EMPTY;
+        if (at < row.length) {
+            const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
+            col[u] = __ldg(job.g.cols + source);
+            if (job.g.values) value[u] = __ldg(job.g.values + source);
+        }
+        node += __popc(word);
+    }
+    next.read_range(job);
+    __syncwarp();
+    return row;
+}
+
+/* A row of at most 32·K entries, a warp each. While it is sorted, the place of the next one is on its way, and of
+ * short rows, which leave registers for them, the entries. */
 template <int K, typename Key, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     constexpr int bits = log2_of(32 * K);
+    constexpr bool AHEAD = K <= 4;
     const class_rows own = rows_of(job, c);
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
@@ -546,48 +635,36 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
     next_row<V> next;
     next.read_number(own, i);
     next.read_range(job);
-    next.read_node(job, lane);
+    if (!job.whole) next.read_node(job, lane);
+    row_place row = {}, coming = {};
+    int32_t col[K], coming_col[K];
+    V number[K], coming_number[K];
+    if (AHEAD && i < own.count) {
+        coming = sorted_load<K>(job, own, i + step, next, sources, begins, coming_col, coming_number);
+        if (!job.whole) next.read_node(job, lane);
+    }
     for (; i < own.count; i += step) {
-        const int32_t p = next.p;
-        const stage_range range = next.range;
-        const int length = (int)(range.end - range.begin);
-        if (lane < K) begins[lane] = lane == 0 && job.whole;
-        if (lane == 0 && job.whole) sources[0] = range.begin;
-        __syncwarp();
-        longlong2 at = next.node;
-        for (int64_t k = next.first + lane, node = lane; k < job.nodes && !job.whole; node += 32) {
-            const int64_t from = at.x - range.begin;
-            if (from >= length) break;
-            sources[node] = at.y - from;
-            atomicOr(begins + from / 32, 1u << (from % 32));
-            k += 32;
-            at = node_at(job, k);
-        }
-        next.read_number(own, i + step);
-        __syncwarp();
-        Key key[K];
-        V number[K];
-        int32_t col[K];
-        int node = -1, entries = 0;
+        if (AHEAD) {
+            row = coming;
 #pragma unroll
-        for (int u = 0; u < K; u++) {
-            const int at = 32 * u + lane;
-            const uint32_t word = begins[u];
-            col[u] = EMPTY;
-            if (at < length) {
-                const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
-                col[u] = __ldg(job.g.cols + source);
-                if (job.g.values) number[u] = __ldg(job.g.values + source);
+            for (int u = 0; u < K; u++) {
+                col[u] = coming_col[u];
+                number[u] = coming_number[u];
             }
-            node += __popc(word);
+        } else {
+            row = sorted_load<K>(job, own, i + step, next, sources, begins, col, number);
         }
-        next.read_range(job);
-        __syncwarp();
+#pragma unroll
+        for (int u = 0; u < K; u++)
+            if (col[u] != EMPTY) col[u] = column_of(job, row.p, col[u]);
+        if (AHEAD)
+            coming = sorted_load<K>(job, own, i + 2 * step, next, sources, begins, coming_col, coming_number);
+        Key key[K];
+        int entries = 0;
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const int at = 32 * u + lane;
-            if (col[u] != EMPTY) col[u] = column_of(job, p, col[u]);
-            if (job.g.values && at < length) value[at] = number[u];
+            if (job.g.values && at < row.length) value[at] = number[u];
             key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << bits | (Key)at;
             entries += col[u] != EMPTY;
         }
@@ -604,12 +681,12 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
             if (u > 0) joins = joins || (key[u] != ~Key(0) && key[u - 1] >> bits == key[u] >> bits);
         }
         __syncwarp();
-        const sorted_row<K, Key, V> row = {job, sorted, value, p, range.begin, length, entries};
+        const sorted_row<K, Key, V> made = {job, sorted, value, row.p, row.begin, row.length, entries};
         int written = entries;
-        if (!__any_sync(FULL_WARP, joins) && !job.operation.half) row.write_entries();
-        else if (row.adds_up()) written = row.write_sums();
-        else written = row.write_in_order();
-        if (lane == 0) job.lengths[p] = written;
+        if (!__any_sync(FULL_WARP, joins) && !job.operation.half) made.write_entries();
+        else if (made.adds_up()) written = made.write_sums();
+        else written = made.write_in_order();
+        if (lane == 0) job.lengths[row.p] = written;
         __syncwarp();
     }
     add_entries(job.totals, kept_entries);
@@ -664,6 +741,7 @@ template <typename V> struct contract_run {
     class_limits limits;
     int ranked_words, longer_words;
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
+    bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of all rows; of wide ones */
     size_t zeros;              /* bytes of cells that begin as such */
     double grouped;            /* when the host knew the classes */
@@ -909,8 +987,13 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
 {
     const int64_t work = blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES);
     const bool again = run->parted.words > 0;
+    sp_context *context = run->context;
     if constexpr (std::is_same_v<V, float>)
         if (again) TRY(launch_parts(run, totals, stream));
+    if (run->unkeyed) {
+        key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
+        CUDA_TRY(cudaGetLastError());
+    }
     TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, again));
     return launch_ranked<WIDE_THREADS, 0>(run, WIDE, totals->members[WIDE], run->longer_words, again, stream);
 }
@@ -1152,32 +1235,17 @@ static __global__ void __launch_bounds__(256)
     if (threadIdx.x == 0) atomicAdd(products, all);
 }
 
-/* The last of offsets[low..high] that is at most `place`. */
-static __device__ __forceinline__ int64_t row_at(const int64_t *offsets, int64_t low, int64_t high, int64_t place)
-{
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (__ldg(offsets + middle) <= place) low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
-
 /* The rows of B in the order of A's entries, those without entries left out: places[k] of them come before entry k.
  * `kept`: how many entries each has. */
 template <typename V>
-static __global__ void __launch_bounds__(256)
-    list_entries(contract_job<V> job, matrix_view<V> a, const int64_t *places, const int32_t *lengths, int32_t *kept)
+static __global__ void list_entries(contract_job<V> job, const int32_t *a_cols, const int64_t *places,
+                                    const int32_t *lengths, int32_t *kept)
 {
-    __shared__ int64_t bound[2]; /* rows of the block's first and last entry */
-    const int64_t first = (int64_t)blockIdx.x * 256, k = first + threadIdx.x, last = min(first + 255, job.nodes - 1);
-    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(a.offsets, 0, job.groups - 1, threadIdx.x ? last : first);
-    __syncthreads();
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= job.nodes) return;
     if (k >= places[job.nodes]) job.sources[k] = 0; /* is read ahead */
     if (lengths[k] == 0) return;
-    job.keys[places[k]] = (uint32_t)row_at(a.offsets, bound[0], bound[1], k);
-    job.sources[places[k]] = job.g.offsets[a.cols[k]];
+    job.sources[places[k]] = job.g.offsets[a_cols[k]];
     kept[places[k]] = lengths[k];
 }
 
@@ -1225,8 +1293,9 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
     TRY(cuda_finish(context));
     if (products > 2 * (unsigned long long)b->nnz) return SP_OK;
     TRY(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
+    run.unkeyed = true;
     TRY(cuda_scan_counts(context, a->nnz, used, places));
-    list_entries<<<blocks, 256, 0, stream>>>(run.job, view_of<V>(a), places, lengths, kept);
+    list_entries<<<blocks, 256, 0, stream>>>(run.job, a->col_indices, places, lengths, kept);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, a->nnz, kept, run.job.starts));
     bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run.job, a->row_offsets, places);

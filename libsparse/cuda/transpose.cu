@@ -40,17 +40,26 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
         numbers[at] = (uint32_t)row_at(offsets, bound[0], bound[1], at);
 }
 
-/* The row that has column j, which is -1 at first; whether a column is there twice. */
+/* The row that has column j, which is -1 at first; whether a column is there twice. Four lanes a row, the block for a
+ * long one. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    name_columns(int64_t rows, int64_t nnz, const int64_t *offsets, const int32_t *cols, int32_t *names,
-                 unsigned *repeated)
+    name_columns(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names, unsigned *repeated)
 {
-    __shared__ int64_t bound[2];
-    const int64_t begin = (int64_t)blockIdx.x * ENTRIES_A_BLOCK, end = min(begin + ENTRIES_A_BLOCK, nnz);
-    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(offsets, 0, rows - 1, threadIdx.x ? end - 1 : begin);
+    enum { LANES = 4, LONG = 64 };
+    __shared__ int64_t waiting[ENTRY_THREADS / LANES];
+    __shared__ int waits;
+    const auto name = [&](int64_t row, int lane, int lanes) {
+        for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += lanes)
+            if (atomicExch(names + cols[at], (int32_t)row) != -1) *repeated = 1;
+    };
+    const int64_t row = ((int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x) / LANES;
+    const int64_t length = row < rows ? offsets[row + 1] - offsets[row] : 0;
+    if (threadIdx.x == 0) waits = 0;
     __syncthreads();
-    for (int64_t at = begin + threadIdx.x; at < end; at += ENTRY_THREADS)
-        if (atomicExch(names + cols[at], (int32_t)row_at(offsets, bound[0], bound[1], at)) != -1) *repeated = 1;
+    if (length < LONG && length > 0) name(row, threadIdx.x % LANES, LANES);
+    else if (length > 0 && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+    __syncthreads();
+    for (int i = 0; i < waits; i++) name(waiting[i], (int)threadIdx.x, ENTRY_THREADS);
 }
 
 static __global__ void __launch_bounds__(ENTRY_THREADS)
@@ -80,8 +89,8 @@ static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, b
     TRY(repeated.allocate(context, 1));
     TRY(names.fill(0xff, a->cols));
     TRY(repeated.fill(0, 1));
-    name_columns<<<(unsigned)((a->nnz + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK), ENTRY_THREADS, 0, stream>>>(
-        a->rows, a->nnz, a->row_offsets, a->col_indices, names.data, repeated.data);
+    name_columns<<<(unsigned)(a->rows / (ENTRY_THREADS / 4) + 1), ENTRY_THREADS, 0, stream>>>(
+        a->rows, a->row_offsets, a->col_indices, names.data, repeated.data);
     CUDA_TRY(cudaGetLastError());
     count_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, counts.data);
     CUDA_TRY(cudaGetLastError());
