@@ -13,10 +13,11 @@
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
- * Order of additions. Small and sorted rows add in G's order as they are. In longer rows threads add in any order, as
- * integers: f64 sums of numbers that are multiples of some 2^l are exact, whatever the order, while they stay below
- * 2^(l + 53). Cells that reach that are summed again in order, as are rows whose numbers span too much. The largest,
- * the smallest, the first and the number do not depend on the order. Values are therefore the CPU's.
+ * Order of additions. Small and sorted rows add in G's order as they are, sorted rows of f32 also by halves where
+ * f64 adds them up without an error. In longer rows threads add in any order, as integers: f64 sums of numbers that
+ * are multiples of some 2^l are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach that
+ * are summed again in order, as are rows whose numbers span too much. The largest, the smallest, the first and the
+ * number do not depend on the order. Values are therefore the CPU's.
  *
  * Products of patterns are what is left of the above. A·B where B is a pattern with one entry a row at most renames
  * A's columns: every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts
