@@ -24,7 +24,7 @@ typedef struct spmm_result {
     int64_t rows, cols, nnz, longest_row, width;
     int64_t gathered_bytes;   /* of X's rows, one an entry */
     int64_t compulsory_bytes; /* A, X and Y, each once */
-    double floor_seconds;     /* of gathers at random or of compulsory bytes, what takes longer; 0: not known */
+    double floor_seconds;     /* of gathers in A's order or of compulsory bytes, what takes longer; 0: not known */
     int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (bench_spmm_ablation.c) */
     spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
     spmm_figures variants[SPMM_VARIANTS];
@@ -67,7 +67,7 @@ sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr 
 int64_t spmm_warp_metadata(const sp_csr *a);
 
 /* The result's floor, of gathers from X in host memory. */
-sp_status spmm_floor_measure(spmm_case *c, const sp_dense *x);
+void spmm_floor_measure(spmm_case *c, const sp_dense *x);
 
 /* A library that is loaded at run time. Failures leave a sentence in the context. */
 typedef struct spmm_peer {

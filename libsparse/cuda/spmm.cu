@@ -166,6 +166,7 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->row_parts);
         cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
+        ((spmm_state *)state)->lines.free();
     }
     sp_free(context, state);
 }
@@ -298,11 +299,11 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
            2 * LINE * a->cols > cache / 10 * 11 && a->nnz >= COPY_ENTRIES * a->cols;
 }
 
-/* The product, a line's columns of X at a time, from `copy`, which holds a line for each row. */
+/* The product, a line's columns of X at a time, from the plan's lines. */
 static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
-                                 spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
-                                 uint4 *copy)
+                                 spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y)
 {
+    uint4 *const copy = state->lines.data;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t size = (int64_t)size_of(x->type), columns = LINE / size;
     for (int64_t first = 0; first < x->cols; first += columns) {
@@ -338,10 +339,9 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     if (a->rows == 0 || x->cols == 0) return SP_OK;
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
-    device_array<uint4> copy;
     if (needs_copy(a, x, y, is_extreme(options), plan->cache)) {
-        const sp_status status = copy.allocate(context, a->cols * (LINE / WORD));
-        if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y, copy.data);
+        const sp_status status = plan->lines.data ? SP_OK : plan->lines.allocate(context, a->cols * (LINE / WORD));
+        if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
     }
     TRY(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
