@@ -200,14 +200,17 @@ static answer reference(const problem *p)
     for (int64_t i = 0; i < p->a->rows; i++)
         for (int64_t k = p->a->row_offsets[i]; k < p->a->row_offsets[i + 1]; k++) {
             const int64_t out = p->transpose ? p->a->col_indices[k] : i, in = p->transpose ? i : p->a->col_indices[k];
+            const double weight = test_value(p->a, k);
             r.count[out]++;
-            for (int64_t j = 0; j < width; j++) {
-                const double term = test_value(p->a, k) * x[in * width + j];
+            for (int64_t j = 0; j < width && !extreme; j++) {
+                const double term = weight * x[in * width + j];
+                r.value[out * width + j] += term;
+                r.size[out * width + j] += fabs(term);
+            }
+            for (int64_t j = 0; j < width && extreme; j++) {
+                const double term = weight * x[in * width + j];
                 const int64_t at = out * width + j;
-                if (!extreme) {
-                    r.value[at] += term;
-                    r.size[at] += fabs(term);
-                } else if (r.argument[at] < 0 || sign * term > sign * r.value[at]) {
+                if (r.argument[at] < 0 || sign * term > sign * r.value[at]) {
                     r.value[at] = term;
                     r.size[at] = fabs(term);
                     r.argument[at] = k;
