@@ -299,11 +299,11 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
            2 * LINE * a->cols > cache / 10 * 11 && a->nnz >= COPY_ENTRIES * a->cols;
 }
 
-/* The product, a line's columns of X at a time, from the plan's lines. */
+/* The product, a line's columns of X at a time, from `copy`, which holds a line for each row. */
 static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_spmm_options *options,
-                                 spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y)
+                                 spmm_state *state, double alpha, const sp_dense *x, double beta, const sp_dense *y,
+                                 uint4 *copy)
 {
-    uint4 *const copy = state->lines.data;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t size = (int64_t)size_of(x->type), columns = LINE / size;
     for (int64_t first = 0; first < x->cols; first += columns) {
@@ -340,8 +340,13 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
     if (needs_copy(a, x, y, is_extreme(options), plan->cache)) {
-        const sp_status status = plan->lines.data ? SP_OK : plan->lines.allocate(context, a->cols * (LINE / WORD));
-        if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y);
+        /* The plan keeps them, but for those that a graph under capture would own. */
+        cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+        device_array<uint4> passing, *lines = &plan->lines;
+        CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+        if (!lines->data && capture != cudaStreamCaptureStatusNone) lines = &passing;
+        const sp_status status = lines->data ? SP_OK : lines->allocate(context, a->cols * (LINE / WORD));
+        if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y, lines->data);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
     }
     TRY(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
