@@ -64,7 +64,6 @@ struct spmm_product {
     int64_t y_stride;
     uint32_t x_bytes; /* from a row of X to the next */
     int32_t width, tiles;
-    int32_t resident; /* threads that may be on a multiprocessor at a time; 0: as many as fit */
     double alpha, beta;
     bool mean, minimum, y_narrow /* Y has X's type, not f32 */;
 };
@@ -98,21 +97,6 @@ template <int THREADS, int BLOCK, int MOST_THREADS, int MOST_BLOCKS> struct spmm
 };
 #define SPMM_RESIDENT(T, REPEATS, Result, BLOCK) \
     (spmm_resident<spmm_depth<T, REPEATS, Result::EXTREME>::THREADS, (BLOCK), SPMM_LIMITS>::BLOCKS)
-
-/* Shared memory that a launch asks for and does not use, so that no more of its blocks are resident than may be. */
-template <typename Kernel>
-static sp_status spmm_ballast(sp_context *context, Kernel *kernel, int threads, int resident, size_t *bytes)
-{
-    const size_t limit = cuda_state_of(context)->shared_limit, own = 1024; /* the system's, of each block */
-    const size_t blocks = resident > threads ? (size_t)(resident / threads) : 1;
-    cudaFuncAttributes attributes;
-    *bytes = 0;
-    if (resident == 0) return SP_OK;
-    CUDA_TRY(cudaFuncGetAttributes(&attributes, kernel));
-    const size_t share = (limit + own) / blocks, taken = own + attributes.sharedSizeBytes;
-    *bytes = share > taken ? (share - taken) / 128 * 128 : 0;
-    return cuda_allow_shared(context, kernel, *bytes);
-}
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);

@@ -437,13 +437,10 @@ template <bool IS_EXTREME> struct block_launch {
         if (count == 0) return SP_OK;
         TRY(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
-        const auto kernel = work_blocks<T, V, LANES, REPEATS, Result>;
-        const dim3 grid((unsigned)count, (unsigned)product.tiles);
-        size_t ballast;
-        TRY(spmm_ballast(context, kernel, SPMM_GROUPS * LANES, product.resident, &ballast));
-        kernel<<<grid, SPMM_GROUPS * LANES, ballast, cuda_state_of(context)->stream>>>(
-            product, block_sizes(parts), parts->blocks.data + begin, parts->rows.data, parts->starts.data,
-            parts->entries.data, carry);
+        work_blocks<T, V, LANES, REPEATS, Result>
+            <<<dim3((unsigned)count, (unsigned)product.tiles), SPMM_GROUPS * LANES, 0,
+               cuda_state_of(context)->stream>>>(product, block_sizes(parts), parts->blocks.data + begin,
+                                                 parts->rows.data, parts->starts.data, parts->entries.data, carry);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }

@@ -36,10 +36,8 @@ template <bool IS_EXTREME> struct row_launch {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        const auto kernel = split_rows<T, V, LANES, REPEATS, Result>;
-        size_t ballast;
-        TRY(spmm_ballast(context, kernel, SPMM_ROW_THREADS, product.resident, &ballast));
-        kernel<<<grid, SPMM_ROW_THREADS, ballast, cuda_state_of(context)->stream>>>(product);
+        split_rows<T, V, LANES, REPEATS, Result>
+            <<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }
@@ -125,10 +123,7 @@ struct short_launch {
         constexpr int COLUMNS = V * LANES * REPEATS;
         const dim3 grid((unsigned)((product.rows + SPMM_ROW_THREADS - 1) / SPMM_ROW_THREADS),
                         (unsigned)((product.width + COLUMNS - 1) / COLUMNS));
-        const auto kernel = short_rows<T, V, LANES, REPEATS>;
-        size_t ballast;
-        TRY(spmm_ballast(context, kernel, SPMM_ROW_THREADS, product.resident, &ballast));
-        kernel<<<grid, SPMM_ROW_THREADS, ballast, cuda_state_of(context)->stream>>>(product);
+        short_rows<T, V, LANES, REPEATS><<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }

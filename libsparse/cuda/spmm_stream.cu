@@ -3,7 +3,7 @@
  * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by
  * the plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its
  * rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
- * t + 1 of X comes in, so that two tiles of X and a quarter of one of Y take the memory. Lanes are dealt as for
+ * t + 1 of X comes in, so that two tiles of X and an eighth of one of Y take the memory. Lanes are dealt as for
  * the whole product, so that every sum runs in the order, and has the bits, of the product on the device. Plans
  * that do not go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and
  * two for Y, or with one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and
@@ -51,10 +51,6 @@ static const struct {
 static const size_t ENGINE_ALIGNMENT = 256;
 /* Seconds for a page of the host's memory, however little of it is moved. */
 static const double PAGE = 12.5e-9, PAGE_BYTES = 4096;
-/* Kernels that fill the device keep copies waiting, 100 GB/s of both ways become 86 where they run for a sixth of the
- * time: where copies take LIGHT times as long, kernels have so many threads on a multiprocessor. */
-static const int FEW_THREADS = 256;
-static const double LIGHT = 4;
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
@@ -271,7 +267,6 @@ struct stream_cut {
     int64_t block_rows;        /* of Y */
     int64_t part_rows;         /* of X that come in while a block is made */
     int ranges, blocks, slots; /* slots: buffers of X, of Y and of arguments */
-    int resident;              /* threads of a multiprocessor that multiply; 0: all */
     size_t x, y, argument, sums;
     size_t buffers, bytes; /* all of them; with what launches allocate */
 };
@@ -346,12 +341,6 @@ static double seconds_of(size_t size, int64_t stride, int64_t rows, int64_t colu
     return (double)rows * fmax((double)row / rate, pages * PAGE) + copies * START;
 }
 
-/* Seconds that multiplying a tile takes. */
-static double work_of(const stream_job &job, int64_t columns)
-{
-    return (double)job.a->nnz * (double)columns * (double)sp_dense_size(job.x->type) / GATHERS;
-}
-
 /* Seconds that a product takes, tile after tile: when X is there, when the tile is multiplied and when Y is gone. */
 static double estimate(const stream_job &job, const stream_cut &cut)
 {
@@ -367,7 +356,7 @@ static double estimate(const stream_job &job, const stream_cut &cut)
         const double out = y + (job.argument ? seconds_of(sizeof(int64_t), job.y->cols, job.a->rows, columns,
                                                           cut.blocks)
                                              : 0);
-        const double work = work_of(job, columns);
+        const double work = (double)job.a->nnz * (double)columns * (double)x_size / GATHERS;
         const double first = work / cut.blocks;
         loaded = fmax(loaded, made[slot]) + in;
         ready = fmax(ready, loaded);
@@ -406,15 +395,6 @@ static bool choose_columns(const stream_job &job, size_t available, bool by_bloc
     return fits;
 }
 
-/* Whether multiplying takes so little of the time of the copies that it can be done slowly. */
-static bool is_light(const stream_job &job, const stream_cut &cut)
-{
-    const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
-    const double x = job.x->space == SP_HOST ? seconds_of(x_size, job.x->stride, job.a->cols, cut.columns, 1) : 0;
-    const double y = job.y->space == SP_HOST ? seconds_of(y_size, job.y->stride, job.a->rows, cut.columns, 1) : 0;
-    return cut.blocks > 1 && LIGHT * work_of(job, cut.columns) < fmax(x, y);
-}
-
 /* A partition that ends with its scope. */
 struct stream_parts {
     sp_context *context;
@@ -448,10 +428,9 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
     if (fits && cut->blocks > 1 && known && !job.state->row_parts) {
         const sp_status status = cuda_spmm_cut_rows(context, job.a, cut->blocks, cut->block_rows,
                                                     known->group_entries, known->coarse, &job.state->row_parts);
-        if (status != SP_ERROR_DEVICE_MEMORY && status != SP_OK) return status;
-        if (status != SP_OK) fits = choose_columns(job, available, false, cut); /* sorting takes more than the result */
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        fits = choose_columns(job, available, false, cut); /* sorting takes more than the result */
     }
-    cut->resident = fits && is_light(job, *cut) ? FEW_THREADS : 0;
     if (fits) return SP_OK;
     const stream_cut narrowest = *cut;
     const bool by_rows = !job.extreme && job.x->space == SP_HOST;
@@ -655,7 +634,6 @@ static spmm_product operands_of(const stream_run &run, int64_t step)
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
     spmm_product p = job.product;
     int64_t before = row;
-    p.resident = run.cut.resident;
     p.width = (int32_t)columns;
     p.tiles = (int32_t)((columns + span - 1) / span);
     if (!job.state->parts && run.cut.blocks > 1) {
