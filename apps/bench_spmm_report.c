@@ -121,7 +121,7 @@ void spmm_report_result(const machine *m, const bench_options *o, const spmm_res
     else printf("%.1e%s\n", error, error <= spmm_tolerance(o) ? "" : ", WRONG");
     print_details(r);
     if (r->floor_seconds > 0)
-        printf("    gathers at random and bytes that must move take %.4f ms, %.0f %% of it\n",
+        printf("    gathers in A's order and bytes that must move take %.4f ms, %.0f %% of it\n",
                milliseconds(r->floor_seconds), 100 * r->floor_seconds / seconds);
     if (o->host) print_link(m, o, r);
     fflush(stdout);
