@@ -12,7 +12,8 @@
  * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile
  * comes in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all
  * that comes in before a tile and all that goes out behind it remain. Narrow tiles have short rows, though, which
- * move slowly: `estimate` weighs one against the other.
+ * move slowly: `estimate` weighs one against the other, and what is left beside whole tiles is shared by the first
+ * and the last.
  *
  * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional
  * partition of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums
@@ -23,10 +24,12 @@
  * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of
  * rows of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200,
  * PCIe 5); threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other:
- * they copy rows below 256 bytes. Where every row lies in a page of its own, 512 bytes of each move at 79 to 93
- * GB/s. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through
- * pinned buffers, 4 a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while
- * the link moves the others. Pinning the caller's memory instead would walk all of its pages for every product.
+ * they copy rows below 256 bytes. Where every row lies in a page of its own, 512 bytes of each move at 79 to 93 GB/s;
+ * a row takes 10 ns at least where kernels have run, 6 where none have. Copies alone would take 82 to 84 % of the link;
+ * neither kernels of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings the others
+ * there. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of
+ * 4 MB, which stay in the host's caches, filled and emptied by all threads while the link moves the others. Pinning the
+ * caller's memory instead would walk all of its pages for every product.
  */
 #include <math.h>
 #include <string.h>
@@ -263,6 +266,7 @@ struct stream_job {
  * is 1. */
 struct stream_cut {
     int64_t columns, tiles;    /* of a tile; how many */
+    int64_t first;             /* columns of the first tile, at most as many */
     int64_t range_rows;        /* of X */
     int64_t block_rows;        /* of Y */
     int64_t part_rows;         /* of X that come in while a block is made */
@@ -272,6 +276,27 @@ struct stream_cut {
 };
 
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* What is left beside whole tiles is shared by the first and the last, so that neither is narrow: 1,024 columns are
+ * 128, four times 192 and 128. */
+static int64_t columns_of_first(const stream_job &job, int64_t columns)
+{
+    const int64_t unit = (int64_t)(ENGINE_ALIGNMENT / sp_dense_size(job.x->type));
+    const int64_t tiles = (job.x->cols + columns - 1) / columns, rest = job.x->cols - (tiles - 2) * columns;
+    const int64_t half = (rest / 2 + unit - 1) / unit * unit;
+    return tiles > 2 && half < columns ? half : columns;
+}
+
+static int64_t column_of(const stream_cut &cut, int64_t tile)
+{
+    return tile > 0 ? cut.first + (tile - 1) * cut.columns : 0;
+}
+
+static int64_t columns_of(const stream_cut &cut, int64_t width, int64_t tile)
+{
+    const int64_t left = width - column_of(cut, tile), most = tile > 0 ? cut.columns : cut.first;
+    return left < most ? left : most;
+}
 
 /* What a launch keeps of rows of several blocks, at most: 8 bytes a column and block for sums, 24 for extremes. */
 static size_t carry_bytes(const stream_job &job, const spmm_blocks *parts, int64_t columns)
@@ -302,6 +327,7 @@ static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, in
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
     stream_cut cut = {};
     cut.columns = columns;
+    cut.first = columns_of_first(job, columns);
     cut.tiles = (job.x->cols + columns - 1) / columns;
     cut.ranges = ranges;
     cut.slots = slots;
@@ -348,7 +374,7 @@ static double estimate(const stream_job &job, const stream_cut &cut)
     const bool x_moves = job.x->space == SP_HOST, y_moves = job.y->space == SP_HOST;
     double loaded = 0, made[2] = {}, stored[2] = {}, gone = 0, ready = 0;
     for (int64_t tile = 0; tile < cut.tiles; tile++) {
-        const int64_t left = job.x->cols - tile * cut.columns, columns = left < cut.columns ? left : cut.columns;
+        const int64_t columns = columns_of(cut, job.x->cols, tile);
         const int slot = (int)(tile % cut.slots);
         const double y = y_moves ? seconds_of(y_size, job.y->stride, job.a->rows, columns, cut.blocks) : 0;
         const double x = x_moves ? seconds_of(x_size, job.x->stride, job.a->cols, columns, cut.blocks) : 0;
@@ -517,11 +543,6 @@ struct stream_run {
     int64_t block_of(int64_t step) const { return cut.ranges > 1 ? 0 : step % cut.blocks; }
     int x_slot(int64_t step) const { return (int)((cut.ranges > 1 ? step : tile_of(step)) % cut.slots); }
     int y_slot(int64_t step) const { return (int)((cut.blocks > 1 ? step : tile_of(step)) % cut.slots); }
-    int64_t columns_of(int64_t tile) const
-    {
-        const int64_t first = tile * cut.columns;
-        return job.x->cols - first < cut.columns ? job.x->cols - first : cut.columns;
-    }
     bool last_range(int64_t step) const { return range_of(step) == cut.ranges - 1; }
 };
 
@@ -553,27 +574,28 @@ static void plan_load(const stream_run &run, int64_t x_step, int64_t y_step, str
     const stream_job &job = run.job;
     const stream_cut &cut = run.cut;
     if (x_step >= 0 && job.x->space == SP_HOST) {
-        const int64_t tile = run.tile_of(x_step), columns = run.columns_of(tile);
+        const int64_t tile = run.tile_of(x_step), columns = columns_of(cut, job.x->cols, tile);
         const size_t size = sp_dense_size(job.x->type);
         const int64_t part = run.block_of(x_step) * cut.part_rows;
         const int64_t row = cut.ranges > 1 ? run.range_of(x_step) * cut.range_rows : part;
         copies[0] = copy_of(run.x[run.x_slot(x_step)] + (size_t)part * (size_t)columns * size, job.x->values,
                             job.x->stride, size, job.x_memory, row,
                             rows_of(job.a->cols, row, cut.ranges > 1 ? cut.range_rows : cut.part_rows),
-                            tile * cut.columns, columns);
+                            column_of(cut, tile), columns);
     }
     if (y_step >= 0 && job.y->space == SP_HOST && job.beta != 0 && run.range_of(y_step) == 0) {
         const int64_t tile = run.tile_of(y_step), row = run.block_of(y_step) * cut.block_rows;
         copies[1] = copy_of(run.y[run.y_slot(y_step)], job.y->values, job.y->stride, sp_dense_size(job.y->type),
-                            job.y_memory, row, rows_of(job.a->rows, row, cut.block_rows), tile * cut.columns,
-                            run.columns_of(tile));
+                            job.y_memory, row, rows_of(job.a->rows, row, cut.block_rows), column_of(cut, tile),
+                            columns_of(cut, job.x->cols, tile));
     }
 }
 
 static void plan_store(const stream_run &run, int64_t step, stream_copy *copies)
 {
     const stream_job &job = run.job;
-    const int64_t tile = run.tile_of(step), first = tile * run.cut.columns, columns = run.columns_of(tile);
+    const int64_t tile = run.tile_of(step), first = column_of(run.cut, tile);
+    const int64_t columns = columns_of(run.cut, job.x->cols, tile);
     const int64_t row = run.block_of(step) * run.cut.block_rows;
     const int64_t rows = rows_of(job.a->rows, row, run.cut.block_rows);
     const int slot = run.y_slot(step);
@@ -629,7 +651,8 @@ static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64
 static spmm_product operands_of(const stream_run &run, int64_t step)
 {
     const stream_job &job = run.job;
-    const int64_t tile = run.tile_of(step), columns = run.columns_of(tile), first = tile * run.cut.columns;
+    const int64_t tile = run.tile_of(step), first = column_of(run.cut, tile);
+    const int64_t columns = columns_of(run.cut, job.x->cols, tile);
     const int64_t span = job.shape.columns(), row = run.block_of(step) * run.cut.block_rows;
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
     spmm_product p = job.product;
