@@ -25,11 +25,11 @@
  * rows of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200,
  * PCIe 5); threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other:
  * they copy rows below 256 bytes. Where every row lies in a page of its own, 512 bytes of each move at 79 to 93 GB/s;
- * a row takes 10 ns at least where kernels have run, 6 where none have. Copies alone would take 82 to 84 % of the link;
- * neither kernels of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings the others
- * there. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of
- * 4 MB, which stay in the host's caches, filled and emptied by all threads while the link moves the others. Pinning the
- * caller's memory instead would walk all of its pages for every product.
+ * a row takes 10 ns at least where kernels have run, 6 where none have. Copies alone would take 82 to 84 % of the
+ * link; neither kernels of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings
+ * the others there. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4
+ * a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link moves the
+ * others. Pinning the caller's memory instead would walk all of its pages for every product.
  */
 #include <math.h>
 #include <string.h>
