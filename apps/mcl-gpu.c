@@ -121,7 +121,7 @@ static sp_status write_expanded(job *j)
     options.main_length = 1;
     options.initial_length = 0;
     sp_status status = mcl_iterate(j->host, &j->start, &options, NULL, NULL, &expanded, &run);
-    if (status == SP_OK) status = job_write_matrix(j, j->settings->write_expanded, &expanded);
+    if (status == SP_OK) status = job_write_matrix(j, j->settings->write_expanded, &expanded, NULL);
     sp_csr_free(j->host, &expanded);
     return status;
 }
@@ -136,17 +136,27 @@ static int64_t count_arcs(const sp_csr *matrix)
     return arcs;
 }
 
+static sp_status add_columns(sp_context *context, const sp_csr *matrix, double **sums)
+{
+    const float *values = matrix->values;
+    sp_status status = sp_calloc(context, matrix->rows, sizeof **sums, (void **)sums);
+    for (int64_t row = 0; row < matrix->rows && status == SP_OK; row++)
+        for (int64_t e = matrix->row_offsets[row]; e < matrix->row_offsets[row + 1]; e++)
+            (*sums)[row] += (double)values[e];
+    return status;
+}
+
 static sp_status make_start(job *j)
 {
     const settings *s = j->settings;
     const mcl_transform *transform = j->graph_transform;
     sp_csr prepared = {0};
     sp_status status = SP_OK;
-    if (s->write_graph) TRY(job_write_matrix(j, s->write_graph, &j->graph));
-    if (s->write_transformed) {
+    if (s->write_graph) TRY(job_write_matrix(j, s->write_graph, &j->graph, NULL));
+    if (s->write_transformed || s->dump_iterands)
         TRY(mcl_prepared_graph(j->host, &j->graph, transform, &s->mcl, s->read.lenient, &prepared));
-        TRY(job_write_matrix(j, s->write_transformed, &prepared));
-    }
+    if (s->write_transformed) TRY(job_write_matrix(j, s->write_transformed, &prepared, NULL));
+    if (s->dump_iterands) TRY(add_columns(j->host, &prepared, &j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &s->mcl, s->read.lenient, &j->start));
     if (transform)
         log_line(&j->log, "[mcl] transform: went from %lld to %lld entries", (long long)count_arcs(&j->graph),
@@ -235,6 +245,7 @@ static void close_job(job *j)
         mcl_transform_free(j->host, j->graph_transform);
         sp_csr_free(j->host, &j->graph);
         sp_csr_free(j->host, &j->start);
+        sp_free(j->host, j->start_sums);
         io_graph_free(j->host, &j->input);
         report_free(j->host, &j->report);
     }

@@ -8,11 +8,12 @@
 
 enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
 
-sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix)
+sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix, const double *numbers)
 {
     bool binary = j->settings->binary;
     may_block = 1;
-    sp_status status = io_write_native_matrix(j->host, path, matrix, j->input.ids, MATRIX_DIGITS, binary, NULL);
+    sp_status status =
+        io_write_native_matrix(j->host, path, matrix, j->input.ids, numbers, MATRIX_DIGITS, binary, NULL);
     may_block = 0;
     if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
     return status;
@@ -46,11 +47,11 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
     return length < MAX_PATH ? SP_OK : sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
 }
 
-/* `order`: how the iterand is numbered, NULL for as the graph is. */
-static sp_status dump(monitor_state *m, int64_t number, const sp_csr *iterand, const int32_t *order)
+static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
     const settings *s = j->settings;
+    const int64_t number = iteration->number;
     char name[MAX_PATH];
     sp_csr copy = {0};
     mcl_clustering clustering = {0};
@@ -58,16 +59,18 @@ static sp_status dump(monitor_state *m, int64_t number, const sp_csr *iterand, c
     if (!(s->dump_iterands || s->dump_clusters) || number < s->dump_from || number >= s->dump_to ||
         number % s->dump_modulo != 0)
         return SP_OK;
-    TRY(mcl_restore(m->context, iterand, order, &copy));
+    TRY(mcl_restore(m->context, iterand, iteration->order, &copy));
     if (s->dump_iterands) {
         TRY(dump_name(j, m->run, "ite", number, name));
-        TRY(job_write_matrix(j, name, &copy));
+        TRY(job_write_matrix(j, name, &copy, number == 0 ? j->start_sums : NULL));
     }
     if (s->dump_clusters && number > 0) {
         TRY(dump_name(j, m->run, "cls", number, name));
+        TRY(sp_csr_inflate(j->host, &copy, 1 / iteration->inflation)); /* mcl looks at the product before inflation */
         mcl_options options = s->mcl;
         options.force_connected = false;
         options.overlap = MCL_OVERLAP_KEEP;
+        options.weak_attraction = true;
         options.sort = MCL_SORT_NONE;
         TRY(mcl_interpret(j->host, &copy, NULL, &options, &clustering));
         io_clusters lists = as_lists(&clustering);
@@ -87,7 +90,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     int64_t initial = j->settings->mcl.initial_length;
     if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
     if (iteration->number == 0) {
-        m->status = dump(m, 0, iterand, iteration->order);
+        m->status = dump(m, iteration, iterand);
         return m->status == SP_OK;
     }
     log_iteration(&j->log, iteration);
@@ -96,7 +99,7 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
     if (initial > 0 && iteration->number == initial)
         log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
     m->status = report_add_iteration(j->host, m->run, iteration);
-    if (m->status == SP_OK) m->status = dump(m, iteration->number, iterand, iteration->order);
+    if (m->status == SP_OK) m->status = dump(m, iteration, iterand);
     return m->status == SP_OK && !*j->finish;
 }
 
@@ -296,7 +299,7 @@ sp_status job_cluster(job *j, report_run *run)
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
         snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
-        TRY(job_write_matrix(j, limit_name, &limit));
+        TRY(job_write_matrix(j, limit_name, &limit, NULL));
     }
     began = wall_seconds();
     TRY(interpret(j, &options, run, &limit, &clustering));

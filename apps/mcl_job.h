@@ -21,6 +21,7 @@ typedef struct job {
     mcl_transform *value_transform, *graph_transform; /* -abc-tf, -tf; NULL: none */
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
+    double *start_sums; /* of the start matrix's columns before they were divided by them, where a dump shows them */
     char *command_line;
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
@@ -51,7 +52,7 @@ bool cuda_required(const settings *s);
 
 /* Iterates from the start matrix with run->inflation, interprets, writes run->output; fills the rest of *run. */
 sp_status job_cluster(job *j, report_run *run);
-/* A matrix asked for by an option, in mcl's format, with its lines in the log. */
-sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix);
+/* A matrix asked for by an option, in mcl's format, with its lines in the log; with `numbers`, one a column. */
+sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix, const double *numbers);
 
 #endif

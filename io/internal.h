@@ -636,7 +636,8 @@ typedef struct io_native_writer {
  * columns have the same. */
 void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int64_t cols, const int64_t *ids,
                      bool graph, const char *command_line);
-void io_native_column(io_native_writer *writer, int64_t id);
+/* `number` is written with it unless it is NULL. */
+void io_native_column(io_native_writer *writer, int64_t id, const double *number, int digits);
 void io_native_entry(io_native_writer *writer, int64_t id);
 /* Its value; in a clustering an entry is an id alone. */
 void io_native_value(io_native_writer *writer, const char *text, size_t length);
@@ -646,7 +647,7 @@ void io_native_end(io_native_writer *writer);
 void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
 /* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                               int digits, const char *command_line);
+                               const double *numbers, int digits, const char *command_line);
 
 /* io_read_labels on an open source (not closed here). */
 sp_status io_read_labels_source(sp_context *context, io_source *source, const io_graph *graph,

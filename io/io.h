@@ -211,9 +211,10 @@ void io_put_label_clusters(io_output *output, const io_clusters *clusters, const
 void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
                             const char *command_line);
 /* mcl's native matrix of a square host CSR whose row j is column j of the matrix (mcl -write-graph and friends);
- * values with `digits` significant digits (mcl's default 8 as %g), or mcl's binary form. */
+ * values with `digits` significant digits (mcl's default 8 as %g), or mcl's binary form. `numbers`, where not NULL,
+ * are written each with its column, as mcl does where it keeps one. */
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
-                                 int digits, bool binary, const char *command_line);
+                                 const double *numbers, int digits, bool binary, const char *command_line);
 
 /* ---- arrays --------------------------------------------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
     io_native_begin(&writer, &text, clusters->nodes, clusters->clusters, ids, false, command_line);
     for (int64_t c = 0; c < clusters->clusters; c++) {
         if (clusters->offsets[c] == clusters->offsets[c + 1]) continue;
-        io_native_column(&writer, c);
+        io_native_column(&writer, c, NULL, 0);
         for (int64_t i = clusters->offsets[c]; i < clusters->offsets[c + 1]; i++)
             io_native_entry(&writer, ids ? ids[clusters->members[i]] : clusters->members[i]);
         io_native_column_end(&writer);

@@ -1,6 +1,6 @@
 /* mcl's native matrix, byte for byte as mcl 22-282 writes it.
  *
- * Text: a column is its id, padded, then " row:value" entries and " $"; columns without entries are left out. A line
+ * Text: a column is its id, perhaps ":number", padded, then " row:value" entries and " $"; columns without entries are left out. A line
  * is broken before an entry when an id of full width would carry it past 70 columns; values are not looked at, so
  * lines of a graph may be longer. Continued lines are indented by two more than the padded id.
  * Binary, in the machine's byte order: int32 cookie, int64 columns, rows, flags (bit 0: columns are 0..n-1, bit 1:
@@ -71,11 +71,12 @@ void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int6
     put_string(text, "(mclmatrix\nbegin\n");
 }
 
-void io_native_column(io_native_writer *writer, int64_t id)
+void io_native_column(io_native_writer *writer, int64_t id, const double *number, int digits)
 {
     char text[IO_NUMBER];
     writer->length = 0;
     put(writer, text, io_format_int(text, id));
+    if (number) io_native_value(writer, text, (size_t)snprintf(text, sizeof text, "%.*g", digits, *number));
     while (writer->length < writer->width) put(writer, " ", 1);
 }
 
@@ -104,6 +105,7 @@ void io_native_end(io_native_writer *writer) { put_string(writer->text, ")\n"); 
 typedef struct native_text {
     const sp_csr *columns;
     const int64_t *ids;
+    const double *numbers; /* one a column, or NULL */
     int digits; /* as printf's %g has them; 0: as many as give the value back */
     io_native_writer start;
 } native_text;
@@ -122,7 +124,8 @@ static void write_column(const void *user, int64_t column, int64_t begin, int64_
     char value[IO_NUMBER];
     if (begin == end) return;
     writer.text = text;
-    io_native_column(&writer, from->ids ? from->ids[column] : column);
+    io_native_column(&writer, from->ids ? from->ids[column] : column, from->numbers ? from->numbers + column : NULL,
+                     from->digits);
     for (int64_t e = begin; e < end; e++) {
         const int64_t row = from->columns->col_indices[e];
         io_native_entry(&writer, from->ids ? from->ids[row] : row);
@@ -132,11 +135,11 @@ static void write_column(const void *user, int64_t column, int64_t begin, int64_
 }
 
 sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
-                               int digits, const char *command_line)
+                               const double *numbers, int digits, const char *command_line)
 {
     char buffer[1 << 12];
     io_text text = {.output = output, .bytes = buffer, .capacity = sizeof buffer};
-    native_text from = {.columns = columns, .ids = ids, .digits = digits};
+    native_text from = {.columns = columns, .ids = ids, .numbers = numbers, .digits = digits};
     io_native_begin(&from.start, &text, columns->rows, columns->rows, ids, true, command_line);
     io_output_bytes(output, buffer, text.used);
     sp_status status = io_put_rows(context, output, columns, true, write_column, &from);
@@ -148,13 +151,12 @@ sp_status io_put_native_matrix(sp_context *context, io_output *output, const sp_
 
 static void put_number(io_output *output, int64_t number) { io_output_bytes(output, &number, sizeof number); }
 
-/* A vector's head; mcl keeps a number with each, which means nothing in a file. */
-static void put_head(io_output *output, int64_t count, int64_t id)
+/* A vector's head. */
+static void put_head(io_output *output, int64_t count, int64_t id, double number)
 {
-    const double nothing = 0;
     put_number(output, count);
     put_number(output, id);
-    io_output_bytes(output, &nothing, sizeof nothing);
+    io_output_bytes(output, &number, sizeof number);
 }
 
 static void put_pair(io_output *output, int64_t id, float value)
@@ -164,7 +166,7 @@ static void put_pair(io_output *output, int64_t id, float value)
     io_output_bytes(output, &value, sizeof value);
 }
 
-static void write_binary(io_output *output, const sp_csr *columns, const int64_t *ids)
+static void write_binary(io_output *output, const sp_csr *columns, const int64_t *ids, const double *numbers)
 {
     enum { HEAD_BYTES = 24, PAIR_BYTES = 8, CANONICAL = 3 };
     const float *values = columns->values;
@@ -173,14 +175,14 @@ static void write_binary(io_output *output, const sp_csr *columns, const int64_t
     put_number(output, columns->rows);
     put_number(output, ids ? 0 : CANONICAL);
     for (int domain = 0; ids && domain < 2; domain++) {
-        put_head(output, columns->rows, -1);
+        put_head(output, columns->rows, -1, 0);
         for (int64_t i = 0; i < columns->rows; i++) put_pair(output, ids[i], 1.0f);
     }
     for (int64_t j = 0; j <= columns->rows; j++)
         put_number(output, j * HEAD_BYTES + columns->row_offsets[j] * PAIR_BYTES);
     for (int64_t j = 0; j < columns->rows; j++) {
         int64_t begin = columns->row_offsets[j], end = columns->row_offsets[j + 1];
-        put_head(output, end - begin, ids ? ids[j] : j);
+        put_head(output, end - begin, ids ? ids[j] : j, numbers ? numbers[j] : 0);
         for (int64_t k = begin; k < end; k++) {
             int64_t row = columns->col_indices[k];
             put_pair(output, ids ? ids[row] : row, values ? values[k] : 1.0f);
@@ -189,7 +191,7 @@ static void write_binary(io_output *output, const sp_csr *columns, const int64_t
 }
 
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
-                                 int digits, bool binary, const char *command_line)
+                                 const double *numbers, int digits, bool binary, const char *command_line)
 {
     bool f32 = !columns->values || columns->value_type == SP_F32;
     if (columns->rows != columns->cols || columns->space != SP_HOST || !f32)
@@ -197,8 +199,8 @@ sp_status io_write_native_matrix(sp_context *context, const char *path, const sp
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    if (binary) write_binary(output, columns, ids);
-    else status = io_put_native_matrix(context, output, columns, ids, digits, command_line);
+    if (binary) write_binary(output, columns, ids, numbers);
+    else status = io_put_native_matrix(context, output, columns, ids, numbers, digits, command_line);
     if (status == SP_OK) return io_output_commit(output);
     io_output_discard(output);
     return status;

@@ -49,8 +49,9 @@ static inline int64_t lists_length(const lists *l, int64_t i) { return l->offset
 
 /* ---- attraction ---------------------------------------------------------------------------------------- */
 
-/* Keeps of a column what is at least as heavy as (nearly) its loop, then what is above average; returns how many. */
-static int64_t attracting(const sp_csr *limit, int64_t j, int32_t *columns, float *values)
+/* Keeps of a column what is at least as heavy as (nearly) its loop, then, but with `weak`, what is about average or
+ * above; returns how many. */
+static int64_t attracting(const sp_csr *limit, int64_t j, bool weak, int32_t *columns, float *values)
 {
     const int64_t first = limit->row_offsets[j], end = limit->row_offsets[j + 1];
     const float *from = limit->values;
@@ -67,6 +68,7 @@ static int64_t attracting(const sp_csr *limit, int64_t j, int32_t *columns, floa
         values[count++] = from[k];
         sum += (double)from[k];
     }
+    if (weak) return count;
     for (int64_t k = 0; k < count; k++) {
         if (!(sum > 0) || (double)(float)((double)values[k] / sum) < 1.0 / (double)(count + 1)) continue;
         columns[left++] = columns[k];
@@ -75,14 +77,14 @@ static int64_t attracting(const sp_csr *limit, int64_t j, int32_t *columns, floa
 }
 
 /* The graph of attraction as a pattern: row j holds the nodes that attract j. */
-static sp_status attraction_graph(sp_context *context, const sp_csr *limit, sp_csr *graph)
+static sp_status attraction_graph(sp_context *context, const sp_csr *limit, bool weak, sp_csr *graph)
 {
     sp_status status = sp_csr_create(context, limit->rows, limit->cols, limit->nnz, SP_F32, SP_HOST, graph);
     if (status != SP_OK) return status;
     int64_t nnz = 0;
     for (int64_t j = 0; j < limit->rows; j++) {
         graph->row_offsets[j] = nnz;
-        nnz += attracting(limit, j, graph->col_indices + nnz, (float *)graph->values + nnz);
+        nnz += attracting(limit, j, weak, graph->col_indices + nnz, (float *)graph->values + nnz);
     }
     graph->row_offsets[limit->rows] = graph->nnz = nnz;
     sp_free(context, graph->values);
@@ -467,7 +469,7 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
     memset(clustering, 0, sizeof *clustering);
     if (options->force_connected && (!graph || graph->rows != limit->rows))
         return sp_fail(context, SP_ERROR_ARGUMENT, "splitting clusters into components needs the input graph");
-    sp_status status = attraction_graph(context, limit, &attraction);
+    sp_status status = attraction_graph(context, limit, options->weak_attraction, &attraction);
     if (status == SP_OK) status = sp_alloc(context, limit->rows, sizeof *system_of, (void **)&system_of);
     if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
     if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);

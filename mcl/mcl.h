@@ -32,6 +32,7 @@ typedef struct mcl_options {
     int64_t dense_factor;     /* -sparse, 10 */
     mcl_overlap overlap;      /* -overlap, cut */
     bool force_connected;     /* -force-connected, false */
+    bool weak_attraction;     /* as in -dump cls, false: arcs of less than average weight count as well */
     mcl_sort sort;            /* -sort, size */
 } mcl_options;
 

@@ -145,6 +145,20 @@ transforms() {
 END
 }
 
+# compare_dumps OPTIONS...: every iterand and its clustering, each in a file.
+compare_dumps() {
+    local options=(--abc -dump ite,cls -dump-interval all -q x -o out "$@")
+    rm -rf "$work/a" "$work/b" && mkdir "$work/a" "$work/b"
+    if (cd "$work/a" && "$mcl" ../network "${options[@]}" >/dev/null 2>&1) &&
+        (cd "$work/b" && "$tool" ../network "${options[@]}" "${exact[@]}" >/dev/null 2>&1) &&
+        [ -s "$work/a/ite-0.out" ] && diff -r "$work/a" "$work/b" >/dev/null; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "dumps differ: $made > network; mcl-gpu network ${options[*]} ${exact[*]}"
+    fi
+}
+
 # ---- protein-like networks
 
 seeds='1'
@@ -159,6 +173,9 @@ for seed in $seeds; do
         make_network gen_protein2 "$size" 30 "$seed" && inflations
     done
     if make_network gen_protein2 600 60 "$seed"; then
+        compare_dumps
+        compare_dumps -I 1.4 -pi 2
+        compare_dumps -i 1.3 -l 4 -c 2 -resource 30
         pruning
         interpretation
         process

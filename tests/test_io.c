@@ -1096,7 +1096,7 @@ END_TEST
 START_TEST(labels_beyond_two_to_the_31_are_refused)
 {
     sp_context *context = test_context(0, 1);
-    io_labels labels = {.slot_count = 6000, .id_bits = 32};
+    io_labels labels = {.file = "in", .slot_count = 6000, .id_bits = 32};
     uint32_t *slots = malloc(6000 * sizeof *slots);
     int32_t id;
     memset(slots, 0xff, 6000 * sizeof *slots);
@@ -1104,7 +1104,7 @@ START_TEST(labels_beyond_two_to_the_31_are_refused)
     labels.list.names.count = INT32_MAX;
     ck_assert_int_eq(io_labels_add(context, &labels, "one-too-many", 12, io_label_hash("one-too-many", 12), &id),
                      SP_ERROR_OVERFLOW);
-    ck_assert_str_eq(sp_last_error(context), "more than 2147483647 labels");
+    ck_assert_str_eq(sp_last_error(context), "in: more than 2147483647 labels");
     free(slots);
     sp_context_destroy(context);
 }
@@ -1463,7 +1463,7 @@ START_TEST(native_graphs_are_written_as_mcl_does)
     sp_context *context = test_context(0, 1);
     io_graph graph = read_text(context, native_graph, automatic);
     sp_csr matrix = columns_of(context, &graph);
-    ck_ok(context, io_write_native_matrix(context, path_of("out"), &matrix, NULL, 7, false, NULL));
+    ck_ok(context, io_write_native_matrix(context, path_of("out"), &matrix, NULL, NULL, 7, false, NULL));
     ck_assert_str_eq(contents(path_of("out")), native_graph);
     sp_csr_free(context, &matrix);
     io_graph_free(context, &graph);
@@ -1482,7 +1482,7 @@ START_TEST(native_matrices_survive_writing_and_reading)
         for (int64_t i = 0; i < nodes; i++, id += 1 + test_below(&random, 50)) ids[i] = id;
         for (int form = 0; form < 4; form++) {
             const int64_t *domain = form & 1 ? ids : NULL;
-            ck_ok(context, io_write_native_matrix(context, path_of("m"), &matrix, domain, 9, form & 2, "x"));
+            ck_ok(context, io_write_native_matrix(context, path_of("m"), &matrix, domain, NULL, 9, form & 2, "x"));
             io_graph graph;
             ck_ok(context, io_read_graph(context, path_of("m"), &automatic, &graph));
             ck_assert((graph.ids != NULL) == (domain != NULL));
