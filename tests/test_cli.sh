@@ -203,7 +203,8 @@ dumps() {
     mkdir -p dump && cd dump &&
         "$tool" "$in/cathat.mci" -dump ite,cls -dump-stem S -q x -o F >../run.out 2>../run.err &&
         [ "$(LC_ALL=C ls | tr '\n' ' ')" = 'F cls-1.S cls-2.S cls-3.S cls-4.S ite-0.S ite-1.S ite-2.S ite-3.S ite-4.S ' ] &&
-        grep -qxF '0 0:0.492141 1:0.02861589 2:0.477657 3:0.001586112 $' ite-1.S && grep -qxF '1 3 4 5 $' cls-4.S && grep -qxF '0:2.2 0:0.4545455 1:0.09090909 2:0.4545455 $' ite-0.S
+        grep -qxF '0 0:0.492141 1:0.02861589 2:0.477657 3:0.001586112 $' ite-1.S &&
+        grep -qxF '0:2.2 0:0.4545455 1:0.09090909 2:0.4545455 $' ite-0.S && grep -qxF '1 3 4 5 $' cls-4.S
 }
 ok '-dump' eval '(dumps)'
 dump_names() {
