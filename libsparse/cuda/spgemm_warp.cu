@@ -242,7 +242,7 @@ struct row_merge {
 /* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD
  * times 32 at once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those
  * that are to be merged, whose columns it has begun to read. */
-static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
+static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
                    const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths,
                    warp_totals *totals)
@@ -1634,6 +1634,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     return SP_OK;
 }
 
+/* No more than SP_SPGEMM_GROUPS: twins are looked for in long rows of A only, merged rows are short. */
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
