@@ -194,7 +194,6 @@ static sp_status keep_in_matrix(contract_job *job)
     const int64_t nnz = s->nnz + l->unlabelled, rows = s->rows + l->unlabelled;
     void *offsets = s->row_offsets, *columns = s->col_indices, *values = s->values;
     sp_status status;
-    if (rows > INT32_MAX) return sp_fail(job->host, SP_ERROR_OVERFLOW, "2^31 groups or more");
     TRY(sp_calloc(job->host, s->cols, 1, (void **)&seen));
     TRY(sp_grow(job->host, s->rows + 1, rows + 1, sizeof *s->row_offsets, &offsets));
     s->row_offsets = offsets;
@@ -217,7 +216,9 @@ done:
 static sp_status keep_unlabelled(contract_job *job)
 {
     io_labelling *l = &job->labelling;
-    if (job->groups + l->unlabelled > INT32_MAX) return sp_fail(job->host, SP_ERROR_OVERFLOW, "2^31 groups or more");
+    if (job->groups + l->unlabelled > INT32_MAX)
+        return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: 2^31 groups or more; give --unlabelled drop",
+                       job->options->labels);
     if (!l->labels) {
         sp_status status = keep_in_matrix(job);
         job->groups = l->s.rows;
