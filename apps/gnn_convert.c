@@ -79,7 +79,8 @@ static bool parse_recipe(convert_options *o)
     if (!gnn_recipe_named(spec, r)) *r = (gnn_recipe){.spec = spec, .features = 64, .classes = 8};
     r->seed = (uint64_t)o->seed;
     if (o->edges && !read_count("--edges", o->edges, 2, INT64_MAX, &r->edges)) return false;
-    if (r->edges % 2) return mistake("--edges takes an even number, both directions of each (got \"%.40s\")", o->edges);
+    if (r->edges % 2)
+        return mistake("--edges takes an even number, both directions of each (got \"%.40s\")", o->edges);
     return (!o->features || read_count("--features", o->features, 1, 1 << 20, &r->features)) &&
            (!o->classes || read_count("--classes", o->classes, 1, IO_MOST_CLASSES, &r->classes));
 }

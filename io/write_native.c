@@ -1,8 +1,8 @@
 /* mcl's native matrix, byte for byte as mcl 22-282 writes it.
  *
- * Text: a column is its id, perhaps ":number", padded, then " row:value" entries and " $"; columns without entries are left out. A line
- * is broken before an entry when an id of full width would carry it past 70 columns; values are not looked at, so
- * lines of a graph may be longer. Continued lines are indented by two more than the padded id.
+ * Text: a column is its id, perhaps ":number", padded, then " row:value" entries and " $"; columns without entries
+ * are left out. A line is broken before an entry when an id of full width would carry it past 70 columns; values are
+ * not looked at, so lines of a graph may be longer. Continued lines are indented by two more than the padded id.
  * Binary, in the machine's byte order: int32 cookie, int64 columns, rows, flags (bit 0: columns are 0..n-1, bit 1:
  * rows are), the domains that are not, int64 offset[columns + 1] in bytes, then a vector for each column: int64
  * entries, int64 id, f64 value, entries x (int32 row, f32 value).

@@ -96,37 +96,19 @@ template <typename T> struct row_keys<T, 0> {
     }
 };
 
-static __device__ __forceinline__ int sum_of_warp(int value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
-    return value;
-#endif
-}
-
 static __device__ __forceinline__ uint64_t most_of_warp(uint64_t value)
 {
     for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
     return value;
 }
 
-static __device__ __forceinline__ uint32_t most_of_warp(uint32_t value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
-    return value;
-#endif
-}
+static __device__ __forceinline__ uint32_t most_of_warp(uint32_t value) { return warp_max(value); }
 
 template <typename K, typename Keys> static __device__ __forceinline__ int count_from(const Keys &keys, K least)
 {
-    int count = 0;
+    unsigned count = 0;
     keys.for_each([&](int, K key) { count += key >= least; });
-    return sum_of_warp(count);
+    return (int)warp_add(count);
 }
 
 /* Halfway between two keys, above the first: between the values at first, which takes 7 to 9 steps in all where
@@ -233,7 +215,7 @@ static __device__ __forceinline__ bool select_fast(int width, int k, const float
         reached = 0;
 #pragma unroll
         for (int i = 0; i < NUMBERS; i++) reached += number[i] >= least;
-        reached = sum_of_warp(reached);
+        reached = (int)warp_add((unsigned)reached);
         if (reached > k) low = least;
         else high = least;
     }
