@@ -66,6 +66,8 @@ static sp_status read_input(job *j)
     if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
         status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
     if (status == SP_OK) log_read(j);
+    j->mcl = s->mcl;
+    if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
     return status;
 }
 
@@ -114,7 +116,7 @@ static sp_status make_graph(job *j)
 /* The first expansion, pruned and made stochastic, is what one iteration without inflation leaves. */
 static sp_status write_expanded(job *j)
 {
-    mcl_options options = j->settings->mcl;
+    mcl_options options = j->mcl;
     mcl_run run;
     sp_csr expanded = {0};
     options.inflation = 1;
@@ -154,10 +156,10 @@ static sp_status make_start(job *j)
     sp_status status = SP_OK;
     if (s->write_graph) TRY(job_write_matrix(j, s->write_graph, &j->graph, NULL));
     if (s->write_transformed || s->dump_iterands)
-        TRY(mcl_prepared_graph(j->host, &j->graph, transform, &s->mcl, s->read.lenient, &prepared));
+        TRY(mcl_prepared_graph(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &prepared));
     if (s->write_transformed) TRY(job_write_matrix(j, s->write_transformed, &prepared, NULL));
     if (s->dump_iterands) TRY(add_columns(j->host, &prepared, &j->start_sums));
-    TRY(mcl_start_matrix(j->host, &j->graph, transform, &s->mcl, s->read.lenient, &j->start));
+    TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
     if (transform)
         log_line(&j->log, "[mcl] transform: went from %lld to %lld entries", (long long)count_arcs(&j->graph),
                  (long long)count_arcs(&j->start));

@@ -74,8 +74,8 @@ static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp
         options.sort = MCL_SORT_NONE;
         TRY(mcl_interpret(j->host, &copy, NULL, &options, &clustering));
         io_clusters lists = as_lists(&clustering);
-        TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, NULL));
-        log_matrix_written(&j->log, name, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+        TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, s->binary, NULL));
+        log_matrix_written(&j->log, name, s->binary, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
     }
 done:
     mcl_clustering_free(j->host, &clustering);
@@ -179,7 +179,7 @@ static sp_status connect_clusters(job *j, const mcl_options *options, const char
         if (is_plain(output)) {
             io_clusters lists = as_lists(c);
             snprintf(rags, sizeof rags, "%s-rags", output);
-            TRY(io_write_native_clusters(j->host, rags, &lists, j->input.ids, NULL));
+            TRY(io_write_native_clusters(j->host, rags, &lists, j->input.ids, false, NULL));
             log_matrix_written(&j->log, rags, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
         }
         log_line(&j->log, "[mcl parlour] proceeding with split clustering");
@@ -287,7 +287,7 @@ static void report_clusters(report_run *run, const mcl_clustering *c)
 
 sp_status job_cluster(job *j, report_run *run)
 {
-    mcl_options options = j->settings->mcl;
+    mcl_options options = j->mcl;
     mcl_clustering clustering = {0};
     sp_csr limit = {0};
     sp_context *owner = j->host;

@@ -19,6 +19,7 @@ typedef struct job {
     sp_context *host;   /* reads, prepares, interprets, writes; computes where there is no device */
     sp_context *device; /* CUDA; NULL: compute on the host */
     mcl_transform *value_transform, *graph_transform; /* -abc-tf, -tf; NULL: none */
+    mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
     double *start_sums; /* of the start matrix's columns before they were divided by them, where a dump shows them */

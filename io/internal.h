@@ -643,6 +643,9 @@ void io_native_entry(io_native_writer *writer, int64_t id);
 void io_native_value(io_native_writer *writer, const char *text, size_t length);
 void io_native_column_end(io_native_writer *writer);
 void io_native_end(io_native_writer *writer);
+/* A matrix in mcl's binary form, row by row its columns; ids as in io_graph. */
+void io_put_native_binary(io_output *output, const sp_csr *columns, const int64_t *column_ids,
+                          const int64_t *row_ids, const double *numbers);
 /* A matrix in our binary form. */
 void io_put_csr(io_output *output, const sp_csr *matrix, bool undirected, const io_names *names);
 /* io_write_native_matrix in text, into an output that is open; digits 0: as many as give each value back. */

@@ -1,4 +1,4 @@
-/* Clusterings as text: a line of labels a cluster, or mcl's native matrix. */
+/* Clusterings: a line of labels a cluster, or mcl's native matrix. */
 #include "internal.h"
 
 void io_put_label_clusters(io_output *output, const io_clusters *clusters, const io_names *names)
@@ -45,11 +45,14 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
 }
 
 sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,
-                                   const int64_t *ids, const char *command_line)
+                                   const int64_t *ids, bool binary, const char *command_line)
 {
+    const sp_csr columns = {.rows = clusters->clusters, .cols = clusters->nodes,
+                            .row_offsets = (int64_t *)clusters->offsets, .col_indices = (int32_t *)clusters->members};
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    io_put_native_clusters(output, clusters, ids, command_line);
+    if (binary) io_put_native_binary(output, &columns, NULL, ids, NULL);
+    else io_put_native_clusters(output, clusters, ids, command_line);
     return io_output_commit(output);
 }

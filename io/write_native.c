@@ -166,26 +166,32 @@ static void put_pair(io_output *output, int64_t id, float value)
     io_output_bytes(output, &value, sizeof value);
 }
 
-static void write_binary(io_output *output, const sp_csr *columns, const int64_t *ids, const double *numbers)
+static void put_domain(io_output *output, const int64_t *ids, int64_t count)
 {
-    enum { HEAD_BYTES = 24, PAIR_BYTES = 8, CANONICAL = 3 };
+    if (!ids) return;
+    put_head(output, count, -1, 0);
+    for (int64_t i = 0; i < count; i++) put_pair(output, ids[i], 1.0f);
+}
+
+void io_put_native_binary(io_output *output, const sp_csr *columns, const int64_t *column_ids,
+                          const int64_t *row_ids, const double *numbers)
+{
+    enum { HEAD_BYTES = 24, PAIR_BYTES = 8 };
     const float *values = columns->values;
     io_output_bytes(output, io_binary_cookie, sizeof io_binary_cookie);
     put_number(output, columns->rows);
-    put_number(output, columns->rows);
-    put_number(output, ids ? 0 : CANONICAL);
-    for (int domain = 0; ids && domain < 2; domain++) {
-        put_head(output, columns->rows, -1, 0);
-        for (int64_t i = 0; i < columns->rows; i++) put_pair(output, ids[i], 1.0f);
-    }
+    put_number(output, columns->cols);
+    put_number(output, !column_ids | !row_ids << 1);
+    put_domain(output, column_ids, columns->rows);
+    put_domain(output, row_ids, columns->cols);
     for (int64_t j = 0; j <= columns->rows; j++)
         put_number(output, j * HEAD_BYTES + columns->row_offsets[j] * PAIR_BYTES);
     for (int64_t j = 0; j < columns->rows; j++) {
         int64_t begin = columns->row_offsets[j], end = columns->row_offsets[j + 1];
-        put_head(output, end - begin, ids ? ids[j] : j, numbers ? numbers[j] : 0);
+        put_head(output, end - begin, column_ids ? column_ids[j] : j, numbers ? numbers[j] : 0);
         for (int64_t k = begin; k < end; k++) {
             int64_t row = columns->col_indices[k];
-            put_pair(output, ids ? ids[row] : row, values ? values[k] : 1.0f);
+            put_pair(output, row_ids ? row_ids[row] : row, values ? values[k] : 1.0f);
         }
     }
 }
@@ -199,7 +205,7 @@ sp_status io_write_native_matrix(sp_context *context, const char *path, const sp
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    if (binary) write_binary(output, columns, ids, numbers);
+    if (binary) io_put_native_binary(output, columns, ids, ids, numbers);
     else status = io_put_native_matrix(context, output, columns, ids, numbers, digits, command_line);
     if (status == SP_OK) return io_output_commit(output);
     io_output_discard(output);

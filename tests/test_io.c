@@ -1414,11 +1414,12 @@ START_TEST(native_clusters_are_written_as_mcl_does)
         ids[i] = i + 1;
     }
     const io_clusters clusters = {30, 1, offsets, members}, none = {0, 0, offsets, members};
-    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, "mcl k.mci \"-o\" \"k.cls\""));
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, false,
+                                            "mcl k.mci \"-o\" \"k.cls\""));
     ck_assert_str_eq(contents(path_of("out")), native_clusters);
-    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, ids, NULL));
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, ids, false, NULL));
     ck_assert_str_eq(contents(path_of("out")), native_domain_clusters);
-    ck_ok(context, io_write_native_clusters(context, path_of("out"), &none, NULL, NULL));
+    ck_ok(context, io_write_native_clusters(context, path_of("out"), &none, NULL, false, NULL));
     ck_assert_str_eq(contents(path_of("out")),
                      "(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n");
     sp_context_destroy(context);
@@ -1436,7 +1437,7 @@ START_TEST(native_columns_are_as_wide_as_the_largest_id_plus_one)
     int32_t members[] = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const io_clusters clusters = {cases[i].nodes, 1, offsets, members};
-        ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, NULL));
+        ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, false, NULL));
         ck_assert_ptr_nonnull(strstr(contents(path_of("out")), cases[i].line));
     }
     sp_context_destroy(context);
@@ -2242,7 +2243,8 @@ START_TEST(writers_survive_a_failed_allocation)
     int32_t members[] = {0};
     const io_clusters clusters = {1, 1, offsets, members};
     heap.fail_at = heap.allocations;
-    ck_assert_int_eq(io_write_native_clusters(context, path_of("out"), &clusters, NULL, NULL), SP_ERROR_HOST_MEMORY);
+    ck_assert_int_eq(io_write_native_clusters(context, path_of("out"), &clusters, NULL, false, NULL),
+                     SP_ERROR_HOST_MEMORY);
     ck_assert_int_eq(files_in_folder(), 0);
     sp_context_destroy(context);
     ck_assert_int_eq(heap.live_blocks, 0);
