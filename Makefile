@@ -241,7 +241,7 @@ install: all
 	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsparse.so.$(MAJOR)
 	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(PREFIX)/lib/libsparse.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
-	  -e 's|@PRIVATE@|-fopenmp $(if $(CUDA_SOURCES),$(CUDA_LIBS)) -lm|' \
+	  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' \
 	  libsparse/libsparse.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libsparse.pc
 	for tool in $(TOOLS); do install -m 755 $(BIN)/$$tool $(DESTDIR)$(PREFIX)/bin/ || exit 1; done
 	for page in $(wildcard docs/man/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done

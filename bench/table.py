@@ -1,11 +1,11 @@
 """Writes the tables of README.md and docs/performance.md from bench/results/*.json.
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
-<!-- bench:spgemm -->, <!-- bench:spgemm-fp64 -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
+<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
 <!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->,
 <!-- bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->,
 <!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->,
-<!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, and
+<!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, or <!-- bench:summary --> (all tools in a few lines), and
 <!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE REPORT... adds
 reports of gnn train to a result of the same machine and commit; else it is begun anew.
@@ -311,9 +311,8 @@ def tables(results, rows, heading_of=products_heading):
 
 
 FP64 = "spgemm-*-fp64.json"
-SPGEMM_TABLES = (("spgemm", "spgemm-*.json", spgemm_rows), ("spgemm-fp64", FP64, spgemm_rows),
-                 ("spgemm-phases", FP64, spgemm_phase_rows), ("spgemm-plan", FP64, spgemm_plan_rows),
-                 ("spgemm-stage", "spgemm-*.json", spgemm_stage_rows))
+SPGEMM_TABLES = (("spgemm", "spgemm-*.json", spgemm_rows), ("spgemm-phases", FP64, spgemm_phase_rows),
+                 ("spgemm-plan", FP64, spgemm_plan_rows), ("spgemm-stage", "spgemm-*.json", spgemm_stage_rows))
 
 
 CONTRACT_TABLES = (("contract", contract_rows), ("contract-stage", contract_stage_rows))
@@ -765,6 +764,84 @@ def add_reports(path, reports):
     os.close(folder)
 
 
+# ---- all tools in a few lines
+
+
+def clustering_cases(results):
+    """(where, peer, how many times as fast) of every network on every back end."""
+    for result in results:
+        machine = result["machine"]
+        for network in result["networks"]:
+            peer = best_peer(network["tools"])
+            for name, place in (("mcl-gpu cuda", machine["gpu"]), ("mcl-gpu cpu", f"{result['threads']} CPU threads")):
+                tool = network["tools"].get(name)
+                if works(tool) and peer:
+                    yield place, "mcl", peer[0] / tool["median_seconds"]
+
+
+def place_of(result):
+    machine = result["machine"]
+    return machine["gpu"] or f"{result['options']['threads'] or machine['cores']} CPU threads"
+
+
+def library_cases(results, own, peers):
+    """The same of `own`(matrix) beside the fastest of `peers`(matrix)."""
+    for result in results:
+        for matrix in result["matrices"]:
+            ran = [p for p in peers(matrix) if works(p)]
+            if not ran or not works(own(matrix)) or any(matrix.get(k) for k in ("ablation", "host", "stage_on")):
+                continue
+            best = min(ran, key=lambda p: p["median_seconds"])
+            yield place_of(result), best["name"].split()[0], best["median_seconds"] / own(matrix)["median_seconds"]
+
+
+def training_cases(runs):
+    """Epochs of one order of the nodes, the tool's own, beside the faster of PyTorch Geometric's two ways."""
+    for run in runs.values():
+        theirs = cases(run, "torch", "training")
+        for graph, trainings in cases(run, "train", "training").items():
+            for t in trainings:
+                same = [v for o in theirs.get(graph, ()) for v in o["variants"]
+                        if all(o[k] == t[k] for k in ("model", "hidden", "kept"))]
+                peer = fastest(same, "epoch", TORCH_WAYS[:2])
+                if works(peer) and works(t["epoch"]) and not t["maxk"] and not t.get("half"):
+                    yield place_of(run["train"]), "PyTorch Geometric", peer["median_seconds"] / \
+                        t["epoch"]["median_seconds"]
+
+
+def sampling_cases(runs):
+    for run in runs.values():
+        theirs = cases(run, "torch-sample", "sampling")
+        for graph, samplings in cases(run, "sample", "sampling").items():
+            for s in samplings:
+                rates = [v["edges_a_second"] for o in theirs.get(graph, ()) if o["fanout"] == s["fanout"]
+                         for v in o["variants"] if works(v)]
+                if rates and s["edges_a_second"]:
+                    yield place_of(run["sample"]), "PyTorch Geometric", s["edges_a_second"] / max(rates)
+
+
+def summary_table(results, runs):
+    rows = []
+    for what, made in (
+            ("Markov clustering, whole runs", clustering_cases(results("mcl-*.json"))),
+            ("sparse × sparse, fp64", library_cases(results(FP64), lambda m: m["ours"], lambda m: [
+                p for p in full_peers(m) if p["sorted"]])),
+            ("sparse × dense, fp32", library_cases(results("spmm-*-fp32.json") + results("spmm-cpu-*.json"),
+                                                   lambda m: m["ours"]["auto"], lambda m: m["peers"])),
+            ("quotient graphs, fp32", library_cases(results("contract-*.json"), lambda m: m["ours"]["fused"],
+                                                    lambda m: [p for p in m["peers"] if p["sorted"]])),
+            ("an epoch of GCN or GraphSAGE", training_cases(runs)),
+            ("sampling neighbours", sampling_cases(runs))):
+        groups = {}
+        for place, peer, ratio in made:
+            groups.setdefault(place, []).append((peer, ratio))
+        for place, found in sorted(groups.items(), key=lambda g: g[0].endswith("threads")):
+            ratios = [ratio for _, ratio in found]
+            rows.append(f"| {what} | {place} | {', '.join(sorted({peer for peer, _ in found}))} | {len(found)} | "
+                        f"**{geometric_mean(ratios):.1f}×** | {min(ratios):.1f} to {max(ratios):.1f} |")
+    return "\n".join(["| | on | fastest of | cases | faster by | from, to |", "|" + "---|" * 6] + rows)
+
+
 # ---- files
 
 
@@ -786,6 +863,7 @@ def filled(text, folder):
     made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
     made += [(marker, gnn_table(runs, part, rows)) for marker, part, rows in GNN_TABLES]
+    made += [("summary", summary_table(results, runs))]
     for marker, table in made:
         text = re.sub(rf"(<!-- bench:{marker} -->\n).*?(<!-- /bench -->)",
                       lambda m, table=table: m.group(1) + (table + "\n" if table else "") + m.group(2),

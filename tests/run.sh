@@ -35,7 +35,7 @@ for source in tests/test_*.c; do
 done
 if [ "${1-}" != --suites ]; then
     # scipy_contraction makes the environment with numpy and scipy that test_gnn_data compares with.
-    for script in check_layers test_cli test_contract test_gnn test_bench golden live_mcl scipy_contraction \
+    for script in check_layers test_install test_cli test_contract test_gnn test_bench golden live_mcl scipy_contraction \
         test_gnn_data pipelines; do
         if [ -f "tests/$script.sh" ]; then run "$script" bash "tests/$script.sh"; fi
     done
