@@ -122,6 +122,7 @@ sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **poin
 sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer)
 {
     size_t bytes;
+    if (!*pointer) return sp_alloc(context, count, size, pointer);
     sp_status status = block_size(context, count, size, &bytes);
     if (status != SP_OK) return status;
     void *grown;
@@ -129,7 +130,7 @@ sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size,
         grown = context->allocator.resize(context->allocator.user, *pointer, bytes);
     } else {
         grown = context->allocator.allocate(context->allocator.user, bytes);
-        if (grown && *pointer) {
+        if (grown) {
             memcpy(grown, *pointer, (size_t)used * size);
             context->allocator.release(context->allocator.user, *pointer);
         }

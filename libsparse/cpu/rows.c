@@ -46,19 +46,14 @@ typedef struct run {
     sp_status failure;
 } run;
 
-static sp_status grow_array(sp_context *context, int64_t used, int64_t capacity, size_t size, void **array)
-{
-    return *array ? sp_grow(context, used, capacity, size, array) : sp_alloc(context, capacity, size, array);
-}
-
 /* Room for `capacity` entries, `used` of which are kept. The first room is in huge pages, as all that is allocated at
  * once: faulting C in by small ones costs 8 ns an entry instead of 2. Blocks of huge pages move slowly, though, so C
  * gets its room at once, by an estimate, and hardly ever grows. */
 static sp_status grow_entries(sp_context *context, int64_t used, int64_t capacity, size_t value_size,
                               int32_t **columns, void **values)
 {
-    sp_status status = grow_array(context, used, capacity, sizeof(int32_t), (void **)columns);
-    if (status == SP_OK && value_size) status = grow_array(context, used, capacity, value_size, values);
+    sp_status status = sp_grow(context, used, capacity, sizeof(int32_t), (void **)columns);
+    if (status == SP_OK && value_size) status = sp_grow(context, used, capacity, value_size, values);
     return status;
 }
 
