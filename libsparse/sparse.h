@@ -2,11 +2,16 @@
  *
  * This header is the whole public interface. Conventions:
  *   - Every call that can fail returns an sp_status; sp_last_error(context) then holds one sentence with the
- *     numbers in it. Outputs are written only on success.
+ *     numbers in it. Outputs are written only on success, but that sp_*_create leaves NULL or zeros on failure.
  *   - The library never prints, never exits, keeps no global state. A context must not be used by two threads
  *     at once; different contexts are independent.
  *   - Matrices are plain structs whose arrays belong to whoever holds them; arrays that the library makes come
- *     from the context's allocator and are released by sp_csr_free / sp_free with the same context.
+ *     from the context's allocator and are released by sp_csr_free / sp_free with the same context, before it. What a
+ *     struct held before it became an output is not released. sp_free and calls that release handles take NULL, those
+ *     for matrices zeroed structs.
+ *   - Shapes, types and spaces of arguments are checked, what the arrays hold is not: for columns that are out of
+ *     range or do not ascend, behaviour is undefined. sp_csr_check looks, sp_csr_from_coo sorts.
+ *   - Options that are all zero are the defaults: {0}, or NULL where that is said.
  *   - Sizes are int64_t. Dimensions are below 2^31; the number of nonzeros is limited by memory only.
  */
 #ifndef SPARSE_H
@@ -63,8 +68,8 @@ typedef struct sp_context_options {
     const volatile int *interrupt; /* when not NULL and nonzero, long calls end with SP_ERROR_INTERRUPTED */
 } sp_context_options;
 
-/* Creates a context. `options` may be NULL (all defaults). On failure *context is NULL and the status says why;
- * "auto" never fails for want of a device. */
+/* Creates a context. `options` may be NULL. On failure *context is NULL and the status says why; "auto" never fails
+ * for want of a device. One that works on a GPU takes some 0.2 s, so keep it. */
 sp_status sp_context_create(const sp_context_options *options, sp_context **context);
 void sp_context_destroy(sp_context *context);
 
@@ -77,28 +82,29 @@ int sp_context_threads(const sp_context *context);
 const char *sp_last_error(const sp_context *context);
 
 /* Records a failure sentence (printf form) and returns `status`: for modules built on the library. */
-sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Host memory through the context's allocator. sp_alloc takes count * size with the product checked, returns
  * SP_ERROR_OVERFLOW or SP_ERROR_HOST_MEMORY and leaves *pointer NULL. A count of 0 yields a valid pointer. */
 sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer);
 sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer);
-/* Grows *pointer, which holds `used` elements, to `count`; on failure the old block stays valid. */
+/* Grows *pointer, which holds `used` elements, to `count`; from NULL as sp_alloc. On failure the old block stays. */
 sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
 void sp_free(sp_context *context, void *pointer);
 
 typedef enum sp_space { SP_HOST, SP_DEVICE } sp_space;
 
-/* Arrays in either space, `count` entries of `size` bytes, not initialised; a count of 0 yields a valid pointer. Device
- * arrays come from the context's pool and need a CUDA context. */
+/* Arrays in either space, `count` entries of `size` bytes, not initialised; a count of 0 yields a valid pointer.
+ * Device arrays come from the context's pool and need a CUDA context. */
 sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_space space, void **array);
 void sp_array_free(sp_context *context, sp_space space, void *array);
-sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space, const void *from,
-                        sp_space from_space);
+sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space,
+                        const void *from, sp_space from_space);
 
-/* The cudaStream_t in whose order the context works on the device, for kernels of one's own between its calls; NULL on
- * the CPU. While the stream is being captured into a CUDA graph, sp_spmm_execute, sp_sddmm, sp_edge_softmax, the MaxK
- * calls and copies within the device are captured with it, if all their operands lie on the device. */
+/* The cudaStream_t in whose order the context works on the device, for kernels of one's own between its calls; NULL
+ * on the CPU. While the stream is being captured into a CUDA graph, sp_spmm_execute, sp_sddmm, sp_edge_softmax, the
+ * MaxK calls and copies within the device are captured with it, if all their operands lie on the device. */
 void *sp_context_stream(const sp_context *context);
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
@@ -115,12 +121,12 @@ typedef struct sp_csr {
     sp_space space;
 } sp_csr;
 
-/* Allocates the arrays in the space asked for. row_offsets is not initialised. On failure *matrix is zeroed. */
+/* Allocates the arrays, values too, in the space asked for; none is initialised. */
 sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
                         sp_space space, sp_csr *matrix);
 /* Releases the arrays and zeroes the struct; NULL arrays are fine. */
 void sp_csr_free(sp_context *context, sp_csr *matrix);
-/* A copy in `space`, whatever the space of the source. */
+/* A copy in `space`, whatever the space of the source. O(nnz). */
 sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space, sp_csr *copy);
 /* Checks every promise of the struct (host matrices): offsets, ranges, order, duplicates, finite values. O(nnz). */
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix);
@@ -136,27 +142,27 @@ typedef enum sp_combine {
     SP_COMBINE_COUNT
 } sp_combine;
 
-/* Coordinate triples (host) to CSR (host): counting sort by row, columns sorted within a row, duplicates combined
- * in the order of their appearance. `values` are f32 or f64 by `type`, or NULL for a pattern. With `symmetric`
- * every triple also stands for its mirror image (rows must equal cols; a diagonal entry counts once).
- * O(count + rows + sorting within rows), parallel. */
+/* Coordinate triples (host) to CSR (host): counting sort by row, columns sorted within a row, duplicates combined in
+ * the order of their appearance. `values` are f32 or f64 by `type`, or NULL for a pattern. With `symmetric` every
+ * triple also stands for its mirror image (rows must equal cols; a diagonal entry counts once). A triple outside the
+ * matrix is SP_ERROR_ARGUMENT, more than 2^33 are SP_ERROR_OVERFLOW. O(count + rows + sorting of rows), parallel. */
 sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
                           bool symmetric, sp_csr *matrix);
 /* B = Aᵀ, in the space of A. O(nnz + rows + cols). */
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* B(i, column[j]) = A(row[i], j), host: row i of B is row row[i] of A, column j of A becomes column[j] of B. Both are
- * permutations. O(nnz log(longest row)), parallel. */
+ * permutations, which is not checked. O(nnz log(longest row)), parallel. */
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b);
-/* A numbering of the nodes of a square matrix on the host, (*order)[new] = old, in which those of one community lie side
- * by side, so that products read from the nearest cache what their rows have in common. Communities by three passes of
- * label propagation by modularity (Barber and Clark 2009), positive entries as weights; the same for any number of
- * threads. The caller releases it by sp_free. O(nnz), and 8 bytes a row and thread. */
+/* A numbering of the nodes of a square matrix on the host, (*order)[new] = old, in which those of one community lie
+ * side by side, so that products read from the nearest cache what their rows have in common. Communities by three
+ * passes of label propagation by modularity (Barber and Clark 2009), positive entries as weights; the same for any
+ * number of threads. The caller releases it by sp_free. O(nnz), and 8 bytes a row and thread. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
 
 /* A matrix made up from a few numbers, on the host, values in (0, 1] that are equal above and below the diagonal: the
  * same for the same specification and seed, whatever the threads. `spec` is one of
- *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges a row drawn by R-MAT (.57 .19 .19 .05), relabelled
+ *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges each by R-MAT (.57 .19 .19 .05), relabelled
  *   uniform:ROWS,DEGREE[,COLUMNS]         DEGREE columns a row, drawn at random
  *   grid:WIDTH,HEIGHT,KEPT                a road network: a grid of which KEPT % of the edges are left, symmetric
  *   fem2d:WIDTH,HEIGHT,BLOCK              finite elements: 9 nodes around each, full blocks of BLOCK unknowns
@@ -165,7 +171,7 @@ sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t *
  *                                         others within the host, at most LONGEST links a page
  *   powerlaw:ROWS,DEGREE,LONGEST,EXPONENT,FOLLOWING  row lengths ~ u^(-EXPONENT/100), FOLLOWING % of the columns as
  *                                         skewed as the rows, the others near the diagonal
- *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node and the two beside it in each
+ *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node, two beside it in each
  *   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
  *   community:ROWS,DEGREE,LONGEST,EXPONENT,SIZE,INSIDE,SHUFFLED  lengths as for powerlaw; INSIDE % of the columns
  *                                         within the row's community of SIZE rows, which stand together (SHUFFLED 0)
@@ -204,7 +210,7 @@ typedef enum sp_aia { SP_AIA_AUTO, SP_AIA_OFF, SP_AIA_ON, SP_AIA_UNCACHED } sp_a
 typedef struct sp_spgemm_options {
     sp_semiring semiring;
     bool transpose_a, transpose_b; /* multiply Aᵀ, Bᵀ */
-    const sp_csr *mask;            /* not NULL: only entries where the mask has one; its values do not matter */
+    const sp_csr *mask;            /* not NULL: only entries where the mask, shaped as C, has one of any value */
     bool complement;               /* only entries where the mask has none */
     sp_spgemm_algorithm algorithm;
     sp_aia aia;
@@ -252,9 +258,10 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
- * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the products
- * are listed tile by tile of C, 2.3 to 5.3 bytes each (info->plan_bytes), which takes 6 to 23 times as long as a product:
- * plans are for values that change often. The plan ends before its context. On failure *plan is NULL. O(products). */
+ * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the
+ * products are listed tile by tile of C, 2.3 to 5.3 bytes each (info->plan_bytes), which takes 6 to 23 times as long
+ * as a product: plans are for values that change often. The plan ends before its context. On failure *plan is NULL.
+ * O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
@@ -299,12 +306,12 @@ typedef struct sp_markov_row {
 } sp_markov_row;
 
 /* C = epilogue(A·B), square or not, f32, same spaces and rules as sp_spgemm. `rows` (host, A.rows entries) and
- * `info` may be NULL. On CUDA rows are processed in batches under the memory budget. */
+ * `info` may be NULL. On CUDA rows are processed in batches under the memory budget. O(products). */
 sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 
 /* v := v^power within each row, then each row divided by its sum (f64 sums of the rounded f32 powers). Host, f32,
- * in place; a row whose sum is 0 stays as it is. power 1 only normalises. */
+ * in place; a row whose sum is 0 stays as it is. power 1 only normalises. O(nnz). */
 sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power);
 
 /* ---- contraction -------------------------------------------------------------------------------------- */
@@ -332,15 +339,15 @@ typedef struct sp_contract_info {
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
 } sp_contract_info;
 
-/* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q: the quotient graph S·G·Sᵀ of a square
- * G, where S(labels[i], i) = 1 (Li et al., Algorithm 7), in one pass over G: nodes are grouped by label, then the
- * rows of a group are combined under their new columns, as the rows of B are in SpGEMM. `labels` has G.rows entries in
- * `labels_space`, each below `groups`; a negative one drops the node with its edges. C is groups x groups, sorted,
- * has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the order of
- * G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64, run in that
- * order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero are kept.
- * G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows + groups +
- * sorting within rows of C). */
+/* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q: the quotient graph S·G·Sᵀ of a
+ * square G, where S(labels[i], i) = 1 (Li et al., Algorithm 7), in one pass over G: nodes are grouped by label, then
+ * the rows of a group are combined under their new columns, as the rows of B are in SpGEMM. `labels` has G.rows
+ * entries in `labels_space`, each below `groups`; a negative one drops the node with its edges. C is groups x groups,
+ * sorted, has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the
+ * order of G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64,
+ * run in that order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero
+ * are kept. G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows +
+ * groups + sorting within rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
@@ -360,7 +367,7 @@ typedef struct sp_dense {
 sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_dense_type type, sp_space space,
                           sp_dense *matrix);
 void sp_dense_free(sp_context *context, sp_dense *matrix);
-/* A copy in `space` with stride = cols. */
+/* A copy in `space` with stride = cols. O(rows · cols). */
 sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy);
 
 /* How the neighbours of a row are combined. Mean divides the sum by the row's entries; a row without entries is 0. */
@@ -400,14 +407,14 @@ sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t widt
                               sp_spmm_plan **plan);
 const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan);
 /* New values for A's entries, in A's order, of A's value type, in `space`: for weights that change while the pattern
- * stays. They are copied. */
+ * stays. They are copied. O(nnz). */
 sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space);
 /* Y = alpha · reduce(A · X) + beta · Y. X has A.cols rows (transposed: A.rows), Y A.rows rows (A.cols), both the same
  * number of columns, and lie where the context computes or are moved for the call; on CUDA, where they do not fit the
- * device, in tiles behind the computation (Y is undefined after a failure then). Types: A f32 with X f32, f16 or
- * bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
- * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product is
- * queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
+ * device, in tiles behind the computation (Y is undefined after a failure then). Types: A f32 with X f32, f16 or bf16
+ * and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
+ * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product
+ * is queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
  * O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
@@ -415,8 +422,8 @@ sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, d
 sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument);
 void sp_spmm_plan_free(sp_spmm_plan *plan);
 
-/* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product. `values`
- * has A.nnz entries of X's type (f32 or f64) in the space where the context computes. O(nnz · width). */
+/* values[e] = Σ_k X(i, k) · Y(j, k) for every entry e = (i, j) of A's pattern: the sampled dense-dense product.
+ * `values` has A.nnz entries of X's type (f32 or f64) in the space where the context computes. O(nnz · width). */
 sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
 /* Softmax within each row of A, in place, over values of A's type in the space where the context computes; and its
  * gradient: given the softmax s and the gradient g of it, g becomes s · (g - Σ_row s·g). O(nnz). */
@@ -425,8 +432,8 @@ sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const v
 
 /* ---- MaxK --------------------------------------------------------------------------------------------- */
 
-/* A dense matrix of which each row keeps k entries: the compressed balanced sparse rows of MaxK-GNN (Peng et al. 2024).
- * Entry e of row i is values[i * k + e] in column columns[i * k + e], ascending within the row. */
+/* A dense matrix of which each row keeps k entries: the compressed balanced sparse rows of MaxK-GNN (Peng et al.
+ * 2024). Entry e of row i is values[i * k + e] in column columns[i * k + e], ascending within the row. */
 typedef struct sp_cbsr {
     int64_t rows, cols, k; /* 1 <= k <= cols <= 65536 */
     void *values;          /* rows * k of `type` */
@@ -451,8 +458,8 @@ sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x);
  * sparse rows, each of the same length. Y has kept.cols columns and kept's type. O(nnz · k + rows · cols). */
 sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
 /* values(j, e) = (reduce(A · G))(j, kept.columns(j, e)) for every kept entry, with the matrix of a plan for sums or
- * means: the gradient of the values that sp_maxk_spmm gathered, if the plan is for the transpose. Nothing but `values`
- * of `kept` is written. O(nnz · k). */
+ * means: the gradient of the values that sp_maxk_spmm gathered, if the plan is for the transpose. Nothing but
+ * `values` of `kept` is written. O(nnz · k). */
 sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
 #pragma GCC visibility pop

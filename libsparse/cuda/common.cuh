@@ -144,7 +144,7 @@ enum { MAX_CLASSES = 10, ORDER_THREADS = 256 };
 
 /* Runs of ORDER_THREADS rows, in which the members of each class are counted together. */
 static inline int64_t order_runs(int64_t rows) { return (rows + ORDER_THREADS - 1) / ORDER_THREADS; }
-/* order = the rows class by class, ascending in each. counts[c · order_runs(rows) + r]: members of class c in run r. */
+/* order = the rows class by class, ascending in each. counts[c · order_runs(rows) + r]: of class c in run r. */
 sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, const int32_t *counts,
                           int32_t *order);
 /* offsets[i] = Σ of counts before i, for rows + 1 offsets. */
@@ -152,8 +152,8 @@ sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *cou
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
 sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products);
 
-/* Lets the kernel have so much dynamic shared memory. A limit that must be raised is raised to all that the device has:
- * it belongs to the process, and what one context sets must do for every other. */
+/* Lets the kernel have so much dynamic shared memory. A limit that must be raised is raised to all that the device
+ * has: it belongs to the process, and what one context sets must do for every other. */
 template <typename Kernel> static sp_status cuda_allow_shared(sp_context *context, Kernel *kernel, size_t shared)
 {
     cudaFuncAttributes attributes;
@@ -198,11 +198,11 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
 constexpr int32_t EMPTY = -1;
 constexpr unsigned FULL_WARP = 0xffffffffu;
 
-/* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a multiple
- * of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column in a table
- * half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of columns together,
- * which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest of 32 lanes, 3.0
- * with a fold from bit 7. */
+/* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a
+ * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column in
+ * a table half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of columns
+ * together, which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest of 32
+ * lanes, 3.0 with a fold from bit 7. */
 static __device__ __forceinline__ uint32_t scrambled(int32_t col)
 {
     return ((uint32_t)col ^ (uint32_t)col >> 12) * 0x9e3779b1u;

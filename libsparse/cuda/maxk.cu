@@ -180,9 +180,9 @@ static __global__ void __launch_bounds__(THREADS)
     if (row < rows) select_row<T, C, ITEMS>(width, k, x + row * stride, values + row * k, columns + row * k);
 }
 
-/* A row of 128 to 256 numbers, PACKS packets of 4 a lane, by comparing them as they are: half the instructions of keys,
- * and one count of the kept in all lanes before instead of a vote for each number. False, and nothing is written, if
- * a number is not finite or no value between two parts just k from the others. */
+/* A row of 128 to 256 numbers, PACKS packets of 4 a lane, by comparing them as they are: half the instructions of
+ * keys, and one count of the kept in all lanes before instead of a vote for each number. False, and nothing is
+ * written, if a number is not finite or no value between two parts just k from the others. */
 enum { PACKS = 2, NUMBERS = 4 * PACKS };
 
 static __device__ __forceinline__ bool select_fast(int width, int k, const float *x, float *values, uint8_t *columns)

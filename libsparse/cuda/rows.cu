@@ -77,7 +77,8 @@ sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *clas
     if (rows == 0) return SP_OK;
     TRY(first.allocate(context, MAX_CLASSES * runs + 1));
     TRY(cuda_scan_counts(context, MAX_CLASSES * runs, counts, first.data));
-    place_rows<<<(unsigned)runs, ORDER_THREADS, 0, cuda_state_of(context)->stream>>>(rows, classes, first.data, order);
+    place_rows<<<(unsigned)runs, ORDER_THREADS, 0, cuda_state_of(context)->stream>>>(rows, classes, first.data,
+                                                                                    order);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }

@@ -27,8 +27,8 @@ struct product_terms {
     uint2 *long_terms; /* entries of A and of B */
 };
 
-/* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no mask
- * forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has more than 65,535
+/* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no
+ * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has more than 65,535
  * products or an operand 2^32 entries. O(products). */
 sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                           int64_t products, product_terms *terms);
