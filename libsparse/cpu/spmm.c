@@ -168,14 +168,15 @@ done:
     return status;
 }
 
-/* Bidirectional where X is far larger than the caches and rows are long enough to be cut; measured there, uniform
- * columns: 1.2 to 2 times as fast as row split from 32 entries a row on, and slower below. Sorting rows by degree
- * loses more, by the order in which A and Y are touched, than equal lengths bring, even within chunks: rows of 2
+/* Bidirectional where the shared cache no longer holds what is gathered of X, 32 times a core's own one (16 MB), and
+ * rows are long enough to be cut. Row split takes, in times of bidirectional, with 200 uniform entries a row 0.75 at 13
+ * MB of X and 1.3 at 26, with 100 entries 0.75 and 1, with 40 to 64 entries 0.6 to 1 from 9 to 150 MB. Sorting rows by
+ * degree loses more, by the order in which A and Y are touched, than equal lengths bring, even within chunks: rows of 2
  * entries take 1.1 to 1.5 times as long as by row split. */
 static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width)
 {
-    const bool large = (double)a->cols * (double)width * sizeof(float) > 8.0 * (double)own_cache();
-    return large && a->nnz / 32 >= a->rows ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
+    const bool large = (double)a->cols * (double)width * sizeof(float) > 32.0 * (double)own_cache();
+    return large && a->nnz / 96 >= a->rows ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
 }
 
 sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
