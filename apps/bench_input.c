@@ -238,6 +238,7 @@ static sp_status read_file(sp_context *context, const char *path, const bench_op
     double *wide = NULL;
     sp_status status = io_read_graph(context, path, &reading, &g);
     if (status != SP_OK) return status;
+    TRY(io_graph_spread(context, &g));
     const bool by_column = g.format == IO_MTX || g.format == IO_NATIVE, list = g.format == IO_ABC;
     if (list && g.names.count > 0) TRY(order_nodes(context, &g));
     const void *values = g.weights;

@@ -71,21 +71,6 @@ static sp_status read_input(job *j)
     return status;
 }
 
-/* An arc of weight zero declares its nodes and is no arc. */
-static void drop_zero_arcs(io_graph *g)
-{
-    int64_t kept = 0;
-    if (!g->weights) return;
-    while (kept < g->arcs && g->weights[kept] != 0) kept++;
-    for (int64_t i = kept; i < g->arcs; i++) {
-        if (g->weights[i] == 0) continue;
-        g->tails[kept] = g->tails[i];
-        g->heads[kept] = g->heads[i];
-        g->weights[kept++] = g->weights[i];
-    }
-    g->arcs = kept;
-}
-
 /* Duplicate arcs: mcl takes the heaviest of label pairs and the first of a matrix. */
 static sp_status make_graph(job *j)
 {
@@ -98,15 +83,8 @@ static sp_status make_graph(job *j)
     r->bytes = g->bytes;
     r->odd_lines = g->odd_lines;
     r->negative = g->negative;
-    drop_zero_arcs(g);
     sp_combine combine = g->format == IO_NATIVE ? SP_COMBINE_FIRST : SP_COMBINE_MAX;
-    sp_status status = sp_csr_from_coo(j->host, g->nodes, g->nodes, g->arcs, g->tails, g->heads, g->weights, SP_F32,
-                                       combine, g->symmetric, &j->graph);
-    sp_free(j->host, g->tails);
-    sp_free(j->host, g->heads);
-    sp_free(j->host, g->weights);
-    g->tails = g->heads = NULL;
-    g->weights = NULL;
+    sp_status status = io_graph_matrix(j->host, g, false, combine, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
     return status;
 }

@@ -71,7 +71,7 @@ static void print_inflation(FILE *stream, const char *name, double value, const 
 {
     char text[400];
     snprintf(text, sizeof text, "%.1f", value);
-    fprintf(stream, "%-28s%20s      [%s]\n", name, text, remark);
+    fprintf(stream, "%-28s%22s      [%s]\n", name, text, remark);
 }
 
 void settings_print(const settings *s, double inflation, FILE *stream)

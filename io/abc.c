@@ -65,7 +65,7 @@ const char *io_scan_abc(io_slice *slice, const char *line)
             if (line[last] != '\n' || !io_scan_weight(line + begin, last - begin, &weight)) return line;
         }
         slice->lines++;
-        if (!io_slice_push(slice, (float)weight, weight != 0)) return NULL;
+        if (!io_slice_push(slice, (float)weight, (float)weight != 0)) return NULL;
         line += last + 1;
     }
     return line;

@@ -52,6 +52,12 @@ static bool all_ones(sp_context *context, const float *values, int64_t count)
     return others == 0;
 }
 
+static void drop_values(sp_context *context, sp_csr *matrix)
+{
+    sp_free(context, matrix->values);
+    matrix->values = NULL;
+}
+
 /* Of edges that stand for both directions and are there twice the heavier counts; otherwise weights are summed. */
 static sp_status build(sp_context *context, const triples *from, bool undirected, sp_csr *matrix)
 {
@@ -60,17 +66,19 @@ static sp_status build(sp_context *context, const triples *from, bool undirected
                                        pattern ? NULL : from->values, SP_F32,
                                        pattern || undirected ? SP_COMBINE_MAX : SP_COMBINE_SUM,
                                        from->mirror || undirected, matrix);
-    if (status != SP_OK || !pattern) return status;
-    sp_free(context, matrix->values);
-    matrix->values = NULL;
-    return SP_OK;
+    if (status == SP_OK && pattern) drop_values(context, matrix);
+    return status;
 }
 
 /* Arcs end where rows are: the target hears from the source. */
-static sp_status build_graph(sp_context *context, const io_graph *g, bool undirected, sp_csr *matrix)
+static sp_status build_graph(sp_context *context, io_graph *g, bool undirected, sp_csr *matrix)
 {
-    const triples from = {g->nodes, g->arcs, g->heads, g->tails, g->weights, g->symmetric};
-    return build(context, &from, undirected, matrix);
+    const bool pattern =
+        g->packed ? io_packed_ones(g->packed) : !g->weights || all_ones(context, g->weights, g->arcs);
+    sp_status status = io_graph_matrix(context, g, true, pattern || undirected ? SP_COMBINE_MAX : SP_COMBINE_SUM,
+                                       g->symmetric || undirected, matrix);
+    if (status == SP_OK && pattern) drop_values(context, matrix);
+    return status;
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------------ */

@@ -129,9 +129,7 @@ sp_status io_read_graph(sp_context *context, const char *path, const io_read_opt
 
 void io_graph_free(sp_context *context, io_graph *graph)
 {
-    sp_free(context, graph->tails);
-    sp_free(context, graph->heads);
-    sp_free(context, graph->weights);
+    io_graph_free_arcs(context, graph);
     sp_free(context, graph->ids);
     sp_csr_free(context, &graph->matrix);
     io_names_free(context, &graph->names);

@@ -236,23 +236,36 @@ typedef struct io_run {
 
 typedef struct io_arcs {
     int64_t count, capacity;
-    int32_t *tails, *heads; /* with `in_runs` the tails are there only as runs */
-    io_run *runs;
-    int64_t run_count, run_capacity;
-    bool in_runs;
+    int32_t *tails, *heads;
     float *weights; /* not there while `uniform` */
     bool uniform;   /* all weights are `weight` */
     float weight;
 } io_arcs;
 
+/* The same in less memory: a tail for each run, and weights only of the arcs that have another than `weight`. */
+struct io_packed {
+    int64_t count, capacity;
+    int32_t *heads; /* ~head: the next of `weights` is its own */
+    io_run *runs;
+    int64_t run_count, run_capacity;
+    float *weights;
+    int64_t weight_count, weight_capacity;
+    float weight;
+};
+
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
-/* Room for so many runs. */
-sp_status io_arcs_reserve_runs(sp_context *context, io_arcs *arcs, int64_t needed);
 /* Gives each arc a weight of its own. */
 sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs);
-/* Gives the arcs to the graph: tails of runs one by one, weights that are all 1 left away. */
+/* Gives the arcs to the graph; weights that are all 1 are left away. */
 sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph);
 void io_arcs_free(sp_context *context, io_arcs *arcs);
+/* Room for so many arcs, runs and weights. */
+sp_status io_packed_reserve(sp_context *context, io_packed *arcs, int64_t count, int64_t runs, int64_t weights);
+sp_status io_packed_hand_over(sp_context *context, io_packed *arcs, io_graph *graph);
+void io_packed_free(sp_context *context, io_packed *arcs);
+/* Whether all weights are 1. */
+bool io_packed_ones(const io_packed *arcs);
+void io_graph_free_arcs(sp_context *context, io_graph *graph);
 enum { IO_SCANNED = 64 }; /* bytes from a line's begin that can be read, whatever its length */
 
 /* What a parser needs to know beside the line itself. */
@@ -262,7 +275,9 @@ typedef struct io_format_state {
     /* Takes lines from `line` on that are written as nearly all are, without further ado; returns the first one that
      * is not, or the slice's end. NULL on failure. The format may have none. */
     const char *(*scanner)(io_slice *slice, const char *line);
-    bool many_arcs; /* a line has: their common tail is kept once until all are read, and long lines come in parts */
+    bool many_arcs; /* a line has: they are packed, and long lines come in parts */
+    /* METIS: adds up a slice's arcs in slice->edges, now that their nodes are known. */
+    void (*add_up)(io_slice *slice);
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
     bool pattern, integer, skew; /* Matrix Market */
@@ -298,12 +313,27 @@ typedef struct io_open_line {
     int32_t weighs; /* METIS: the neighbour whose weight comes next, -1 if none does */
 } io_open_line;
 
+/* METIS: sums over arcs that stand in the lines of both their nodes. */
+typedef struct io_edge_sums {
+    uint64_t hash; /* of those that ascend, less those that descend: 0 in the end */
+    int64_t ahead; /* the same in bits of the higher node: never below 0, as the lower node's line comes first */
+    int64_t loops;
+} io_edge_sums;
+
+/* What slices count, summed up. */
+typedef struct io_line_counts {
+    int64_t entries, node_lines, used_lines;
+    io_edge_sums edges;
+    bool stopped; /* early, as edges.ahead is below 0 */
+} io_line_counts;
+
 /* A part of a block, parsed by one thread. Labels that earlier blocks brought have ids >= 0; those that are new
  * here get ~k, k being their number in `fresh`, until the slices are joined in file order. */
 struct io_slice {
     sp_context *context;
     const io_format_state *state;
     const io_labels *known;
+    float plain_weight; /* of an arc without a weight */
     io_labels fresh;
     io_arcs arcs;
     char *begin, *end;
@@ -318,6 +348,8 @@ struct io_slice {
     bool differ;   /* its arcs have more than one weight */
     int64_t place; /* of its first arc among all */
     int64_t runs, run_place; /* of arcs with the same tail; of the first of them */
+    int64_t own_weights, weight_place; /* arcs with another weight than those without one have; of the first */
+    io_edge_sums edges;
     int64_t lines, odd_lines, negative;
     int64_t entries; /* Matrix Market and METIS: counted by their parsers */
     int64_t node_lines, used_lines; /* METIS: lines that are nodes, and those up to the last that is not empty */
@@ -359,11 +391,6 @@ static inline void io_slice_put(io_slice *slice, int32_t tail, int32_t head, flo
 /* Checks and converts a weight by the rules of label formats (an empty token is 1); *keep is false for a weight of
  * 0, which makes no arc. */
 bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep);
-
-/* What slices count, summed up. */
-typedef struct io_line_counts {
-    int64_t entries, node_lines, used_lines;
-} io_line_counts;
 
 /* `reader_block`: bytes a block at most, 0 for the default; tests use small ones. `first_line` counts lines that
  * were taken before. Fills arcs, labels and counters of *graph, and *counts (may be NULL). */

@@ -2,10 +2,9 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs in text, however long their
- * lines are. (6 times where lists or native text give few arcs a weight and write the others in two bytes. zstd's
- * window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays that grow,
- * with an allocator that has no resize.)
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs, however long their lines
+ * are. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays
+ * that grow, with an allocator that has no resize.) What a matrix of the arcs takes is said at io_graph_matrix.
  * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
  * takes them and counted.
  */
@@ -57,6 +56,9 @@ typedef struct io_names {
 
 enum { IO_NAME_GROUP = 1 << 12 };
 
+/* Arcs with one tail for many heads, and no weights where the text has none. */
+typedef struct io_packed io_packed;
+
 /* A graph as read: arcs in file order, repetitions included (every format wants the largest of them; within a column
  * of a native matrix the first has already been chosen). Weights are finite and, unless lenient, not negative; those
  * of 0 make no arc. */
@@ -64,6 +66,7 @@ typedef struct io_graph {
     io_format format;   /* what it was */
     int64_t nodes;
     int64_t arcs;
+    io_packed *packed;  /* formats whose lines have many arcs: all of them, until they are spread; NULL: already */
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
     float *weights;     /* NULL: all are 1 */
     bool symmetric;     /* each arc stands for both directions (label formats and symmetric IO_MTX) */
@@ -80,6 +83,14 @@ typedef struct io_graph {
 /* Reads a graph from PATH ("-": standard input), gzip and zstd by content. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
+/* Gives packed arcs a tail, and unless all weights are 1 a weight, each: 8 to 12 bytes an arc. */
+sp_status io_graph_spread(sp_context *context, io_graph *graph);
+/* The matrix of the graph's arcs, f32: row = tail or, `by_heads`, head; `combine` and `mirror` as in sp_csr_from_coo,
+ * but that a METIS graph is its own mirror image. Arcs that come row by row are taken over, and this takes 4 bytes an
+ * arc and 8 a node beside them. Otherwise they are spread, which 16 bytes an entry (an arc, or two where they are
+ * mirrored) and 24 a node come on top of. The graph's arcs are released. */
+sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, sp_combine combine, bool mirror,
+                          sp_csr *matrix);
 
 static inline float io_arc_weight(const io_graph *graph, int64_t arc)
 {

@@ -391,6 +391,7 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
     io_graph clusters = {0};
     sp_status status;
     IO_TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
+    IO_TRY(io_graph_spread(l->context, &clusters));
     if (clusters.nodes != l->graph->nodes)
         IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld",
                        l->name, (long long)clusters.nodes, (long long)l->graph->nodes));

@@ -7,8 +7,8 @@
  * a slice is parsed, its arcs of the block before are appended to all others.
  * The first malformed line in file order wins: its slice has parsed everything before it.
  *
- * Memory: an arc takes 8 bytes, 12 once weights differ, of lines of many arcs 4 less until all are read; a label its
- * text, an offset and a slot (labels.c); blocks and slices are a few times LARGEST_BLOCK.
+ * Memory: an arc takes 4 to 12 bytes (arcs.c); a label its text, an offset and a slot (labels.c); blocks and slices
+ * are a few times LARGEST_BLOCK.
  */
 #include <float.h>
 #include <math.h>
@@ -113,75 +113,6 @@ bool io_slice_label(io_slice *slice, const char *label, const char *label_end, i
     return find_or_add(slice, &made, id);
 }
 
-sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
-{
-    if (needed <= arcs->capacity) return SP_OK;
-    const int64_t capacity = io_capacity_for(arcs->capacity, needed);
-    sp_status status = SP_OK;
-    if (!arcs->in_runs)
-        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
-    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
-    if (!arcs->uniform)
-        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
-    arcs->capacity = capacity;
-done:
-    return status;
-}
-
-sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs)
-{
-    if (!arcs->uniform) return SP_OK;
-    sp_status status = io_grow(context, 0, arcs->capacity, sizeof *arcs->weights, (void **)&arcs->weights);
-    if (status != SP_OK) return status;
-    for (int64_t i = 0; i < arcs->count; i++) arcs->weights[i] = arcs->weight;
-    arcs->uniform = false;
-    return SP_OK;
-}
-
-sp_status io_arcs_reserve_runs(sp_context *context, io_arcs *arcs, int64_t needed)
-{
-    return io_reserve(context, arcs->run_count, needed, sizeof *arcs->runs, &arcs->run_capacity,
-                      (void **)&arcs->runs);
-}
-
-static sp_status spread_tails(sp_context *context, io_arcs *arcs)
-{
-    if (!arcs->in_runs || arcs->count == 0) return SP_OK;
-    sp_status status = io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads);
-    if (status == SP_OK) status = io_grow(context, 0, arcs->count, sizeof *arcs->tails, (void **)&arcs->tails);
-    if (status != SP_OK) return status;
-    arcs->capacity = arcs->count;
-    int64_t at = 0;
-    for (int64_t r = 0; r < arcs->run_count; r++)
-        for (uint32_t k = 0; k < arcs->runs[r].count; k++) arcs->tails[at++] = arcs->runs[r].tail;
-    return SP_OK;
-}
-
-sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph)
-{
-    sp_status status = spread_tails(context, arcs);
-    if (status != SP_OK) return status;
-    sp_free(context, arcs->runs);
-    arcs->runs = NULL;
-    if (arcs->count > 0 && arcs->weight != 1) status = io_arcs_spread_weight(context, arcs);
-    if (status != SP_OK) return status;
-    graph->arcs = arcs->count;
-    graph->tails = arcs->tails;
-    graph->heads = arcs->heads;
-    graph->weights = arcs->weights;
-    memset(arcs, 0, sizeof *arcs);
-    return SP_OK;
-}
-
-void io_arcs_free(sp_context *context, io_arcs *arcs)
-{
-    sp_free(context, arcs->tails);
-    sp_free(context, arcs->runs);
-    sp_free(context, arcs->heads);
-    sp_free(context, arcs->weights);
-    memset(arcs, 0, sizeof *arcs);
-}
-
 bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight)
 {
     io_arcs *arcs = &slice->arcs;
@@ -283,7 +214,7 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
         slice->odd = slice->odd || !options->any_sign;
     }
     *weight = (float)number;
-    *keep = number != 0;
+    *keep = *weight != 0;
     return true;
 }
 
@@ -306,11 +237,14 @@ static bool parse_with_nul(io_slice *slice, io_line_parser parser, char *line, c
     return parser(slice, line, to);
 }
 
-static int64_t count_runs(const io_arcs *arcs)
+/* What the slice's arcs take when they are packed. */
+static void count_packed(io_slice *slice)
 {
-    int64_t runs = arcs->count > 0;
-    for (int64_t i = 1; i < arcs->count; i++) runs += arcs->tails[i] != arcs->tails[i - 1];
-    return runs;
+    const io_arcs *arcs = &slice->arcs;
+    slice->runs = arcs->count > 0;
+    slice->own_weights = 0;
+    for (int64_t i = 1; i < arcs->count; i++) slice->runs += arcs->tails[i] != arcs->tails[i - 1];
+    for (int64_t i = 0; i < arcs->count; i++) slice->own_weights += arcs->weights[i] != slice->plain_weight;
 }
 
 static void parse_slice(io_slice *slice, io_line_parser parser)
@@ -318,7 +252,7 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
     slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
     slice->again = slice->continues && slice->open.node;
     slice->node_lines = slice->again;
-    slice->used_lines = slice->runs = 0;
+    slice->used_lines = 0;
     slice->status = SP_OK;
     slice->differ = false;
     slice->pair_count = 0;
@@ -342,7 +276,7 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
         else slice->odd_lines += slice->odd;
         line = next;
     }
-    if (io_slice_flush(slice) && slice->state->many_arcs) slice->runs = count_runs(&slice->arcs);
+    if (io_slice_flush(slice) && slice->state->many_arcs) count_packed(slice);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------- */
@@ -428,6 +362,7 @@ static void fill(sp_context *context, io_source *source, const block *before, in
 typedef struct joined {
     io_labels labels;
     io_arcs arcs;
+    io_packed packed; /* instead, of formats whose lines have many */
     int64_t lines, bytes, odd_lines, negative;
     io_line_counts counts;
     io_open_line open;
@@ -459,21 +394,49 @@ done:
     return status;
 }
 
+static inline int32_t tail_of(const io_slice *slice, int64_t arc)
+{
+    const int32_t given = slice->arcs.tails[arc];
+    return given >= 0 ? given + (int32_t)slice->first_node : slice->map[~given];
+}
+
+static inline int32_t head_of(const io_slice *slice, int64_t arc)
+{
+    const int32_t given = slice->arcs.heads[arc];
+    return given >= 0 ? given : slice->map[~given];
+}
+
 static void append_arcs(const io_slice *slice, const io_arcs *to)
 {
     const io_arcs *from = &slice->arcs;
-    const int32_t *map = slice->map, first_node = (int32_t)slice->first_node;
-    int64_t run = slice->run_place - 1;
     for (int64_t i = 0; i < from->count; i++) {
-        const int32_t given = from->tails[i], tail = given >= 0 ? given + first_node : map[~given];
-        const int32_t head = from->heads[i];
-        to->heads[slice->place + i] = head >= 0 ? head : map[~head];
-        if (!to->in_runs) to->tails[slice->place + i] = tail;
-        else if (i > 0 && given == from->tails[i - 1]) to->runs[run].count++;
-        else to->runs[++run] = (io_run){tail, 1};
+        to->tails[slice->place + i] = tail_of(slice, i);
+        to->heads[slice->place + i] = head_of(slice, i);
     }
     if (from->count && !to->uniform)
         memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
+}
+
+static void pack_arcs(const io_slice *slice, const io_packed *to)
+{
+    const io_arcs *from = &slice->arcs;
+    int64_t run = slice->run_place - 1, own = slice->weight_place;
+    for (int64_t i = 0; i < from->count; i++) {
+        const int32_t head = head_of(slice, i);
+        const bool has_own = from->weights[i] != slice->plain_weight;
+        to->heads[slice->place + i] = has_own ? ~head : head;
+        if (has_own) to->weights[own++] = from->weights[i];
+        if (i > 0 && from->tails[i] == from->tails[i - 1]) to->runs[run].count++;
+        else to->runs[++run] = (io_run){tail_of(slice, i), 1};
+    }
+}
+
+/* The arcs of a slice of the block before go to all others. */
+static void append(io_slice *slice, const joined *all)
+{
+    if (slice->state->add_up) slice->state->add_up(slice);
+    if (slice->state->many_arcs) pack_arcs(slice, &all->packed);
+    else append_arcs(slice, &all->arcs);
 }
 
 /* Keeps a single number for the weights as long as all are the same. */
@@ -488,7 +451,9 @@ static sp_status join_weights(sp_context *context, const io_slice *slice, io_arc
 static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, joined *all)
 {
     sp_status status = SP_OK;
-    int64_t total = all->arcs.count, runs = all->arcs.run_count;
+    const bool packed = slices->state->many_arcs;
+    int64_t total = packed ? all->packed.count : all->arcs.count, runs = all->packed.run_count;
+    int64_t weights = all->packed.weight_count;
     for (int i = 0; i < count; i++) {
         io_slice *slice = &slices[i];
         if (slice->status == SP_ERROR_ARGUMENT)
@@ -500,8 +465,13 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
         slice->place = total;
         total += slice->arcs.count;
         slice->run_place = runs;
-        runs += slice->runs;
-        IO_TRY(join_weights(context, slice, &all->arcs));
+        slice->weight_place = weights;
+        if (packed) {
+            runs += slice->runs;
+            weights += slice->own_weights;
+        } else {
+            IO_TRY(join_weights(context, slice, &all->arcs));
+        }
         all->lines += slice->lines;
         all->odd_lines += slice->odd_lines;
         all->negative += slice->negative;
@@ -514,10 +484,15 @@ static sp_status join(sp_context *context, const char *name, io_slice *slices, i
         if (all->counts.node_lines > INT32_MAX)
             return sp_fail(context, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", name);
     }
-    IO_TRY(io_arcs_reserve(context, &all->arcs, total));
-    if (all->arcs.in_runs) IO_TRY(io_arcs_reserve_runs(context, &all->arcs, runs));
-    all->arcs.count = total;
-    all->arcs.run_count = runs;
+    if (packed) {
+        IO_TRY(io_packed_reserve(context, &all->packed, total, runs, weights));
+        all->packed.count = total;
+        all->packed.run_count = runs;
+        all->packed.weight_count = weights;
+    } else {
+        IO_TRY(io_arcs_reserve(context, &all->arcs, total));
+        all->arcs.count = total;
+    }
 done:
     return status;
 }
@@ -535,15 +510,29 @@ typedef struct step {
     bool in_parts;
 } step;
 
-static void advance(sp_context *context, io_source *source, io_line_parser parser, const step *s, const io_arcs *arcs)
+static void advance(sp_context *context, io_source *source, io_line_parser parser, const step *s, const joined *all)
 {
     const int last = s->parsed > s->appended ? s->parsed : s->appended;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads) if (s->threads > 1)
     for (int i = -1; i < last; i++) { /* what may take longest first: it may have to decompress */
         if (i < 0) fill(context, source, s->now, s->target, s->in_parts, s->next);
-        else if (i < s->appended) append_arcs(&s->slices[i], arcs);
+        else if (i < s->appended) append(&s->slices[i], all);
         if (i >= 0 && i < s->parsed) parse_slice(&s->slices[i], parser);
     }
+}
+
+/* Of what has been appended; false when it cannot come right any more. */
+static bool sum_edges(const io_slice *slices, int count, joined *all)
+{
+    enum { LEAST_ARCS = 1 << 20 }; /* what is small is refused in the end, after mistakes in later lines */
+    io_edge_sums *sums = &all->counts.edges;
+    for (int i = 0; i < count; i++) {
+        sums->hash += slices[i].edges.hash;
+        sums->ahead += slices[i].edges.ahead;
+        sums->loops += slices[i].edges.loops;
+    }
+    all->counts.stopped = sums->ahead < 0 && all->packed.count > LEAST_ARCS;
+    return !all->counts.stopped;
 }
 
 static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
@@ -557,7 +546,7 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
 
     sp_status status = SP_OK;
     int at = 0;
-    step s = {.slices = slices, .in_parts = all->arcs.in_runs};
+    step s = {.slices = slices, .in_parts = slices->state->many_arcs};
     fill(context, source, &blocks[1], target, s.in_parts, &blocks[0]);
     for (; blocks[at].used > 0; at = !at) {
         const bool alone = blocks[at].used < SERIAL_BLOCK && !reader_block;
@@ -569,13 +558,15 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
         s.target = target = target * 2 < largest ? target * 2 : largest;
         cut(s.now, slices, s.parsed);
         slices[0].open = all->open;
-        advance(context, source, parser, &s, &all->arcs);
+        advance(context, source, parser, &s, all);
+        if (!sum_edges(slices, s.appended, all)) goto done;
         s.appended = s.parsed;
         all->bytes += s.now->used;
         IO_TRY(join(context, io_source_name(source), slices, s.parsed, all));
         IO_TRY(s.now->status);
     }
-    for (int i = 0; i < s.appended; i++) append_arcs(&slices[i], &all->arcs);
+    for (int i = 0; i < s.appended; i++) append(&slices[i], all);
+    sum_edges(slices, s.appended, all);
     status = blocks[at].status;
 done:
     return status;
@@ -622,22 +613,27 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     joined all = {.lines = first_line, .arcs.uniform = true,
                   .labels = {.file = io_source_name(source), .wide_most = WIDE_SLOTS}};
     sp_status status;
-    all.arcs.in_runs = state->many_arcs;
+    const io_read_options *options = state->options;
+    const float plain_weight = options->transform ? (float)options->transform(options->transform_user, 1) : 1;
+    all.packed.weight = plain_weight;
     IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
     for (int i = 0; i < count; i++) {
         slices[i].context = context;
         slices[i].state = state;
         slices[i].known = &all.labels;
+        slices[i].plain_weight = plain_weight;
         slices[i].fresh = (io_labels){.file = all.labels.file, .wide_most = FRESH_SLOTS};
     }
     IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
     free_scratch(context, &slices, count, blocks, &all.labels);
-    IO_TRY(io_arcs_hand_over(context, &all.arcs, graph));
+    IO_TRY(state->many_arcs ? io_packed_hand_over(context, &all.packed, graph)
+                            : io_arcs_hand_over(context, &all.arcs, graph));
     hand_over(&all, graph);
     if (counts) *counts = all.counts;
 done:
     free_scratch(context, &slices, count, blocks, &all.labels);
     io_labels_free(context, &all.labels);
     io_arcs_free(context, &all.arcs);
+    io_packed_free(context, &all.packed);
     return status;
 }

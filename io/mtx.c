@@ -67,7 +67,7 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
     if (word < at)
         return io_slice_fail(slice, "too many fields", word, end, "an entry is ROW COLUMN, and VALUE unless pattern");
     slice->entries++;
-    if (state->skew && value != 0) {
+    if (state->skew && (float)value != 0) {
         if (row == col)
             return io_slice_fail(slice, "a diagonal entry in a skew-symmetric matrix", line, end, "it can only be 0");
         if (!slice->state->options->lenient && !slice->state->options->any_sign)
@@ -77,7 +77,7 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
         slice->odd = slice->odd || !slice->state->options->any_sign;
         if (!io_slice_arc(slice, row, col, (float)-value)) return false;
     }
-    return value == 0 || io_slice_arc(slice, col, row, (float)value);
+    return (float)value == 0 || io_slice_arc(slice, col, row, (float)value);
 }
 
 /* Whole lines of entries, not longer than IO_SCANNED, with one blank or tab between fields and indices of up to eight
@@ -101,7 +101,7 @@ static const char *scan_entries(io_slice *slice, const char *line)
         if (!state->pattern) {
             if (!blanks) return line;
             end = __builtin_ctzll(blanks);
-            if (!io_scan_weight(line + begin, end - begin, &value) || value == 0) return line;
+            if (!io_scan_weight(line + begin, end - begin, &value) || (float)value == 0) return line;
             if (state->integer && value != trunc(value)) return line;
         }
         if (line[end] != '\n' || indices[0] - 1 >= state->rows || indices[1] - 1 >= state->cols) return line;

@@ -29,12 +29,12 @@ typedef struct native {
     bool clustering;     /* rows are nodes, columns are clusters */
     int64_t columns;     /* as many as nodes, but in a clustering */
     int64_t *column_ids; /* of a clustering, as `ids`; in a graph they are the same */
-    io_arcs arcs;
-    int64_t column_begin; /* first arc of the present column */
+    io_packed arcs;
+    int64_t column_begin, weight_begin; /* first arc of the present column, and first weight */
     bool ascending;       /* its heads, so far */
     int64_t settle_at;    /* arcs at which it is sorted early */
     uint64_t *entries;    /* for sorting: a head above its place within the column */
-    float *weights;       /* of the column, in that case; there only if they differ */
+    float *weights;       /* of the column, in that case; there only if it has any */
     int64_t entry_capacity, weight_capacity;
     int64_t negative, odd_lines;
 } native;
@@ -71,52 +71,64 @@ static int64_t find_column(const native *from, int64_t id)
     return find_id(from->clustering ? from->column_ids : from->ids, from->columns, id);
 }
 
-/* A column of ever repeated entries is settled now and then, lest it takes more memory than its nodes need. */
+/* A column of ever repeated entries is settled now and then, lest it takes more memory than its nodes need: when half
+ * as many have come as it had. */
 static void set_next_settling(native *to)
 {
-    const int64_t settled = to->arcs.count - to->column_begin;
-    to->settle_at = to->arcs.count + (settled < SETTLE_ENTRIES ? SETTLE_ENTRIES : settled);
+    const int64_t more = (to->arcs.count - to->column_begin) / 2;
+    to->settle_at = to->arcs.count + (more < SETTLE_ENTRIES ? SETTLE_ENTRIES : more);
+}
+
+static sp_status put_entry(native *to, int32_t head, float value)
+{
+    io_packed *arcs = &to->arcs;
+    const bool has_own = value != arcs->weight;
+    sp_status status =
+        io_packed_reserve(to->context, arcs, arcs->count + 1, arcs->run_count, arcs->weight_count + has_own);
+    if (status != SP_OK) return status;
+    arcs->heads[arcs->count++] = has_own ? ~head : head;
+    if (has_own) arcs->weights[arcs->weight_count++] = value;
+    return SP_OK;
 }
 
 /* Sorts the present column and keeps the first of the entries that are repeated. */
 static sp_status settle_column(native *to)
 {
-    io_arcs *arcs = &to->arcs;
-    int64_t begin = to->column_begin, count = arcs->count - begin;
+    io_packed *arcs = &to->arcs;
+    const int64_t begin = to->column_begin, count = arcs->count - begin;
+    const bool weighted = arcs->weight_count > to->weight_begin;
     sp_status status =
         io_reserve(to->context, 0, count, sizeof *to->entries, &to->entry_capacity, (void **)&to->entries);
-    if (status == SP_OK && !arcs->uniform)
+    if (status == SP_OK && weighted)
         status = io_reserve(to->context, 0, count, sizeof *to->weights, &to->weight_capacity, (void **)&to->weights);
     if (status != SP_OK) return status;
     if (count > INT32_MAX) return sp_fail(to->context, SP_ERROR_OVERFLOW, "%s: a column of 2^31 entries", to->name);
-    for (int64_t i = 0; i < count; i++)
-        to->entries[i] = (uint64_t)arcs->heads[begin + i] << 32 | (uint64_t)i;
-    if (!arcs->uniform) memcpy(to->weights, arcs->weights + begin, (size_t)count * sizeof *to->weights);
-    qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
-    int64_t at = begin;
-    for (int64_t i = 0; i < count; i++) {
-        if (i > 0 && to->entries[i] >> 32 == to->entries[i - 1] >> 32) continue;
-        arcs->heads[at] = (int32_t)(to->entries[i] >> 32);
-        if (!arcs->uniform) arcs->weights[at] = to->weights[to->entries[i] & UINT32_MAX];
-        at++;
+    for (int64_t i = 0, own = to->weight_begin; i < count; i++) {
+        const int32_t head = arcs->heads[begin + i];
+        to->entries[i] = (uint64_t)(head < 0 ? ~head : head) << 32 | (uint64_t)i;
+        if (weighted) to->weights[i] = head < 0 ? arcs->weights[own++] : arcs->weight;
     }
-    arcs->count = at;
+    qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
+    arcs->count = begin;
+    arcs->weight_count = to->weight_begin;
+    for (int64_t i = 0; i < count && status == SP_OK; i++)
+        if (i == 0 || to->entries[i] >> 32 != to->entries[i - 1] >> 32)
+            status = put_entry(to, (int32_t)(to->entries[i] >> 32),
+                               weighted ? to->weights[to->entries[i] & UINT32_MAX] : arcs->weight);
     to->ascending = true;
-    return SP_OK;
+    return status;
 }
 
 static sp_status add_entry(native *to, int32_t head, double value)
 {
-    if (value == 0) return SP_OK;
-    io_arcs *arcs = &to->arcs;
-    sp_status status = io_arcs_reserve(to->context, arcs, arcs->count + 1);
-    if (status == SP_OK && (float)value != 1) status = io_arcs_spread_weight(to->context, arcs);
-    if (status != SP_OK) return status;
-    if (arcs->count > to->column_begin && arcs->heads[arcs->count - 1] >= head) to->ascending = false;
-    arcs->heads[arcs->count] = head;
-    if (!arcs->uniform) arcs->weights[arcs->count] = (float)value;
-    arcs->count++;
-    if (to->ascending || arcs->count < to->settle_at) return SP_OK;
+    io_packed *arcs = &to->arcs;
+    if ((float)value == 0) return SP_OK;
+    if (arcs->count > to->column_begin) {
+        const int32_t last = arcs->heads[arcs->count - 1];
+        if ((last < 0 ? ~last : last) >= head) to->ascending = false;
+    }
+    sp_status status = put_entry(to, head, (float)value);
+    if (status != SP_OK || to->ascending || arcs->count < to->settle_at) return status;
     status = settle_column(to);
     set_next_settling(to);
     return status;
@@ -125,17 +137,18 @@ static sp_status add_entry(native *to, int32_t head, double value)
 static void begin_column(native *to)
 {
     to->column_begin = to->arcs.count;
+    to->weight_begin = to->arcs.weight_count;
     to->ascending = true;
     set_next_settling(to);
 }
 
 static sp_status end_column(native *to, int32_t tail)
 {
-    io_arcs *arcs = &to->arcs;
+    io_packed *arcs = &to->arcs;
     sp_status status = to->ascending ? SP_OK : settle_column(to);
     const int64_t count = arcs->count - to->column_begin; /* below 2^32: heads ascend */
     if (status != SP_OK || count == 0) return status;
-    status = io_arcs_reserve_runs(to->context, arcs, arcs->run_count + 1);
+    status = io_packed_reserve(to->context, arcs, arcs->count, arcs->run_count + 1, arcs->weight_count);
     if (status == SP_OK) arcs->runs[arcs->run_count++] = (io_run){tail, (uint32_t)count};
     return status;
 }
@@ -152,7 +165,7 @@ static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *gr
     sp_free(from->context, from->weights);
     from->entries = NULL;
     from->weights = NULL;
-    sp_status status = io_arcs_hand_over(from->context, &from->arcs, graph);
+    sp_status status = io_packed_hand_over(from->context, &from->arcs, graph);
     if (status != SP_OK) return status;
     graph->nodes = from->nodes;
     graph->ids = from->ids;
@@ -666,7 +679,7 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
 {
     native to = {
         .context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL};
-    to.arcs = (io_arcs){.in_runs = true, .uniform = true, .weight = 1};
+    to.arcs.weight = 1;
     const char *bytes;
     size_t count = sizeof io_binary_cookie;
     sp_status status = io_source_peek(source, &bytes, &count);
@@ -679,6 +692,6 @@ sp_status io_read_native(sp_context *context, io_source *source, const io_read_o
     sp_free(context, to.column_ids);
     sp_free(context, to.entries);
     sp_free(context, to.weights);
-    io_arcs_free(context, &to.arcs);
+    io_packed_free(context, &to.arcs);
     return status;
 }

@@ -181,7 +181,7 @@ void io_put_native_binary(io_output *output, const sp_csr *columns, const int64_
     io_output_bytes(output, io_binary_cookie, sizeof io_binary_cookie);
     put_number(output, columns->rows);
     put_number(output, columns->cols);
-    put_number(output, !column_ids | !row_ids << 1);
+    put_number(output, (column_ids ? 0 : 1) | (row_ids ? 0 : 2));
     put_domain(output, column_ids, columns->rows);
     put_domain(output, row_ids, columns->cols);
     for (int64_t j = 0; j <= columns->rows; j++)

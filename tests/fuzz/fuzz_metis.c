@@ -17,6 +17,7 @@ static void write_and_read(sp_context *context, const io_graph *graph)
                                  graph->weights, SP_F32, SP_COMBINE_MAX, false, &matrix) == SP_OK);
     if (io_write_graph(context, path, &matrix, &writing) == SP_OK) { /* weights may be no whole numbers */
         fuzz_require(io_read_graph(context, path, &reading, &again) == SP_OK);
+        fuzz_require(io_graph_spread(context, &again) == SP_OK);
         fuzz_require(sp_csr_from_coo(context, again.nodes, again.nodes, again.arcs, again.tails, again.heads,
                                      again.weights, SP_F32, SP_COMBINE_MAX, false, &copy) == SP_OK);
         fuzz_require(copy.rows == matrix.rows && copy.nnz == matrix.nnz);

@@ -33,6 +33,7 @@ static void write_and_read(sp_context *context, const io_graph *graph)
         const io_read_options options = {.format = IO_NATIVE, .lenient = true};
         fuzz_require(io_write_native_matrix(context, path, &matrix, graph->ids, NULL, 9, binary, NULL) == SP_OK);
         fuzz_require(io_read_graph(context, path, &options, &again) == SP_OK);
+        fuzz_require(io_graph_spread(context, &again) == SP_OK);
         fuzz_require(!again.ids == !graph->ids);
         if (graph->ids) fuzz_require(memcmp(again.ids, graph->ids, (size_t)graph->nodes * sizeof *again.ids) == 0);
         sp_csr copy = columns_of(context, &again);

@@ -109,12 +109,13 @@ static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options op
     sp_status expected = io_read_memory(alone, "in", data + 1, size - 1, &options, 0, &again);
     fuzz_require(status == expected);
     if (status == SP_OK) {
+        fuzz_require(io_graph_spread(context, &graph) == SP_OK && io_graph_spread(alone, &again) == SP_OK);
         fuzz_check_graph(&graph, &options);
         fuzz_same(&graph, &again);
         if (also) also(context, &graph);
     } else {
         fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0);
-        fuzz_require(graph.tails == NULL && graph.nodes == 0);
+        fuzz_require(graph.tails == NULL && graph.packed == NULL && graph.nodes == 0);
     }
     io_graph_free(context, &graph);
     io_graph_free(alone, &again);

@@ -1,0 +1,251 @@
+/* Arcs as they are read, and the matrix that they make.
+ *
+ * Arcs of formats with a pair a line have 8 bytes, 12 once weights differ. Those of formats whose lines have many are
+ * packed: a tail and a count for each run, 4 bytes of head an arc, and a weight only where the text has one. What is
+ * written in two bytes takes 4 then, and no text takes more than 3.4 times its bytes, growth by an eighth included:
+ * "a b\n", a run of one arc, 12 bytes for 4; with a weight, "a b:5\n", 16 for 6. (METIS needs no label before the
+ * first neighbour; see metis.c.)
+ */
+#include "internal.h"
+
+enum { PARTS = 64 }; /* of packed arcs, worked on side by side: runs of about equally many arcs */
+
+/* ---- arrays that grow ------------------------------------------------------------------------------------ */
+
+sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
+{
+    if (needed <= arcs->capacity) return SP_OK;
+    const int64_t capacity = io_capacity_for(arcs->capacity, needed);
+    sp_status status;
+    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
+    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
+    if (!arcs->uniform)
+        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
+    arcs->capacity = capacity;
+done:
+    return status;
+}
+
+sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs)
+{
+    if (!arcs->uniform) return SP_OK;
+    sp_status status = io_grow(context, 0, arcs->capacity, sizeof *arcs->weights, (void **)&arcs->weights);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < arcs->count; i++) arcs->weights[i] = arcs->weight;
+    arcs->uniform = false;
+    return SP_OK;
+}
+
+sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph)
+{
+    sp_status status = SP_OK;
+    if (arcs->count > 0 && arcs->weight != 1) status = io_arcs_spread_weight(context, arcs);
+    if (status != SP_OK) return status;
+    graph->arcs = arcs->count;
+    graph->tails = arcs->tails;
+    graph->heads = arcs->heads;
+    graph->weights = arcs->weights;
+    memset(arcs, 0, sizeof *arcs);
+    return SP_OK;
+}
+
+void io_arcs_free(sp_context *context, io_arcs *arcs)
+{
+    sp_free(context, arcs->tails);
+    sp_free(context, arcs->heads);
+    sp_free(context, arcs->weights);
+    memset(arcs, 0, sizeof *arcs);
+}
+
+sp_status io_packed_reserve(sp_context *context, io_packed *arcs, int64_t count, int64_t runs, int64_t weights)
+{
+    sp_status status;
+    IO_TRY(io_reserve(context, arcs->count, count, sizeof *arcs->heads, &arcs->capacity, (void **)&arcs->heads));
+    IO_TRY(io_reserve(context, arcs->run_count, runs, sizeof *arcs->runs, &arcs->run_capacity, (void **)&arcs->runs));
+    IO_TRY(io_reserve(context, arcs->weight_count, weights, sizeof *arcs->weights, &arcs->weight_capacity,
+                      (void **)&arcs->weights));
+done:
+    return status;
+}
+
+sp_status io_packed_hand_over(sp_context *context, io_packed *arcs, io_graph *graph)
+{
+    sp_status status = sp_alloc(context, 1, sizeof *arcs, (void **)&graph->packed);
+    if (status != SP_OK) return status;
+    graph->arcs = arcs->count;
+    *graph->packed = *arcs;
+    memset(arcs, 0, sizeof *arcs);
+    return SP_OK;
+}
+
+void io_packed_free(sp_context *context, io_packed *arcs)
+{
+    sp_free(context, arcs->heads);
+    sp_free(context, arcs->runs);
+    sp_free(context, arcs->weights);
+    memset(arcs, 0, sizeof *arcs);
+}
+
+void io_graph_free_arcs(sp_context *context, io_graph *graph)
+{
+    sp_free(context, graph->tails);
+    sp_free(context, graph->heads);
+    sp_free(context, graph->weights);
+    if (graph->packed) io_packed_free(context, graph->packed);
+    sp_free(context, graph->packed);
+    graph->tails = graph->heads = NULL;
+    graph->weights = NULL;
+    graph->packed = NULL;
+}
+
+/* ---- packed arcs, part by part --------------------------------------------------------------------------- */
+
+/* Where a part begins. */
+typedef struct part {
+    int64_t run, arc, weight;
+} part;
+
+/* parts[PARTS] is the end of all. */
+static void divide(sp_context *context, const io_packed *arcs, part parts[PARTS + 1])
+{
+    const int64_t share = arcs->count / PARTS + 1;
+    int64_t arc = 0, p = 0;
+    for (int64_t r = 0; r < arcs->run_count; arc += arcs->runs[r++].count)
+        while (p < PARTS && arc >= share * p) parts[p++] = (part){r, arc, 0};
+    while (p <= PARTS) parts[p++] = (part){arcs->run_count, arc, 0};
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int i = 0; i < PARTS; i++)
+        for (int64_t e = parts[i].arc; e < parts[i + 1].arc; e++) parts[i + 1].weight += arcs->heads[e] < 0;
+    for (int i = 0; i < PARTS; i++) parts[i + 1].weight += parts[i].weight;
+}
+
+static inline int32_t head_of(const io_packed *arcs, int64_t arc)
+{
+    return arcs->heads[arc] < 0 ? ~arcs->heads[arc] : arcs->heads[arc];
+}
+
+/* Gives each head of a part its plain number, and writes its weight where there are `weights`. */
+static void unpack_heads(io_packed *arcs, const part *from, float *weights)
+{
+    int64_t own = from->weight;
+    for (int64_t e = from->arc; e < from[1].arc; e++) {
+        const bool has_own = arcs->heads[e] < 0;
+        if (weights) weights[e] = has_own ? arcs->weights[own] : arcs->weight;
+        own += has_own;
+        arcs->heads[e] = head_of(arcs, e);
+    }
+}
+
+bool io_packed_ones(const io_packed *arcs) { return arcs->weight_count == 0 && arcs->weight == 1; }
+
+/* What is left of the packed arcs once their heads have been taken over. */
+static void drop_packed(sp_context *context, io_graph *graph)
+{
+    graph->packed->heads = NULL;
+    io_packed_free(context, graph->packed);
+    sp_free(context, graph->packed);
+    graph->packed = NULL;
+}
+
+sp_status io_graph_spread(sp_context *context, io_graph *graph)
+{
+    io_packed *arcs = graph->packed;
+    part parts[PARTS + 1];
+    int32_t *tails = NULL;
+    float *weights = NULL;
+    sp_status status = SP_OK;
+    if (!arcs) return SP_OK;
+    if (arcs->count > 0) {
+        IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
+        arcs->capacity = arcs->count;
+        IO_TRY(sp_alloc(context, arcs->count, sizeof *tails, (void **)&tails));
+        if (!io_packed_ones(arcs)) IO_TRY(sp_alloc(context, arcs->count, sizeof *weights, (void **)&weights));
+    }
+    divide(context, arcs, parts);
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int p = 0; p < PARTS; p++) {
+        int64_t at = parts[p].arc;
+        for (int64_t r = parts[p].run; r < parts[p + 1].run; r++)
+            for (uint32_t k = 0; k < arcs->runs[r].count; k++) tails[at++] = arcs->runs[r].tail;
+        unpack_heads(arcs, &parts[p], weights);
+    }
+    graph->tails = tails;
+    graph->heads = arcs->heads;
+    graph->weights = weights;
+    drop_packed(context, graph);
+    return SP_OK;
+done:
+    sp_free(context, tails);
+    sp_free(context, weights);
+    return status;
+}
+
+/* ---- the matrix ------------------------------------------------------------------------------------------ */
+
+/* Whether tails do not descend and the heads of each ascend: then they are rows as they lie. */
+static bool are_rows(sp_context *context, const io_packed *arcs, const part parts[PARTS + 1])
+{
+    int64_t others = 0;
+#pragma omp parallel for schedule(static) reduction(+ : others) num_threads(sp_context_threads(context))
+    for (int p = 0; p < PARTS; p++) {
+        int64_t at = parts[p].arc;
+        for (int64_t r = parts[p].run; r < parts[p + 1].run; r++) {
+            const io_run *run = &arcs->runs[r];
+            const int32_t before = r > 0 ? run[-1].tail : -1;
+            others += before > run->tail || (before == run->tail && head_of(arcs, at - 1) >= head_of(arcs, at));
+            for (const int64_t end = at++ + run->count; at < end; at++)
+                others += head_of(arcs, at - 1) >= head_of(arcs, at);
+        }
+    }
+    return others == 0;
+}
+
+/* Takes the heads over as columns. */
+static sp_status take_rows(sp_context *context, io_graph *graph, const part parts[PARTS + 1], sp_csr *matrix)
+{
+    io_packed *arcs = graph->packed;
+    int64_t *offsets = NULL;
+    float *values = NULL;
+    sp_status status;
+    IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
+    arcs->capacity = arcs->count;
+    IO_TRY(sp_alloc(context, graph->nodes + 1, sizeof *offsets, (void **)&offsets));
+    IO_TRY(sp_alloc(context, arcs->count, sizeof *values, (void **)&values));
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int p = 0; p < PARTS; p++) {
+        int64_t at = parts[p].arc;
+        for (int64_t r = parts[p].run; r < parts[p + 1].run; at += arcs->runs[r++].count)
+            for (int64_t row = arcs->runs[r].tail; row > (r > 0 ? arcs->runs[r - 1].tail : -1); row--)
+                offsets[row] = at;
+        unpack_heads(arcs, &parts[p], values);
+    }
+    for (int64_t row = (int64_t)arcs->runs[arcs->run_count - 1].tail + 1; row <= graph->nodes; row++)
+        offsets[row] = arcs->count;
+    *matrix = (sp_csr){.rows = graph->nodes, .cols = graph->nodes, .nnz = arcs->count, .row_offsets = offsets,
+                       .col_indices = arcs->heads, .values = values, .value_type = SP_F32, .space = SP_HOST};
+    drop_packed(context, graph);
+    return SP_OK;
+done:
+    sp_free(context, offsets);
+    return status;
+}
+
+sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, sp_combine combine, bool mirror,
+                          sp_csr *matrix)
+{
+    const bool both_ways = graph->format == IO_METIS; /* the arcs are their own mirror images */
+    sp_status status = SP_OK;
+    memset(matrix, 0, sizeof *matrix);
+    mirror = mirror && !both_ways;
+    if (graph->packed && graph->arcs > 0 && (both_ways || !by_heads) && !mirror) {
+        part parts[PARTS + 1];
+        divide(context, graph->packed, parts);
+        if (are_rows(context, graph->packed, parts)) return take_rows(context, graph, parts, matrix);
+    }
+    IO_TRY(io_graph_spread(context, graph));
+    IO_TRY(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_heads ? graph->heads : graph->tails,
+                           by_heads ? graph->tails : graph->heads, graph->weights, SP_F32, combine, mirror, matrix));
+    io_graph_free_arcs(context, graph);
+done:
+    return status;
+}
