@@ -71,7 +71,7 @@ static sp_status read_input(job *j)
     return status;
 }
 
-/* Duplicate arcs: mcl takes the heaviest of label pairs and the first of a matrix. */
+/* Of arcs that are repeated mcl takes the heaviest (within a column of a matrix the first: that is all there is). */
 static sp_status make_graph(job *j)
 {
     io_graph *g = &j->input;
@@ -83,8 +83,7 @@ static sp_status make_graph(job *j)
     r->bytes = g->bytes;
     r->odd_lines = g->odd_lines;
     r->negative = g->negative;
-    sp_combine combine = g->format == IO_NATIVE ? SP_COMBINE_FIRST : SP_COMBINE_MAX;
-    sp_status status = io_graph_matrix(j->host, g, false, combine, g->symmetric, &j->graph);
+    sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
     r->graph_entries = j->graph.nnz;
     return status;
 }
