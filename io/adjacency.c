@@ -172,17 +172,6 @@ static sp_status read_npz(sp_context *context, const char *path, const io_adjace
 
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
-static bool names_metis(const char *path)
-{
-    static const char *const endings[] = {".metis", ".graph", ".metis.gz", ".graph.gz", ".metis.zst", ".graph.zst"};
-    const size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        const size_t tail = strlen(endings[i]);
-        if (length > tail && strcmp(path + length - tail, endings[i]) == 0) return true;
-    }
-    return false;
-}
-
 static sp_status read_edges(sp_context *context, io_source *source, const char *path,
                             const io_adjacency_options *options, sp_csr *matrix)
 {
@@ -229,13 +218,13 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
                             sp_csr *matrix)
 {
     io_content content;
-    io_format format = IO_METIS;
+    io_format format;
     io_source *source;
     memset(matrix, 0, sizeof *matrix);
     sp_status status = io_source_open(context, path, options->interrupt, &source);
     if (status != SP_OK) return status;
     IO_TRY(io_detect_content(source, &content));
-    if (!names_metis(path)) IO_TRY(io_detect_format(source, &format));
+    IO_TRY(io_detect_format(source, &format));
     if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
     else if (content == IO_CONTENT_NPY)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);

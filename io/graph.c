@@ -36,6 +36,17 @@ sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, i
                    (long long)nodes, (long long)bytes);
 }
 
+static bool names_metis(const char *path)
+{
+    static const char *const endings[] = {".metis", ".graph", ".metis.gz", ".graph.gz", ".metis.zst", ".graph.zst"};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t tail = strlen(endings[i]);
+        if (length > tail && strcmp(path + length - tail, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
 sp_status io_detect_format(io_source *source, io_format *format)
 {
     const char *bytes;
@@ -43,7 +54,7 @@ sp_status io_detect_format(io_source *source, io_format *format)
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
     const char *end = bytes + count, *text = skip_comments(bytes, end);
-    *format = IO_ABC;
+    *format = names_metis(io_source_name(source)) ? IO_METIS : IO_ABC;
     if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0)
         *format = IO_NATIVE;
     else if (count >= IO_CSR_COOKIE && memcmp(bytes, io_csr_cookie, IO_CSR_COOKIE) == 0)
@@ -55,6 +66,19 @@ sp_status io_detect_format(io_source *source, io_format *format)
     else if (begins(bytes, end, "protein1 protein2 ") || begins(bytes, end, "protein1\tprotein2\t"))
         *format = IO_STRING;
     return SP_OK;
+}
+
+/* The format that the options leave open. */
+static sp_status find_format(sp_context *context, io_source *source, bool refuse_others, io_format *format)
+{
+    const char *name = io_source_name(source), *bytes;
+    size_t count = 1;
+    sp_status status = io_detect_format(source, format);
+    if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
+    status = io_source_peek(source, &bytes, &count);
+    if (status == SP_OK && count == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty", name);
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: not a matrix and not a STRING file; for label pairs give --abc", name);
 }
 
 static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,
@@ -92,10 +116,12 @@ static sp_status read_tab_file(sp_context *context, const io_read_options *optio
 sp_status io_read_source(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                          io_graph *graph)
 {
-    sp_status status = SP_OK;
     memset(graph, 0, sizeof *graph);
     graph->format = options->format;
-    if (graph->format == IO_AUTO) status = io_detect_format(source, &graph->format);
+    if (options->lenient) io_source_keep_mark(source);
+    sp_status status = io_source_refuse_zip(source);
+    if (status == SP_OK && graph->format == IO_AUTO)
+        status = find_format(context, source, options->refuse_others, &graph->format);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
     bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;

@@ -34,10 +34,14 @@ sp_status io_source_open(sp_context *context, const char *path, const volatile i
 sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
                            io_source **source);
 void io_source_close(io_source *source);
+/* Before anything is read: a byte order mark at the beginning is not dropped. */
+void io_source_keep_mark(io_source *source);
 /* Fills `to`; *got is less than `count` only at the end of the data. */
 sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got);
 /* The first bytes (up to `*count`) without taking them; valid until the next read. */
 sp_status io_source_peek(io_source *source, const char **bytes, size_t *count);
+/* Refuses a zip archive, .npz among them, where text or a matrix of our own kinds is read. */
+sp_status io_source_refuse_zip(io_source *source);
 /* Takes a line of at most 64 KB, for headers and small files; *line is NULL at the end of the data, **end is readable
  * unless it is. Valid until the next call; *bytes grows by what was taken. */
 sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes);
@@ -562,7 +566,8 @@ bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
-/* What io_read_graph would take the source for, IO_ABC if nothing else. */
+/* What io_read_graph would take the source for: what the content begins with, else IO_METIS if its name ends as such
+ * files do, else IO_ABC. */
 sp_status io_detect_format(io_source *source, io_format *format);
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);

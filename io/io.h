@@ -5,8 +5,8 @@
  * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs, however long their lines
  * are. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays
  * that grow, with an allocator that has no resize.) What a matrix of the arcs takes is said at io_graph_matrix.
- * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
- * takes them and counted.
+ * Numbers are parsed without regard to the locale. A byte order mark before text is passed over. Strict by default;
+ * in lenient mode lines are taken the way `mcl` takes them and counted.
  */
 #ifndef IO_H
 #define IO_H
@@ -14,7 +14,8 @@
 #include "sparse.h"
 
 typedef enum io_format {
-    IO_AUTO = 0,  /* native matrix, binary matrices, Matrix Market, STRING or, failing these, label triples */
+    IO_AUTO = 0,  /* native matrix, binary matrices, Matrix Market, STRING by content; METIS by the file's name
+                   * (.graph, .metis); failing these label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
     IO_ETC,       /* LABEL LABEL... (mcl --etc): arcs from the first label to each of the others */
@@ -31,6 +32,7 @@ typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY 
 
 typedef struct io_read_options {
     io_format format;
+    bool refuse_others;    /* IO_AUTO: what nothing tells apart is no label triples but an error */
     bool lenient;          /* take odd lines as mcl does, count them */
     bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */
     bool matrix;           /* IO_CSR: the graph comes as `matrix`, without arcs */
@@ -182,6 +184,9 @@ sp_status io_output_settle(io_output *output);
 void io_output_discard(io_output *output);
 /* Fails now, not after the work, if PATH could not be written (folder missing, not writable, a folder itself). */
 sp_status io_output_check(sp_context *context, const char *path);
+/* Whether INPUT ("-": standard input) is the very file that PATH ("-": standard output) names: writing it would
+ * replace what was read. Pipes and devices are no such files. */
+bool io_output_is_input(const char *path, const char *input);
 /* Unlinks the temporary files of all outputs that are open; async-signal-safe: for signal handlers. */
 void io_output_unlink_all(void);
 

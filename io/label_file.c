@@ -441,7 +441,7 @@ static sp_status read_text(labeller *l, io_source *source, io_labelling *labelli
     if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
     const io_format from = l->graph->format;
     const bool ordered = from == IO_MTX || from == IO_NATIVE || from == IO_METIS || from == IO_CSR;
-    if (l->format == IO_LABELS_LIST && !ordered) IO_TRY(order_list(l));
+    if (l->format == IO_LABELS_LIST && !ordered && l->graph->nodes > 0) IO_TRY(order_list(l));
     IO_TRY(read_lines(l));
     l->collect = l->general;
     if (l->collect) IO_TRY(read_lines(l));
@@ -563,6 +563,7 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
     memset(labelling, 0, sizeof *labelling);
     IO_TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
     memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
+    IO_TRY(io_source_refuse_zip(source));
     if (l.format == IO_LABELS_AUTO) IO_TRY(find_native(&l, source));
     if (l.format == IO_LABELS_NATIVE) IO_TRY(read_native(&l, source, labelling));
     else IO_TRY(read_text(&l, source, labelling));

@@ -92,9 +92,10 @@ static sp_status find_directory(io_npz *npz)
     IO_TRY(io_file_read(&npz->file, size - count, tail, count, NULL));
     const int64_t end = find_end(tail, count);
     if (end < 0) {
-        const bool begun = count >= 4 && number(tail, 4) == 0x04034b50 && size == count;
-        IO_TRY(refuse(npz, begun || size > count ? "the archive has no end; the file is truncated"
-                                                 : "no .npz archive; write it with numpy.savez"));
+        unsigned char begin[4] = {0};
+        if (size >= 4) IO_TRY(io_file_read(&npz->file, 0, begin, 4, NULL));
+        IO_TRY(refuse(npz, number(begin, 4) == 0x04034b50 ? "the archive has no end; the file is truncated"
+                                                          : "no .npz archive; write it with numpy.savez"));
     }
     numbers[0] = number(tail + end + 10, 2);
     numbers[1] = number(tail + end + 12, 4);

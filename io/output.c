@@ -101,6 +101,19 @@ sp_status io_output_check(sp_context *context, const char *path)
                    path, folder, strerror(errno));
 }
 
+static bool is_file(const char *path, int standard, struct stat *about)
+{
+    const int failed = strcmp(path, "-") == 0 ? fstat(standard, about) : stat(path, about);
+    return failed == 0 && S_ISREG(about->st_mode);
+}
+
+bool io_output_is_input(const char *path, const char *input)
+{
+    struct stat to, from;
+    return is_file(path, STDOUT_FILENO, &to) && is_file(input, STDIN_FILENO, &from) && to.st_dev == from.st_dev &&
+           to.st_ino == from.st_ino;
+}
+
 /* ---- opening -------------------------------------------------------------------------------------------- */
 
 static sp_status take_slot(io_output *output)

@@ -1,9 +1,12 @@
 /* Byte sources: a file, standard input or memory, decompressed on the way.
  *
  * The first bytes decide: gzip (any number of members, zero padding after the last), zstd (any number of frames) or
- * plain. A compressed stream that ends early or is damaged is an error naming the file, never a short file. Plain
- * files are read straight into the caller's buffer. No mmap: a file that shrinks while it is read must not kill the
- * process.
+ * plain; xz and bzip2 are refused by name. A compressed stream that ends early or is damaged is an error naming the
+ * file, never a short file. Plain files are read straight into the caller's buffer. No mmap: a file that shrinks
+ * while it is read must not kill the process.
+ *
+ * A byte order mark of UTF-8, which spreadsheets put before text, is not passed on: as a part of the first label it
+ * would make a node of its own, which looks like another.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +40,7 @@ struct io_source {
     bool input_ended;
     char *peeked; /* uncompressed bytes that io_source_peek took */
     size_t peeked_at, peeked_end;
+    bool keep_mark; /* a byte order mark is passed on */
     z_stream gzip;
     bool gzip_open;
     ZSTD_DStream *zstd;
@@ -230,6 +234,16 @@ static sp_status read_plain(io_source *source, char *to, size_t count, size_t *g
     return status;
 }
 
+/* What to say of compression that is not read here; NULL: it is none. */
+static const char *refuse_compression(const char *bytes, size_t count)
+{
+    if (count >= 6 && memcmp(bytes, "\xfd" "7zXZ", 6) == 0)
+        return "compressed by xz, which is not read; unpack it first with xz -d, or use gzip or zstd";
+    if (count >= 10 && memcmp(bytes, "BZh", 3) == 0 && memcmp(bytes + 4, "1AY&SY", 6) == 0)
+        return "compressed by bzip2, which is not read; unpack it first with bzip2 -d, or use gzip or zstd";
+    return NULL;
+}
+
 /* Looks at the first bytes and opens the decompressor that they ask for. */
 static sp_status start(io_source *source)
 {
@@ -248,7 +262,8 @@ static sp_status start(io_source *source)
         source->size = 0;
         return zstd_open(source);
     }
-    return SP_OK;
+    const char *refused = refuse_compression(source->input, source->input_end);
+    return refused ? fail(source, SP_ERROR_ARGUMENT, refused) : SP_OK;
 }
 
 static sp_status read_any(io_source *source, char *to, size_t count, size_t *got)
@@ -266,23 +281,11 @@ static sp_status read_any(io_source *source, char *to, size_t count, size_t *got
     return read_plain(source, to, count, got);
 }
 
-sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got)
-{
-    size_t ahead = source->peeked_end - source->peeked_at;
-    if (ahead > count) ahead = count;
-    if (ahead) memcpy(to, source->peeked + source->peeked_at, ahead);
-    source->peeked_at += ahead;
-    sp_status status = SP_OK;
-    *got = 0;
-    if (ahead < count) status = read_any(source, (char *)to + ahead, count - ahead, got);
-    *got += ahead;
-    return status;
-}
-
 /* Fills the look-ahead buffer. */
 static sp_status look_ahead(io_source *source)
 {
-    if (!source->peeked) {
+    const bool first = !source->peeked;
+    if (first) {
         sp_status status = io_grow(source->context, 0, PEEK_BYTES + 1, 1, (void **)&source->peeked);
         if (status != SP_OK) return status;
     }
@@ -292,6 +295,23 @@ static sp_status look_ahead(io_source *source)
     source->peeked_at = 0;
     source->peeked_end = left + got;
     source->peeked[left + got] = '\n';
+    if (first && !source->keep_mark && got >= 3 && memcmp(source->peeked, "\xef\xbb\xbf", 3) == 0)
+        source->peeked_at = 3;
+    return status;
+}
+
+sp_status io_source_read(io_source *source, void *to, size_t count, size_t *got)
+{
+    sp_status status = SP_OK;
+    *got = 0;
+    if (!source->peeked) status = look_ahead(source);
+    size_t ahead = source->peeked_end - source->peeked_at;
+    if (status != SP_OK && ahead == 0) return status; /* otherwise it is met again, after these bytes */
+    if (ahead > count) ahead = count;
+    if (ahead) memcpy(to, source->peeked + source->peeked_at, ahead);
+    source->peeked_at += ahead;
+    status = ahead < count ? read_any(source, (char *)to + ahead, count - ahead, got) : SP_OK;
+    *got += ahead;
     return status;
 }
 
@@ -303,6 +323,16 @@ sp_status io_source_peek(io_source *source, const char **bytes, size_t *count)
     *bytes = ahead ? source->peeked + source->peeked_at : "";
     if (ahead < *count) *count = ahead;
     return status;
+}
+
+sp_status io_source_refuse_zip(io_source *source)
+{
+    const char *bytes;
+    size_t count = 4;
+    sp_status status = io_source_peek(source, &bytes, &count);
+    if (status != SP_OK && count == 0) return status;
+    if (count < 4 || memcmp(bytes, "PK\3\4", 4) != 0) return SP_OK;
+    return fail(source, SP_ERROR_ARGUMENT, "a zip archive, which is not read here; unpack it first with unzip");
 }
 
 sp_status io_source_line(io_source *source, const char **line, const char **end, int64_t *bytes)
@@ -329,6 +359,8 @@ sp_status io_source_line(io_source *source, const char **line, const char **end,
     }
     return SP_OK;
 }
+
+void io_source_keep_mark(io_source *source) { source->keep_mark = true; }
 
 const char *io_source_name(const io_source *source) { return source->name; }
 

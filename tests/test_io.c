@@ -94,6 +94,81 @@ static void expect_error(const char *text, io_read_options options, const char *
     expect_failure(text, strlen(text), options, beginning);
 }
 
+/* ---- what a file begins with ---------------------------------------------------------------------------- */
+
+#define MARK "\xef\xbb\xbf"
+
+START_TEST(a_byte_order_mark_is_no_part_of_the_text)
+{
+    expect_arcs(MARK "a b 2\nb a 3\n", as(IO_ABC), "a>b:2 b>a:3", 2);
+    expect_arcs(MARK "a b 2\n" MARK "a b 3\n", as(IO_ABC), "a>b:2 " MARK "a>b:3", 3);
+    expect_arcs(MARK "a b 2\n", lenient(IO_ABC), MARK "a>b:2", 2);
+    expect_arcs(MARK "a\tb\n", automatic, "a>b:1", 2);
+    expect_arcs(MARK "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n", automatic, "1>0:1", 2);
+    expect_arcs(MARK "protein1 protein2 combined_score\na b 700\n", automatic, "a>b:700", 2);
+    expect_arcs(MARK "2 1\n2\n1\n", as(IO_METIS), "0>1:1 1>0:1", 2);
+    expect_arcs(MARK, as(IO_ABC), "", 0);
+    expect_arcs("\xef\xbb", as(IO_ETC), "", 1);
+    expect_error(MARK "a\n", as(IO_ABC), "in:1: one field where two labels are expected");
+    char *text = malloc(200004);
+    ck_assert_ptr_nonnull(text);
+    memcpy(text, MARK, 3);
+    for (int i = 0; i < 20000; i++) snprintf(text + 3 + 10 * i, 11, "%04d %04d\n", i % 100, i / 100);
+    sp_context *context = test_context(0, 2);
+    io_graph with = read_text(context, text, as(IO_ABC)), without = read_text(context, text + 3, as(IO_ABC));
+    ck_assert_int_eq(with.arcs, 20000);
+    ck_assert_int_eq(with.nodes, without.nodes);
+    ck_assert_mem_eq(with.heads, without.heads, (size_t)with.arcs * sizeof *with.heads);
+    io_graph_free(context, &with);
+    io_graph_free(context, &without);
+    sp_context_destroy(context);
+    free(text);
+}
+END_TEST
+
+START_TEST(compression_that_is_not_read_is_named)
+{
+    static const char xz[] = "\xfd" "7zXZ\0\0\4", bzip2[] = "BZh91AY&SY\x12", zip[] = "PK\3\4\x14\0\0";
+    const io_read_options all[] = {as(IO_AUTO), as(IO_ABC), lenient(IO_ABC), as(IO_MTX)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        expect_failure(xz, sizeof xz, all[i], "in: compressed by xz, which is not read; unpack it first");
+        expect_failure(bzip2, sizeof bzip2, all[i], "in: compressed by bzip2, which is not read; unpack it first");
+        expect_failure(zip, sizeof zip, all[i], "in: a zip archive, which is not read here; unpack it first");
+    }
+    expect_arcs("BZh9 b\nPK b\n", as(IO_ABC), "BZh9>b:1 PK>b:1", 3);
+}
+END_TEST
+
+START_TEST(names_decide_where_the_content_does_not)
+{
+    static const struct {
+        const char *name, *text;
+        io_format format;
+    } cases[] = {{"g.graph", "2 1\n2\n1\n", IO_METIS},
+                 {"g.metis.gz", "2 1\n2\n1\n", IO_METIS},
+                 {"g.graph", "%%MatrixMarket matrix coordinate pattern general\n2 2 0\n", IO_MTX},
+                 {".graph", "2 1\n2 1\n", IO_ABC},
+                 {"graph", "2 1\n2 1\n", IO_ABC},
+                 {"g.abc", "", IO_ABC}};
+    const io_read_options strict = {.refuse_others = true};
+    sp_context *context = test_context(0, 2);
+    io_graph graph;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *name = cases[i].name, *text = cases[i].text;
+        ck_ok(context, io_read_memory(context, name, text, strlen(text), &automatic, 0, &graph));
+        ck_assert_int_eq(graph.format, cases[i].format);
+        io_graph_free(context, &graph);
+    }
+    ck_assert_int_ne(io_read_memory(context, "g.graph", "a b\n", 4, &automatic, 0, &graph), SP_OK);
+    ck_assert_str_eq(sp_last_error(context), "g.graph:1: no header of a METIS graph (got \"a b\"); write NODES EDGES "
+                                             "[FORMAT [WEIGHTS]], e.g. 100 250 001");
+    sp_context_destroy(context);
+    expect_error("a b\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc");
+    expect_error("2 1\n2\n1\n", strict, "in: not a matrix and not a STRING file");
+    expect_error("", strict, "in: the file is empty");
+}
+END_TEST
+
 /* ---- label triples -------------------------------------------------------------------------------------- */
 
 START_TEST(abc_reads_labels_in_order_of_first_appearance)
@@ -126,7 +201,8 @@ END_TEST
 
 START_TEST(abc_strict_refuses_odd_lines_by_number)
 {
-    expect_error("a b 1\nbroken\n", as(IO_ABC), "in:2: one field where two labels are expected (got \"broken\")");
+    expect_error("a b 1\nbroken\n", as(IO_ABC), "in:2: one field where two labels are expected, with a tab or blank "
+                                                 "between them (got \"broken\")");
     expect_error("\ta b 1\n", as(IO_ABC), "in:1: one field where two tab-separated labels are expected");
     expect_error("a b 1\n\n\na b 3\t\n", as(IO_ABC), "in:4: one field where two tab-separated labels");
     expect_error("a b x1\n", as(IO_ABC), "in:1: the weight is not a number (got \"x1\")");
@@ -2279,6 +2355,26 @@ START_TEST(a_symbolic_link_keeps_pointing_to_its_file)
 }
 END_TEST
 
+START_TEST(an_output_that_is_the_input_is_known_by_any_name)
+{
+    const char *pipe_name = "/dev/null";
+    char real[128], other[128], linked[128], hard[128], none[128];
+    snprintf(real, sizeof real, "%s", path_of("real"));
+    snprintf(other, sizeof other, "%s", path_of("other"));
+    snprintf(linked, sizeof linked, "%s", path_of("./link"));
+    snprintf(hard, sizeof hard, "%s", path_of("hard"));
+    snprintf(none, sizeof none, "%s", path_of("none"));
+    write_file(real, "a b\n", 4);
+    write_file(other, "a b\n", 4);
+    ck_assert_int_eq(symlink("real", linked), 0);
+    ck_assert_int_eq(link(real, hard), 0);
+    ck_assert(io_output_is_input(real, real) && io_output_is_input(linked, real) && io_output_is_input(real, linked));
+    ck_assert(io_output_is_input(hard, linked));
+    ck_assert(!io_output_is_input(other, real) && !io_output_is_input(none, real) && !io_output_is_input(none, none));
+    ck_assert(!io_output_is_input(pipe_name, pipe_name) && !io_output_is_input(folder, folder));
+}
+END_TEST
+
 START_TEST(signal_handlers_can_remove_what_is_unfinished)
 {
     sp_context *context = test_context(0, 1);
@@ -2518,6 +2614,9 @@ int main(void)
     TCase *cases = tcase_create("formats");
     suite_add_tcase(suite, cases);
     tcase_set_timeout(cases, 60);
+    tcase_add_test(cases, a_byte_order_mark_is_no_part_of_the_text);
+    tcase_add_test(cases, compression_that_is_not_read_is_named);
+    tcase_add_test(cases, names_decide_where_the_content_does_not);
     tcase_add_test(cases, abc_reads_labels_in_order_of_first_appearance);
     tcase_add_test(cases, abc_splits_at_tabs_if_there_are_any);
     tcase_add_test(cases, abc_takes_a_missing_weight_as_one_and_zero_as_no_arc);
@@ -2603,6 +2702,7 @@ int main(void)
     tcase_add_test(cases, write_errors_are_reported_at_commit);
     tcase_add_test(cases, a_pipe_is_written_directly);
     tcase_add_test(cases, a_symbolic_link_keeps_pointing_to_its_file);
+    tcase_add_test(cases, an_output_that_is_the_input_is_known_by_any_name);
     tcase_add_test(cases, signal_handlers_can_remove_what_is_unfinished);
     tcase_add_test(cases, a_stale_temporary_file_is_replaced);
     tcase_add_test(cases, writers_survive_a_failed_allocation);
