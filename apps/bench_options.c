@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bench_gnn.h"
+#include "gnn_input.h"
 
 static const char *const kinds[] = {"spgemm", "spmm", "contract", "gnn"};
 static const char *const semirings[] = {"plus-times", "plus-pair", "min-plus", "max-times", "or-and"};
@@ -367,6 +368,15 @@ static bool takes_value(const bench_options *o, const char *option)
     return read_word(option, all, sizeof all / sizeof *all) >= 0 || read_word(option, own[o->kind], count) >= 0;
 }
 
+static bool keeps_inputs(const bench_options *o)
+{
+    for (int i = 0; i < o->source_count; i++)
+        if (!o->sources[i].spec && (overwrites("sparse-bench", o->json, o->sources[i].name) ||
+                                    gnn_input_overwritten("sparse-bench", o->sources[i].name, o->json)))
+            return false;
+    return o->times.spec || !overwrites("sparse-bench", o->json, o->times.name);
+}
+
 static bench_request check_options(bench_options *o)
 {
     if (o->source_count == 0) return mistake("no matrix: name files or --generate one");
@@ -380,7 +390,7 @@ static bench_request check_options(bench_options *o)
         if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
         o->features = SP_DENSE_F64;
     }
-    return check_device(o);
+    return keeps_inputs(o) ? check_device(o) : REQUEST_MISTAKE;
 }
 
 bench_request bench_parse(int argc, char **argv, bench_options *o)

@@ -53,6 +53,8 @@ static int run(const contract_options *options)
     } else if (interrupt_signal) {
         code = EXIT_SIGNAL + interrupt_signal;
         notice_line(&job.line, "stopped by signal %d; nothing was written", interrupt_signal);
+    } else if (job.mistaken) {
+        code = EXIT_USAGE;
     } else {
         const char *sentence = job.host ? sp_last_error(job.host) : "";
         notice_line(&job.line, "%s", *sentence ? sentence : sp_status_string(status));

@@ -182,8 +182,10 @@ static sp_status refuse_unlabelled(contract_job *job)
     } else
         snprintf(name, sizeof name, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
     return sp_fail(job->host, SP_ERROR_ARGUMENT,
-                   "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep", job->options->labels,
-                   (long long)job->labelling.unlabelled, name);
+                   job->labelling.unlabelled == 1
+                       ? "%s: %lld node has no label, %s; give --unlabelled drop or keep"
+                       : "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep",
+                   job->options->labels, (long long)job->labelling.unlabelled, name);
 }
 
 /* The matrix with a row more for each node in no group. */

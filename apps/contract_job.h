@@ -47,6 +47,7 @@ typedef struct contract_job {
     const contract_options *options;
     sp_context *host, *device;      /* device: CUDA; NULL: compute on the host */
     tool_line line;
+    bool mistaken;                  /* an output is an input, which was said */
 
     io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
     int64_t arcs;                   /* of the input */
@@ -78,7 +79,7 @@ sp_status contract_read_labels(contract_job *job);
 sp_status contract_open_host(contract_job *job);
 sp_status contract_compute(contract_job *job);
 
-/* contract_output.c: refuses outputs that could not be written; names groups; writes everything. */
+/* contract_output.c: refuses outputs that could not be written or are inputs; names groups; writes everything. */
 sp_status contract_check_outputs(contract_job *job);
 sp_status contract_name_groups(contract_job *job);
 sp_status contract_write(contract_job *job);

@@ -32,7 +32,7 @@ void contract_usage(FILE *stream)
           "  GRAPH               Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin\n"
           "  LABELS              LABEL a line, or NODE LABEL a line, or clusters as mcl writes them\n"
           "  -o FILE             where to write; - is stdout\n"
-          "  --from FORMAT       abc sif etc mcl mtx string blast metis bin [by content, else abc]\n"
+          "  --from FORMAT       abc sif etc mcl mtx string blast metis bin [by content or ending, else abc]\n"
           "  --to FORMAT         mtx abc tsv mcl metis bin [by the ending of OUT]\n"
           "  --labels KIND       list pairs clusters mcl [by content]\n"
           "  --base 0|1          the first label, where labels are numbers [1]\n"

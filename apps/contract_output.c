@@ -32,21 +32,28 @@ static bool needs_tab(const contract_options *o)
     return o->names && (o->to == IO_MTX || o->to == IO_NATIVE || o->to == IO_METIS) && strcmp(o->out, "-") != 0;
 }
 
+static sp_status check_output(contract_job *job, const char *path)
+{
+    const contract_options *o = job->options;
+    job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels);
+    return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);
+}
+
 sp_status contract_check_outputs(contract_job *job)
 {
     const contract_options *o = job->options;
     char path[MAX_PATH];
     sp_status status;
-    TRY(io_output_check(job->host, o->out));
-    if (o->node_output) TRY(io_output_check(job->host, o->node_output));
-    if (o->report) TRY(io_output_check(job->host, o->report));
+    TRY(check_output(job, o->out));
+    if (o->node_output) TRY(check_output(job, o->node_output));
+    if (o->report) TRY(check_output(job, o->report));
     if (needs_tab(o)) {
         TRY(beside(job, ".tab", path));
-        TRY(io_output_check(job->host, path));
+        TRY(check_output(job, path));
     }
     for (int k = 0; o->repeat != REPEAT_NEVER && k < o->levels; k++) {
         TRY(map_path(job, k, path));
-        TRY(io_output_check(job->host, path));
+        TRY(check_output(job, path));
     }
 done:
     return status;

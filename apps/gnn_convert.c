@@ -121,6 +121,19 @@ static bool parse(int argc, char **argv, convert_options *o)
     return check_together(o);
 }
 
+/* Whether a file that is written is one that was named as a source: then the mistake was said. A folder may be
+ * converted over itself, which names what is written. */
+static bool replaces_source(const convert_options *o)
+{
+    const char *const inputs[] = {o->source, o->edges, o->features, o->labels, o->split, o->classes};
+    char path[PATH_MAX];
+    if (o->recipe.spec) return false;
+    for (int k = 0; gnn_input_written(o->folder, k, path); k++)
+        for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+            if (overwrites("gnn convert", path, inputs[i])) return true;
+    return false;
+}
+
 /* ---- GraphSAINT's folders ------------------------------------------------------------------------------ */
 
 static sp_status path_in(sp_context *context, const char *folder, const char *name, char path[PATH_MAX])
@@ -251,6 +264,25 @@ static bool is_there(const char *begin, char between, const char *name)
     return snprintf(path, sizeof path, "%s%c%s", begin, between, name) < PATH_MAX && stat(path, &about) == 0;
 }
 
+static sp_status refuse_source(sp_context *context, const char *source, const char *why)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: %s; the source is a folder, an .npz, planetoid's FOLDER/ind.NAME or generate:SPEC; tables "
+                   "are named by --edges, --features and --labels", source, why);
+}
+
+/* Whether a file begins as a zip archive does, or as what is compressed and may be one. */
+static bool may_be_archive(const char *path)
+{
+    unsigned char begin[2] = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file) return true; /* whoever reads it says why not */
+    const bool whole = fread(begin, 1, 2, file) == 2;
+    fclose(file);
+    return whole && (memcmp(begin, "PK", 2) == 0 || memcmp(begin, "\x1f\x8b", 2) == 0 ||
+                     memcmp(begin, "\x28\xb5", 2) == 0);
+}
+
 static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
 {
     const gnn_input_options reading = {.undirected = o->undirected, .interrupt = &interrupt_signal};
@@ -259,8 +291,10 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     if (!o->source) return read_files(context, o, &reading, input);
     if (is_there(o->source, '.', "test.index")) return gnn_input_planetoid(context, o->source, &reading, input);
     if (is_there(o->source, '/', "adj_full.npz")) return read_saint(context, o->source, &reading, input);
-    if (stat(o->source, &about) == 0 && !S_ISDIR(about.st_mode))
-        return read_archive(context, o->source, &reading, input);
+    if (stat(o->source, &about) != 0) return refuse_source(context, o->source, strerror(errno));
+    if (S_ISREG(about.st_mode) && !may_be_archive(o->source))
+        return refuse_source(context, o->source, "neither a folder nor an .npz");
+    if (!S_ISDIR(about.st_mode)) return read_archive(context, o->source, &reading, input);
     return gnn_input_load(context, o->source, &reading, input);
 }
 
@@ -293,7 +327,7 @@ int gnn_convert_main(int argc, char **argv)
             usage(stdout);
             return end_answer("gnn");
         }
-    if (!parse(argc, argv, &o)) return EXIT_USAGE;
+    if (!parse(argc, argv, &o) || replaces_source(&o)) return EXIT_USAGE;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
                                     .interrupt = &interrupt_signal};
     sp_status status = sp_context_create(&cpu, &context);

@@ -62,6 +62,19 @@ static sp_status list_folder(sp_context *context, const char *path, folder *in)
     return status;
 }
 
+bool gnn_input_overwritten(const char *command, const char *path, const char *output)
+{
+    char file[PATH_MAX];
+    bool found = false;
+    DIR *entries = opendir(path);
+    for (const struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = stem_of(entry->d_name) >= 0 &&
+                snprintf(file, sizeof file, "%s/%s", path, entry->d_name) < PATH_MAX &&
+                overwrites(command, output, file);
+    if (entries) closedir(entries);
+    return found;
+}
+
 static sp_status missing(sp_context *context, const folder *in, const char *stem, const char *endings)
 {
     return sp_fail(context, SP_ERROR_ARGUMENT, "%s: there is no %s.*; put one there: %s", in->path, stem, endings);
@@ -240,11 +253,18 @@ static void choose_names(const gnn_input *input, saving *to)
     if (input->classes.count > 0) to->name[CLASSES] = "classes.txt";
 }
 
+static const char *const may_be[] = {"graph.npz",  "features.npy", "features.npz",
+                                     "labels.npy", "split.npy",    "classes.txt"};
+
+bool gnn_input_written(const char *to, int index, char path[PATH_MAX])
+{
+    const int count = sizeof may_be / sizeof *may_be;
+    return index < count && snprintf(path, PATH_MAX, "%s/%s", to, may_be[index]) < PATH_MAX;
+}
+
 /* Refuses a folder with files that would be read beside those that are written; `to` NULL: those that may be. */
 static sp_status look_for_others(sp_context *context, const char *path, const saving *to)
 {
-    static const char *const may_be[] = {"graph.npz",  "features.npy", "features.npz",
-                                         "labels.npy", "split.npy",    "classes.txt"};
     DIR *entries = opendir(path);
     sp_status status = SP_OK;
     if (!entries) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s; give another folder", path, strerror(errno));

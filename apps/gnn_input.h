@@ -2,6 +2,8 @@
 #ifndef GNN_INPUT_H
 #define GNN_INPUT_H
 
+#include <limits.h>
+
 #include "gnn.h"
 #include "io.h"
 
@@ -23,6 +25,8 @@ typedef struct gnn_input {
  * (gnn_data_check also wants nodes to train with.) A failure is a sentence "FILE:LINE: what; remedy" in
  * sp_last_error. `options` may be NULL. */
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
+/* Whether PATH is one of the files that are read from the folder; then that was said as a mistake of `command`. */
+bool gnn_input_overwritten(const char *command, const char *folder, const char *path);
 void gnn_input_free(sp_context *context, gnn_input *input);
 
 /* Its steps, for files that lie elsewhere, in this order; `names` is a file of the names of classes, or "". */
@@ -38,6 +42,8 @@ sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input
  * of them or none; the folder is made if it is not there. One that holds other files which would be read is refused,
  * and by gnn_input_check before the work. */
 sp_status gnn_input_check(sp_context *context, const char *folder);
+/* The name of file number `index`, from 0, of those that may be written; false where there are no more. */
+bool gnn_input_written(const char *folder, int index, char path[PATH_MAX]);
 sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
 
 /* planetoid's files: `name` is FOLDER/ind.NAME. */

@@ -162,9 +162,16 @@ enum { MOST_FILES = 4 };
 
 sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count)
 {
+    const gnn_settings *s = job->settings;
     sp_status status = SP_OK;
-    for (int i = 0; i < count; i++)
-        if (files[i].path) TRY(io_output_check(job->host, files[i].path));
+    for (int i = 0; i < count; i++) {
+        const char *path = files[i].path;
+        if (!path) continue;
+        job->mistaken = overwrites("gnn", path, s->load) || overwrites("gnn", path, s->clusters) ||
+                        gnn_input_overwritten("gnn", s->folder, path);
+        if (job->mistaken) return SP_ERROR_ARGUMENT;
+        TRY(io_output_check(job->host, path));
+    }
 done:
     return status;
 }

@@ -27,7 +27,7 @@ typedef struct gnn_job {
     int argc;               /* the command line, which a saved model gives other defaults */
     char **argv;
     gnn_settings resumed;   /* the settings then */
-    bool mistaken;          /* they do not go with that model, which was said */
+    bool mistaken;          /* they do not go with that model, or an output is an input, which was said */
     gnn_trainer_options how;
     sp_context *host;       /* reads and writes; signals interrupt it */
     sp_context *compute;    /* trains; signals are looked at between epochs */

@@ -53,6 +53,7 @@ static sp_status read_input(job *j)
 {
     const settings *s = j->settings;
     io_read_options options = s->read;
+    options.refuse_others = true;
     if (j->value_transform || s->negative_log || s->negative_log10) {
         options.transform = transform_value;
         options.transform_user = j;
@@ -60,11 +61,12 @@ static sp_status read_input(job *j)
     may_block = 1;
     sp_status status = io_read_graph(j->host, s->input, &options, &j->input);
     may_block = 0;
-    if (status == SP_OK && s->read.format == IO_AUTO && j->input.format == IO_ABC)
-        status = sp_fail(j->host, SP_ERROR_ARGUMENT,
-                         "%s: not a matrix and not a STRING file; for label pairs give --abc", s->input);
     if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
         status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
+    if (status == SP_OK && s->read.minimum_score > 0 && j->input.nodes == 0)
+        status = sp_fail(j->host, SP_ERROR_ARGUMENT,
+                         "%s: no pair scores %g or more, which leaves nothing to cluster; scores go from 0 to 1000",
+                         s->input, s->read.minimum_score);
     if (status == SP_OK) log_read(j);
     j->mcl = s->mcl;
     if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
@@ -151,23 +153,39 @@ done:
 
 /* ---- the whole run ------------------------------------------------------------------------------------- */
 
-/* Fails before the work if an output could not be written after it. */
+static sp_status keep_inputs(job *j, const char *path)
+{
+    const settings *s = j->settings;
+    j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab);
+    return j->mistaken ? SP_ERROR_ARGUMENT : SP_OK;
+}
+
+static sp_status check_output(job *j, const char *path)
+{
+    sp_status status = keep_inputs(j, path);
+    return status == SP_OK && path ? io_output_check(j->host, path) : status;
+}
+
+/* Fails before the work if an output could not be written after it, or would replace an input. */
 static sp_status check_outputs(job *j)
 {
     const settings *s = j->settings;
     const char *const fixed[] = {s->write_graph, s->write_transformed, s->write_expanded, s->report};
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-        sp_status status = fixed[i] ? io_output_check(j->host, fixed[i]) : SP_OK;
-        if (status != SP_OK) return status;
-    }
+    char beside[MAX_PATH + 8];
+    sp_status status = SP_OK;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) TRY(check_output(j, fixed[i]));
     for (int i = 0; i < s->inflation_count; i++) {
         report_run *run = &j->report.runs[i];
         run->inflation = s->inflations[i];
         settings_output_name(s, run->inflation, run->output);
-        sp_status status = io_output_check(j->host, run->output);
-        if (status != SP_OK) return status;
+        TRY(check_output(j, run->output));
+        snprintf(beside, sizeof beside, "%s-limit", run->output);
+        if (s->write_limit) TRY(keep_inputs(j, beside));
+        snprintf(beside, sizeof beside, "%s-rags", run->output);
+        if (s->mcl.force_connected) TRY(keep_inputs(j, beside));
     }
-    return SP_OK;
+done:
+    return status;
 }
 
 static sp_status run_job(job *j)
@@ -248,6 +266,8 @@ static int run(const settings *s)
     } else if (interrupt_signal) {
         code = EXIT_SIGNAL + interrupt_signal;
         log_warning(&j.log, "mcl-gpu: stopped by signal %d; no clusters were written", interrupt_signal);
+    } else if (j.mistaken) {
+        code = EXIT_USAGE;
     } else {
         const char *sentence = j.host ? sp_last_error(j.host) : "";
         log_warning(&j.log, "mcl-gpu: %s", *sentence ? sentence : sp_status_string(status));

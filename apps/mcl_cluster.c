@@ -44,7 +44,10 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
     const char *slash = strrchr(stem, '/');
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
-    return length < MAX_PATH ? SP_OK : sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
+    if (length >= MAX_PATH) return sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
+    if (!io_output_is_input(name, s->input)) return SP_OK;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: this dump would replace the input; give another -dump-stem",
+                   name);
 }
 
 static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
@@ -235,7 +238,8 @@ static char *run_information(const job *j, const report_run *run)
 /* Whether nodes have names: then clusters are lines of these, else a native matrix. */
 static bool is_labelled(const io_graph *g)
 {
-    const bool numbered = g->format == IO_NATIVE || g->format == IO_MTX || g->format == IO_CSR;
+    const bool numbered = g->format == IO_NATIVE || g->format == IO_MTX || g->format == IO_CSR ||
+                          g->format == IO_METIS;
     return g->names.count > 0 || !numbered;
 }
 

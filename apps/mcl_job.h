@@ -24,6 +24,7 @@ typedef struct job {
     sp_csr graph, start;
     double *start_sums; /* of the start matrix's columns before they were divided by them, where a dump shows them */
     char *command_line;
+    bool mistaken;      /* an output is the input, which was said */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
 } job;
 

@@ -526,6 +526,8 @@ static bool check_together(const settings *s)
     if (s->negative_log && s->negative_log10) return mistake("--abc-neg-log and --abc-neg-log10 exclude each other");
     if (s->read.tab && s->read.format != IO_AUTO) return mistake("-use-tab names the nodes of a matrix");
     if (s->read.minimum_score > 0 && s->read.format != IO_AUTO) return mistake("--min-score is for STRING files");
+    if (s->read.minimum_score > 0 && s->read.minimum_score < 1)
+        return mistake("--min-score %g leaves out no pair: scores go from 0 to 1000", s->read.minimum_score);
     if (s->inflation_count > 1 && s->output && strcmp(s->output, "-") == 0)
         return mistake("several inflations cannot share stdout; use -o FILE");
     for (int i = 0; i < s->inflation_count; i++) {

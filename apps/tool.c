@@ -156,6 +156,12 @@ int64_t file_bytes(const char *path)
     return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
 }
 
+bool overwrites(const char *command, const char *output, const char *input)
+{
+    if (!output || !input || !io_output_is_input(output, input)) return false;
+    return !usage_mistake(command, "the output \"%.200s\" is an input, too: give it another name", output);
+}
+
 /* Starting and joining threads costs more than it brings on small inputs, which pipelines work on by the thousand,
  * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
 static const int64_t THREAD_BYTES = 256 << 10;

@@ -59,6 +59,9 @@ void notice_line(tool_line *line, const char *format, ...) __attribute__((format
 
 /* The size of a plain file; -1 for pipes, standard input and what is not there. */
 int64_t file_bytes(const char *path);
+/* Whether the output is the input, by whatever name, which is a mistake on the command line: it is said as such.
+ * Either may be NULL. */
+bool overwrites(const char *command, const char *output, const char *input);
 /* `wanted`, or with 0 as many threads as reading the file at `path` is worth; never more than the processors that this
  * process may use. */
 int thread_count(const char *path, int64_t wanted);

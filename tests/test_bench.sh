@@ -99,6 +99,11 @@ printf '%%%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n1 2 -1\n2
 printf '%%%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n' >s.mtx
 printf '# from to\n10 2\n2 10\n2 7\n7 10\n' >edges.txt
 gzip -k a.mtx
+json_over() {
+    cp a.mtx own.mtx && fails 2 '"./own.mtx" is an input, too' spgemm own.mtx --json ./own.mtx &&
+        cmp a.mtx own.mtx
+}
+ok "the report over the matrix" json_over
 ok "Matrix Market with negative values" square 'm["nnz"] == 4 and m["products"] == 6' a.mtx
 ok "compressed" square 'm["matrix"] == "a.mtx.gz" and m["nnz"] == 4' "$work/a.mtx.gz"
 ok "symmetric patterns" square 'm["nnz"] == 4 and m["products"] == 6 and m["nnz_product"] == 5' s.mtx

@@ -132,12 +132,57 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I na
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
     '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' \
-    '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' \
+    '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' '--min-score 0.7' \
     '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
 done
 ok 'no input' fails 2 'no input' -I 3
 ok '--exact and CUDA: says why' fails 2 'rounds' g --exact --device cuda:0
+
+# ---- files that are not what they seem -----------------------------------------------------------------
+
+cp "$in/line7.abc" own.abc
+ln -s own.abc alias.abc
+cp "$in/cathat.tab" own.tab
+untouched() { # untouched ARGUMENTS...: an output is an input, which stays as it is
+    fails 2 'is an input, too: give it another name; see mcl-gpu --help$' "$@" -V all &&
+        cmp own.abc "$in/line7.abc" && cmp own.tab "$in/cathat.tab"
+}
+ok 'the clusters over the input' untouched own.abc --abc -o own.abc
+ok 'by another name' untouched own.abc --abc -o ./alias.abc
+ok 'over standard input' eval 'untouched - --abc -o own.abc <own.abc'
+ok 'a name that is made' eval 'ln -f own.abc S.I20 && untouched own.abc --abc -I 2,3 -o S; rm S.I20'
+ok 'the limit over the input' eval 'mv own.abc O-limit; cp O-limit own.abc; untouched O-limit --abc --write-limit -o O'
+ok 'the report over the input' untouched own.abc --abc -o F --report own.abc
+ok 'a matrix over the tab file' untouched "$in/cathat.mci" -use-tab own.tab -o F -write-graph own.tab
+dump_over() {
+    cp "$in/cathat.mci" ite-1.x &&
+        fails 1 'ite-1.x: this dump would replace the input' ite-1.x -dump ite -dump-stem x -o F -V all &&
+        cmp ite-1.x "$in/cathat.mci"
+}
+ok 'a dump over the input' dump_over
+for form in '' '| gzip' '| zstd'; do
+    program=${form#| }
+    if [ "$form" ] && ! command -v "$program" >/dev/null; then skip "no $program"; continue; fi
+    eval "{ printf '\357\273\277'; cat '$in/line7.abc'; } $form" >marked.abc
+    ok "a byte order mark $form" clusters line7-I2 marked.abc --abc
+done
+kept_mark() { status 0 marked.abc --abc --lenient -o - -q x && [ "$(grep -c $'\357\273\277' run.out)" -eq 1 ]; }
+ok 'which mcl takes for text' kept_mark
+for kind in 'xz:\3757zXZ\0' 'bzip2:BZh91AY&SY'; do
+    printf "${kind#*:}" >packed
+    ok "compressed by ${kind%%:*}" fails 1 "packed: compressed by ${kind%%:*}, .*unpack it" packed --abc -o F -V all
+done
+printf 'PK\3\4' >packed
+ok 'a zip archive' fails 1 'packed: a zip archive' packed -o F -V all
+: >void
+ok 'a file without a byte' fails 1 'void: the file is empty$' void -o F -V all
+printf '3 2\n2 3\n1\n1\n' >mesh.graph
+cp mesh.graph mesh.txt
+ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
+ok 'no matrix, before it is read as anything' fails 1 'mesh.txt: not a matrix .*give --abc$' mesh.txt -o F -V all
+printf 'a,b,1\n' >commas.csv
+ok 'commas' fails 1 'commas.csv:1: one field .* with a tab or blank between them .*"a,b,1"' commas.csv --abc -o F -V all
 
 # ---- results -------------------------------------------------------------------------------------------
 
@@ -174,6 +219,7 @@ else skip 'no zstd'; fi
 ok 'STRING by content' partition 'A,B,C|D,E|' string.txt
 ok 'a cutoff without a score' fails 1 'min-score' "$in/cathat.mci" --min-score 850 -V all -o F
 ok 'STRING with a cutoff' partition 'A,B|D,E|' string.txt --min-score 850
+ok 'one that nothing reaches' fails 1 'string.txt: no pair scores 951 or more' string.txt --min-score 951 -V all -o F
 printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 3\n2 1 1.5\n3 1 0.1\n4 3 2\n' >m.mtx
 ok 'Matrix Market by content' says '0 0 1 $' m.mtx -o -
 hit() { printf '%s\t%s\t%s\t100\t1\t0\t1\t100\t1\t100\t%s\t%s\n' "$@"; } # QUERY SUBJECT IDENTITY E BITS

@@ -53,6 +53,7 @@ back() { # back EXPECTED FILE OPTIONS...: the graph of groups, written to FILE, 
     status 0 g.abc pairs -o "$file" --loops drop && printf '3\n2\n1\n' >three && makes "$expected" "$file" three "$@"
 }
 ok 'Matrix Market comes back' back '1 2 4|1 3 8|2 3 1|' r.mtx --to abc
+ok 'METIS by its ending' back '1 2 4|1 3 8|2 3 1|' r.graph --to abc
 ok 'METIS comes back' back '1 2 4|1 3 8|2 3 1|' r.graph --from metis --to abc
 ok 'binary comes back, undirected' back '1 2 4|1 3 8|2 3 1|' r.bin --to abc
 ok "mcl's matrix comes back, as it stands" back '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.mci --to abc
@@ -131,6 +132,8 @@ ok 'as they are' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv --en
 ok 'weighted groups' makes 'x x 1|x y 9.5|y x 9.5|y y 10|' g.abc <(printf 'a x 1\nb x .5\nb y .5\nc y 1\nd y 1\n') \
     --labels pairs --to tsv
 ok 'overlapping groups, directed' eval 'status 0 g.abc overlap -o X --to tsv --combine count --directed && rm X'
+ok 'a node without a label is refused' fails 1 '1 node has no label, d; give --unlabelled' g.abc \
+    <(printf 'a x\nb y\nc y\n') -o X --to abc
 ok 'nodes without labels are refused' fails 1 '2 nodes have no label, such as c; give --unlabelled' g.abc \
     <(printf 'a x\nb y\n') -o X --to abc --labels pairs
 ok 'dropped' makes 'x y 1|' g.abc <(printf 'a x\nb y\n') --to abc --labels pairs --unlabelled drop
@@ -328,6 +331,30 @@ damaged_header() {
         fails 1 "bad.bin: byte 56: the header's checksum" bad.bin three -o X --to abc
 }
 ok 'a damaged header' damaged_header
+printf '\3757zXZ\0' >packed
+ok 'a graph in xz' fails 1 'packed: compressed by xz' packed list -o X --to abc
+ok 'labels in xz' fails 1 'packed: compressed by xz' g.mtx packed -o X --to abc
+printf 'PK\3\4' >packed
+ok 'labels in a zip archive' fails 1 'packed: a zip archive' g.mtx packed -o X --to abc
+marked() { { printf '\357\273\277'; cat "$1"; } >"marked.$1"; }
+marked g.abc
+marked pairs
+ok 'byte order marks' makes 'x y 1|x z 8|y y 4|y z 4|' marked.g.abc marked.pairs --to abc
+: >none
+ok 'no nodes, no labels' makes '0 0 0|' none none --to mtx
+cp pairs own.pairs
+ln -f g.abc own.tab
+ln -f g.abc own.level2.map
+untouched() { # untouched ARGUMENTS...: an output is an input, which stays as it is
+    fails 2 'is an input, too: give it another name; see contract --help$' "$@" && cmp own.pairs pairs &&
+        [ "$(wc -l <g.abc)" -eq 4 ]
+}
+ok 'the output over the graph' untouched g.abc own.pairs -o ./g.abc
+ok 'the output over the labels' untouched g.abc own.pairs -o own.pairs --to abc
+ok 'figures over the labels' untouched g.abc own.pairs -o X --to abc --node-output own.pairs
+ok 'the report over the graph' untouched g.abc own.pairs -o X --to abc --report g.abc
+ok 'names over the graph' untouched g.abc own.pairs -o own --to mtx --names
+ok 'a map over the graph' untouched g.abc -o own --to abc --repeat matching
 ok 'no such graph' fails 1 'nofile: .*o such file' nofile list -o X --to abc
 ok 'no such labels' fails 1 'nofile: .*o such file' g.mtx nofile -o X --to abc
 ok 'METIS takes no loops' fails 1 'X: the edge from 2 to 2 is a loop' g.abc pairs -o X --to metis

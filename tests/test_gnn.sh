@@ -347,6 +347,18 @@ same_file() { # one file by two names, which is not there yet
     fails 1 'X: this file is already being written' train d --epochs 2 --save X --report ./X
 }
 ok 'one file for two outputs' same_file
+untouched() { # untouched FILE ARGUMENTS...: an output is an input, which stays as it is
+    local file=$1
+    shift
+    cp "$file" before && fails 2 "\"$file\" is an input, too: give it another name; see gnn --help$" "$@" &&
+        cmp "$file" before
+}
+ok 'a model over the labels' untouched d/labels.txt train d --epochs 2 --save d/labels.txt
+ok 'a report over the graph' untouched d/graph.mtx train d --epochs 2 --report d/graph.mtx
+ok 'classes over the model' untouched m1 predict d --load m1 -o m1
+ok 'classes over the features' untouched d/features.mtx predict d --load m1 -o d/features.mtx
+again() { cp m1 own.m && status 0 train d --resume own.m --epochs 41 --save own.m && ! cmp -s own.m m1; }
+ok 'a model that goes on may be replaced' again
 to_stdout() { # it is all that is there
     status 0 train d --epochs 2 --save - && cp run.out out.m && status 0 train d --epochs 2 --save file.m && cmp out.m file.m &&
         status 0 train d --epochs 2 --plot - && [ "$(tail -n 1 run.out)" = '</svg>' ]

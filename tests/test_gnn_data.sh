@@ -113,6 +113,8 @@ if command -v gzip >/dev/null; then
     ok 'compressed files' says nodes=3 edges=2 d
     head -c 30 d/graph.tsv.gz >cut && mv cut d/graph.tsv.gz
     ok 'one that is cut' fails 1 'd/graph.tsv.gz: .*truncated' convert d X
+    seq 20000 | gzip >text.gz
+    ok 'text in place of an archive' fails 1 'text.gz: no .npz archive; write it with numpy.savez' convert text.gz X
 else skip 'no gzip'; fi
 
 # ---- gnn convert ----------------------------------------------------------------------------------------
@@ -133,6 +135,13 @@ ok 'and again' eval 'status 0 convert c c2 && cmp c/graph.npz c2/graph.npz && cm
 ok 'over itself' eval 'status 0 convert c2 c2 && cmp c/graph.npz c2/graph.npz'
 folder d
 ok 'not beside other files' fails 1 'd: there is a (graph.tsv|features.csv|labels.txt) already' convert c d
+folder own
+status 0 convert own own.d
+ok 'over a file that is named' fails 2 '"own.d/features.npy" is an input, too: .*see gnn convert --help$' \
+    convert --edges own/graph.tsv --features own.d/features.npy --labels own/labels.txt own.d
+ok 'from what is neither' fails 1 'd/labels.txt: neither a folder nor an .npz; the source is a folder, an .npz, .*--edges' \
+    convert d/labels.txt X
+ok 'from what is not there' fails 1 'nofile: No such file or directory; the source is a folder, an .npz' convert nofile X
 ok 'not into a file' fails 1 'give a folder' convert c d/labels.txt
 odd=$'odd\nname \033[31m'
 ok 'into a folder whose name breaks lines' eval 'status 0 convert c "$odd" && [ "$(wc -l <run.err)" -eq 1 ] &&
