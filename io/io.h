@@ -5,8 +5,8 @@
  * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs, however long their lines
  * are. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays
  * that grow, with an allocator that has no resize.) What a matrix of the arcs takes is said at io_graph_matrix.
- * Numbers are parsed without regard to the locale. A byte order mark before text is passed over. Strict by default;
- * in lenient mode lines are taken the way `mcl` takes them and counted.
+ * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
+ * takes them and counted. A byte order mark of UTF-8 before text is passed over, but for lenient mode.
  */
 #ifndef IO_H
 #define IO_H
