@@ -101,7 +101,8 @@ void bench_usage(FILE *stream)
           "  --json FILE      everything that was measured\n"
           "  --version -h --help\n"
           "\n"
-          "Exit status: 0; 1 if a product failed or was wrong; 2 for a mistake on the command line.\n", stream);
+          "Exit status: 0; 1 if a file could not be read, a product failed or was wrong; 2 for a mistake on the\n"
+          "command line.\n", stream);
 }
 
 #define mistake(...) (usage_mistake("sparse-bench", __VA_ARGS__), REQUEST_MISTAKE)
