@@ -143,6 +143,24 @@ static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp
     return iterate_on(j, j->host, options, run, limit);
 }
 
+/* empty[k]: column k has no entries. */
+static sp_status find_empty(sp_context *context, const sp_csr *columns, bool **empty)
+{
+    sp_status status = sp_alloc(context, columns->rows, sizeof **empty, (void **)empty);
+    for (int64_t k = 0; k < columns->rows && status == SP_OK; k++)
+        (*empty)[k] = columns->row_offsets[k] == columns->row_offsets[k + 1];
+    return status;
+}
+
+/* Columns that inflation has left without entries, all below the smallest f32: mcl's words, which scripts look for. */
+static void warn_vanished(job *j, const sp_csr *limit, const bool *empty)
+{
+    for (int64_t k = 0; k < limit->rows; k++)
+        if (limit->row_offsets[k] == limit->row_offsets[k + 1] && !empty[k])
+            log_warning(&j->log, "___ [mclvInflate] warning: nonpositive sum <%f> for vector %lld", 0.0,
+                        (long long)(j->input.ids ? j->input.ids[k] : k));
+}
+
 /* ---- interpretation ------------------------------------------------------------------------------------- */
 
 static void log_findings(job *j, const mcl_options *options, const mcl_clustering *c)
@@ -296,10 +314,13 @@ sp_status job_cluster(job *j, report_run *run)
     sp_csr limit = {0};
     sp_context *owner = j->host;
     char limit_name[MAX_PATH + 8];
+    bool *empty = NULL;
     sp_status status;
     options.inflation = run->inflation;
     double began = wall_seconds();
+    TRY(find_empty(j->host, &j->start, &empty));
     TRY(iterate(j, &options, run, &limit, &owner));
+    warn_vanished(j, &limit, empty);
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
         snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
@@ -317,6 +338,7 @@ sp_status job_cluster(job *j, report_run *run)
     if (status != SP_OK) goto done;
     run->write_seconds = wall_seconds() - began;
 done:
+    sp_free(j->host, empty);
     mcl_clustering_free(j->host, &clustering);
     sp_csr_free(owner, &limit);
     return status;

@@ -276,6 +276,13 @@ native() { # native DIMENSIONS LINE...
 native 5x5 '0 1 $' '1 2 $' '2 0 $' '3 4 $' '4 3 4 $' ')' >cycle.mci
 ok 'overlap is told even so' tells '^.mcl. cut <1> instances of overlap$' "$in/line7.abc" --abc -o F
 ok 'garbage is told even so' tells '^.mcl. added <3> garbage entries$' cycle.mci --discard-loops=n -o F
+for ((i = 0; i < 60; i++)); do for ((k = 0; k < i; k++)); do echo "n$i n$k"; done; done >clique.abc
+echo 'z n1 2' >>clique.abc
+vanished() {
+    status 0 clique.abc --abc -I 30 -o F -V all &&
+        [ "$(grep -cE '^___ .mclvInflate. warning: nonpositive sum <0.000000> for vector [0-9]+$' run.err)" -eq 59 ]
+}
+ok 'columns that vanish are told even so' vanished
 ok 'no progress line without a terminal' eval 'status 0 "$in/p2000.abc" --abc -o F && ! grep -q $'"'\r'"' run.err'
 
 if command -v python3 >/dev/null; then
