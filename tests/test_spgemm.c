@@ -222,6 +222,37 @@ static product finite_elements(sp_context *host, test_random *random, sp_value_t
     return (product){.a = a, .b_is_a = true};
 }
 
+/* The same with one to seven unknowns a node and more neighbours, up to 250 entries a row: rows of C have up to 500
+ * entries, close together unless columns are `stride` apart, and up to 60,000 products. Here and there a row lacks an
+ * entry that the row before has. */
+static sp_csr long_elements_matrix(sp_context *host, test_random *random, sp_value_type type, int64_t stride)
+{
+    enum { NODES = 260, UNKNOWNS = 7 };
+    int64_t first[NODES + 1] = {0};
+    entry_list list = {0};
+    for (int64_t node = 0; node < NODES; node++) first[node + 1] = first[node] + 1 + node * 5 % UNKNOWNS;
+    for (int64_t node = 0; node < NODES; node++) {
+        const int64_t reach = node < 90 ? 6 : node < 180 ? 16 : 30;
+        const int64_t low = node < reach ? 0 : node - reach, high = node + reach < NODES ? node + reach + 1 : NODES;
+        for (int64_t i = first[node]; i < first[node + 1]; i++) {
+            const int64_t gap = i % 29 == (stride > 1 ? 3 : 5) ? first[low] + test_below(random, 20) : -1;
+            for (int64_t col = first[low]; col < first[high]; col++)
+                if (col != gap) entry_add(&list, i, col * stride, product_value(random));
+        }
+    }
+    return entry_matrix(host, &list, first[NODES], first[NODES] * stride, type, false);
+}
+static product long_elements(sp_context *host, test_random *random, sp_value_type type)
+{
+    sp_csr a = long_elements_matrix(host, random, type, 1);
+    return (product){.a = a, .b_is_a = true};
+}
+static product long_elements_of_two(sp_context *host, test_random *random, sp_value_type type)
+{
+    sp_csr a = long_elements_matrix(host, random, type, 1);
+    return product_of(a, long_elements_matrix(host, random, type, 50));
+}
+
 static product power_law(sp_context *host, test_random *random, sp_value_type type)
 {
     enum { N = 1000 };
@@ -410,6 +441,8 @@ static const struct shape {
     {"one dense column of A", one_dense_column_of_a},
     {"arrowhead", arrowhead},
     {"finite elements", finite_elements},
+    {"long elements", long_elements},
+    {"long elements of two", long_elements_of_two},
     {"power law", power_law},
     {"columns up to 2^31", columns_up_to_2_31},
     {"crowds in columns up to 2^31", crowds_in_columns_up_to_2_31},

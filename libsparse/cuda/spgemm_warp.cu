@@ -8,18 +8,23 @@
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
  *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count;
+ *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
+ *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
+ *     columns and sums in registers;
  *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few, and more than 256 entries of C, of plain
  *     products only: a block each, the products sorted by column and place in shared memory; those of more than 2,048
- *     are counted with a block's table, those of more than 4,096 as wide rows;
+ *     are counted with a block's table, those of more than 4,096 as wide rows. Up to 256 products are sorted by a
+ *     warp where their sums would take as large a network as they do;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
  *     hash table or, where these lie close together, at the column's rank among them.
  * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
  *
  * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
- * C written once; 9 a row for lengths, classes and lists. The host waits three times: for the rows of each class, for
- * nnz(C) and the classes that sum, for the end; what has no rows is not launched. Merged rows are counted when they
- * are classified, so that the second wait and much else drops out where there are no others.
+ * C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
+ * while small rows are counted, for nnz(C) and the classes that sum, for the end; what has no rows is not launched.
+ * Merged rows are counted when they are classified, so that the second wait and much else drops out where there are
+ * no others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,20 +39,26 @@ enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 /* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
  * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
  * does not keep it busy. */
-enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 5 };
+enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 7, RANKED_CLASSES = 4 };
 enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
-       TWINS = SORTED + SORTED_CLASSES, CLASSES = TWINS + SUMMED_CLASSES };
-enum { MOST_SMALL = PACK_PRODUCTS, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+       RANKED = SORTED + SORTED_CLASSES, TWINS = RANKED + RANKED_CLASSES, RANKED_TWINS = TWINS + SUMMED_CLASSES,
+       CLASSES = RANKED_TWINS + RANKED_CLASSES };
+enum { MOST_SMALL = 64, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+static_assert((int)MOST_SMALL <= (int)PACK_PRODUCTS, "a small row fits a pack");
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
+
+/* Slots of the table that counts rows of class HASHED + i. For up to 256 products it is a quarter full at most: twice
+ * the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */
+static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SLOTS << (i < 3 ? i + 1 : i); }
 
 /* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than MOST_COUNTED,
  * are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more than LONG_BLOCKS a
  * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Longer rows are wide,
  * and those that the device's shared memory cannot sort. Rows of MOST_UNSORTED entries or less are better off with a
- * table. */
-enum { LEAST_SORTED = 512, BLOCK_COUNTED = SORTED + 3, LONG = SORTED + 4, LONG_BLOCKS = 8, MOST_UNSORTED = 256 };
+ * table, unless they have hardly more products. */
+enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8, MOST_UNSORTED = 256 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
-static_assert(LONG + 1 == TWINS, "the last class");
+static_assert(LONG + 1 == RANKED, "the last class");
 
 /* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half
  * of their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B:
@@ -75,9 +86,10 @@ enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 /* Wide rows: 64 KB of bits, three blocks a multiprocessor, or half of it where a block may not have as much. A part of
  * a row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all
  * multiprocessors get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their sums
- * take, a multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry. */
+ * take, a multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry.
+ * Ranked rows have bits for NARROW_WORDS or NARROWER_WORDS words and sums for LEAST_RANKED or MOST_SUMMED entries. */
 enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20,
-       RANKED_COLUMNS = 16384 };
+       RANKED_COLUMNS = 16384, LEAST_RANKED = 256 };
 
 static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * next_power_of_two(entries); }
 
@@ -138,6 +150,18 @@ static __device__ __forceinline__ bool have_same_columns(const int64_t *offsets,
         if (!__any_sync(FULL_WARP, same && at + LANES < last)) break;
     }
     return same;
+}
+
+/* Which rows have the columns of the row before, 8 lanes a row. */
+static __global__ void __launch_bounds__(256) find_repeats(int64_t rows, const int64_t *offsets, const int32_t *cols,
+                                                           uint8_t *repeats)
+{
+    const int64_t groups = (int64_t)gridDim.x * blockDim.x / 8;
+    for (int64_t base = (int64_t)first_warp() * 4; base < rows; base += groups) {
+        const int64_t row = base + threadIdx.x % 32 / 8;
+        const bool same = have_same_columns<8>(offsets, cols, row, row - 1, row > 0 && row < rows);
+        if (row < rows && threadIdx.x % 8 == 0) repeats[row] = same;
+    }
 }
 
 /* The smallest and the largest column of a row, by LANES lanes, and whether there is any; all lanes of the warp must
@@ -314,6 +338,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         }
         all += (unsigned long long)products;
         notes[row] = (uint8_t)note;
+        if (products == 0) lengths[row] = 0;
         atomicAdd(&histogram[class_of(note)], 1u);
     }
     add_members(totals, histogram);
@@ -328,7 +353,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
 template <int LANES>
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                  const int32_t *b_cols, int sorts, bool twins, uint8_t *notes, warp_totals *totals)
+                  const int32_t *b_cols, int sorts, const uint8_t *repeats, uint8_t *notes, int32_t *lengths,
+                  warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -356,17 +382,14 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
             find_span<LANES>(first, narrow ? last : first, a_cols, b_offsets, b_cols, &lowest, &highest);
             if (narrow) span = highest - lowest;
         }
-        bool twin = false, follows = false;
-        if (twins && __any_sync(FULL_WARP, products > 32)) {
-            twin = have_same_columns<LANES>(a_offsets, a_cols, row, row ^ 1, (row | 1) < rows);
-            const bool may_follow = twin && row % 2 == 0 && row % 32 != 0;
-            follows = have_same_columns<LANES>(a_offsets, a_cols, row, row - 1, may_follow);
-        }
         if (row >= rows || lane != 0) continue;
+        const bool twin = repeats && (row | 1) < rows && repeats[row | 1];
+        const bool follows = twin && row % 32 != 0 && repeats[row];
         int note = note_products(products, last - first, span, sorts);
         all += (unsigned long long)products;
         if (twin && note > MOST_SMALL) note = TWIN | (row % 2 || follows ? 0 : note);
         notes[row] = (uint8_t)note;
+        if (products == 0) lengths[row] = 0;
         atomicAdd(&histogram[class_of(note)], 1u);
     }
     add_members(totals, histogram);
@@ -374,31 +397,30 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     if (threadIdx.x == 0) atomicAdd(&totals->products, all);
 }
 
-/* A row whose columns are those of the row before has as many entries; 32 rows at most follow one. */
-static __global__ void copy_lengths(int64_t rows, const uint8_t *notes, int32_t *lengths)
-{
-    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t counted = row;
-    if (row >= rows || notes[row] != TWIN) return;
-    while (notes[counted] == TWIN) counted--;
-    lengths[row] = lengths[counted];
-}
-
-/* The class that sums a row of class c by its products. */
+/* The class that sums a row of class c by its products; `sorts` is 0 where products are not plain. */
 static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts, bool twin)
 {
     if (entries == 0) return IDLE;
-    if (sorts && !twin && entries > MOST_UNSORTED) {
-        if (c == BLOCK_COUNTED || (c == LONG && sorts >= LEAST_SORTED << (LONG - SORTED))) return c;
-        if (c < NARROW) return SORTED + c - hashed_class(LEAST_SORTED);
+    if (sorts && (c == NARROW || c == NARROWER) && entries <= MOST_SUMMED) {
+        const int shape = (c == NARROW ? 2 : 0) + (entries > LEAST_RANKED ? 1 : 0);
+        return twin ? RANKED_TWINS + shape : RANKED + shape;
+    }
+    if (sorts && !twin) {
+        const bool table = c > HASHED && c < NARROW; /* rows of up to LEAST_SLOTS / 2 << (c - HASHED) products */
+        if (table && entries > min(LEAST_SLOTS / 4 << (c - HASHED), (int)MOST_UNSORTED))
+            return SORTED + c - hashed_class(LEAST_SORTED);
+        if (entries > MOST_UNSORTED &&
+            (c == BLOCK_COUNTED || (c == LONG && sorts >= LEAST_SORTED << (LONG - SORTED))))
+            return c;
     }
     if (entries > MOST_SUMMED) return WIDE;
     return twin ? twins_class(entries) : summed_class(entries);
 }
 
-/* Classes by entries of C; small and idle rows stay what they are. */
-static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, int sorts, uint8_t *notes,
-                                        warp_totals *totals)
+/* Classes by entries of C; small and idle rows stay what they are. A row whose columns in A are those of the row
+ * before has its number of entries and its class; 32 rows at most follow one. */
+static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, int sorts, int32_t *lengths,
+                                        uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -407,15 +429,20 @@ static __global__ void classify_lengths(int64_t rows, const int32_t *lengths, in
     unsigned long long all = 0, wide = 0;
     for (int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; row < rows;
          row += (int64_t)gridDim.x * blockDim.x) {
-        const int note = notes[row], entries = lengths[row];
+        int64_t of = row;
+        int note = counted[row];
         const bool twin = note & TWIN;
+        while (note == TWIN) note = counted[--of];
+        const int entries = lengths[of];
         int c = class_of(note);
+        if (of != row) lengths[row] = entries;
         if (twin || c >= HASHED) {
             c = class_to_sum(c, entries, sorts, twin);
             if (c >= TWINS && row % 2) c = IDLE;
             if (c == WIDE) wide += (unsigned long long)entries;
-            notes[row] = note_of(c);
+            note = note_of(c);
         }
+        notes[row] = (uint8_t)note;
         all += (unsigned long long)entries;
         atomicAdd(&histogram[c], 1u);
     }
@@ -579,7 +606,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
     extern __shared__ __align__(16) unsigned char table_memory[];
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
-    auto table = own_table<PLAIN, false, 1>(job.product, table_memory, LEAST_SLOTS << (c - HASHED), &rows);
+    auto table = own_table<PLAIN, false, 1>(job.product, table_memory, counting_slots(c - HASHED), &rows);
     for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         table.clear(own.rows[at]);
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
@@ -977,9 +1004,9 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
 /* ---- device: sorted rows ----------------------------------------------------------------------------------- */
 
 /* Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal columns
- * are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places, and keys
- * find their rank within theirs, 3 to 9 keys, by looking at all. Else warps sort 32·K keys each in registers, then
- * runs are merged in shared memory, which takes two to three times as many instructions. */
+ * are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places, and
+ * warps sort what is in order but within buckets. Else warps sort 32·K keys each in registers, then runs are merged
+ * in shared memory, which takes two to three times as many instructions. */
 template <int THREADS, int K> struct sorted_shape {
     static constexpr int PRODUCTS = THREADS * K, PLACE_BITS = log2_of(PRODUCTS), BUCKETS = PRODUCTS / 2;
 };
@@ -999,12 +1026,13 @@ template <int THREADS> struct piece_memory {
 };
 
 /* Calls take(place, column, weight, value) for the row's products, neighbours side by side, and two of a thread on
- * their way at once: more registers would cost warps. Returns their number. Ends with a barrier. */
+ * their way at once, four of a warp's own: more registers would cost warps. Returns their number. Ends with a
+ * barrier. */
 template <int THREADS, bool SUM, typename V, typename Take>
 static __device__ __forceinline__ int walk_pieces(const row_product<V> &product, int64_t row,
                                                   piece_memory<THREADS> &memory, Take take)
 {
-    enum { AHEAD = 2, WORDS = piece_memory<THREADS>::WORDS };
+    enum { AHEAD = THREADS == 32 ? 4 : 2, WORDS = piece_memory<THREADS>::WORDS };
     const unsigned up_to = lanes_below() * 2 + 1;
     const int64_t last = product.a.offsets[row + 1];
     int done = 0;
@@ -1019,7 +1047,8 @@ static __device__ __forceinline__ int walk_pieces(const row_product<V> &product,
             own.start = (uint32_t)start;
             length = (int)(__ldg(product.b.offsets + k + 1) - start);
         }
-        /* The pieces before this one, and below them their products; a barrier. */
+        if (THREADS == 32) __syncwarp();
+        /* The pieces before this one, and below them their products; a barrier where there are several warps. */
         const int until = block_scan<THREADS>(length > 0 ? 1 << 16 | length : 0, &total, memory.scratch);
         const int place = until & 0xffff, pieces = until >> 16, products = total & 0xffff;
         if (length > 0) {
@@ -1115,29 +1144,74 @@ static __device__ __forceinline__ bool is_spread(const sort_memory<THREADS, K, K
                                                  int shift)
 {
     const unsigned bucket = (unsigned)(memory.key[(threadIdx.x & 31) * count / 32] >> shift);
-    return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket)) > 4);
+    return !__any_sync(FULL_WARP, __popc(__match_any_sync(FULL_WARP, bucket)) > 6);
 }
 
-/* Sorts `count` keys by buckets; they lie swizzled then. */
+/* Sorts a warp's 32·K keys from place `base` on, K in a row a lane, of which few lie far from their places:
+ * neighbours are exchanged, and where this has not been enough after 24 rounds the network sorts them. */
 template <int THREADS, int K, typename Key>
-static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key> &memory, int count,
-                                                    int shift)
+static __device__ __forceinline__ void sort_neighbours(sort_memory<THREADS, K, Key> &memory, int base, int count)
+{
+    const int lane = threadIdx.x & 31, first = base + lane * K;
+    Key key[K];
+#pragma unroll
+    for (int i = 0; i < K; i++) key[i] = first + i < count ? memory.at(first + i) : ~Key(0);
+    for (int round = 1;; round++) {
+#pragma unroll
+        for (int i = 0; i < K; i += 2) order_pair(key[i], key[i + 1]);
+#pragma unroll
+        for (int i = 1; i + 1 < K; i += 2) order_pair(key[i], key[i + 1]);
+        const Key above = __shfl_down_sync(FULL_WARP, key[0], 1), below = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
+        if (lane < 31) key[K - 1] = min(key[K - 1], above);
+        if (lane > 0) key[0] = max(key[0], below);
+        if (round % 3) continue;
+        const Key next = __shfl_down_sync(FULL_WARP, key[0], 1);
+        bool sorted = lane == 31 || key[K - 1] <= next;
+#pragma unroll
+        for (int i = 0; i + 1 < K; i++) sorted = sorted && key[i] <= key[i + 1];
+        if (__all_sync(FULL_WARP, sorted)) break;
+        if (round < 12) continue;
+        sort_keys<K>(key, 32);
+        break;
+    }
+#pragma unroll
+    for (int i = 0; i < K; i++)
+        if (first + i < count) memory.at(first + i) = key[i];
+}
+
+/* Sorts `count` keys by buckets; they lie swizzled then. A bucket of up to 16·K keys, half of what a warp sorts, lies
+ * within what one sorts the first time or the second; if there is a larger one nothing is done, and the answer is
+ * false. */
+template <int THREADS, int K, typename Key>
+static __device__ __forceinline__ bool sort_buckets(sort_memory<THREADS, K, Key> &memory, int count, int shift)
 {
     enum { BUCKETS = sorted_shape<THREADS, K>::BUCKETS, EACH = BUCKETS / THREADS };
     unsigned *begins = (unsigned *)memory.pieces.piece; /* of which there is nothing left to use */
+    unsigned *largest = memory.pieces.before;
     static_assert(BUCKETS * sizeof *begins <= sizeof memory.pieces.piece, "they have their place");
-    const int first = (int)threadIdx.x / 32 * 32 * K + (threadIdx.x & 31);
+    const int base = (int)threadIdx.x / 32 * 32 * K, first = base + (int)(threadIdx.x & 31);
     Key key[K];
     int place[K], own[EACH], sum = 0, total;
+    unsigned most = 0;
     for (int i = threadIdx.x; i < BUCKETS; i += THREADS) begins[i] = 0;
+    if (threadIdx.x == 0) *largest = 0;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < K; i++) {
         if (first + 32 * i >= count) continue;
         key[i] = memory.key[first + 32 * i];
         place[i] = (int)atomicAdd(begins + (unsigned)(key[i] >> shift), 1u);
+        most = max(most, (unsigned)place[i] + 1);
     }
-    __syncthreads();
+    most = warp_max(most);
+    if (THREADS > 32) {
+        if (threadIdx.x % 32 == 0) atomicMax(largest, most);
+        __syncthreads();
+        most = *largest;
+    } else {
+        __syncwarp();
+    }
+    if (most > 16 * K) return false;
 #pragma unroll
     for (int i = 0; i < EACH; i++) sum += own[i] = (int)begins[threadIdx.x * EACH + i];
     int before = block_scan<THREADS>(sum, &total, memory.pieces.scratch);
@@ -1149,21 +1223,15 @@ static __device__ __forceinline__ void sort_buckets(sort_memory<THREADS, K, Key>
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < K; i++)
-        if (first + 32 * i < count) memory.key[begins[(unsigned)(key[i] >> shift)] + place[i]] = key[i];
+        if (first + 32 * i < count) memory.at((int)begins[(unsigned)(key[i] >> shift)] + place[i]) = key[i];
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < K; i++) {
-        if (first + 32 * i >= count) continue;
-        const unsigned b = (unsigned)(key[i] >> shift);
-        const int begin = (int)begins[b], end = b + 1 < BUCKETS ? (int)begins[b + 1] : count;
-        place[i] = begin;
-        for (int other = begin; other < end; other++) place[i] += memory.key[other] < key[i];
+    sort_neighbours<THREADS, K>(memory, base, count);
+    if (THREADS > 32) {
+        __syncthreads();
+        sort_neighbours<THREADS, K>(memory, base + 16 * K, count);
     }
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < K; i++)
-        if (first + 32 * i < count) memory.at(place[i]) = key[i];
-    __syncthreads();
+    return true;
 }
 
 /* Sorts `count` keys; they lie swizzled then. */
@@ -1207,9 +1275,15 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
     }
 }
 
+/* Blocks a multiprocessor for which registers are to suffice. */
+template <int THREADS> static constexpr int sort_blocks()
+{
+    return THREADS < 64 ? 32 : (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS;
+}
+
 /* The entries of rows of class c, a block each. */
 template <int THREADS, int K, typename Key, typename V>
-static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS)
+static __global__ void __launch_bounds__(THREADS, sort_blocks<THREADS>())
     sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
@@ -1225,8 +1299,7 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
                 memory.key[place] = (Key)(uint32_t)col << PLACE_BITS | (Key)place;
                 memory.term[place] = __dmul_rn(weight, (double)value);
             });
-        if (is_spread(memory, count, shift)) sort_buckets(memory, count, shift);
-        else sort_terms(memory, count);
+        if (!is_spread(memory, count, shift) || !sort_buckets(memory, count, shift)) sort_terms(memory, count);
         unsigned heads[K];
         int entries = 0, total;
 #pragma unroll
@@ -1253,6 +1326,191 @@ static __global__ void __launch_bounds__(THREADS, (THREADS < 512 && MOST_THREADS
             to += __popc(heads[i]);
         }
         __syncthreads();
+    }
+}
+
+/* ---- device: ranked rows ----------------------------------------------------------------------------------- */
+
+/* Narrow rows of few entries, a warp each: their columns as bits, which are C's columns in order, then every sum at
+ * its column's rank. Rows of A of the same columns are done two at a time. A run of rows of B of the same columns
+ * takes its columns and ranks once, and every lane adds the products of a column to a sum in registers, in the order
+ * of the rows: some 30 instructions for 128 products of two rows, where finding them in a table takes 250. */
+
+/* A word holds a bit for each of 32 columns (x), and how many come before them (y). */
+struct ranked_bits {
+    uint2 *words;
+    __device__ __forceinline__ void set(uint32_t i) const { set_bit(&words[i / 32].x, 1u << (i % 32)); }
+};
+template <typename V> struct ranked_sink {
+    static constexpr bool SUMS = false;
+    static constexpr int ROWS = 1;
+    ranked_bits bits;
+    int32_t lowest;
+
+    template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int, int)
+    {
+#pragma unroll
+        for (int u = 0; u < U; u++)
+            if (entries.col[u] != EMPTY) bits.set((uint32_t)(entries.col[u] - lowest));
+        __syncwarp();
+    }
+};
+
+/* What a warp sums ROWS rows of the same columns with: the r-th row's sums begin at sums + r·most. */
+template <typename V, int ROWS> struct ranked_sums {
+    const row_product<V> &product;
+    row_of_b<true, ROWS> *rows;
+    double *sums;
+    uint2 *words;
+    int most;
+    int32_t lowest;
+
+    /* The products of rows [0, count) of B, of which those in `heads` begin a run of rows of the same columns. A lane
+     * keeps its columns, and their sums, throughout a run. */
+    template <int U> __device__ __forceinline__ void add_runs(int count, unsigned heads) const
+    {
+        const int lane = threadIdx.x & 31;
+        int32_t next[U];
+        auto read_columns = [&](int row, int from) {
+            const uint32_t start = rows[row].start, length = (uint32_t)rows[row].length;
+#pragma unroll
+            for (int u = 0; u < U; u++) {
+                const uint32_t at = (uint32_t)(from + 32 * u + lane);
+                next[u] = at < length ? __ldg(product.b.cols + start + at) : EMPTY;
+            }
+        };
+        read_columns(0, 0);
+        for (int row = 0, from = 0; row < count;) {
+            const unsigned later = heads & -(2u << row); /* begin runs behind this row */
+            const int length = rows[row].length, end = later ? __ffs((int)later) - 1 : count;
+            int slot[U];
+            bool there[U];
+            V value[U];
+            double sum[ROWS][U];
+            uint32_t start = rows[row].start;
+#pragma unroll
+            for (int u = 0; u < U; u++) {
+                there[u] = next[u] != EMPTY;
+                if (there[u]) value[u] = __ldg(product.b.values + start + (uint32_t)(from + 32 * u + lane));
+            }
+#pragma unroll
+            for (int u = 0; u < U; u++) {
+                const int offset = there[u] ? next[u] - lowest : 0;
+                const uint2 word = words[offset / 32];
+                slot[u] = (int)word.y + __popc(word.x & ((1u << offset % 32) - 1));
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) sum[r][u] = sums[r * most + slot[u]];
+            }
+            const int now = from;
+            from += 32 * U;
+            const int first = row;
+            if (from >= length) {
+                row = end;
+                from = 0;
+            }
+            if (row < count) read_columns(row, from);
+            for (int k = first; k < end; k++) {
+                const row_of_b<true, ROWS> b = rows[k];
+                V taken[U];
+                if (k + 1 < end) start = rows[k + 1].start;
+#pragma unroll
+                for (int u = 0; u < U; u++) {
+                    taken[u] = value[u];
+                    if (there[u] && k + 1 < end)
+                        value[u] = __ldg(product.b.values + start + (uint32_t)(now + 32 * u + lane));
+                }
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int u = 0; u < U; u++)
+                        sum[r][u] = __dadd_rn(sum[r][u], __dmul_rn(b.weight[r], (double)taken[u]));
+            }
+#pragma unroll
+            for (int u = 0; u < U; u++)
+                if (there[u])
+                    for (int r = 0; r < ROWS; r++) sums[r * most + slot[u]] = sum[r][u];
+            __syncwarp();
+        }
+    }
+
+    __device__ __forceinline__ void add_row(int64_t row) const
+    {
+        const int lane = threadIdx.x & 31;
+        const int64_t begin = product.a.offsets[row], last = product.a.offsets[row + 1];
+        for (int64_t base = begin; base < last; base += 32) {
+            row_of_b<true, ROWS> b = {};
+            int32_t k = -2;
+            if (base + lane < last) {
+                k = __ldg(product.a.cols + base + lane);
+                const int64_t from = __ldg(product.b.offsets + k);
+                for (int r = 0; r < ROWS; r++)
+                    b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
+                b.start = (uint32_t)from;
+                b.length = (int32_t)(__ldg(product.b.offsets + k + 1) - from);
+            }
+            const int32_t before = __shfl_up_sync(FULL_WARP, k, 1);
+            const bool neighbours = lane > 0 && before >= 0 && before == k - 1;
+            const bool repeats = neighbours && product.repeats && __ldg(product.repeats + k);
+            const unsigned filled = __ballot_sync(FULL_WARP, b.length > 0);
+            const int place = __popc(filled & lanes_below());
+            const unsigned heads = warp_or(b.length > 0 && !repeats ? 1u << place : 0);
+            const bool any_long = __any_sync(FULL_WARP, b.length > 64);
+            if (b.length > 0) rows[place] = b;
+            __syncwarp();
+            if (filled == 0) continue;
+            if (any_long) add_runs<4>(__popc(filled), heads);
+            else add_runs<2>(__popc(filled), heads);
+        }
+    }
+};
+
+template <int ROWS> static __host__ __device__ constexpr size_t ranked_bytes(int words, int entries)
+{
+    return 32 * sizeof(row_of_b<true, ROWS>) + words * sizeof(uint2) + ROWS * entries * sizeof(double);
+}
+
+/* Whole narrow rows, a warp each. */
+template <typename V, int ROWS>
+static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V> job, int c, int words, int most)
+{
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    const class_rows own = rows_of(job.totals, job.list, c);
+    const int lane = threadIdx.x & 31;
+    unsigned char *memory = table_memory + ranked_bytes<ROWS>(words, most) * (threadIdx.x / 32);
+    row_of_b<true, ROWS> *rows = (row_of_b<true, ROWS> *)memory;
+    ranked_sums<V, ROWS> table = {job.product, rows, (double *)(rows + 32), NULL, most, 0};
+    table.words = (uint2 *)(table.sums + ROWS * most);
+    for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
+        const int64_t row = own.rows[at];
+        int32_t lowest, highest;
+        find_span<32>(job.product.a.offsets[row], job.product.a.offsets[row + 1], job.product.a.cols,
+                      job.product.b.offsets, job.product.b.cols, &lowest, &highest);
+        const int used = (highest - lowest) / 32 + 1;
+        table.lowest = lowest;
+        for (int i = lane; i < used; i += 32) table.words[i].x = 0;
+        __syncwarp();
+        ranked_sink<V> sink = {{table.words}, lowest};
+        walk_row<false>(job.product, row, 0, 0, (row_of_b<true, 1> *)rows, sink);
+        int64_t to[ROWS];
+        for (int r = 0; r < ROWS; r++) to[r] = job.offsets[row + r];
+        int count = 0;
+        for (int base = 0; base < used; base += 32) {
+            const uint32_t word = base + lane < used ? table.words[base + lane].x : 0;
+            int total, before = count + scan_lanes(__popc(word), &total);
+            if (base + lane < used) table.words[base + lane].y = (uint32_t)before;
+            for (uint32_t left = word; left; left &= left - 1, before++) {
+                const int32_t col = lowest + (base + lane) * 32 + __ffs((int)left) - 1;
+                for (int r = 0; r < ROWS; r++) job.c_cols[to[r] + before] = col;
+            }
+            count += total;
+        }
+        for (int i = lane; i < count; i += 32)
+            for (int r = 0; r < ROWS; r++) table.sums[r * most + i] = no_sum<true>();
+        __syncwarp();
+        table.add_row(row);
+        for (int i = lane; i < count; i += 32)
+            for (int r = 0; r < ROWS; r++) job.c_values[to[r] + i] = (V)table.sums[r * most + i];
+        __syncwarp();
     }
 }
 
@@ -1288,9 +1546,20 @@ static __global__ void lengths_of(int64_t rows, const int64_t *offsets, int32_t 
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Streams that classes of rows are spread over: forking and joining costs some 2 us a stream. */
-enum { STREAMS = 4 };
-static_assert((int)STREAMS <= (int)SIDE_STREAMS, "they are the context's");
+/* Streams that classes of rows are spread over: the main one and side streams, at some 2 us each. Small rows have a
+ * side stream of their own. */
+enum { STREAMS = 5, SMALL_STREAM = 4 };
+static_assert((int)STREAMS <= (int)SIDE_STREAMS, "side streams are the context's");
+
+/* Side streams that hold work of a phase. A phase that ends early waits for them before memory is released, which is
+ * done in the order of the main stream. */
+struct side_work {
+    unsigned streams;
+    ~side_work()
+    {
+        if (streams) cudaDeviceSynchronize();
+    }
+};
 
 /* Everything that one call holds on the device. */
 template <typename V> struct warp_run {
@@ -1301,12 +1570,17 @@ template <typename V> struct warp_run {
     int sorts; /* the most products of a row that is sorted */
     bool twins, merges;
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
+    bool small_counted; /* or on their way to be */
     const warp_totals *known; /* of the phase, once the host has waited for them: classes without rows are left out */
-    device_array<int32_t> lengths, list;
-    device_array<uint8_t> notes;
-    device_array<warp_totals> totals; /* of both phases */
+    /* In one array of bytes: the totals of both phases, lengths, lists, and notes of both phases. */
+    device_array<unsigned char> room;
+    warp_totals *totals;
+    int32_t *lengths, *list;
+    uint8_t *notes;
     device_array<row_part> parts;
     device_array<uint32_t> index;
+    device_array<uint8_t> a_repeats, b_repeats;
+    side_work taken;
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -1316,6 +1590,20 @@ template <typename V> static bool has_rows(const warp_run<V> *run, int c)
     return !run->known || run->known->members[c] > 0;
 }
 
+/* The stream of a phase's launches that has the number; number 0 is the main one. A side stream starts after what the
+ * main one held when the phase began, and is joined at its end. */
+template <typename V> static sp_status take_stream(warp_run<V> *run, int number, cudaStream_t *stream)
+{
+    sp_context *context = run->context;
+    cuda_state *state = cuda_state_of(context);
+    const int i = run->streams ? number % run->streams : 0;
+    *stream = i ? state->side[i] : state->stream;
+    if (i == 0 || run->taken.streams >> i & 1) return SP_OK;
+    CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
+    run->taken.streams |= 1u << i;
+    return SP_OK;
+}
+
 /* Launches a kernel with as many blocks as the device holds. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
@@ -1323,7 +1611,8 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
     sp_context *context = run->context;
     int blocks;
     TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
-    cudaStream_t on = run->streams ? cuda_state_of(context)->side[stream % run->streams] : stream_of(context);
+    cudaStream_t on;
+    TRY(take_stream(run, stream, &on));
     kernel<<<blocks, threads, shared, on>>>(run->job, arguments...);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
@@ -1352,9 +1641,9 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
     while (each > 8 && run->a->rows / each < wanted) each /= 2;
     if (!has_rows(run, SMALL)) return SP_OK;
     /* Keys of 32 bits where they can tell eight rows apart. */
-    const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 23 : 29);
-    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each)
-                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, 1, each);
+    const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 22 : 29);
+    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_STREAM, each)
+                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_STREAM, each);
 }
 
 /* Keys of 32 bits hold column and place where there are not too many columns. */
@@ -1391,10 +1680,26 @@ template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<
 template <typename V> static sp_status launch_sorts(warp_run<V> *run)
 {
     TRY((launch_sort<1024, 8>(run, 2, LONG)));
-    TRY((launch_sort<512, 8>(run, 1, SORTED + 3)));
-    TRY((launch_sort<256, 8>(run, 3, SORTED + 2)));
-    TRY((launch_sort<256, 4>(run, 2, SORTED + 1)));
-    return launch_sort<128, 4>(run, 1, SORTED);
+    TRY((launch_sort<512, 8>(run, 1, SORTED + 5)));
+    TRY((launch_sort<256, 8>(run, 3, SORTED + 4)));
+    TRY((launch_sort<256, 4>(run, 2, SORTED + 3)));
+    TRY((launch_sort<128, 4>(run, 1, SORTED + 2)));
+    TRY((launch_sort<32, 8>(run, 2, SORTED + 1)));
+    return launch_sort<32, 4>(run, 3, SORTED);
+}
+
+template <typename V> static sp_status launch_ranked(warp_run<V> *run)
+{
+    for (int i = RANKED_CLASSES - 1; i >= 0; i--) {
+        const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
+        const int most = i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED;
+        if (has_rows(run, RANKED_TWINS + i))
+            TRY(launch_tables(run, sum_ranked<V, 2>, ranked_bytes<2>(words, most), (i + 2) % SMALL_STREAM,
+                              RANKED_TWINS + i, words, most));
+        if (has_rows(run, RANKED + i))
+            TRY(launch_tables(run, sum_ranked<V, 1>, ranked_bytes<1>(words, most), i, RANKED + i, words, most));
+    }
+    return SP_OK;
 }
 
 /* Launches a kernel of 256 threads that strides over its work, with no more blocks than the device holds: those left
@@ -1408,6 +1713,31 @@ static sp_status launch_strided(sp_context *context, Kernel *kernel, int64_t blo
     kernel<<<(unsigned)(blocks < most ? blocks : most), 256, 0, stream>>>(arguments...);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
+}
+
+template <typename V> static sp_status list_classes(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    return launch_strided(context, list_rows, (run->a->rows + 1023) / 1024, stream_of(context), run->a->rows,
+                          run->job.notes, run->job.totals, run->list);
+}
+
+/* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
+template <typename V> static sp_status place_rows(warp_run<V> *run)
+{
+    TRY(cuda_scan_counts(run->context, run->a->rows, run->lengths, run->c->row_offsets));
+    return list_classes(run);
+}
+
+/* Lists the classes while the host waits for their numbers of rows, and counts small rows, which need no list. Where
+ * rows are short all of them may have been counted. */
+template <typename V, bool PLAIN> static sp_status begin_counting(warp_run<V> *run)
+{
+    TRY(run->merges ? place_rows(run) : list_classes(run));
+    if (run->a->nnz > 16 * run->a->rows) return SP_OK; /* hardly any are small */
+    run->streams = STREAMS;
+    run->small_counted = true;
+    return launch_small<V, PLAIN, false>(run);
 }
 
 /* The index of B for rows of C that are done in parts; run->index holds it. */
@@ -1444,14 +1774,16 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
                           (int)NARROWER));
     /* Made beside the counting, which does not read it. */
-    if (run->index.data)
-        TRY(index_columns(run, run->streams ? cuda_state_of(run->context)->side[2 % run->streams]
-                                            : stream_of(run->context)));
+    if (run->index.data) {
+        cudaStream_t on;
+        TRY(take_stream(run, 2, &on));
+        TRY(index_columns(run, on));
+    }
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
         if (has_rows(run, HASHED + i))
-            TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(LEAST_SLOTS << i, false), i,
-                              HASHED + i));
-    return launch_small<V, PLAIN, false>(run);
+            TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(counting_slots(i), false),
+                              i % SMALL_STREAM, HASHED + i));
+    return run->small_counted ? SP_OK : launch_small<V, PLAIN, false>(run);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
@@ -1469,6 +1801,7 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
     }
     if constexpr (PLAIN) {
         TRY(launch_sorts(run));
+        TRY(launch_ranked(run));
         if (has_rows(run, MERGED)) TRY(launch(run, sum_merged<V>, WARP_THREADS, 0, 0));
     }
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
@@ -1498,20 +1831,29 @@ template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run
     return launch_small<V, PLAIN, true>(run);
 }
 
-/* Runs one phase's launches on the side streams; joins them after a failure as well, since memory is released in the
- * order of the main stream. */
+/* Lets the main stream go on after the side streams that have been taken. */
+template <typename V> static sp_status join(warp_run<V> *run)
+{
+    sp_context *context = run->context;
+    cuda_state *state = cuda_state_of(context);
+    for (int i = 1; i < SIDE_STREAMS; i++) {
+        if (!(run->taken.streams >> i & 1)) continue;
+        CUDA_TRY(cudaEventRecord(state->joined[i], state->side[i]));
+        CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[i], 0));
+    }
+    run->taken.streams = 0;
+    return SP_OK;
+}
+
+/* Runs one phase's launches. */
 template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status (*launches)(warp_run<V> *))
 {
     int classes = 0;
     for (int c = SMALL; c < CLASSES; c++) classes += has_rows(run, c);
-    run->streams = classes < 2 ? 0 : classes < STREAMS ? classes : STREAMS;
-    TRY(cuda_fork(run->context, run->streams));
-    const sp_status launched = launches(run);
-    if (launched != SP_OK) {
-        cudaDeviceSynchronize();
-        return launched;
-    }
-    return cuda_join(run->context, run->streams);
+    run->streams = classes < 2 ? 0 : STREAMS;
+    TRY(cuda_fork(run->context, 0));
+    TRY(launches(run));
+    return join(run);
 }
 
 /* A row product's operands, and what every phase needs. */
@@ -1522,20 +1864,21 @@ static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b,
     run->context = context;
     run->a = a;
     run->b = b;
-    TRY(run->lengths.allocate(context, a->rows + 1));
-    TRY(run->list.allocate(context, a->rows));
-    TRY(run->notes.allocate(context, a->rows));
-    TRY(run->totals.allocate(context, 2));
-    TRY(run->totals.fill(0, 2));
+    TRY(run->room.allocate(context, 2 * (int64_t)sizeof(warp_totals) + a->rows * (2 * 4 + 2)));
+    TRY(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
+    run->totals = (warp_totals *)run->room.data;
+    run->lengths = (int32_t *)(run->totals + 2);
+    run->list = run->lengths + a->rows;
+    run->notes = (uint8_t *)(run->list + a->rows);
     run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement, {}};
     if (options->mask) {
         run->job.product.mask_offsets = options->mask->row_offsets;
         run->job.product.mask_cols = options->mask->col_indices;
     }
     run->job.rows = a->rows;
-    run->job.notes = run->notes.data;
-    run->job.list = run->list.data;
-    run->job.lengths = run->lengths.data;
+    run->job.notes = run->notes;
+    run->job.list = run->list;
+    run->job.lengths = run->lengths;
     return SP_OK;
 }
 
@@ -1545,23 +1888,37 @@ template <typename V> static sp_status classify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
     const sp_csr *a = run->a, *b = run->b;
-    run->job.totals = run->totals.data;
+    run->job.totals = run->totals;
     if (a->nnz <= 4 * a->rows)
         return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
                               a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges,
-                              run->notes.data, run->lengths.data, run->job.totals);
+                              run->notes, run->lengths, run->job.totals);
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
+    const bool square = a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
+    if (run->twins) {
+        TRY(run->a_repeats.allocate(context, a->rows));
+        TRY(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
+                           a->row_offsets, a->col_indices, run->a_repeats.data));
+        if (!square) {
+            TRY(run->b_repeats.allocate(context, b->rows));
+            TRY(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
+                               b->row_offsets, b->col_indices, run->b_repeats.data));
+        }
+        run->job.product.repeats = square ? run->a_repeats.data : run->b_repeats.data;
+    }
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,
-                          run->sorts, run->twins, run->notes.data, run->job.totals);
+                          run->sorts, run->a_repeats.data, run->notes, run->lengths, run->job.totals);
 }
 
 template <typename V> static sp_status reclassify_rows(warp_run<V> *run)
 {
     sp_context *context = run->context;
-    run->job.totals = run->totals.data + 1;
+    run->job.totals = run->totals + 1;
+    run->job.notes = run->notes + run->a->rows;
     return launch_strided(context, classify_lengths, (run->a->rows + 255) / 256, stream_of(context), run->a->rows,
-                          run->lengths.data, run->sorts, run->notes.data, run->job.totals);
+                          run->notes, run->sorts, run->lengths, run->notes + run->a->rows,
+                          run->job.totals);
 }
 
 /* Runs `meanwhile` on the device while the phase's totals come to the host. */
@@ -1579,34 +1936,13 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
     return SP_OK;
 }
 
-template <typename V> static sp_status list_classes(warp_run<V> *run)
-{
-    sp_context *context = run->context;
-    return launch_strided(context, list_rows, (run->a->rows + 1023) / 1024, stream_of(context), run->a->rows,
-                          run->notes.data, run->job.totals, run->list.data);
-}
-
-/* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
-template <typename V> static sp_status place_rows(warp_run<V> *run)
-{
-    TRY(cuda_scan_counts(run->context, run->a->rows, run->lengths.data, run->c->row_offsets));
-    return list_classes(run);
-}
-
 /* lengths[i]: entries of row i of C; rows are classified by them. */
 template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
-    sp_context *context = run->context;
-    const int64_t rows = run->a->rows;
-    if (run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(context)->processors))
+    if (run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
         run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
     if (has_rows(run, WIDE)) TRY(open_index(run));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
-    if (run->twins && rows >= 2) {
-        copy_lengths<<<(unsigned)((rows + 255) / 256), 256, 0, stream_of(context)>>>(rows, run->notes.data,
-                                                                                     run->lengths.data);
-        CUDA_TRY(cudaGetLastError());
-    }
     return reclassify_rows(run);
 }
 
@@ -1638,8 +1974,9 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
 static void name_groups(const warp_totals *totals, sp_spgemm_info *info)
 {
     static const char *const names[TWINS] = {"", "small", "merged", "hash 128", "hash 256", "hash 512",
-                                             "hash 1024", "", "", "", "", "wide", "sort 512", "sort 1024",
-                                             "sort 2048", "sort 4096", "sort 8192"};
+                                             "hash 1024", "", "", "", "", "wide", "sort 256", "sort 256", "sort 1024",
+                                             "sort 1024", "sort 4096", "sort 4096", "sort 8192", "ranked", "ranked",
+                                             "ranked", "ranked"};
     unsigned twins = 0;
     for (int c = TWINS; c < CLASSES; c++) twins += totals->members[c];
     info->groups = 0;
@@ -1690,15 +2027,14 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
     run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
-    TRY(run.lengths.fill(0, a->rows + 1));
     TRY(classify_rows(&run));
-    /* Where rows are short all of them may have been counted. */
-    TRY(wait_for_totals(&run, run.merges ? place_rows<V> : list_classes<V>, &totals));
+    TRY(wait_for_totals(&run, begin_counting<V, PLAIN>, &totals));
     info->products = (int64_t)totals.products;
     if (!run.merges || !all_merged(&totals)) {
         TRY((count_rows<V, PLAIN>(&run)));
         TRY(wait_for_totals(&run, place_rows<V>, &totals));
     }
+    TRY(join(&run));
     c->nnz = (int64_t)totals.entries;
     const double counted = sp_seconds();
     TRY(allocate_entries(context, pattern, c));
@@ -1759,7 +2095,7 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
     warp_run<V> run = {};
     TRY(open_run(context, a, b, options, &run));
     lengths_of<<<(unsigned)((a->rows + 255) / 256), 256, 0, stream_of(context)>>>(a->rows, c->row_offsets,
-                                                                                  run.lengths.data);
+                                                                                  run.lengths);
     CUDA_TRY(cudaGetLastError());
     TRY(set_result(&run, c));
     if (places) run.job.places = *places;

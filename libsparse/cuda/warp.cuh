@@ -1,7 +1,7 @@
 /* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the same
  * column. Two ways, by size:
  *
- *   small   <= 64 products: two a lane, as many neighbouring rows at once as fit, sorted in registers;
+ *   small   <= 64 products: as many neighbouring rows at once as have 128, four a lane, sorted in registers;
  *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
  *           afterwards; two rows at once where A has the same columns in both, as finite elements do.
  *
@@ -43,7 +43,8 @@ template <typename V> struct row_product {
     const int64_t *mask_offsets; /* NULL: no mask */
     const int32_t *mask_cols;
     bool complement;
-    bucket_index index; /* of B */
+    bucket_index index;     /* of B */
+    const uint8_t *repeats = nullptr; /* which rows of B have the columns of the row before; NULL: not known */
 };
 
 /* Threads a multiprocessor that registers may be asked to suffice for. */
@@ -207,22 +208,32 @@ template <int K, typename Key> static __device__ __forceinline__ void sort_keys(
 
 /* ---- small rows: packs ----------------------------------------------------------------------------------- */
 
-/* Neighbouring rows of up to 64 products and 32 elements of A together are a pack. Its products are sorted by row and
- * column, two keys a lane, so that what it adds to C lies side by side. */
-enum { PACK_KEYS = 2, PACK_PRODUCTS = 32 * PACK_KEYS };
+/* Neighbouring rows of up to 128 products and 32 elements of A together are a pack. Its products are sorted by row
+ * and column, four keys a lane, so that what it adds to C lies side by side. A pack costs some 100 instructions
+ * whatever it holds, a quarter of what sorting and adding up 64 products would cost. */
+enum { PACK_KEYS = 4, PACK_PRODUCTS = 32 * PACK_KEYS };
 
-/* Two keys a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 2l and 2l + 1. */
+/* Four keys a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 4l to 4l + 3. */
 template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&key)[PACK_KEYS])
 {
     const int lane = threadIdx.x & 31;
     order_pair(key[0], key[1]);
+    order_pair(key[2], key[3]);
+    order_pair(key[0], key[3]);
+    order_pair(key[1], key[2]);
+    order_pair(key[0], key[1]);
+    order_pair(key[2], key[3]);
 #pragma unroll
     for (int size = 2; size <= 32; size *= 2) {
-        const Key first = __shfl_xor_sync(FULL_WARP, key[1], size - 1);
-        const Key second = __shfl_xor_sync(FULL_WARP, key[0], size - 1);
         const bool high = lane & size / 2;
-        key[0] = high ? max(key[0], first) : min(key[0], first);
-        key[1] = high ? max(key[1], second) : min(key[1], second);
+#pragma unroll
+        for (int i = 0; i < PACK_KEYS / 2; i++) {
+            Key &low_key = key[i], &high_key = key[PACK_KEYS - 1 - i];
+            const Key first = __shfl_xor_sync(FULL_WARP, high_key, size - 1);
+            const Key second = __shfl_xor_sync(FULL_WARP, low_key, size - 1);
+            low_key = high ? max(low_key, first) : min(low_key, first);
+            high_key = high ? max(high_key, second) : min(high_key, second);
+        }
 #pragma unroll
         for (int step = size / 4; step > 0; step /= 2)
 #pragma unroll
@@ -230,7 +241,10 @@ template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&k
                 const Key other = __shfl_xor_sync(FULL_WARP, key[i], step);
                 key[i] = lane & step ? max(key[i], other) : min(key[i], other);
             }
+        order_pair(key[0], key[2]);
+        order_pair(key[1], key[3]);
         order_pair(key[0], key[1]);
+        order_pair(key[2], key[3]);
     }
 }
 
@@ -240,14 +254,22 @@ template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
     std::conditional_t<PLAIN, uint32_t, int64_t> start;
 };
 
+/* The keys of a lane, which go to shared memory together. */
+template <typename Key> struct alignas(16) lane_keys {
+    Key key[PACK_KEYS];
+};
+
 /* A warp's own in shared memory. */
 template <typename Key, bool SUM, bool PLAIN> struct pack_memory {
     packed_row<PLAIN> rows[32];
-    Key key[PACK_PRODUCTS];
+    union {
+        Key key[PACK_PRODUCTS];
+        lane_keys<Key> of_lane[32];
+    };
     double term[SUM ? PACK_PRODUCTS : 1];
 };
 
-/* A row of A that a lane stands for: small if it has at most 32 elements and PACK_PRODUCTS products. */
+/* A row of A that a lane stands for: small if it has at most 32 elements and not too many products for a pack. */
 struct small_row {
     int64_t begin; /* of its elements */
     int elements, products;
@@ -270,19 +292,56 @@ template <typename Key> static __device__ __forceinline__ int32_t column_of(cons
     return (int32_t)((uint32_t)(key >> bits.place) & (0xffffffffu >> (32 - bits.col)));
 }
 
-static __device__ __forceinline__ uint64_t low_bits(int count) { return count == 64 ? ~0ull : (1ull << count) - 1; }
+/* A bit for each place of a pack; the calling lane stands for places 32·i + lane. */
+struct pack_places {
+    unsigned word[PACK_KEYS];
 
-/* A bit for each place of a pack from a flag for each of places 32·i + lane. */
-static __device__ __forceinline__ uint64_t ballot_places(const bool (&flag)[PACK_KEYS])
+    /* Of those up to 32·i + lane. */
+    __device__ __forceinline__ int rank(int i) const
+    {
+        int before = 0;
+#pragma unroll
+        for (int w = 0; w < PACK_KEYS; w++)
+            if (w < i) before += __popc(word[w]);
+        return before + __popc(word[i] & (lanes_below() * 2 + 1));
+    }
+    /* Of those before `end`. */
+    __device__ __forceinline__ int below(int end) const
+    {
+        int count = 0;
+#pragma unroll
+        for (int w = 0; w < PACK_KEYS; w++)
+            count += __popc(word[w] & ~__funnelshift_lc(0, ~0u, max(end - 32 * w, 0)));
+        return count;
+    }
+    /* The last up to 32·i + lane. */
+    __device__ __forceinline__ int last(int i) const
+    {
+        int found = -1;
+#pragma unroll
+        for (int w = 0; w < PACK_KEYS; w++) {
+            const unsigned own = w < i ? word[w] : w == i ? word[w] & (lanes_below() * 2 + 1) : 0;
+            if (own) found = 32 * w + 31 - __clz((int)own);
+        }
+        return found;
+    }
+};
+
+static __device__ __forceinline__ pack_places ballot_places(const bool (&flag)[PACK_KEYS])
 {
-    return __ballot_sync(FULL_WARP, flag[0]) | (uint64_t)__ballot_sync(FULL_WARP, flag[1]) << 32;
+    pack_places places;
+#pragma unroll
+    for (int w = 0; w < PACK_KEYS; w++) places.word[w] = __ballot_sync(FULL_WARP, flag[w]);
+    return places;
 }
 
-/* Bits of places up to 32·i + lane. */
-static __device__ __forceinline__ int rank_of(uint64_t bits, int i)
+/* The places of the lanes that are `set`. */
+static __device__ __forceinline__ pack_places mark_places(bool set, int place)
 {
-    const unsigned up_to = lanes_below() * 2 + 1;
-    return i == 0 ? __popc((unsigned)bits & up_to) : __popc((unsigned)bits) + __popc((unsigned)(bits >> 32) & up_to);
+    pack_places places;
+#pragma unroll
+    for (int w = 0; w < PACK_KEYS; w++) places.word[w] = warp_or(set && place / 32 == w ? 1u << place % 32 : 0);
+    return places;
 }
 
 /* The sum over the lanes before this one; *total is that over all. */
@@ -298,19 +357,13 @@ static __device__ __forceinline__ int scan_lanes(int value, int *total)
     return until - value;
 }
 
-/* A bit for each place from the places of the lanes that are `set`. */
-static __device__ __forceinline__ uint64_t mark_places(bool set, int place)
-{
-    const unsigned bit = set ? 1u << (place & 31) : 0;
-    return warp_or(place < 32 ? bit : 0) | (uint64_t)warp_or(place < 32 ? 0 : bit) << 32;
-}
-
-/* Writes the entries of a sorted pack, or puts its products into their places: `heads` are the first of equal
- * columns, `kept` those that the mask lets be, `entry` the first entry of C. */
+/* Writes the entries of a sorted pack, or puts its products into their places: key[i] is that of place 32·i + lane,
+ * `heads` are the first of equal columns, `kept` those that the mask lets be, `entry` the first entry of C. */
 template <typename Key, bool PLAIN, typename V>
 static __device__ __forceinline__ void write_pack(const row_product<V> &product,
-                                                  const pack_memory<Key, true, PLAIN> &memory, const pack_bits &bits,
-                                                  int total, uint64_t heads, uint64_t kept, int64_t entry,
+                                                  const pack_memory<Key, true, PLAIN> &memory,
+                                                  const Key (&key)[PACK_KEYS], const pack_bits &bits, int total,
+                                                  const pack_places &heads, const pack_places &kept, int64_t entry,
                                                   int32_t *cols, V *values, const product_places &places)
 {
     const Key place_mask = ((Key)1 << bits.place) - 1;
@@ -318,19 +371,20 @@ static __device__ __forceinline__ void write_pack(const row_product<V> &product,
     for (int i = 0; i < PACK_KEYS; i++) {
         const int at = 32 * i + (threadIdx.x & 31);
         if (at >= total) continue;
+        const int64_t to = entry + kept.rank(i) - 1;
+        double sum = memory.term[key[i] & place_mask];
         if constexpr (PLACES<V>) {
-            const int head = 63 - __clzll((long long)(heads & low_bits(at + 1)));
-            const double term = memory.term[memory.key[at] & place_mask];
-            if (kept >> head & 1)
-                put_product(places, entry + __popcll(kept & low_bits(head)), (uint32_t)(at - head),
-                            (uint32_t)__double2hiint(term), (uint32_t)__double2loint(term));
-        } else if (kept >> at & 1) {
-            const Key key = memory.key[at];
-            double sum = memory.term[key & place_mask];
-            for (int next = at + 1; next < total && !(heads >> next & 1); next++)
-                sum = combine<PLAIN>(product, sum, memory.term[memory.key[next] & place_mask]);
-            const int64_t to = entry + rank_of(kept, i) - 1;
-            cols[to] = column_of(bits, key);
+            const int head = heads.last(i);
+            if (kept.last(i) == head)
+                put_product(places, to, (uint32_t)(at - head), (uint32_t)__double2hiint(sum),
+                            (uint32_t)__double2loint(sum));
+        } else if (kept.word[i] >> (threadIdx.x & 31) & 1) {
+            for (int next = at + 1; next < total; next++) {
+                const Key other = memory.key[next];
+                if ((other ^ key[i]) >> bits.place) break;
+                sum = combine<PLAIN>(product, sum, memory.term[other & place_mask]);
+            }
+            cols[to] = column_of(bits, key[i]);
             if (values) values[to] = (V)sum;
         }
     }
@@ -378,19 +432,20 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
         const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
         b.start -= (decltype(b.start))begin;
         if (products > 0) memory.rows[__popc(filled & lanes_below())] = b;
-        const uint64_t begun = mark_places(products > 0, begin), begun_rows = mark_places(member, before - done);
+        const pack_places begun = mark_places(products > 0, begin), begun_rows = mark_places(member, before - done);
         __syncwarp();
 
-        /* Two products a lane. */
-        Key key[PACK_KEYS];
+        /* Four products a lane. */
+        lane_keys<Key> keys;
+        Key(&key)[PACK_KEYS] = keys.key;
 #pragma unroll
         for (int i = 0; i < PACK_KEYS; i++) {
             const int place = 32 * i + lane;
             key[i] = ~Key(0);
             if (place >= total) continue;
-            const packed_row<PLAIN> factor = memory.rows[rank_of(begun, i) - 1];
+            const packed_row<PLAIN> factor = memory.rows[begun.rank(i) - 1];
             const auto at = (decltype(b.start))(factor.start + place);
-            key[i] = ((Key)(rank_of(begun_rows, i) - 1) << bits.col |
+            key[i] = ((Key)(begun_rows.rank(i) - 1) << bits.col |
                       (Key)(uint32_t)__ldg(product.b.cols + at)) << bits.place;
             if constexpr (SUM) {
                 key[i] |= (Key)place;
@@ -403,8 +458,7 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
             }
         }
         sort_pack(key);
-#pragma unroll
-        for (int i = 0; i < PACK_KEYS; i++) memory.key[PACK_KEYS * lane + i] = key[i];
+        memory.of_lane[lane] = keys;
         __syncwarp();
         bool flag[PACK_KEYS];
 #pragma unroll
@@ -413,8 +467,8 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
             key[i] = memory.key[place];
             flag[i] = place < total && (place == 0 || memory.key[place - 1] >> bits.place != key[i] >> bits.place);
         }
-        const uint64_t heads = ballot_places(flag);
-        uint64_t kept = heads;
+        const pack_places heads = ballot_places(flag);
+        pack_places kept = heads;
         if (!PLAIN && product.mask_offsets) {
 #pragma unroll
             for (int i = 0; i < PACK_KEYS; i++) {
@@ -425,10 +479,10 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
             kept = ballot_places(flag);
         }
         if constexpr (SUM)
-            write_pack<Key, PLAIN>(product, memory, bits, total, heads, kept,
+            write_pack<Key, PLAIN>(product, memory, key, bits, total, heads, kept,
                                    __shfl_sync(FULL_WARP, (long long)to, first), cols, values, places);
         else if (member)
-            length = __popcll(kept & low_bits(before - done + own.products) & ~low_bits(before - done));
+            length = kept.below(before - done + own.products) - kept.below(before - done);
         __syncwarp();
     }
     return length;
@@ -586,10 +640,11 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
                     b.weight[r] = (double)__ldg(product.a.values + base + lane + r * (last - begin));
             if (PART) {
                 narrow(product, k, low, high, &from, &to);
-            } else {
+            } else if (Sink::SUMS || !product.repeats || lane == 0 || !__ldg(product.repeats + k) ||
+                       __ldg(product.a.cols + base + lane - 1) != k - 1) {
                 from = __ldg(product.b.offsets + k);
                 to = __ldg(product.b.offsets + k + 1);
-            }
+            } /* else nothing that the row before has not */
         }
         const int length = b.length = (int)(to - from);
         const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
