@@ -10,7 +10,7 @@
 typedef enum contraction_engine {
     CONTRACTION_AUTO,
     CONTRACTION_FUSED,   /* sp_contract: one pass over G; needs one label a node */
-    CONTRACTION_PRODUCT  /* G·Sᵀ, then S·(G·Sᵀ), as two SpGEMMs */
+    CONTRACTION_PRODUCT  /* sp_triple_product: G·Sᵀ, then S·(G·Sᵀ) */
 } contraction_engine;
 
 typedef struct contraction_options {
@@ -28,8 +28,9 @@ typedef struct contraction_info {
 } contraction_info;
 
 /* The quotient graph of a square G by `labels` (host, G.rows entries below `groups`; negative: left out with its
- * edges). AUTO is the fused engine: it combines each entry of G once, the products nnz(G·Sᵀ) more. Same result from
- * both, but that the products add in another order and round f32 sums twice. C as for sp_contract. */
+ * edges). AUTO is the fused engine: it combines each entry of G once, the products nnz(G·Sᵀ) more, where they are two
+ * (sp_triple_product: but for sums and counts that keep loops). Same result from both, but that two products add in
+ * another order and round f32 sums twice. C as for sp_contract. */
 sp_status contraction_quotient(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                                const contraction_options *options, sp_csr *c, contraction_info *info);
 

@@ -1,11 +1,12 @@
-/* S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any S. In this order the rows of the first are as short as those of
- * G, and those of the second span no more columns than there are groups; (S·G)·Sᵀ has long rows over all nodes first,
- * and then single entries of Sᵀ to fetch for each of them. Each combine operation is a semiring, or made of some:
+/* S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any S (sp_triple_product). In this order the rows of the first are
+ * as short as those of G, and those of the second span no more columns than there are groups; (S·G)·Sᵀ has long rows
+ * over all nodes first, and then single entries of Sᵀ to fetch for each of them. Each combine operation is a semiring,
+ * or made of some:
  *
  *   sum     plus-times
  *   max     max-times with S a pattern of ones
  *   min     min-plus with S's entries all zero
- *   count   plus-pair, then plus-times
+ *   count   plus-times with patterns
  *   mean    the sum over the count, which have the same pattern
  *   first   min-plus over the positions of G's entries, each then replaced by the value there
  *
@@ -26,12 +27,6 @@ typedef struct request {
     int64_t peak_bytes;
 } request;
 
-static int64_t bytes_of(const sp_csr *m)
-{
-    const int64_t value = !m->values ? 0 : m->value_type == SP_F32 ? 4 : 8;
-    return 8 * (m->rows + 1) + m->nnz * (4 + value);
-}
-
 static void set_value(sp_csr *m, int64_t k, double value)
 {
     if (m->value_type == SP_F32) ((float *)m->values)[k] = (float)value;
@@ -50,28 +45,27 @@ static sp_status diagonal(sp_context *context, int64_t size, sp_csr *unit)
     return SP_OK;
 }
 
-/* C = S second (G first Sᵀ). */
-static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semiring first, sp_semiring second,
-                          sp_csr *c)
+/* C = S·G·Sᵀ. */
+static sp_status multiply(request *r, const sp_csr *s, const sp_csr *g, sp_semiring semiring, sp_csr *c)
 {
-    const sp_spgemm_options once = {.semiring = first, .transpose_b = true, .algorithm = r->algorithm, .aia = r->aia};
-    const sp_spgemm_options twice = {.semiring = second, .to_host = r->to_host, .algorithm = r->algorithm,
-                                     .aia = r->aia,
-                                     .mask = r->loops == SP_LOOPS_KEEP ? NULL : &r->mask,
-                                     .complement = r->loops == SP_LOOPS_DROP};
-    sp_csr gs = {0};
-    sp_spgemm_info info[2];
-    sp_status status;
-    CONTRACTION_TRY(sp_spgemm(r->context, g, s, &once, &gs, &info[0]));
-    CONTRACTION_TRY(sp_spgemm(r->context, s, &gs, &twice, c, &info[1]));
-    if (info[0].peak_bytes && info[1].peak_bytes) {
-        const int64_t more = info[0].peak_bytes > info[1].peak_bytes ? info[0].peak_bytes : info[1].peak_bytes;
-        const int64_t bytes = 2 * bytes_of(s) + bytes_of(&gs) + more;
-        if (bytes > r->peak_bytes) r->peak_bytes = bytes;
-    }
-done:
-    sp_csr_free(r->context, &gs);
+    const sp_spgemm_options options = {.semiring = semiring,
+                                       .mask = r->loops == SP_LOOPS_KEEP ? NULL : &r->mask,
+                                       .complement = r->loops == SP_LOOPS_DROP,
+                                       .algorithm = r->algorithm,
+                                       .aia = r->aia,
+                                       .to_host = r->to_host};
+    sp_spgemm_info info;
+    const sp_status status = sp_triple_product(r->context, s, g, &options, c, &info);
+    if (status == SP_OK && info.peak_bytes > r->peak_bytes) r->peak_bytes = info.peak_bytes;
     return status;
+}
+
+/* How many entries of G an entry of C is made of. */
+static sp_status multiply_count(request *r, const sp_csr *s, const sp_csr *g, sp_csr *c)
+{
+    sp_csr pattern = *g;
+    pattern.values = NULL;
+    return multiply(r, s, &pattern, SP_PLUS_TIMES, c);
 }
 
 /* S with zeros of G's type for values. It owns these alone if S lies on the host, else all of itself. */
@@ -101,7 +95,7 @@ static sp_status multiply_min(request *r, const sp_csr *s, const sp_csr *g, sp_c
     sp_csr zeros;
     sp_status status = zeroed(r->context, s, g->value_type, &zeros);
     if (status != SP_OK) return status;
-    status = multiply(r, &zeros, g, SP_MIN_PLUS, SP_MIN_PLUS, c);
+    status = multiply(r, &zeros, g, SP_MIN_PLUS, c);
     free_zeroed(r->context, s, &zeros);
     return status;
 }
@@ -110,8 +104,8 @@ static sp_status multiply_mean(request *r, const sp_csr *s, const sp_csr *g, sp_
 {
     sp_csr counts = {0};
     sp_status status;
-    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, &counts));
-    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c));
+    CONTRACTION_TRY(multiply_count(r, s, g, &counts));
+    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_TIMES, c));
     for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, contraction_value(c, k) / contraction_value(&counts, k));
 done:
     sp_csr_free(r->context, &counts);
@@ -162,10 +156,10 @@ done:
 static sp_status combine(request *r, const sp_csr *s, const sp_csr *g, sp_combine rule, sp_csr *c)
 {
     switch (rule) {
-    case SP_COMBINE_SUM: return multiply(r, s, g, SP_PLUS_TIMES, SP_PLUS_TIMES, c);
-    case SP_COMBINE_MAX: return multiply(r, s, g, SP_MAX_TIMES, SP_MAX_TIMES, c);
+    case SP_COMBINE_SUM: return multiply(r, s, g, SP_PLUS_TIMES, c);
+    case SP_COMBINE_MAX: return multiply(r, s, g, SP_MAX_TIMES, c);
     case SP_COMBINE_MIN: return multiply_min(r, s, g, c);
-    case SP_COMBINE_COUNT: return multiply(r, s, g, SP_PLUS_PAIR, SP_PLUS_TIMES, c);
+    case SP_COMBINE_COUNT: return multiply_count(r, s, g, c);
     case SP_COMBINE_MEAN: return multiply_mean(r, s, g, c);
     case SP_COMBINE_FIRST: break;
     }

@@ -351,6 +351,15 @@ typedef struct sp_contract_info {
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
+/* C = S·G·Sᵀ for any S with a column a row of a square G (a Galerkin product): G·Sᵀ, then S·(G·Sᵀ). Both are formed
+ * as `options` say, over their semiring; mask and to_host are C's, transposes are refused. Where S is a pattern with
+ * one entry a column at most, as of a labelling, and nothing but sums is asked for, the product between is not formed:
+ * sums are rounded once then, else twice. Spaces and types as for sp_spgemm. `options` and `info` may be NULL; the
+ * products and times in it are those of both, or of the second where the first is left out, its groups the second's.
+ * O(products). */
+sp_status sp_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options,
+                            sp_csr *c, sp_spgemm_info *info);
+
 /* ---- SpMM --------------------------------------------------------------------------------------------- */
 
 typedef enum sp_dense_type { SP_DENSE_F32, SP_DENSE_F64, SP_DENSE_F16, SP_DENSE_BF16 } sp_dense_type;

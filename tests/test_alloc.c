@@ -262,6 +262,11 @@ static sp_status call_contract_hash(sp_context *context, subject *s, void *out)
     return contract(context, s, CONTRACTION_FUSED, SP_COMBINE_SUM, 100000, out);
 }
 
+static sp_status call_triple(sp_context *context, subject *s, void *out)
+{
+    return contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_SUM, 11, out);
+}
+
 static sp_status call_quotient_mean(sp_context *context, subject *s, void *out)
 {
     return contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_MEAN, 11, out);
@@ -321,6 +326,7 @@ static const trial trials[] = {
     {"sp_spgemm_plan_execute, again", call_plan_execute_again, release_csr, sizeof(sp_csr)},
     {"sp_contract", call_contract, release_csr, sizeof(sp_csr)},
     {"sp_contract, hash", call_contract_hash, release_csr, sizeof(sp_csr)},
+    {"sp_triple_product", call_triple, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, mean", call_quotient_mean, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, first", call_quotient_first, release_csr, sizeof(sp_csr)},
     {"contraction_groups", call_groups, release_nothing, 6 * sizeof(contraction_group)},

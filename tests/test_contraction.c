@@ -191,7 +191,7 @@ static void check_fused(sp_context *context, sp_context *host, const subject *s,
     free(sizes);
 }
 
-/* The products add in another order, and round f32 twice on the way. */
+/* The products may add in another order, and round f32 twice on the way. */
 static void check_products(sp_context *context, sp_context *host, const subject *s, const sp_contract_options *how)
 {
     double *sizes;
@@ -537,6 +537,94 @@ static double general(const double *s, const sp_csr *g, int64_t p, int64_t q, sp
     const double results[] = {sum, max, min, first, sum / count, count};
     return results[rule];
 }
+
+/* Each node in one group at most, without and with weights; in none or two, but no more entries than nodes; in one or
+ * two. */
+typedef enum membership { SINGLE, WEIGHTED, UNEVEN, OVERLAPPING, MEMBERSHIPS } membership;
+
+static sp_csr draw_groups(sp_context *host, test_random *random, membership kind, int64_t groups, int64_t nodes,
+                          sp_value_type type, int32_t *labels)
+{
+    entry_list list = {0};
+    for (int64_t i = 0; i < nodes; i++) {
+        const bool both = (kind == UNEVEN && i % 2) || (kind == OVERLAPPING && test_below(random, 3) == 0);
+        labels[i] = -1;
+        if (test_below(random, 10) == 0 || (kind == UNEVEN && i % 2 == 0)) continue;
+        labels[i] = (int32_t)(test_below(random, groups) * test_below(random, groups) / groups);
+        entry_add(&list, labels[i], i, 0.5 + test_unit(random));
+        if (both) entry_add(&list, test_below(random, groups), i, 0.5 + test_unit(random));
+    }
+    return entry_matrix(host, &list, groups, nodes, type, kind != WEIGHTED);
+}
+
+static void check_triple(sp_context *context, sp_context *host, uint64_t seed)
+{
+    test_random random = test_seed(seed);
+    const bool large = seed % 16 == 0; /* rows that take more than a block */
+    const membership kind = (membership)(seed % MEMBERSHIPS);
+    const int64_t n = large ? 4000 : 1 + test_below(&random, 400), m = large ? 3 : 1 + test_below(&random, n / 2 + 1);
+    const sp_value_type type = test_below(&random, 2) ? SP_F64 : SP_F32;
+    const bool masked = test_below(&random, 4) == 0;
+    int32_t *labels = malloc((size_t)n * sizeof *labels);
+    ck_assert_ptr_nonnull(labels);
+    sp_csr s = draw_groups(host, &random, kind, m, n, type, labels), between, expected, c, direct;
+    sp_csr g = product_matrix(host, &random, n, n, large ? 40 : 12 * test_unit(&random), type,
+                              test_below(&random, 4) ? TEST_POSITIVE : TEST_PATTERN);
+    sp_csr mask = product_matrix(host, &random, m, m, (double)m / 2, type, TEST_PATTERN);
+    const sp_spgemm_options turned = {.transpose_b = true};
+    const sp_spgemm_options how = {.mask = masked ? &mask : NULL, .complement = masked && test_below(&random, 2),
+                                   .to_host = test_below(&random, 4) == 0};
+    ck_ok(host, sp_spgemm(host, &g, &s, &turned, &between, NULL));
+    ck_ok(host, sp_spgemm(host, &s, &between, &how, &expected, NULL));
+    ck_ok(context, sp_triple_product(context, &s, &g, &how, &c, NULL));
+    test_to_host(context, &c);
+    ck_ok(host, sp_csr_check(host, &c));
+    ck_assert_msg(c.rows == m && c.cols == m && c.nnz == expected.nnz, "seed %llu: %lld nonzeros, not %lld",
+                  (unsigned long long)seed, (long long)c.nnz, (long long)expected.nnz);
+    for (int64_t k = 0; k < c.nnz; k++)
+        test_expect(c.col_indices[k] == expected.col_indices[k] &&
+                        fabs(test_value(&c, k) - test_value(&expected, k)) <=
+                            (type == SP_F32 ? 0x1p-22 : 0x1p-46) * test_value(&expected, k),
+                    "seed %llu: entry %lld is %.17g, not %.17g", (unsigned long long)seed, (long long)k,
+                    test_value(&c, k), test_value(&expected, k));
+    if (kind == SINGLE && !masked && !how.to_host) { /* rounded once */
+        ck_ok(host, sp_contract(host, &g, labels, SP_HOST, m, NULL, &direct, NULL));
+        product_same(&direct, &c, "a labelling as a matrix");
+        sp_csr_free(host, &direct);
+    }
+    sp_csr *const all[] = {&s, &g, &mask, &between, &expected, &c};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(host, all[i]);
+    free(labels);
+}
+
+START_TEST(triple_products_are_two_products)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    const int64_t cases = test_cases(160);
+    for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) check_triple(context, host, seed);
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(impossible_triple_products_are_refused)
+{
+    const double numbers[] = {1, 1, 0, 1, 1, 1};
+    const sp_spgemm_options turned = {.transpose_a = true};
+    sp_context *context = test_context(_i, 1);
+    sp_csr g = test_from_dense(context, 2, 2, numbers, SP_F32), c;
+    sp_csr wide = test_from_dense(context, 2, 3, numbers, SP_F32);
+    sp_csr other = test_from_dense(context, 2, 2, numbers, SP_F64);
+    ck_assert_int_eq(sp_triple_product(context, &wide, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_triple_product(context, &g, &wide, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_triple_product(context, &other, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_int_eq(sp_triple_product(context, &g, &g, &turned, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_null(c.row_offsets);
+    sp_csr *const all[] = {&g, &wide, &other};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
+    sp_context_destroy(context);
+}
+END_TEST
 
 START_TEST(overlapping_and_weighted_groups_give_the_definition)
 {
@@ -958,6 +1046,8 @@ int main(int argc, char **argv)
     test_on_devices(engines, impossible_requests_are_refused);
     test_on_devices(engines, interrupt_flag_ends_a_contraction);
     tcase_add_test(engines, working_memory_is_small_beside_graph_and_quotient);
+    test_on_devices(engines, triple_products_are_two_products);
+    test_on_devices(engines, impossible_triple_products_are_refused);
     test_on_devices(engines, overlapping_and_weighted_groups_give_the_definition);
     tcase_add_test(groups, statistics_of_groups_agree_with_the_quotient);
     tcase_add_test(groups, conductance_of_two_triangles_is_a_seventh);

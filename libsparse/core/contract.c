@@ -1,4 +1,5 @@
-/* The public contraction: checks graph and labels, brings them to the back end's space, calls the back end. */
+/* The public contractions, by labels and by a matrix: check and bring operands to the back end's space, call the back
+ * end. */
 #include <string.h>
 
 #include "internal.h"
@@ -63,4 +64,93 @@ done:
     if (moved) backend->release(context, moved);
     sp_csr_free(context, &g_copy);
     return status;
+}
+
+/* ---- by a matrix ----------------------------------------------------------------------------------------- */
+
+static sp_status check_triple(sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options)
+{
+    if (g->rows != g->cols || s->cols != g->rows)
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "S is %lld x %lld and G %lld x %lld: it must be square, and S have a column a row of it",
+                       (long long)s->rows, (long long)s->cols, (long long)g->rows, (long long)g->cols);
+    if (s->value_type != g->value_type)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S and G must hold values of the same type");
+    if (options->transpose_a || options->transpose_b)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a triple product takes no transposes");
+    return SP_OK;
+}
+
+/* Whether the back end may leave the product between out, if S turns out to have an entry a column. */
+static bool may_skip(const sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options)
+{
+    return context->backend->triple_product && !s->values && s->nnz <= s->cols && s->nnz > 0 && g->nnz > 0 &&
+           options->semiring == SP_PLUS_TIMES && options->algorithm == SP_SPGEMM_AUTO && !options->mask &&
+           !options->complement && !options->to_host;
+}
+
+static sp_status skip_between(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
+                              bool *done)
+{
+    const sp_space space = context->backend->space;
+    sp_csr s_copy = {0}, g_copy = {0};
+    sp_status status = SP_OK;
+    if (s->space != space) SP_TRY(sp_csr_copy(context, s, space, &s_copy));
+    if (g->space != space) SP_TRY(sp_csr_copy(context, g, space, &g_copy));
+    SP_TRY(context->backend->triple_product(context, s_copy.row_offsets ? &s_copy : s,
+                                            g_copy.row_offsets ? &g_copy : g, c, info, done));
+done:
+    sp_csr_free(context, &s_copy);
+    sp_csr_free(context, &g_copy);
+    return status;
+}
+
+static int64_t bytes_of(const sp_csr *m)
+{
+    return 8 * (m->rows + 1) + m->nnz * (4 + (m->values ? (int64_t)sp_value_size(m->value_type) : 0));
+}
+
+static sp_status multiply_twice(sp_context *context, const sp_csr *s, const sp_csr *g,
+                                const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info)
+{
+    sp_spgemm_options first = *options;
+    sp_spgemm_info before = {0};
+    sp_csr between = {0};
+    sp_status status;
+    first.transpose_b = true;
+    first.mask = NULL;
+    first.complement = first.to_host = false;
+    SP_TRY(sp_spgemm(context, g, s, &first, &between, &before));
+    SP_TRY(sp_spgemm(context, s, &between, options, c, info));
+    if (before.peak_bytes && info->peak_bytes) {
+        const int64_t more = before.peak_bytes > info->peak_bytes ? before.peak_bytes : info->peak_bytes;
+        info->peak_bytes = 2 * bytes_of(s) + bytes_of(&between) + more; /* 2: Sᵀ, and what making it took */
+    }
+    info->products += before.products;
+    info->analysis_seconds += before.analysis_seconds;
+    info->aia_seconds += before.aia_seconds;
+    info->symbolic_seconds += before.symbolic_seconds;
+    info->numeric_seconds += before.numeric_seconds;
+done:
+    sp_csr_free(context, &between);
+    return status;
+}
+
+sp_status sp_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options,
+                            sp_csr *c, sp_spgemm_info *info)
+{
+    const sp_spgemm_options how = options ? *options : (sp_spgemm_options){0};
+    sp_spgemm_info measured = {0};
+    sp_csr made = {0};
+    bool done = false;
+    memset(c, 0, sizeof *c);
+    sp_status status = check_triple(context, s, g, &how);
+    if (status == SP_OK && may_skip(context, s, g, &how))
+        status = skip_between(context, s, g, &made, &measured, &done);
+    if (status == SP_ERROR_DEVICE_MEMORY) status = SP_OK; /* two products go to host memory where they must */
+    if (status == SP_OK && !done) status = multiply_twice(context, s, g, &how, &made, &measured);
+    if (status != SP_OK) return status;
+    *c = made;
+    if (info) *info = measured;
+    return SP_OK;
 }

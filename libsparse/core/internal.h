@@ -62,6 +62,9 @@ typedef struct sp_backend {
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
     void *(*stream)(const sp_context *); /* NULL where there is none */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
+    /* Sums, where S is a pattern with one entry a column at most; not *done, and nothing made, where it has more. */
+    sp_status (*triple_product)(sp_context *, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
+                                bool *done);
 } sp_backend;
 
 extern const sp_backend sp_backend_cpu;

@@ -45,6 +45,7 @@ const sp_backend sp_backend_cpu = {
     .spgemm_forget = sp_cpu_spgemm_forget,
     .spgemm_markov = sp_cpu_spgemm_markov,
     .contract = sp_cpu_contract,
+    .triple_product = sp_cpu_triple_product,
     .spmm_prepare = sp_cpu_spmm_prepare,
     .spmm_refresh = sp_cpu_spmm_refresh,
     .spmm = sp_cpu_spmm,

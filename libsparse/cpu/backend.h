@@ -17,6 +17,8 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
                                sp_spgemm_info *info);
 sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                sp_spgemm_info *info, bool *done);
 sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               void **state, sp_spmm_info *info);
 sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state);

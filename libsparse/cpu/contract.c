@@ -464,19 +464,24 @@ static void group_nodes(const sp_csr *g, const int32_t *labels, int64_t groups, 
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-/* What does not depend on the grouping; C may have up to `entries`. */
-static contraction begin(const sp_csr *g, const int32_t *labels, int64_t groups, const sp_contract_options *options,
-                         int64_t entries, int threads)
+/* What does not depend on the grouping. */
+static contraction begin(const sp_csr *g, const int32_t *labels, int64_t groups, const sp_contract_options *options)
 {
     const bool sums = options->combine == SP_COMBINE_SUM || options->combine == SP_COMBINE_COUNT;
     contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
                        .loops = options->loops, .half = options->half_loops && sums};
     job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
-    /* All threads' cells may take an eighth of what G does and C may, guessed at half of its bound. */
-    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
-    const int64_t matrices = 8 * (g->rows + groups) + entry * (g->nnz + entries / 2);
-    job.dense = groups <= FREE_GROUPS || groups * 8 * job.width <= matrices / 8 / threads;
     return job;
+}
+
+/* All threads' cells may take an eighth of what G does and C may, which has up to `entries`, guessed at half of
+ * them. */
+static void choose_dense(contraction *job, int64_t entries, int threads)
+{
+    const sp_csr *g = job->g;
+    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
+    const int64_t matrices = 8 * (g->rows + job->groups) + entry * (g->nnz + entries / 2);
+    job->dense = job->groups <= FREE_GROUPS || job->groups * 8 * job->width <= matrices / 8 / threads;
 }
 
 static sp_status open_worker(sp_context *context, const contraction *job, int64_t largest, worker *w)
@@ -538,39 +543,105 @@ static void fill_info(const contraction *job, const worker *workers, int threads
     }
 }
 
+/* Makes C from the nodes of each group, whose rows have so many entries; fills what is left of `job`. */
+static sp_status contract_groups(sp_context *context, contraction *job, const int64_t *entries, int threads,
+                                 double start, sp_csr *c, sp_contract_info *info)
+{
+    worker *workers = NULL;
+    int64_t total = 0, largest = 0;
+    sp_status status;
+    for (int64_t p = 0; p < job->groups; p++) {
+        total += entries[p];
+        if (entries[p] > largest) largest = entries[p];
+    }
+    choose_dense(job, total, threads);
+    SP_TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
+    for (int t = 0; t < threads; t++) SP_TRY(open_worker(context, job, largest, &workers[t]));
+    info->group_seconds = sp_seconds() - start;
+    const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
+                               .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
+                               .bytes = &info->peak_bytes};
+    SP_TRY(row_run(context, job->groups, job->groups, entries, &method, job->g->value_type, c));
+    fill_info(job, workers, threads, total, c, info);
+    info->combine_seconds = sp_seconds() - start - info->group_seconds;
+done:
+    close_workers(context, workers, threads);
+    return status;
+}
+
 sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
 {
     const int threads = sp_threads_for(context, 2 * (g->nnz + g->rows));
-    int64_t *starts = NULL, *entries = NULL, total = 0, largest = 0;
+    contraction job = begin(g, labels, groups, options);
+    int64_t *starts = NULL, *entries = NULL;
     int32_t *order = NULL;
-    worker *workers = NULL;
     sp_status status;
     const double start = sp_seconds();
     SP_TRY(sp_calloc(context, groups + 2, sizeof *starts, (void **)&starts));
     SP_TRY(sp_calloc(context, groups, sizeof *entries, (void **)&entries));
     SP_TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
     group_nodes(g, labels, groups, threads, starts, entries, order);
-    for (int64_t p = 0; p < groups; p++) {
-        total += entries[p];
-        if (entries[p] > largest) largest = entries[p];
-    }
-    contraction job = begin(g, labels, groups, options, total, threads);
     job.order = order;
     job.starts = starts;
-    SP_TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
-    for (int t = 0; t < threads; t++) SP_TRY(open_worker(context, &job, largest, &workers[t]));
-    info->group_seconds = sp_seconds() - start;
-    const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .row_entries = job.loops == SP_LOOPS_ONLY ? 1 : 0,
-                               .bytes = &info->peak_bytes};
-    SP_TRY(row_run(context, groups, groups, entries, &method, g->value_type, c));
-    fill_info(&job, workers, threads, total, c, info);
-    info->combine_seconds = sp_seconds() - start - info->group_seconds;
+    SP_TRY(contract_groups(context, &job, entries, threads, start, c, info));
 done:
-    close_workers(context, workers, threads);
     sp_free(context, order);
     sp_free(context, entries);
     sp_free(context, starts);
+    return status;
+}
+
+/* ---- products -------------------------------------------------------------------------------------------- */
+
+/* The row of S that has column j, its only one: the column of G·Sᵀ that G's column j becomes. False if another has it
+ * as well. */
+static bool name_columns(const sp_csr *s, int32_t *names)
+{
+    memset(names, 0xff, (size_t)s->cols * sizeof *names);
+    for (int64_t p = 0; p < s->rows; p++)
+        for (int64_t k = s->row_offsets[p]; k < s->row_offsets[p + 1]; k++) {
+            if (names[s->col_indices[k]] >= 0) return false;
+            names[s->col_indices[k]] = (int32_t)p;
+        }
+    return true;
+}
+
+/* S lists the nodes of each group as it stands: its rows add up rows of G, whose columns are renamed as they are
+ * read. */
+sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                sp_spgemm_info *info, bool *done)
+{
+    const int threads = sp_threads_for(context, 2 * (g->nnz + g->rows));
+    const sp_contract_options sums = {0};
+    const double start = sp_seconds();
+    sp_contract_info measured = {0};
+    int64_t *entries = NULL;
+    int32_t *names = NULL;
+    sp_status status;
+    *done = false;
+    SP_TRY(sp_alloc(context, s->cols, sizeof *names, (void **)&names));
+    if (!name_columns(s, names)) goto done;
+    SP_TRY(sp_calloc(context, s->rows, sizeof *entries, (void **)&entries));
+    contraction job = begin(g, names, s->rows, &sums);
+    job.starts = s->row_offsets;
+    job.order = s->col_indices;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t p = 0; p < s->rows; p++)
+        for (int64_t k = s->row_offsets[p]; k < s->row_offsets[p + 1]; k++)
+            entries[p] += g->row_offsets[s->col_indices[k] + 1] - g->row_offsets[s->col_indices[k]];
+    SP_TRY(contract_groups(context, &job, entries, threads, start, c, &measured));
+    info->products = measured.entries;
+    info->product_nnz = info->nnz = c->nnz;
+    info->batches = 1;
+    info->peak_bytes = measured.peak_bytes;
+    info->analysis_seconds = measured.group_seconds;
+    info->numeric_seconds = measured.combine_seconds;
+    info->groups = measured.groups;
+    memcpy(info->group, measured.group, sizeof info->group);
+    *done = true;
+done:
+    sp_free(context, entries);
+    sp_free(context, names);
     return status;
 }

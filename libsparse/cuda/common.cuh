@@ -52,6 +52,8 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
 void sp_cuda_spgemm_forget(sp_context *context, void *state);
 sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                            const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done);
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
 /* The algorithms behind them. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,

@@ -224,6 +224,7 @@ static const sp_backend cuda_backend = {
     .copy_rows = copy_rows,
     .stream = stream,
     .destroy = destroy,
+    .triple_product = sp_cuda_triple_product,
 };
 
 /* Asking for a kernel's attributes fails where this build has no code for the device. */

@@ -1221,8 +1221,8 @@ static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_c
 
 /* How many products each entry of A makes, whether any, and their number. */
 static __global__ void __launch_bounds__(256)
-    measure_entries(int64_t entries, const int32_t *a_cols, const int64_t *b_offsets, int32_t *lengths, int32_t *used,
-                    unsigned long long *products)
+    count_products(int64_t entries, const int32_t *a_cols, const int64_t *b_offsets, int32_t *lengths, int32_t *used,
+                   unsigned long long *products)
 {
     __shared__ uint64_t scratch[256 / 32];
     unsigned long long all = 0;
@@ -1250,15 +1250,60 @@ static __global__ void list_entries(contract_job<V> job, const int32_t *a_cols, 
     kept[places[k]] = lengths[k];
 }
 
-/* What each row of C is made of. */
+/* What each row of C is made of; of nothing where the stage was measured for names that there are not. */
 template <typename V>
 static __global__ void bound_sums(contract_job<V> job, const int64_t *a_offsets, const int64_t *places)
 {
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= job.groups) return;
+    if (p >= job.groups || job.totals->nameless) return;
     const int64_t first = places[a_offsets[p]], end = places[a_offsets[p + 1]];
     job.firsts[p] = (int32_t)first;
     job.ranges[p] = {job.starts[first], job.starts[end]};
+}
+
+/* What the entries of a pattern A are, as rows of B. */
+struct entry_lists {
+    array_block arrays;
+    int32_t *lengths, *used, *kept;
+    int64_t *places;
+    unsigned long long *products; /* their number */
+};
+
+static sp_status measure_entries(sp_context *context, const sp_csr *a, const sp_csr *b, entry_lists *lists)
+{
+    cudaStream_t stream = stream_of(context);
+    array_block *arrays = &lists->arrays;
+    const unsigned blocks = blocks_of(a->nnz, 256), most = (unsigned)cuda_state_of(context)->processors * 8;
+    TRY(arrays->add(context, 1, &lists->products));
+    TRY(arrays->add(context, a->nnz, &lists->kept));
+    const size_t zeros = arrays->bytes;
+    TRY(arrays->add(context, a->nnz, &lists->lengths));
+    TRY(arrays->add(context, a->nnz, &lists->used));
+    TRY(arrays->add(context, a->nnz + 1, &lists->places));
+    TRY(arrays->allocate(context));
+    CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream));
+    count_products<<<blocks < most ? blocks : most, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets,
+                                                                      lists->lengths, lists->used, lists->products);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* Lists the rows of B that A's entries are, and those of each row of C. */
+template <typename V>
+static sp_status list_sums(contract_run<V> *run, const sp_csr *a, entry_lists *lists)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = stream_of(context);
+    run->unkeyed = true;
+    TRY(cuda_scan_counts(context, a->nnz, lists->used, lists->places));
+    list_entries<<<blocks_of(a->nnz, 256), 256, 0, stream>>>(run->job, a->col_indices, lists->places, lists->lengths,
+                                                             lists->kept);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, a->nnz, lists->kept, run->job.starts));
+    bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run->job, a->row_offsets, lists->places);
+    CUDA_TRY(cudaGetLastError());
+    lists->arrays.memory.free();
+    return SP_OK;
 }
 
 /* Sums of rows of B, where A is a pattern; not `done` where the stage, 4 + v bytes a product, would take more than
@@ -1269,39 +1314,63 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
 {
     const double start = sp_seconds();
     const sp_contract_options sums = {};
-    cudaStream_t stream = stream_of(context);
-    const unsigned blocks = blocks_of(a->nnz, 256);
-    array_block arrays = {};
+    entry_lists lists = {};
     contract_run<V> run = {};
-    int32_t *lengths, *used, *kept;
-    int64_t *places;
-    unsigned long long *counted, products;
+    unsigned long long products;
     size_t before;
     TRY(cuda_watch_peak(context, &before));
-    TRY(arrays.add(context, 1, &counted));
-    TRY(arrays.add(context, a->nnz, &kept));
-    const size_t zeros = arrays.bytes;
-    TRY(arrays.add(context, a->nnz, &lengths));
-    TRY(arrays.add(context, a->nnz, &used));
-    TRY(arrays.add(context, a->nnz + 1, &places));
-    TRY(arrays.allocate(context));
-    CUDA_TRY(cudaMemsetAsync(arrays.memory.data, 0, zeros, stream));
-    const unsigned most = (unsigned)cuda_state_of(context)->processors * 8;
-    measure_entries<<<blocks < most ? blocks : most, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets,
-                                                                       lengths, used, counted);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&products, counted, sizeof products, cudaMemcpyDeviceToHost, stream));
+    TRY(measure_entries(context, a, b, &lists));
+    CUDA_TRY(cudaMemcpyAsync(&products, lists.products, sizeof products, cudaMemcpyDeviceToHost, stream_of(context)));
     TRY(cuda_finish(context));
     if (products > 2 * (unsigned long long)b->nnz) return SP_OK;
     TRY(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
-    run.unkeyed = true;
-    TRY(cuda_scan_counts(context, a->nnz, used, places));
-    list_entries<<<blocks, 256, 0, stream>>>(run.job, a->col_indices, places, lengths, kept);
+    TRY(list_sums(&run, a, &lists));
+    return finish_product(&run, start, before, c, info, done);
+}
+
+/* The row of S that has column j, its only one: what a column of G is called in G·Sᵀ. Whether another has it, too.
+ * Four lanes a row, the block for a long one. */
+static __global__ void __launch_bounds__(256)
+    name_columns(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names, contract_totals *totals)
+{
+    enum { LANES = 4, LONG = 64 };
+    __shared__ int64_t waiting[256 / LANES];
+    __shared__ int waits;
+    const auto name = [&](int64_t row, int lane, int lanes) {
+        for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += lanes)
+            if (atomicExch(names + cols[at], (int32_t)row) != -1) totals->nameless = 1;
+    };
+    const int64_t row = ((int64_t)blockIdx.x * 256 + threadIdx.x) / LANES;
+    const int64_t length = row < rows ? offsets[row + 1] - offsets[row] : 0;
+    if (threadIdx.x == 0) waits = 0;
+    __syncthreads();
+    if (length < LONG && length > 0) name(row, threadIdx.x % LANES, LANES);
+    else if (length > 0 && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+    __syncthreads();
+    for (int i = 0; i < waits; i++) name(waiting[i], (int)threadIdx.x, 256);
+}
+
+/* S·G·Sᵀ: rows of G added up, under the names of their columns. Each row of G is used once, if S names columns at
+ * all. */
+template <typename V>
+static sp_status add_named_rows(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                sp_spgemm_info *info, bool *done)
+{
+    const double start = sp_seconds();
+    const sp_contract_options sums = {};
+    entry_lists lists = {};
+    contract_run<V> run = {};
+    device_array<int32_t> names;
+    size_t before;
+    TRY(cuda_watch_peak(context, &before));
+    TRY(names.allocate(context, s->cols));
+    TRY(names.fill(0xff, s->cols));
+    TRY(measure_entries(context, s, g, &lists));
+    TRY(open_run(context, g, names.data, s->nnz, g->nnz, s->rows, s->rows, false, &sums, &run));
+    name_columns<<<(unsigned)(s->rows / 64 + 1), 256, 0, stream_of(context)>>>(s->rows, s->row_offsets, s->col_indices,
+                                                                               names.data, run.job.totals);
     CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, a->nnz, kept, run.job.starts));
-    bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run.job, a->row_offsets, places);
-    CUDA_TRY(cudaGetLastError());
-    arrays.memory.free();
+    TRY(list_sums(&run, s, &lists));
     return finish_product(&run, start, before, c, info, done);
 }
 
@@ -1314,22 +1383,43 @@ static sp_status multiply_patterns(sp_context *context, const sp_csr *a, const s
     return *done || !adds ? SP_OK : add_rows<V>(context, a, b, c, info, done);
 }
 
-sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
-                                 sp_spgemm_info *info, bool *done)
+/* C, zeroed but for its columns, for `make`, which may leave it to others: not `done`. */
+template <typename Make>
+static sp_status make_product(const sp_csr *a, int64_t cols, sp_csr *c, sp_context *context, sp_spgemm_info *info,
+                              bool *done, Make make)
 {
     sp_csr made = {};
-    *done = false;
-    if (a->rows == 0 || a->nnz == 0 || b->rows == 0) return SP_OK;
     made.rows = a->rows;
-    made.cols = b->cols;
+    made.cols = cols;
     made.value_type = a->value_type;
     made.space = SP_DEVICE;
+    *done = false;
     *info = {};
-    const sp_status status = a->value_type == SP_F32 ? multiply_patterns<float>(context, a, b, &made, info, done)
-                                                     : multiply_patterns<double>(context, a, b, &made, info, done);
+    const sp_status status = make(&made);
     if (status == SP_OK && *done) *c = made;
     else sp_csr_free(context, &made);
     return status;
+}
+
+sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done)
+{
+    *done = false;
+    if (a->rows == 0 || a->nnz == 0 || b->rows == 0) return SP_OK;
+    return make_product(a, b->cols, c, context, info, done, [&](sp_csr *made) {
+        return a->value_type == SP_F32 ? multiply_patterns<float>(context, a, b, made, info, done)
+                                       : multiply_patterns<double>(context, a, b, made, info, done);
+    });
+}
+
+sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done)
+{
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    return make_product(s, s->rows, c, context, info, done, [&](sp_csr *made) {
+        return s->value_type == SP_F32 ? add_named_rows<float>(context, s, g, made, info, done)
+                                       : add_named_rows<double>(context, s, g, made, info, done);
+    });
 }
 
 /* ---- contraction ------------------------------------------------------------------------------------------- */
