@@ -10,7 +10,7 @@
 
 /* ---- host: state, checked calls, arrays ---------------------------------------------------------------- */
 
-enum { SIDE_STREAMS = 6 };
+enum { SIDE_STREAMS = 6, MAILBOX = 1024 /* for counts that the host waits for */ };
 
 struct cuda_state {
     int device, processors;
@@ -24,6 +24,7 @@ struct cuda_state {
         int blocks;
     } grids[128]; /* of cuda_full_grid */
     int known_grids;
+    void *mailbox; /* MAILBOX bytes of host memory that the device writes without a detour */
 };
 
 static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }

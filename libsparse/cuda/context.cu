@@ -182,6 +182,7 @@ static void close_device(cuda_state *state)
         if (state->joined[i]) cudaEventDestroy(state->joined[i]);
     }
     if (state->forked) cudaEventDestroy(state->forked);
+    if (state->mailbox) cudaFreeHost(state->mailbox);
     if (state->pool) cudaMemPoolDestroy(state->pool);
     if (state->stream) cudaStreamDestroy(state->stream);
     cudaGetLastError();
@@ -252,6 +253,7 @@ static sp_status open_device(sp_context *context, int index)
     properties.location.id = index;
     uint64_t keep = UINT64_MAX;
     CUDA_TRY(cudaMemPoolCreate(&state->pool, &properties));
+    CUDA_TRY(cudaMallocHost(&state->mailbox, MAILBOX));
     CUDA_TRY(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
     CUDA_TRY(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
     CUDA_TRY(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));

@@ -1,8 +1,9 @@
 /* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q, on a CUDA device: S·G·Sᵀ for labels
  * (Li et al., Algorithm 7) in one pass over G, without the two products.
  *
- * A radix sort of the nodes by label lists the rows of G that make up each row of C. Rows of C are combined by class
- * of length, columns replaced by labels as they are read:
+ * A radix sort of the nodes by label lists the rows of G that make up each row of C. Beside it the entries of each
+ * group are counted, so that the host knows what to launch when it ends. Rows of C are combined by class of length,
+ * columns replaced by labels as they are read:
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
@@ -22,14 +23,18 @@
  * Products of patterns are what is left of the above. A·B where B is a pattern with one entry a row at most renames
  * A's columns: every row of G is a row of C. Only rows of B of one entry make a hub's row of C as dear as its parts
  * times its length in spgemm_warp.cu. A·B where A is a pattern adds up rows of B, whose columns stay: rows of C are
- * made of the rows that A lists instead of those of a label, in one pass where spgemm_warp.cu needs two.
+ * made of the rows that A lists instead of those of a label, in one pass where spgemm_warp.cu needs two. S·G·Sᵀ for a
+ * pattern S with one entry a column does both at once: nothing is sorted or stored between the products.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
- * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 60 a node for the sort
- * by label, 30 a group.
+ * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for the sort
+ * by label, 40 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 #include <stdio.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 
 #include "contract_parted.cuh"
 
@@ -53,12 +58,26 @@ enum { TILE = 256, TILES = 4 }; /* entries that a warp assigns to their rows at 
 
 /* ---- device: nodes by group ------------------------------------------------------------------------------ */
 
+/* Counts the entries of each group, as the end of its range, and looks for bad labels. */
+template <typename V> static __global__ void size_groups(contract_job<V> job)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int32_t label = i < job.nodes ? job.labels[i] : -1;
+    const bool member = label >= 0 && label < job.groups;
+    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
+    unsigned long long entries = member ? (unsigned long long)(job.g.offsets[i + 1] - job.g.offsets[i]) : 0;
+    const bool alike = __all_sync(FULL_WARP, label == __shfl_sync(FULL_WARP, label, 0)); /* as in runs of nodes */
+    if (alike)
+        for (int step = 16; step > 0; step /= 2) entries += __shfl_xor_sync(FULL_WARP, entries, step);
+    if (entries && (!alike || (threadIdx.x & 31) == 0))
+        atomicAdd((unsigned long long *)&job.ranges[label].end, entries);
+}
+
 template <typename V> static __global__ void key_nodes(contract_job<V> job, uint32_t *keys, int32_t *nodes)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= job.nodes) return;
     const int32_t label = job.labels[i];
-    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
     const bool member = label >= 0 && label < job.groups && job.g.offsets[i + 1] > job.g.offsets[i];
     keys[i] = member ? (uint32_t)label : (uint32_t)job.groups;
     nodes[i] = (int32_t)i;
@@ -76,16 +95,11 @@ static __global__ void measure_nodes(contract_job<V> job, const int32_t *order, 
     lengths[k] = job.keys[k] < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
 }
 
-template <typename V> static __global__ void bound_groups(contract_job<V> job)
+template <typename V> static __global__ void find_firsts(contract_job<V> job)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= job.nodes || job.keys[k] >= job.groups) return;
-    const uint32_t key = job.keys[k];
-    if (k == 0 || job.keys[k - 1] != key) {
-        job.ranges[key].begin = job.starts[k];
-        job.firsts[key] = (int32_t)k;
-    }
-    if (k == job.nodes - 1 || job.keys[k + 1] != key) job.ranges[key].end = job.starts[k + 1];
+    if (k == 0 || job.keys[k - 1] != job.keys[k]) job.firsts[job.keys[k]] = (int32_t)k;
 }
 
 /* Every row of G is a row of C. */
@@ -108,14 +122,17 @@ struct class_limits {
     int sorted, longer, longest; /* 0: none */
 };
 
+/* `begins`: where rows begin whose ranges are only their entries yet; else NULL. */
 template <typename V>
-static __global__ void __launch_bounds__(256) classify_rows(contract_job<V> job, class_limits limits)
+static __global__ void __launch_bounds__(256)
+    classify_rows(contract_job<V> job, class_limits limits, const int64_t *begins)
 {
     __shared__ unsigned members[CLASSES];
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
     __syncthreads();
     for (int64_t p = (int64_t)blockIdx.x * 256 + threadIdx.x; p < job.groups; p += (int64_t)gridDim.x * 256) {
         const int64_t entries = job.ranges[p].end - job.ranges[p].begin;
+        if (begins) job.ranges[p] = {begins[p], begins[p] + entries};
         const int c = entries == 0               ? IDLE
                       : entries <= 8             ? SMALL_8
                       : entries <= 16            ? SMALL_16
@@ -254,7 +271,6 @@ template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
-    if (again && job.totals->inexact[WIDE] == 0) return;
     item_tile &tile = tiles[threadIdx.x / 32];
     unsigned long long kept = 0;
     int32_t p = 0;
@@ -847,22 +863,45 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     return SP_OK;
 }
 
-/* Sorts the nodes by label and finds where each one's entries, and each group's, begin in the stage. */
+/* Lists C's rows by class. */
+template <typename V>
+static sp_status list_classes(contract_run<V> *run, const int64_t *begins, cudaStream_t stream)
+{
+    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256), stream, run->limits, begins));
+    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), stream);
+}
+
+/* Of a range that begins nowhere yet. */
+struct range_entries {
+    const stage_range *ranges;
+
+    __host__ __device__ int64_t operator()(int64_t p) const { return ranges[p].end; }
+};
+
+/* Sorts the nodes by label and finds where each one's entries, and each group's, begin in the stage. Groups have
+ * their sizes, and rows their classes, before nodes have their order: beside the sort, so that the host knows what to
+ * launch when that ends. */
 template <typename V> static sp_status group_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
-    cudaStream_t stream = stream_of(context);
+    cudaStream_t stream = stream_of(context), side = cuda_state_of(context)->side[0];
     const unsigned blocks = blocks_of(job.nodes, 256);
+    const auto sizes =
+        thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), range_entries{job.ranges});
     array_block arrays = {};
     uint32_t *keys;
     int32_t *nodes, *order, *lengths;
-    char *scratch;
-    size_t bytes = 0;
+    int64_t *begins;
+    char *scratch, *scan_scratch;
+    size_t bytes = 0, scan_bytes = 0;
     int bits = 1;
     while (job.groups >> bits) bits++;
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, job.keys, job.keys, (int32_t *)nullptr,
                                              (int32_t *)nullptr, job.nodes, 0, bits, stream));
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, scan_bytes, sizes, job.sources, job.groups, side));
+    TRY(arrays.add(context, job.groups, &begins));
+    TRY(arrays.add(context, (int64_t)scan_bytes, &scan_scratch));
     TRY(arrays.add(context, job.nodes, &keys));
     TRY(arrays.add(context, job.nodes, &nodes));
     TRY(arrays.add(context, job.nodes, &order));
@@ -872,25 +911,29 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     char *stage = (char *)job.cols;
     if (arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) arrays.place(stage);
     else TRY(arrays.allocate(context));
+    TRY(cuda_fork(context, 1));
     key_nodes<<<blocks, 256, 0, stream>>>(job, keys, nodes);
     CUDA_TRY(cudaGetLastError());
+    size_groups<<<blocks, 256, 0, side>>>(job);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scan_scratch, scan_bytes, sizes, begins, job.groups, side));
+    TRY(list_classes(run, begins, side));
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, job.keys, nodes, order, job.nodes, 0, bits,
                                              stream));
     measure_nodes<<<blocks, 256, 0, stream>>>(job, order, lengths);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, job.nodes, lengths, job.starts));
-    bound_groups<<<blocks, 256, 0, stream>>>(job);
+    find_firsts<<<blocks, 256, 0, stream>>>(job);
     CUDA_TRY(cudaGetLastError());
-    return SP_OK;
+    return cuda_join(context, 1);
 }
 
-/* Lists C's rows by class. */
-template <typename V> static sp_status list_classes(contract_run<V> *run)
-{
-    cudaStream_t stream = stream_of(run->context);
-    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256), stream, run->limits));
-    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), stream);
-}
+/* What the host waits for. */
+struct count_letter {
+    contract_totals totals;
+    int64_t nnz;
+};
+static_assert(sizeof(count_letter) <= MAILBOX, "it comes by the mailbox");
 
 /* What has been counted, once the stream gets there; whether the labels are good. */
 template <typename V>
@@ -898,8 +941,11 @@ static sp_status read_totals(contract_run<V> *run, contract_totals *totals, cuda
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
-    CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
+    count_letter *letter = (count_letter *)cuda_state_of(context)->mailbox;
+    CUDA_TRY(cudaMemcpyAsync(&letter->totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
+    *totals = letter->totals;
+    run->grouped = sp_seconds();
     if (totals->bad_node == 0) return SP_OK;
     const unsigned node = UINT_MAX - totals->bad_node;
     int32_t label;
@@ -982,21 +1028,21 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
                   stream, run->parted);
 }
 
-/* Wide rows, in parts, after which those that were inexact are formed anew, or a block each. */
+/* Wide rows, in parts, or a block each; `again` those that were inexact, a block each. */
 template <typename V>
-static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
+static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals, bool again, cudaStream_t stream)
 {
     const int64_t work = blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES);
-    const bool again = run->parted.words > 0;
     sp_context *context = run->context;
     if constexpr (std::is_same_v<V, float>)
-        if (again) TRY(launch_parts(run, totals, stream));
+        if (run->parted.words && !again) return launch_parts(run, totals, stream);
     if (run->unkeyed) {
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
         CUDA_TRY(cudaGetLastError());
     }
     TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, again));
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, totals->members[WIDE], run->longer_words, again, stream);
+    const unsigned count = again ? totals->inexact[WIDE] : totals->members[WIDE];
+    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
 }
 
 /* A class other than the wide rows', of so many rows at most, or `again` those of them that were inexact. */
@@ -1052,64 +1098,87 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     return SP_OK;
 }
 
-/* Whether rows of a class may be inexact. */
-template <typename V> static bool is_redone(const contract_run<V> *run, int c)
-{
-    return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
-           (c >= RANKED || (c == SORTED + 4 && run->few_words));
-}
-
-/* The rows of all classes, the longest first. Those of LONGEST, which keep the device busy, are launched before the
- * host knows how many there are. */
-template <typename V> static sp_status launch_rows(contract_run<V> *run, contract_totals *totals)
+/* The rows of all classes, the longest first. */
+template <typename V> static sp_status launch_rows(contract_run<V> *run, const contract_totals *totals)
 {
     sp_context *context = run->context;
-    cudaStream_t *side = cuda_state_of(context)->side, wide = side[WIDE_STREAM];
-    const bool ahead = run->limits.longest && run->entries > run->limits.longer;
+    cudaStream_t *side = cuda_state_of(context)->side;
+    if (totals->members[WIDE]) TRY(open_wide(run, totals));
     TRY(cuda_fork(context));
-    if (ahead) TRY(launch_class(run, LONGEST, (unsigned)run->job.groups, false, side[LONGEST % CLASS_STREAMS]));
-    TRY(read_totals(run, totals, wide));
-    run->grouped = sp_seconds();
-    if (totals->nameless) return SP_OK;
-    if (totals->members[WIDE]) {
-        TRY(open_wide(run, totals));
-        TRY(cuda_fork(context));
-        TRY(launch_wide(run, totals, wide));
-    }
-    for (int c = LONGEST; c > IDLE; c--) {
-        cudaStream_t stream = side[c % CLASS_STREAMS];
-        if (totals->members[c] == 0) continue;
-        if (c != LONGEST || !ahead) TRY(launch_class(run, c, totals->members[c], false, stream));
-        if (is_redone(run, c)) TRY(launch_class(run, c, totals->members[c], true, stream));
-    }
+    if (totals->members[WIDE]) TRY(launch_wide(run, totals, false, side[WIDE_STREAM]));
+    for (int c = LONGEST; c > IDLE; c--)
+        if (totals->members[c]) TRY(launch_class(run, c, totals->members[c], false, side[c % CLASS_STREAMS]));
     return SP_OK;
 }
 
-/* Combines the rows; waits for the streams after a failure as well, since memory is released in the order of the main
- * stream. */
-template <typename V> static sp_status combine_rows(contract_run<V> *run, contract_totals *totals)
+/* The rows that have turned out to be inexact. */
+template <typename V> static sp_status launch_again(contract_run<V> *run, const contract_totals *totals)
 {
-    const sp_status status = launch_rows(run, totals);
-    if (status == SP_OK) return cuda_join(run->context);
-    cudaDeviceSynchronize();
-    return status;
+    cudaStream_t *side = cuda_state_of(run->context)->side;
+    TRY(cuda_fork(run->context));
+    if (totals->inexact[WIDE]) TRY(launch_wide(run, totals, true, side[WIDE_STREAM]));
+    for (int c = LONGEST; c > IDLE; c--)
+        if (totals->inexact[c]) TRY(launch_class(run, c, totals->inexact[c], true, side[c % CLASS_STREAMS]));
+    return SP_OK;
 }
 
-/* Moves the rows to C, which has its offsets' array and gets the others once the host knows nnz(C). The run's
- * memory is given back in the order of the stream, before the host waits for it. */
+/* After a failure waits for the side streams: memory is released in the order of the main one. */
+static sp_status settle(sp_status launched)
+{
+    if (launched != SP_OK) cudaDeviceSynchronize();
+    return launched;
+}
+
+/* The main stream goes on after the side streams. */
+static sp_status join_rows(sp_context *context, sp_status launched)
+{
+    return launched == SP_OK ? cuda_join(context) : settle(launched);
+}
+
+template <typename V> static sp_status combine_rows(contract_run<V> *run, const contract_totals *totals)
+{
+    return join_rows(run->context, launch_rows(run, totals));
+}
+
+/* C's offsets, and on the host what has been counted. */
+template <typename V> static sp_status count_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
+{
+    sp_context *context = run->context;
+    count_letter *letter = (count_letter *)cuda_state_of(context)->mailbox;
+    TRY(cuda_scan_counts(context, run->job.groups, run->job.lengths, c->row_offsets));
+    CUDA_TRY(cudaMemcpyAsync(&letter->nnz, c->row_offsets + run->job.groups, sizeof letter->nnz,
+                             cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_TRY(cudaMemcpyAsync(&letter->totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost,
+                             stream_of(context)));
+    TRY(cuda_finish(context));
+    c->nnz = letter->nnz;
+    *totals = letter->totals;
+    return SP_OK;
+}
+
+static bool are_inexact(const contract_totals *totals)
+{
+    for (unsigned rows : totals->inexact)
+        if (rows) return true;
+    return false;
+}
+
+/* Moves the rows to C, which has its offsets' array and gets the others once the host knows nnz(C). Inexact rows, of
+ * which there mostly are none, are formed anew before: launched ahead, kernels that find nothing to do would stand
+ * between others. The run's memory is given back in the order of the stream, before the host waits for it. */
 template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
     cudaStream_t stream = stream_of(context);
-    const int64_t groups = run->job.groups;
-    TRY(cuda_scan_counts(context, groups, run->job.lengths, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&c->nnz, c->row_offsets + groups, sizeof c->nnz, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    TRY(count_result(run, c, totals));
+    if (are_inexact(totals)) {
+        TRY(join_rows(context, launch_again(run, totals)));
+        TRY(count_result(run, c, totals));
+    }
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
     TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES), stream,
                c->row_offsets, c->col_indices, (V *)c->values));
-    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
     run->arrays.memory.free();
     run->cells.memory.free();
     return cuda_finish(context);
@@ -1141,8 +1210,8 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
-    TRY(group_nodes(&run));
-    TRY(list_classes(&run));
+    TRY(settle(group_nodes(&run)));
+    TRY(read_totals(&run, &totals, cuda_state_of(context)->side[0]));
     TRY(combine_rows(&run, &totals));
     TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
@@ -1167,14 +1236,15 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     const int64_t rows = run->job.groups;
     contract_totals totals;
     TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(list_classes(run));
-    TRY(combine_rows(run, &totals));
+    TRY(list_classes(run, (const int64_t *)NULL, stream_of(context)));
+    TRY(read_totals(run, &totals, stream_of(context)));
     *done = !totals.nameless;
     if (!*done) {
         cuda_release(context, c->row_offsets);
         c->row_offsets = NULL;
         return cuda_finish(context);
     }
+    TRY(combine_rows(run, &totals));
     TRY(write_result(run, c, &totals));
     info->products = (int64_t)totals.entries;
     info->product_nnz = info->nnz = c->nnz;
@@ -1329,23 +1399,24 @@ static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
 }
 
 /* The row of S that has column j, its only one: what a column of G is called in G·Sᵀ. Whether another has it, too.
- * Four lanes a row, the block for a long one. */
+ * So many lanes a row, the block for one of more than 16 entries a lane. */
 static __global__ void __launch_bounds__(256)
-    name_columns(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names, contract_totals *totals)
+    name_columns(int64_t rows, int lanes, const int64_t *offsets, const int32_t *cols, int32_t *names,
+                 contract_totals *totals)
 {
-    enum { LANES = 4, LONG = 64 };
-    __shared__ int64_t waiting[256 / LANES];
+    __shared__ int64_t waiting[256];
     __shared__ int waits;
-    const auto name = [&](int64_t row, int lane, int lanes) {
-        for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += lanes)
+    const auto name = [&](int64_t row, int lane, int step) {
+        for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += step)
             if (atomicExch(names + cols[at], (int32_t)row) != -1) totals->nameless = 1;
     };
-    const int64_t row = ((int64_t)blockIdx.x * 256 + threadIdx.x) / LANES;
+    const int lane = (int)threadIdx.x % lanes;
+    const int64_t row = ((int64_t)blockIdx.x * 256 + threadIdx.x) / lanes;
     const int64_t length = row < rows ? offsets[row + 1] - offsets[row] : 0;
     if (threadIdx.x == 0) waits = 0;
     __syncthreads();
-    if (length < LONG && length > 0) name(row, threadIdx.x % LANES, LANES);
-    else if (length > 0 && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+    if (length > 16 * lanes && lane == 0) waiting[atomicAdd(&waits, 1)] = row;
+    else if (length > 0 && length <= 16 * lanes) name(row, lane, lanes);
     __syncthreads();
     for (int i = 0; i < waits; i++) name(waiting[i], (int)threadIdx.x, 256);
 }
@@ -1367,8 +1438,10 @@ static sp_status add_named_rows(sp_context *context, const sp_csr *s, const sp_c
     TRY(names.fill(0xff, s->cols));
     TRY(measure_entries(context, s, g, &lists));
     TRY(open_run(context, g, names.data, s->nnz, g->nnz, s->rows, s->rows, false, &sums, &run));
-    name_columns<<<(unsigned)(s->rows / 64 + 1), 256, 0, stream_of(context)>>>(s->rows, s->row_offsets, s->col_indices,
-                                                                               names.data, run.job.totals);
+    int lanes = 1;
+    while (lanes < 32 && lanes * 4 * s->rows < s->nnz) lanes *= 2;
+    name_columns<<<blocks_of(s->rows * lanes, 256), 256, 0, stream_of(context)>>>(
+        s->rows, lanes, s->row_offsets, s->col_indices, names.data, run.job.totals);
     CUDA_TRY(cudaGetLastError());
     TRY(list_sums(&run, s, &lists));
     return finish_product(&run, start, before, c, info, done);

@@ -21,6 +21,7 @@ static __device__ __forceinline__ unsigned parts_of(int64_t entries)
 struct contract_totals {
     unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
+    unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
     unsigned nameless; /* whether a row of B has more than one entry and renames no column */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */

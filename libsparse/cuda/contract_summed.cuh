@@ -37,7 +37,7 @@ struct sum_units {
         const int room = crowded ? min((int)ANCHORED_BITS, INTEGER_BITS - bits) : (int)ANCHORED_BITS;
         const int last = highest ? max(least, most - room) : 0;
         unit = power_of_two(last);
-        anchor = __dmul_rn(1.5, power_of_two(last + 52));
+        anchor = __longlong_as_double((long long)(last + 52 + 1023) << 52 | 1ll << 51);
         rounded = width > room;
         sure = width + bits <= EXACT_BITS;
         can_wrap = min(width, room) + bits > 64;
@@ -102,19 +102,22 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         uint32_t cells[WARPS];                     /* of each warp's words */
         uint32_t lowest, highest, signs;           /* as in span_of */
         int late;                                  /* the row is listed */
+        unsigned drawn;                            /* the row after the next one */
     };
     const contract_job<float> &job;
     memory &shared;
     uint32_t *bits, *coarse;
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
     unsigned long long *more; /* of each cell, beyond its first entry; until they are read, sources of nodes */
-    float *values;
-    int32_t *cols, *blocks; /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
+    uint2 *cells;    /* column and first value */
+    int32_t *blocks; /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
     summed_words words;
     int32_t p;
     int64_t begin;
     int length;
     uint32_t later; /* a bit for each entry whose column has an earlier one */
+    unsigned after; /* the number of the row after the next one */
+    bool in_doubt;  /* some loop is -0 */
     int32_t col[ITEMS]; /* DEEP, once found: the place of its bit */
     float value[ITEMS];
 
@@ -218,7 +221,6 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             lowest = min(lowest, magnitude - 1);
             highest = max(highest, magnitude);
             signs |= number;
-            if (col[u] == p && number == 0x80000000u) highest = UINT32_MAX;
         }
         lowest = ~warp_max(~lowest);
         highest = warp_max(highest);
@@ -334,15 +336,15 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         unsigned long long sum = 0;
         bool loops = false, flags = false;
+        in_doubt = false;
         if (is_idle()) return;
-        int cells[ITEMS];
+        int to[ITEMS];
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) cells[u] = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
+        for (int u = 0; u < ITEMS; u++) to[u] = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
             if (col[u] == EMPTY || (later >> u & 1)) continue;
-            values[cells[u]] = value[u];
-            cols[cells[u]] = column_at(col[u]);
+            cells[to[u]] = make_uint2((uint32_t)column_at(col[u]), __float_as_uint(value[u]));
         }
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
@@ -350,11 +352,12 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             const unsigned long long state = units.of(value[u]);
             const bool flag = units.flags(value[u]);
             if (col[u] != own) {
-                add_shared(more + cells[u], state);
-                if (flag) flag_shared(more + cells[u]);
+                add_shared(more + to[u], state);
+                if (flag) flag_shared(more + to[u]);
                 continue;
             }
             sum += state;
+            in_doubt = in_doubt || __float_as_uint(value[u]) == 0x80000000u;
             loops = true;
             flags = flags || flag;
         }
@@ -365,8 +368,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if ((threadIdx.x & 31) != 0) return;
         add_shared(more + cell, sum);
         if (flags) flag_shared(more + cell);
-        values[cell] = 0;
-        cols[cell] = p;
+        cells[cell] = make_uint2((uint32_t)p, 0);
     }
     /* The row's entries to cells, whose bits are set; returns their number. */
     __device__ __forceinline__ int fill_cells(int32_t own, const sum_units &units)
@@ -379,25 +381,26 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         __syncthreads();
         return found;
     }
-    /* Cells to the stage; returns whether the row must be summed again. */
-    __device__ __forceinline__ bool write_cells(int cells, const sum_units &units) const
+    /* So many cells to the stage; returns whether the row must be summed again. */
+    __device__ __forceinline__ bool write_cells(int count, const sum_units &units) const
     {
-        bool late = false;
-        for (int first = threadIdx.x; first < cells; first += WRITTEN * THREADS) {
+        bool late = in_doubt;
+        for (int first = threadIdx.x; first < count; first += WRITTEN * THREADS) {
             int32_t column[WRITTEN];
             unsigned long long beyond[WRITTEN];
             float sum[WRITTEN];
 #pragma unroll
             for (int u = 0; u < WRITTEN; u++) {
-                const int cell = first + u * THREADS, from = cell < cells ? cell : 0;
-                column[u] = cols[from];
+                const int cell = first + u * THREADS, from = cell < count ? cell : 0;
+                const uint2 both = cells[from];
+                column[u] = (int32_t)both.x;
                 beyond[u] = more[from];
-                sum[u] = values[from];
+                sum[u] = __uint_as_float(both.y);
             }
 #pragma unroll
             for (int u = 0; u < WRITTEN; u++) {
                 const int cell = first + u * THREADS;
-                if (cell >= cells) break;
+                if (cell >= count) break;
                 late = late || __float_as_uint(sum[u]) == 0x80000000u;
                 if (beyond[u]) {
                     const unsigned long long flag = units.flags(sum[u]) ? 1ull << 63 : 0;
@@ -416,6 +419,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
                                                  int32_t *listed, unsigned *listed_count)
     {
         start(next.first, next.node);
+        after = shared.drawn;
         next.read_number(own, following);
         const unsigned kept = gather();
         next.read_range(job);
@@ -435,14 +439,16 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             set_bits(loop);
             __syncthreads();
         }
-        const int cells = fill_cells(loop, units);
-        if (threadIdx.x == 0) job.lengths[p] = cells;
-        if (write_cells(cells, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
+        const int found = fill_cells(loop, units);
+        if (threadIdx.x == 0) job.lengths[p] = found;
+        if (write_cells(found, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
         return kept;
     }
 };
 
-/* A multiprocessor holds 1,024 threads. With 1,536 of them, whose shared memory leaves the first-level cache 28 KB for
+/* Rows are drawn: those of a class differ by up to two in length, which the twenty of a block do not even out. The
+ * number of the row after the next is on its way while a row is summed.
+ * A multiprocessor holds 1,024 threads. With 1,536 of them, whose shared memory leaves the first-level cache 28 KB for
  * labels on their way, rows take as long as ranked ones; those of 8,192 entries, 1,024 threads, half as long. */
 template <int THREADS, int ITEMS, bool DEEP>
 static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
@@ -454,8 +460,8 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     constexpr int entries = THREADS * ITEMS;
     uint32_t *bits = (uint32_t *)row_memory, *coarse = bits + words.fine;
     unsigned long long *more = (unsigned long long *)(coarse + words.coarse);
-    float *values = (float *)(more + entries);
-    int32_t *cols = (int32_t *)(values + entries), *blocks = cols + entries;
+    uint2 *cells = (uint2 *)(more + entries);
+    int32_t *blocks = (int32_t *)(cells + entries);
     uint16_t *before = (uint16_t *)((char *)blocks + (DEEP ? words.narrow ? 2 : 4 : 0) * entries);
     uint16_t *coarse_before = before + words.fine;
     const class_rows own = rows_of(job, c);
@@ -465,11 +471,19 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     next.read_number(own, blockIdx.x);
     next.read_range(job);
     next.read_node(job, (int)threadIdx.x);
-    for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
+    unsigned drawn = 0, following = blockIdx.x + gridDim.x;
+    if (threadIdx.x == 0) drawn = atomicAdd(job.totals->drawn + c, 1u);
+    for (unsigned i = blockIdx.x; i < own.count;) {
         const int64_t begin = next.range.begin;
-        row_type row = {job,    memory, bits,   coarse, before, coarse_before, more,
-                        values, cols,   blocks, words,  next.p, begin,         (int)(next.range.end - begin)};
-        kept += row.contract(next, own, i + gridDim.x, listed, job.totals->inexact + c);
+        row_type row = {job,   memory, bits,  coarse, before, coarse_before,
+                        more,  cells,  blocks, words,  next.p, begin, (int)(next.range.end - begin)};
+        if (threadIdx.x == 0) {
+            memory.drawn = 2 * gridDim.x + drawn;
+            drawn = atomicAdd(job.totals->drawn + c, 1u);
+        }
+        kept += row.contract(next, own, following, listed, job.totals->inexact + c);
+        i = following;
+        following = row.after;
     }
     add_entries(job.totals, kept);
 }
