@@ -12,7 +12,7 @@ usage: bench/bench_gnn.sh [options]        writes bench/results/gnn-NAME*.json a
   --parts "..."       of train aggregate sample torch torch-sample check accuracy maxk-accuracy [all but accuracies]
   --model LIST        [gcn,sage]
   --hidden LIST       [16,256]
-  --maxk LIST         [16,32,64]; maxk-accuracy: beside ReLU with the widest of --hidden
+  --maxk LIST         [16,32,64], "": train without MaxK; maxk-accuracy: beside ReLU with the widest of --hidden
   --order LIST        of the nodes in training: auto, keep, community [auto]
   --repeat N          samples, of which the median counts [10]
   --limit SECONDS     for each candidate; then fewer samples do [20]
@@ -127,7 +127,7 @@ accuracy() { # accuracy COMMAND, for each folder of --data, --jobs of them at th
 mkdir -p bench/results
 for part in $parts; do
     case $part in
-    train) ours train --model "$model" --hidden "$hidden" --maxk "$maxk" --order "$order" --keep --half ;;
+    train) ours train --model "$model" --hidden "$hidden" ${maxk:+--maxk "$maxk"} --order "$order" --keep --half ;;
     aggregate) ours aggregate --model none --hidden "${hidden##*,}" --maxk "$maxk" --aggregate ;;
     sample) ours sample --model none --sample ;;
     torch) theirs torch speed "${folders[@]}" --model "$model" --hidden "$hidden" --keep --compile ;;

@@ -31,8 +31,8 @@ sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **eng
 
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix)
 {
-    const int64_t whole = cols < 0 || cols > INT64_MAX - 8 ? cols : gnn_whole_cols(cols, type);
-    sp_status status = sp_dense_create(engine->context, rows, whole, type, engine->space, matrix);
+    const int64_t stride = cols < 0 || cols > INT64_MAX - 128 ? cols : gnn_row_stride(engine, cols, type);
+    sp_status status = sp_dense_create(engine->context, rows, stride, type, engine->space, matrix);
     if (status != SP_OK) return status;
     status = engine->backend->fill(engine, 0, matrix);
     if (status == SP_OK) matrix->cols = cols;

@@ -241,6 +241,7 @@ typedef struct gnn_trainer_options {
     int64_t epochs;                   /* 0: 200 */
     int64_t patience;                 /* ends after so many epochs without a lower validation loss; 0: never */
     int64_t evaluate_every;           /* epochs between evaluations on all splits; 0: 1 */
+    int64_t loss_every;               /* epochs between readings of the loss, which wait for the device; 0: 1 */
     int64_t rate_step;                /* every so many epochs the rate is multiplied by rate_factor; 0: never */
     double rate_factor;
 } gnn_trainer_options;
@@ -249,7 +250,7 @@ typedef struct gnn_trainer_options {
  * classes); NaN where not evaluated or a split is empty. */
 typedef struct gnn_epoch {
     int64_t epoch; /* from 1 */
-    double loss;   /* of training, with dropout */
+    double loss;   /* of training, with dropout; NaN where it was not read */
     double split_loss[GNN_SPLITS], accuracy[GNN_SPLITS];
     double seconds; /* of training, without evaluation */
     int64_t edges;  /* sampled */

@@ -147,13 +147,14 @@ typedef struct gnn_backend {
     /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i],
      * whose label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A
      * node's sigmoid loss is the mean over its classes; a class is predicted where its logit is positive. `gradient`
-     * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere. */
+     * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere; `sums` (or NULL): those of its
+     * columns. */
     sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                               const uint8_t *split, gnn_split of, int64_t count, gnn_score *score,
-                              sp_dense *gradient);
+                              sp_dense *gradient, void *sums);
     sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                               const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                              gnn_score *score, sp_dense *gradient);
+                              gnn_score *score, sp_dense *gradient, void *sums);
     /* Y = softmax of each row of X, or the logistic function of each number; Y may be X. */
     sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
@@ -225,7 +226,16 @@ static inline int64_t gnn_whole_cols(int64_t cols, sp_dense_type type)
     return (cols + packet - 1) / packet * packet;
 }
 
-/* Allocates rows that begin at multiples of 32 bytes, in the engine's space. What lies between them is 0 at first. */
+/* From row to row of so many columns: whole sectors, on CUDA whole lines of 128 bytes where these are an eighth more
+ * at most. Sparse products gather wide rows a line at a time, each of which else lies in two. */
+static inline int64_t gnn_row_stride(const gnn_engine *engine, int64_t cols, sp_dense_type type)
+{
+    const int64_t whole = gnn_whole_cols(cols, type), line = 4 * gnn_whole_cols(1, type);
+    const int64_t lines = (whole + line - 1) / line * line;
+    return engine->space == SP_DEVICE && 8 * (lines - whole) <= whole ? lines : whole;
+}
+
+/* Allocates rows so far apart in the engine's space. What lies between them is 0 at first. */
 sp_status gnn_rows_create(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type, sp_dense *matrix);
 
 static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
@@ -297,6 +307,11 @@ static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 *
 
 sp_status gnn_tiles_prepare_backward(gnn_block *block);
 void gnn_tiles_release(gnn_tiles *tiles);
+
+/* Where the sums of the columns of the logits' gradient go, and the backward pass when they are there. */
+void *gnn_model_logit_sums(gnn_model *model);
+sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
+                                    const sp_dense *logits_gradient);
 
 /* The width that suits the block of a layer: how many columns it gathers with the matrix. `sparse`: features are. */
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);

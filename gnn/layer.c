@@ -43,7 +43,7 @@ sp_status gnn_matrix_shape(gnn_engine *engine, int64_t rows, int64_t cols, sp_de
 sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, sp_dense_type type,
                                 gnn_matrix *matrix)
 {
-    return shape(engine, rows, cols, gnn_whole_cols(cols, type), type, matrix);
+    return shape(engine, rows, cols, gnn_row_stride(engine, cols, type), type, matrix);
 }
 
 void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)

@@ -336,8 +336,10 @@ done:
     return status;
 }
 
-sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gnn_features *x,
-                             const sp_dense *logits_gradient)
+void *gnn_model_logit_sums(gnn_model *model) { return output_of(&model->layer[model->options.layers - 1]).sums; }
+
+static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_features *x,
+                         const sp_dense *logits_gradient, bool summed)
 {
     gnn_engine *engine = model->engine;
     const int layers = model->options.layers;
@@ -349,7 +351,7 @@ sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gn
                        " gradient of its logits");
     GNN_TRY(check_features(model, block[0], x));
     GNN_TRY(prepare_transposed(model));
-    GNN_TRY(engine->backend->column_sums(engine, logits_gradient, output_of(&model->layer[layers - 1]).sums));
+    if (!summed) GNN_TRY(engine->backend->column_sums(engine, logits_gradient, gnn_model_logit_sums(model)));
     for (int i = layers - 1; i >= 0; i--) {
         gnn_layer_state *l = &model->layer[i];
         const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
@@ -366,6 +368,18 @@ sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gn
     }
 done:
     return status;
+}
+
+sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gnn_features *x,
+                             const sp_dense *logits_gradient)
+{
+    return go_back(model, block, x, logits_gradient, false);
+}
+
+sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
+                                    const sp_dense *logits_gradient)
+{
+    return go_back(model, block, x, logits_gradient, true);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ static sp_status check_options(sp_context *context, const gnn_data *data, const 
         return sp_fail(context, SP_ERROR_ARGUMENT, "a graph of %lld x %lld, %lld rows of features, %lld classes",
                        (long long)data->graph.rows, (long long)data->graph.cols, (long long)rows,
                        (long long)data->classes);
-    if (o->epochs < 0 || o->patience < 0 || o->evaluate_every < 0 || o->rate_step < 0)
+    if (o->epochs < 0 || o->patience < 0 || o->evaluate_every < 0 || o->loss_every < 0 || o->rate_step < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "epochs, patience, intervals are not negative");
     if (o->rate_step > 0 && !(o->rate_factor > 0 && isfinite(o->rate_factor)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "the learning rate is multiplied by a number above 0 (got %g)",
@@ -51,6 +51,7 @@ static void fill_options(gnn_trainer *t)
     o->model.outputs = t->data->classes;
     if (o->epochs == 0) o->epochs = 200;
     if (o->evaluate_every == 0) o->evaluate_every = 1;
+    if (o->loss_every == 0) o->loss_every = 1;
     if (o->optimizer.rate == 0) o->optimizer.rate = 0.01;
 }
 
@@ -174,9 +175,11 @@ static sp_status lose(gnn_trainer *t, const sp_dense *logits, const int32_t *nod
                       sp_dense *gradient)
 {
     const gnn_backend *b = t->engine->backend;
+    void *sums = gradient ? gnn_model_logit_sums(t->model) : NULL;
     if (t->several)
-        return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient);
-    return b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient);
+        return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient,
+                               sums);
+    return b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient, sums);
 }
 
 /* One step down the gradient; `nodes` (NULL: all) are those behind the rows of the last block. */
@@ -189,7 +192,7 @@ static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_feature
     GNN_TRY(gnn_model_forward(t->model, block, x, true, &logits));
     GNN_TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
     GNN_TRY(lose(t, logits, nodes, count, score, &t->gradient));
-    GNN_TRY(gnn_model_backward(t->model, block, x, &t->gradient));
+    GNN_TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
     GNN_TRY(gnn_optimizer_step(t->optimizer));
 done:
     return status;
@@ -240,10 +243,15 @@ static sp_status run(gnn_trainer *t, sp_status (*work)(gnn_trainer *), gnn_recor
     return b->replay(t->engine, recorded->graph);
 }
 
+static bool reads_loss(const gnn_trainer *t)
+{
+    return t->options.sampled || t->epoch == t->options.epochs || t->epoch % t->options.loss_every == 0;
+}
+
 static sp_status full_epoch(gnn_trainer *t, gnn_score *total)
 {
     const sp_status status = run(t, full_step, &t->training);
-    return status == SP_OK ? read_scores(t, 1, total) : status;
+    return status == SP_OK && reads_loss(t) ? read_scores(t, 1, total) : status;
 }
 
 /* ---- minibatches --------------------------------------------------------------------------------------- */
@@ -380,7 +388,7 @@ static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
     GNN_TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
     epoch->seconds = wall_seconds() - began;
     epoch->loss = mean_loss(&total[GNN_TRAIN]);
-    if (!isfinite(epoch->loss)) status = not_finite(t, "training", epoch->loss);
+    if (reads_loss(t) && !isfinite(epoch->loss)) status = not_finite(t, "training", epoch->loss);
 done:
     return status;
 }

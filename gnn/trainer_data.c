@@ -103,13 +103,13 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     return SP_OK;
 }
 
-/* A copy of a host matrix in the engine's space, its rows at multiples of 32 bytes. */
+/* A copy of a host matrix in the engine's space, its rows as far apart as they are to be there. */
 static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
 {
     sp_dense copy, made = {0};
     sp_status status = sp_dense_copy(t->context, from, t->engine->space, &copy);
     if (status != SP_OK) return status;
-    if (copy.cols != gnn_whole_cols(copy.cols, copy.type)) {
+    if (copy.stride != gnn_row_stride(t->engine, copy.cols, copy.type)) {
         GNN_TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
         GNN_TRY(t->engine->backend->copy(t->engine, &copy, &made));
         GNN_TRY(t->engine->backend->wait(t->engine));

@@ -730,7 +730,7 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
 {
     loss_case c = make_loss_case(s, rows, cols, picked, scale);
     gnn_score wanted[GNN_SPLITS] = {{0}}, is[GNN_SPLITS], alone[GNN_SPLITS];
-    double *gradient = numbers(rows * cols);
+    double *gradient = numbers(rows * cols), *sum = numbers(cols), size = 0;
     int64_t count = 0;
     for (int64_t i = 0; i < rows; i++) count += c.split[c.node ? c.node[i] : i] == GNN_TRAIN;
     for (int64_t i = 0; i < rows; i++) {
@@ -739,23 +739,34 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
         add_score(&wanted[split], row_score(&c, softmax, i, gradient + i * cols));
         for (int64_t j = 0; j < cols; j++)
             gradient[i * cols + j] = split == GNN_TRAIN ? gradient[i * cols + j] / (double)count : 0;
+        for (int64_t j = 0; j < cols; j++) {
+            sum[j] += gradient[i * cols + j];
+            size += fabs(gradient[i * cols + j]);
+        }
     }
     sp_dense logits = put_matrix(s, rows, cols, c.logits), dx = new_matrix(s, rows, cols);
     void *node = picked ? put(s, rows, sizeof *c.node, c.node) : NULL, *split = put(s, c.nodes, 1, c.split);
     void *label = put(s, c.nodes, sizeof *c.label, c.label), *target = put(s, c.nodes * cols, 1, c.target);
     gnn_score *scores = put(s, 2 * GNN_SPLITS, sizeof *scores, (gnn_score[2 * GNN_SPLITS]){{0}});
+    void *sums = put_numbers(s, cols, sum);
     for (int k = 0; k < 2; k++)
         ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, node, label, split, GNN_TRAIN, count,
-                                                          scores + k * GNN_SPLITS, k ? NULL : &dx)
+                                                          scores + k * GNN_SPLITS, k ? NULL : &dx,
+                                                          k ? NULL : sums)
                                   : s->back->sigmoid_loss(s->engine, &logits, node, target, split, GNN_TRAIN, count,
-                                                          scores + k * GNN_SPLITS, k ? NULL : &dx));
+                                                          scores + k * GNN_SPLITS, k ? NULL : &dx,
+                                                          k ? NULL : sums));
     take(s, GNN_SPLITS, sizeof *scores, scores, is);
     take(s, GNN_SPLITS, sizeof *scores, scores + GNN_SPLITS, alone);
-    double *gradient_is = take_matrix(s, &dx);
+    double *gradient_is = take_matrix(s, &dx), *sums_are = take_numbers(s, cols, sums);
     expect_scores(s, &c, is, wanted);
     ck_assert(memcmp(is, alone, sizeof is) == 0);
     expect_close(s, rows * cols, gradient_is, gradient, s->tolerance * fmax(1, scale / 10), "gradient of the loss");
+    expect_close(s, cols, sums_are, sum, s->tolerance * fmax(1, scale / 10) * fmax(1, size), "its sums");
     end_matrix(s, &logits);
+    drop_array(s, sums);
+    free(sum);
+    free(sums_are);
     void *arrays[] = {node, split, label, target, scores};
     for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) drop_array(s, arrays[k]);
     free(gradient);
@@ -785,10 +796,11 @@ START_TEST(loss_of_nan_is_nan)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     sp_dense logits = put_matrix(&s, 2, 2, x);
     void *labels = put(&s, 2, sizeof *label, label), *splits = put(&s, 2, 1, split), *targets = put(&s, 4, 1, target);
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL, NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
-    ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL));
+    ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL,
+                                          NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
     end_matrix(&s, &logits);
@@ -1260,7 +1272,7 @@ static void repeatable_bits(int device, int threads, double *to)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     ck_ok(s.context, s.back->multiply(s.engine, true, false, 1, &x, &x, 0, &product));
     ck_ok(s.context, s.back->column_sums(s.engine, &x, sums));
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, label, split, GNN_TRAIN, 1, scores, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, label, split, GNN_TRAIN, 1, scores, NULL, NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     double *first = take_matrix(&s, &product), *second = take_numbers(&s, COLS, sums);
     memcpy(to, first, COLS * COLS * sizeof *to);

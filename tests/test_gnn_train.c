@@ -758,6 +758,29 @@ START_TEST(evaluations_come_at_their_interval_and_at_the_end)
 }
 END_TEST
 
+START_TEST(losses_are_read_at_their_interval_and_at_the_end)
+{
+    enum { EPOCHS = 8 };
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch all[EPOCHS], some[EPOCHS];
+    options.epochs = EPOCHS;
+    subject s = make_subject(_i, &data, &options, 3);
+    ck_assert_int_eq(train(&s, EPOCHS, all), EPOCHS);
+    free_subject(&s);
+    options.loss_every = 3;
+    s = make_subject(_i, &data, &options, 3);
+    ck_assert_int_eq(train(&s, EPOCHS, some), EPOCHS);
+    free_subject(&s);
+    for (int e = 0; e < EPOCHS; e++) {
+        if (e != 2 && e != 5 && e != 7) ck_assert(isnan(some[e].loss));
+        else ck_assert(some[e].loss == all[e].loss);
+        ck_assert(some[e].split_loss[GNN_TRAIN] == all[e].split_loss[GNN_TRAIN]);
+    }
+    gnn_data_free(host, &data);
+}
+END_TEST
+
 START_TEST(a_loss_that_is_no_number_ends_the_training)
 {
     gnn_data data = make_data(host, false, false);
@@ -1054,7 +1077,7 @@ START_TEST(impossible_options_are_refused)
     sp_context *context = test_context(_i, 1);
     gnn_data data = make_data(context, false, false);
     const gnn_trainer_options good = usual(GNN_GCN);
-    gnn_trainer_options bad[6] = {good, good, good, good, good, good};
+    gnn_trainer_options bad[7] = {good, good, good, good, good, good, good};
     gnn_engine *engine;
     gnn_trainer *trainer;
     ck_ok(context, gnn_engine_create(context, 1, &engine));
@@ -1065,7 +1088,8 @@ START_TEST(impossible_options_are_refused)
     bad[4].optimizer.rate = -1;
     bad[5].sampled = true;
     bad[5].sampler.batch = 0;
-    for (int i = 0; i < 6; i++) {
+    bad[6].loss_every = -1;
+    for (int i = 0; i < 7; i++) {
         ck_assert_msg(gnn_trainer_create(engine, &data, &bad[i], &trainer) == SP_ERROR_ARGUMENT, "options %d", i);
         ck_assert_ptr_null(trainer);
     }
@@ -1197,6 +1221,7 @@ int main(void)
     test_on_devices(training, patience_ends_a_training_and_the_best_parameters_are_kept);
     test_on_devices(training, the_learning_rate_follows_its_schedule);
     test_on_devices(training, evaluations_come_at_their_interval_and_at_the_end);
+    test_on_devices(training, losses_are_read_at_their_interval_and_at_the_end);
     test_on_devices(training, a_loss_that_is_no_number_ends_the_training);
     test_on_devices(training, predictions_are_what_the_accuracy_counts);
     test_on_devices(training, predictions_on_renumbered_data_are_those_of_the_nodes);

@@ -56,10 +56,10 @@ sp_status gnn_cpu_gather_rows(gnn_engine *engine, const sp_dense *x, const int32
 
 sp_status gnn_cpu_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient);
+                               gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient);
+                               gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cpu_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
 sp_status gnn_cpu_optimize(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,

@@ -129,18 +129,20 @@ static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *
 
 sp_status gnn_cpu_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient)
+                               gnn_score *score, sp_dense *gradient, void *sums)
 {
     const loss_job job = {logits, nodes, labels, NULL, split, of, 1 / (double)count, gradient};
-    return score_rows(engine, &job, score);
+    const sp_status status = score_rows(engine, &job, score);
+    return status == SP_OK && sums ? gnn_cpu_column_sums(engine, gradient, sums) : status;
 }
 
 sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient)
+                               gnn_score *score, sp_dense *gradient, void *sums)
 {
     const loss_job job = {logits, nodes, NULL, targets, split, of, 1 / (double)count, gradient};
-    return score_rows(engine, &job, score);
+    const sp_status status = score_rows(engine, &job, score);
+    return status == SP_OK && sums ? gnn_cpu_column_sums(engine, gradient, sums) : status;
 }
 
 sp_status gnn_cpu_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)

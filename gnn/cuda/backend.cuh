@@ -26,7 +26,9 @@ struct gnn_cuda_state {
     int64_t blocks;    /* that fill the device */
     int64_t captured_from; /* the engine's step when a capture began */
     cublas *blas;
-    float *split_partial; /* parts of C of multiply_split.cu; NULL where that is of no use */
+    /* Of multiply_split.cu: parts of C, an image of B, what that is scaled by; NULL where it is of no use. */
+    float *split_partial, *split_backs;
+    void *split_image;
 };
 
 /* What a block leaves behind at most: sums of a tile of columns, the scores of all splits, or for each of
@@ -39,6 +41,7 @@ sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *cal
 sp_status gnn_cuda_open_blas(gnn_engine *engine);
 void gnn_cuda_close_blas(gnn_engine *engine);
 sp_status gnn_cuda_open_split(gnn_engine *engine);
+sp_status gnn_cuda_open_tiles(gnn_engine *engine);
 
 #define TRY(call)                             \
     do {                                      \
@@ -69,6 +72,12 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
+/* C of few columns: multiply_narrow.cu. */
+bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
+                          const sp_dense *b, const sp_dense *c);
+sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a,
+                                   const sp_dense *b, double beta, sp_dense *c);
+
 sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                            sp_dense *y);
 sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
@@ -89,10 +98,10 @@ sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int3
 
 sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient);
+                                gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient);
+                                gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cuda_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
 
 sp_status gnn_cuda_optimize(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,

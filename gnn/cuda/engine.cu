@@ -127,6 +127,8 @@ static void close_engine(gnn_engine *engine)
     sp_array_free(engine->context, SP_DEVICE, state->partial);
     sp_array_free(engine->context, SP_DEVICE, state->tickets);
     sp_array_free(engine->context, SP_DEVICE, state->split_partial);
+    sp_array_free(engine->context, SP_DEVICE, state->split_backs);
+    sp_array_free(engine->context, SP_DEVICE, state->split_image);
     sp_array_free(engine->context, SP_DEVICE, engine->step_there);
     sp_free(engine->context, state);
     engine->state = NULL;
@@ -136,7 +138,6 @@ static sp_status open_engine(gnn_engine *engine)
 {
     sp_context *context = engine->context;
     cudaPointerAttributes place;
-    int generation;
     TRY(sp_calloc(context, 1, sizeof(gnn_cuda_state), &engine->state));
     gnn_cuda_state *state = state_of(engine);
     TRY(sp_array_create(context, 1, sizeof *engine->step_there, SP_DEVICE, (void **)&engine->step_there));
@@ -144,8 +145,6 @@ static sp_status open_engine(gnn_engine *engine)
     state->device = place.device;
     state->stream = (cudaStream_t)sp_context_stream(context);
     CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, state->device));
-    CUDA_TRY(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, state->device));
-    engine->takes_tiles = generation >= 8;
     state->blocks = (int64_t)state->processors * BLOCKS_PER_PROCESSOR;
     TRY(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
                         (void **)&state->partial));
@@ -154,6 +153,7 @@ static sp_status open_engine(gnn_engine *engine)
     CUDA_TRY(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
     TRY(set_step(engine, 0));
     TRY(gnn_cuda_open_split(engine));
+    TRY(gnn_cuda_open_tiles(engine));
     return gnn_cuda_open_blas(engine);
 }
 

@@ -155,31 +155,146 @@ static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp
     return SP_OK;
 }
 
+/* ---- a few classes --------------------------------------------------------------------------------------- */
+
+/* Softmax, a thread a row, which it keeps in registers; the columns of the gradient are added up as well. What blocks
+ * leave behind, number by number: loss, nodes and right ones of each split, sums of columns. */
+enum { FEW_CLASSES = 16, NUMBERS = 3 * GNN_SPLITS };
+
+/* A thread's score of a row, and the row's gradient in place of its logits. */
+template <int MOST>
+static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_t node, float (&x)[MOST],
+                                                     double (&numbers)[NUMBERS])
+{
+    const int split = job.split[node];
+    const int32_t label = job.labels[node];
+    const bool counts = split != GNN_UNUSED && split < GNN_SPLITS && label >= 0 && label < job.cols;
+    float most = x[0], own = 0, sum = 0;
+    int place = 0;
+#pragma unroll
+    for (int j = 1; j < MOST; j++)
+        if (j < job.cols && x[j] > most) {
+            most = x[j];
+            place = j;
+        }
+#pragma unroll
+    for (int j = 0; j < MOST; j++) {
+        if (j == label) own = x[j] - most;
+        x[j] = j < job.cols ? exponential(x[j] - most) : 0;
+        sum += x[j];
+    }
+    const double loss = log((double)sum) - (double)own;
+#pragma unroll
+    for (int s = 0; s < GNN_SPLITS; s++)
+        if (counts && s == split) {
+            numbers[3 * s] += loss;
+            numbers[3 * s + 1] += 1;
+            numbers[3 * s + 2] += place == label;
+        }
+#pragma unroll
+    for (int j = 0; j < MOST; j++)
+        x[j] = counts && split == job.of ? (x[j] / sum - (float)(j == label)) * (float)job.weight : 0;
+}
+
+template <int MOST>
+static __global__ void __launch_bounds__(THREADS)
+    score_few(const loss_job job, const dense_view<const float> logits, const dense_view<float> gradients,
+              double *partial, float *sums)
+{
+    constexpr int WARPS = THREADS / 32, ALL = NUMBERS + MOST;
+    __shared__ double shared[ALL][WARPS];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    double numbers[NUMBERS] = {};
+    float columns[MOST] = {};
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < job.rows; i += (int64_t)gridDim.x * THREADS) {
+        float x[MOST];
+#pragma unroll
+        for (int j = 0; j < MOST; j++) x[j] = j < job.cols ? logits.values[i * logits.stride + j] : 0;
+        score_few_row<MOST>(job, job.nodes ? job.nodes[i] : i, x, numbers);
+#pragma unroll
+        for (int j = 0; j < MOST; j++) {
+            if (gradients.values && j < job.cols) gradients.values[i * gradients.stride + j] = x[j];
+            columns[j] += x[j];
+        }
+    }
+#pragma unroll
+    for (int k = 3; k < NUMBERS; k++) { /* the first split is that of unused nodes */
+        const double sum = group_sum<32>(numbers[k]);
+        if (lane == 0) shared[k][warp] = sum;
+    }
+#pragma unroll
+    for (int j = 0; j < MOST; j++) {
+        const float sum = group_sum<32>(columns[j]);
+        if (lane == 0) shared[NUMBERS + j][warp] = (double)sum;
+    }
+    __syncthreads();
+    if (threadIdx.x >= 3 && threadIdx.x < ALL) {
+        double sum = 0;
+        for (int w = 0; w < WARPS; w++) sum += shared[threadIdx.x][w];
+        partial[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = sum;
+    }
+    if (!is_last_block(job.ticket, gridDim.x)) return;
+    for (int k = 3 + warp; k < ALL; k += WARPS) {
+        double sum = 0;
+#pragma unroll 4
+        for (unsigned b = lane; b < gridDim.x; b += 32) sum += __ldcg(partial + (int64_t)k * gridDim.x + b);
+        sum = group_sum<32>(sum);
+        if (lane == 0) shared[k][0] = sum;
+    }
+    __syncthreads();
+    const int k = threadIdx.x;
+    if (k < GNN_SPLITS)
+        job.score[k] = k == GNN_UNUSED ? gnn_score{}
+                                       : gnn_score{shared[3 * k][0], (int64_t)shared[3 * k + 1][0],
+                                                   (int64_t)shared[3 * k + 2][0], 0, 0};
+    if (sums && k < job.cols) sums[k] = (float)shared[NUMBERS + k][0];
+}
+
+/* Two blocks a multiprocessor, so that few parts are left to add up. */
+template <int MOST>
+static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_dense *logits, sp_dense *gradient,
+                            void *sums)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t wanted = ceil_div(job.rows, THREADS), most = 2 * (int64_t)state->processors;
+    const int64_t blocks = wanted < 1 ? 1 : wanted < most ? wanted : most;
+    const dense_view<const float> x = {(const float *)logits->values, logits->stride};
+    const dense_view<float> dx = {gradient ? (float *)gradient->values : NULL, gradient ? gradient->stride : 0};
+    CUDA_TRY(cudaSetDevice(state->device));
+    score_few<MOST><<<(unsigned)blocks, THREADS, 0, state->stream>>>(job, x, dx, state->partial, (float *)sums);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
 static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                              const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                             gnn_score *score, sp_dense *gradient)
+                             gnn_score *score, sp_dense *gradient, void *sums)
 {
     const gnn_cuda_state *state = state_of(engine);
     const loss_job job = {logits->rows, logits->cols, nodes, labels, targets, split, (int)of, 1 / (double)count,
                           (gnn_score *)state->partial, score, state->tickets};
-    const bool narrow = logits->cols <= 16;
-    if (logits->type == SP_DENSE_F32)
-        return (narrow ? launch_scores<float, 2> : launch_scores<float, 32>)(engine, job, logits, gradient);
-    return (narrow ? launch_scores<double, 2> : launch_scores<double, 32>)(engine, job, logits, gradient);
+    const bool narrow = logits->cols <= 16, single = logits->type == SP_DENSE_F32;
+    if (labels && single && logits->cols <= FEW_CLASSES) {
+        return logits->cols <= 8 ? launch_few<8>(engine, job, logits, gradient, sums)
+                                 : launch_few<FEW_CLASSES>(engine, job, logits, gradient, sums);
+    }
+    TRY((single ? narrow ? launch_scores<float, 2> : launch_scores<float, 32>
+                : narrow ? launch_scores<double, 2> : launch_scores<double, 32>)(engine, job, logits, gradient));
+    return sums ? gnn_cuda_column_sums(engine, gradient, sums) : SP_OK;
 }
 
 sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient)
+                                gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient);
+    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums);
 }
 
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient)
+                                gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient);
+    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient, sums);
 }
 
 /* ---- probabilities --------------------------------------------------------------------------------------- */

@@ -1,42 +1,43 @@
-/* C = alpha · Σ op(A)·op(B) + beta · C, of one product or two, in f32 on Hopper's tensor cores, which multiply TF32
+/* C = alpha · Σ op(A)·op(B) + beta · C, of one product or two, in f32 on Hopper's tensor cores, which multiply f16
  * numbers (11 bits): every number is the sum of two of them, x = x1 + x2, and A·B is A1·B1 + A1·B2 + A2·B1 but for
  * A2·B2, 2^-22 of it. (Markidis et al. 2018; Ootomo and Yokota, "Recovering single precision accuracy from Tensor
- * Cores while surpassing the FP32 theoretical peak performance", 2022.) Tensor cores cut sums off where f32 additions
- * round; so sums over SLAB terms are formed there and added up by f32 additions, which leaves errors no larger than
- * those of an f32 product. What is to be done with C number by number (bias, activation, dropout) is done before it
- * is stored.
+ * Cores while surpassing the FP32 theoretical peak performance", 2022.) f16 has few exponents, so numbers are scaled
+ * by powers of two first, those of A by row and slab, those of B by tile and slab: what is below 2^-17 of the largest
+ * there loses bits, down to 2^-40 of it. Tensor cores cut sums off where f32 additions round; so sums over SLAB terms
+ * are formed there and added up, scaled back, by f32 operations, which leaves errors no larger than those of an f32
+ * product. What is to be done with C number by number (bias, activation, dropout) is done before it is stored.
  *
- * Tiles of TILE x COLS of C are worked on in slabs of SLAB of the inner dimension. A block has four warps that split
- * B, a slab each, into STAGES buffers in shared memory, where wgmma wants it, and two warpgroups that multiply, 64
- * rows each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which wgmma takes 64 for B;
- * so nothing else goes through it: both operands come straight from global memory to the registers that split them,
- * one or two slabs ahead. The order of the inner dimension within a slab is free, and such that a thread's numbers of
- * a row of A lie side by side. A warp splits a slab by itself, since what it wrote is published by a fence that waits
- * for its loads too: four slabs are under way, and the latency of three is hidden (with all four warps at one slab
- * Xᵀ·G took 0.31 ms on Flickr's shape, now 0.24). Blocks stay for all of their tiles, so that the next tile's
- * operands come while C is stored.
+ * A launch splits B into an image of what is to lie in shared memory, and tiles of TILE x COLS of C are worked on in
+ * slabs of SLAB of the inner dimension: one thread of a block copies the image's slabs into STAGES buffers, and two
+ * warpgroups multiply, 64 rows each, with A split in their registers. Shared memory gives 128 bytes a cycle, of which
+ * wgmma takes 64 for B; so A goes straight from global memory to the registers, a slab ahead. The order of the inner
+ * dimension within a slab is free, and such that a thread's numbers of a row of A lie side by side. Blocks stay for
+ * all of their tiles, so that the next tile's operands come while C is stored.
  *
  * Where tiles are too few for the device (Xᵀ·G, whose inner dimension is the nodes) the inner dimension is cut into
- * parts, which are summed by a second launch, always in the same order.
+ * parts, which are summed by another launch, always in the same order; where the image has no room for all of B, into
+ * stretches that are worked on one after another.
  *
- * An H200 multiplies TF32 numbers at 494 TFLOP/s, a third of which is 165, and f32 ones at 67. On other devices
- * cuBLAS is asked.
+ * An H200 multiplies f16 numbers at 989 TFLOP/s, a third of which is 330, and f32 ones at 67. On other devices cuBLAS
+ * is asked.
  */
+#include <cuda_fp16.h>
+
 #include "backend.cuh"
 
-enum { TILE = 128, SLAB = 32, STEPS = SLAB / 8 };
+enum { TILE = 128, SLAB = 64, STEPS = SLAB / 16 };
 
-/* Threads that split B, and a block's. */
-enum { SPLITTERS = 128, BLOCK = 3 * 128 };
+/* Threads of the warpgroup of which one fetches B, and a block's. */
+enum { FETCHERS = 128, BLOCK = 3 * 128 };
 
 /* Of B in shared memory: a slab of a column is 128 bytes, chunk c of column n (16 bytes) the one at c ^ n % 8 there,
  * so that eight columns' chunks c lie in all the banks (the 128-byte swizzle of wgmma). A second half has the second
  * parts. */
 template <int COLS> struct layout {
     static constexpr int HALF = COLS * SLAB, STAGE = 2 * HALF, STAGES = COLS == 128 ? 6 : 4, ALIGNED = 1024;
-    static constexpr size_t BYTES = (size_t)STAGES * STAGE * sizeof(float) + ALIGNED;
+    static constexpr size_t BYTES = (size_t)STAGES * STAGE * sizeof(__half) + ALIGNED;
 
-    static __device__ __forceinline__ int place(int n, int c) { return n * SLAB + (c ^ n % 8) * 4; }
+    static __device__ __forceinline__ int place(int n, int c) { return n * SLAB + (c ^ n % 8) * 8; }
 
     /* Which column of the tile that is: those that are loaded together are written side by side but a quarter apart,
      * so that threads write to different banks, and a thread finds four that are neighbours in its sums. */
@@ -47,11 +48,12 @@ template <int COLS> struct layout {
  * enough of A on its way. */
 template <int COLS> struct shares {
     static constexpr int BLOCKS = COLS == 16 ? 2 : 1;
-    static constexpr int SPLITTER = COLS == 16 ? 40 : 72, MULTIPLIER = COLS == 16 ? 96 : 216;
+    static constexpr int FETCHER = 32, MULTIPLIER = COLS == 16 ? 104 : 232;
 };
 
 /* Less work than that takes no longer elsewhere. */
 static const double LEAST_WORK = 1 << 22;
+static const int64_t LEAST_INNER = 64;
 
 struct split_term {
     const float *a, *b;
@@ -60,6 +62,8 @@ struct split_term {
 
 struct split_product {
     split_term term[2];
+    const __half *image; /* of B, as it is to lie in shared memory: of a slab column tile by column tile; */
+    const float *backs;  /* and what it is scaled by, inversely */
     float *c;
     int64_t rows, cols, c_stride, part_size; /* numbers from part to part of C */
     int first_slabs, slabs, part_slabs;      /* of the first term, of both, of a part */
@@ -124,21 +128,16 @@ static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
 #endif
 }
 
-/* 16 bytes at once: the compiler would rather store four times than find four registers that follow one another. */
-static __device__ __forceinline__ void store_four(float *to, const uint32_t (&x)[4])
+/* Copies to shared memory in the background; the barrier's phase, for which this thread arrives, waits for it. */
+static __device__ __forceinline__ void fetch(__half *to, const __half *from, unsigned bytes, uint64_t *barrier)
 {
 #ifdef HOPPER
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"((unsigned)__cvta_generic_to_shared(to)), "r"(x[0]),
-                 "r"(x[1]), "r"(x[2]), "r"(x[3])
+    const unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(bytes), "r"(at)
                  : "memory");
-#endif
-}
-
-/* What this thread has written to shared memory is there for the tensor cores, after the next barrier. */
-static __device__ __forceinline__ void publish()
-{
-#ifdef HOPPER
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
@@ -179,7 +178,7 @@ static __device__ __forceinline__ void hold(uint32_t &x)
 }
 
 /* Describes 8 x COLS of B at `b` in shared memory to the tensor cores: of eight columns each 1024 bytes, swizzled. */
-static __device__ __forceinline__ uint64_t describe(const float *b)
+static __device__ __forceinline__ uint64_t describe(const __half *b)
 {
     const uint64_t place = (uint64_t)__cvta_generic_to_shared(b), inner = 1, outer = 1024 >> 4, swizzle_128 = 1;
     return place >> 4 | inner << 16 | outer << 32 | swizzle_128 << 62;
@@ -194,9 +193,9 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[8], const uint
 {
 #ifdef HOPPER
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %13, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32 {"
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7}, "
-                 "{%8, %9, %10, %11}, %12, keep, 1, 1;\n}"
+                 "{%8, %9, %10, %11}, %12, keep, 1, 1, 0;\n}"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
                    "+f"(sums[6]), "+f"(sums[7])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)keep)
@@ -208,10 +207,10 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[32], const uin
 {
 #ifdef HOPPER
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %37, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-                 "{%32, %33, %34, %35}, %36, keep, 1, 1;\n}"
+                 "{%32, %33, %34, %35}, %36, keep, 1, 1, 0;\n}"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
                    "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
                    "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]),
@@ -227,12 +226,12 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[64], const uin
 {
 #ifdef HOPPER
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %69, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "{%64, %65, %66, %67}, %68, keep, 1, 1;\n}"
+                 "{%64, %65, %66, %67}, %68, keep, 1, 1, 0;\n}"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]),
                    "+f"(sums[6]), "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]),
                    "+f"(sums[12]), "+f"(sums[13]), "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]),
@@ -251,15 +250,29 @@ static __device__ __forceinline__ void multiply_add(float (&sums)[64], const uin
 
 /* ---- slabs ----------------------------------------------------------------------------------------------- */
 
-/* Number e of chunk c of a slab: with t = e those of step s are c = 2s at t and c = 2s + 1 at t + 4, and a thread's
- * four numbers of c = 4j .. 4j + 3 lie side by side. */
-static __device__ __forceinline__ int inner_of(int c, int e) { return c / 4 * 16 + e * 4 + c % 4; }
+/* Number e of chunk c of a slab: with t = e / 2 those of step s are c = 2s at 2t, 2t + 1 and c = 2s + 1 at 2t + 8,
+ * 2t + 9, and a thread's four numbers of a step lie side by side. */
+static __device__ __forceinline__ int inner_of(int c, int e) { return c / 2 * 16 + c % 2 * 2 + e / 2 * 4 + e % 2; }
 
-/* `first` is rounded to 11 bits; `second` has no more than 13, of which the tensor core drops the last two. */
-static __device__ __forceinline__ void split(float x, uint32_t *first, uint32_t *second)
+/* Two numbers, each in two halves. */
+static __device__ __forceinline__ void split(float x, float y, uint32_t *first, uint32_t *second)
 {
-    *first = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-    *second = __float_as_uint(x - __uint_as_float(*first));
+    const __half2 upper = __floats2half2_rn(x, y);
+    const float2 known = __half22float2(upper);
+    const __half2 lower = __floats2half2_rn(x - known.x, y - known.y);
+    *first = *(const uint32_t *)&upper;
+    *second = *(const uint32_t *)&lower;
+}
+
+/* The power of two that brings `most` between 2^to and 2^(to + 1), as far as there is one, and its inverse. */
+static __device__ __forceinline__ float scale_to(int to, float most)
+{
+    const int field = 2 * 127 + to - (int)(__float_as_uint(most) >> 23);
+    return __uint_as_float((unsigned)min(field, 253) << 23);
+}
+static __device__ __forceinline__ float inverse(float scale)
+{
+    return __uint_as_float((254u << 23) - __float_as_uint(scale));
 }
 
 /* The slabs of a block, tile after tile. */
@@ -288,6 +301,11 @@ struct walk {
         }
         return slab != p.first_slabs;
     }
+    /* The slab's place in the image of B. */
+    __device__ __forceinline__ int64_t tile(const split_product &p) const
+    {
+        return (int64_t)slab * p.col_tiles + col_tile;
+    }
     /* The term that the slab belongs to, its place in the inner dimension, and how much of it is there: nothing after
      * the last one. */
     __device__ __forceinline__ const split_term &term(const split_product &p, int64_t *inner, int *left) const
@@ -315,7 +333,7 @@ template <bool WIDE> static __device__ __forceinline__ void load_four(const floa
         for (int e = 0; e < 4; e++) to[e] = left > e ? from[e] : 0;
 }
 
-/* This thread's numbers of A: 4 of each half of the slab, of its two rows. These are 8 apart, or neighbours where
+/* This thread's numbers of A: 4 of each step of the slab, of its two rows. These are 8 apart, or neighbours where
  * rows of A run along the outer dimension. Rows that are not there are read as the last one. */
 template <bool INNER, bool WIDE> struct two_rows {
     const float *from[2];
@@ -342,110 +360,64 @@ template <bool INNER, bool WIDE> struct two_rows {
             left -= SLAB;
         } else begin(p, *at, row);
     }
-    __device__ __forceinline__ void load(float (&raw)[16]) const
+    __device__ __forceinline__ void load(float (&raw)[2 * SLAB / 4]) const
     {
+        constexpr int OWN = SLAB / 4;
         if (INNER) {
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                load_four<WIDE>(from[r], left, raw + r * 8);
-                load_four<WIDE>(from[r] + 16, left - 16, raw + r * 8 + 4);
-            }
+            for (int e = 0; e < 2 * OWN; e += 4)
+                load_four<WIDE>(from[e / OWN] + e % OWN * 4, left - e % OWN * 4, raw + e);
             return;
         }
         const float *at[2] = {from[0], from[1]};
 #pragma unroll
-        for (int e = 0; e < 8; e++) {
+        for (int e = 0; e < OWN; e++) {
             float2 two = make_float2(0, 0);
             if (WIDE && e / 4 * 16 + e % 4 < left) two = *(const float2 *)at[0];
             if (!WIDE && e / 4 * 16 + e % 4 < left) two = make_float2(*at[0], *at[1]);
             raw[e] = two.x;
-            raw[8 + e] = two.y;
-            at[0] += (e == 3 ? 13 : 1) * stride;
-            at[1] += (e == 3 ? 13 : 1) * stride;
+            raw[OWN + e] = two.y;
+            at[0] += (e % 4 == 3 ? 13 : 1) * stride;
+            at[1] += (e % 4 == 3 ? 13 : 1) * stride;
         }
     }
 };
 
-/* Numbers that are not `there` are zeros: this is not asked when they are loaded, which would wait for them. */
-static __device__ __forceinline__ void split_a(float (&raw)[16], int there, uint32_t (&first)[STEPS][4],
-                                               uint32_t (&second)[STEPS][4])
+/* Numbers that are not `there` are zeros: this is not asked when they are loaded, which would wait for them. Each of
+ * the two rows is scaled by a power of two, of which back[] is the inverse. */
+static __device__ __forceinline__ void split_a(float (&raw)[2 * SLAB / 4], int there, uint32_t (&first)[STEPS][4],
+                                               uint32_t (&second)[STEPS][4], float (&back)[2])
 {
-    if (there < 20)
+    constexpr int OWN = SLAB / 4;
+    if (there < SLAB - 12)
 #pragma unroll
-        for (int e = 0; e < 16; e++)
-            if (e % 8 / 4 * 16 + e % 4 >= there) raw[e] = 0;
+        for (int e = 0; e < 2 * OWN; e++)
+            if (e % OWN / 4 * 16 + e % 4 >= there) raw[e] = 0;
 #pragma unroll
-    for (int step = 0; step < STEPS; step++)
+    for (int r = 0; r < 2; r++) {
+        float most = 0;
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            split(raw[e % 2 * 8 + step / 2 * 4 + step % 2 * 2 + e / 2], &first[step][e], &second[step][e]);
+        for (int e = 0; e < OWN; e++) most = fmaxf(most, fabsf(raw[r * OWN + e]));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        const float scale = scale_to(14, most);
+        back[r] = inverse(scale);
+#pragma unroll
+        for (int e = 0; e < OWN; e += 2)
+            split(raw[r * OWN + e] * scale, raw[r * OWN + e + 1] * scale, &first[e / 4][r + e % 4],
+                  &second[e / 4][r + e % 4]);
+    }
 }
-
-/* A thread's share of B's slab, which a warp splits, in rounds of 16 numbers: 4 columns by a chunk, or where rows of
- * B run along the inner dimension a column by 4 chunks. */
-template <bool INNER, int COLS> struct share {
-    static constexpr int ROUNDS = COLS / 16, AHEAD = ROUNDS < 2 ? ROUNDS : 2; /* of which so many are on their way */
-    const float *from; /* the slab, in the tile's first column */
-    int64_t stride, cols_left;
-    int left; /* numbers of the inner dimension that are there */
-
-    static __device__ __forceinline__ int number(int round) { return round * 32 + threadIdx.x % 32; }
-    static __device__ __forceinline__ int n(int round)
-    {
-        return INNER ? number(round) / 8 * 4 + number(round) % 4 : number(round) % (COLS / 4);
-    }
-    static __device__ __forceinline__ int chunk(int round)
-    {
-        return INNER ? number(round) / 4 % 2 * 4 : number(round) / (COLS / 4);
-    }
-    __device__ __forceinline__ void begin(const split_product &p, const walk &at)
-    {
-        int64_t inner;
-        const split_term &term = at.term(p, &inner, &left);
-        const int64_t first_col = (int64_t)at.col_tile * COLS;
-        stride = term.b_stride;
-        from = INNER ? term.b + first_col * stride + inner : term.b + inner * stride + first_col;
-        cols_left = p.cols - first_col;
-    }
-    template <bool WIDE> __device__ __forceinline__ void load(int round, float (&raw)[16]) const
-    {
-        const int first = inner_of(chunk(round), 0), col = layout<COLS>::column(n(round));
-        const int some = col < cols_left ? left - first : 0, across = (int)min(cols_left - col, (int64_t)4);
-        const float *at = INNER ? from + col * stride + first : from + first * stride + col;
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            load_four<WIDE && COLS != 16>(at, INNER ? some - e * 4 : some > e * 4 ? across : 0, raw + e * 4);
-            at += INNER ? 4 : 4 * stride;
-        }
-    }
-    /* Of a slab of which so many numbers of the inner dimension are there. */
-    static __device__ __forceinline__ void store(int round, const float (&raw)[16], int there, float *stage)
-    {
-#pragma unroll
-        for (int c = 0; c < 4; c++) {
-            uint32_t first[4], second[4];
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const bool none = INNER && chunk(round) * 4 + e * 4 + c >= there;
-                split(none ? 0 : raw[e * 4 + c], &first[e], &second[e]);
-            }
-            const int place = INNER ? layout<COLS>::place(n(round), chunk(round) + c)
-                                    : layout<COLS>::place(n(round) + c * (COLS / 4), chunk(round));
-            store_four(stage + place, first);
-            store_four(stage + place + layout<COLS>::HALF, second);
-        }
-    }
-};
 
 /* Begins the products of a slab, small ones first. */
 template <int COLS>
 static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const uint32_t (&first)[STEPS][4],
-                                                  const uint32_t (&second)[STEPS][4], const float *stage)
+                                                  const uint32_t (&second)[STEPS][4], const __half *stage)
 {
     begin_products();
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
-        const uint64_t b1 = describe(stage + step * 8), b2 = describe(stage + step * 8 + layout<COLS>::HALF);
+        const uint64_t b1 = describe(stage + step * 16), b2 = describe(stage + step * 16 + layout<COLS>::HALF);
         multiply_add(sums, second[step], b1, step > 0);
         multiply_add(sums, first[step], b2, true);
         multiply_add(sums, first[step], b1, true);
@@ -494,72 +466,47 @@ static __device__ __forceinline__ void store_sums(const split_product &p, float 
     }
 }
 
-/* Each warp splits every fourth slab. */
-template <bool INNER_B, bool WIDE, int COLS>
-static __device__ __forceinline__ void split_slabs(const split_product &p, float *shared, uint64_t *full,
+/* One thread fetches slab after slab of B. */
+template <int COLS>
+static __device__ __forceinline__ void fetch_slabs(const split_product &p, __half *shared, uint64_t *full,
                                                    uint64_t *empty)
 {
     using place = layout<COLS>;
-    using mine = share<INNER_B, COLS>;
-    constexpr int WARPS = SPLITTERS / 32;
-    mine own;
-    float raw[mine::AHEAD][16];
     walk at;
-    unsigned s = threadIdx.x / 32;
     at.enter(p, blockIdx.x);
-    for (unsigned skipped = 0; skipped < s; skipped++) at.next(p);
-    own.begin(p, at);
-#pragma unroll
-    for (int round = 0; round < mine::AHEAD; round++) own.template load<WIDE>(round, raw[round]);
-    for (; at.item < p.items; s += WARPS) {
+    for (unsigned s = 0; at.item < p.items; s++) {
         const unsigned stage = s % place::STAGES;
-        const int there = own.left;
         await(&empty[stage], s / place::STAGES % 2 ^ 1);
-#pragma unroll 1
-        for (int first = 0; first < mine::ROUNDS; first += mine::AHEAD) {
-            const bool last = first + mine::AHEAD == mine::ROUNDS;
-            if (last) {
-                for (int skipped = 0; skipped < WARPS; skipped++) at.next(p);
-                own.begin(p, at);
-            }
-#pragma unroll
-            for (int round = 0; round < mine::AHEAD; round++) {
-                mine::store(first + round, raw[round], there, shared + stage * place::STAGE);
-                own.template load<WIDE>(last ? round : first + mine::AHEAD + round, raw[round]);
-            }
-        }
-        publish();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive(&full[stage]);
+        fetch(shared + stage * place::STAGE, p.image + at.tile(p) * place::STAGE,
+              place::STAGE * (unsigned)sizeof(__half), &full[stage]);
+        at.next(p);
     }
 }
 
-template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
-static __device__ __forceinline__ void multiply_slabs(const split_product &p, const float *shared, uint64_t *full,
+template <bool INNER_A, bool WIDE, int COLS>
+static __device__ __forceinline__ void multiply_slabs(const split_product &p, const __half *shared, uint64_t *full,
                                                       uint64_t *empty)
 {
     using place = layout<COLS>;
-    const int warp = (threadIdx.x - SPLITTERS) / 32, row = warp * 16 + threadIdx.x % 32 / 4 * (INNER_A ? 1 : 2);
+    const int warp = (threadIdx.x - FETCHERS) / 32, row = warp * 16 + threadIdx.x % 32 / 4 * (INNER_A ? 1 : 2);
     const uint64_t stream = stream_of(p.how);
-    float raw[16], coming[16], sums[COLS / 2], totals[COLS / 2] = {};
+    float raw[2 * SLAB / 4], sums[COLS / 2], totals[COLS / 2] = {}, back[2];
     uint32_t first[STEPS][4], second[STEPS][4];
-    int there; /* of raw */
-    walk at, ahead; /* `ahead` is what is loaded: two slabs further on */
+    walk at, ahead; /* `ahead` is what is loaded: a slab further on, and two once this one is split */
     two_rows<INNER_A, WIDE> rows;
     at.enter(p, blockIdx.x);
     ahead = at;
     rows.begin(p, ahead, row);
     rows.load(raw);
-    split_a(raw, rows.left, first, second);
+    split_a(raw, rows.left, first, second, back);
     rows.go_on(p, &ahead, row);
     rows.load(raw);
-    there = rows.left;
     for (unsigned s = 0; at.item < p.items; s++) {
         const unsigned stage = s % place::STAGES;
-        rows.go_on(p, &ahead, row);
-        rows.load(coming);
+        const float scaled = __ldg(p.backs + at.tile(p));
         await(&full[stage], s / place::STAGES % 2);
         begin_slab<COLS>(sums, first, second, shared + stage * place::STAGE);
+        const float by[2] = {fminf(back[0] * scaled, 0x1p127f), fminf(back[1] * scaled, 0x1p127f)};
         wait_products();
         if (threadIdx.x % 32 == 0) arrive(&empty[stage]);
 #pragma unroll
@@ -570,12 +517,11 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
 #pragma unroll
         for (int e = 0; e < COLS / 2; e++) {
             hold(sums[e]);
-            totals[e] += sums[e];
+            totals[e] = fused(sums[e], by[e % 4 / 2], totals[e]);
         }
-        split_a(raw, there, first, second);
-#pragma unroll
-        for (int e = 0; e < 16; e++) raw[e] = coming[e];
-        there = rows.left;
+        split_a(raw, rows.left, first, second, back);
+        rows.go_on(p, &ahead, row);
+        rows.load(raw);
         const bool last = at.slab + 1 == at.end;
         if (last) {
             walk tile; /* made anew, as registers are few */
@@ -590,7 +536,7 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
     }
 }
 
-template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
+template <bool INNER_A, bool WIDE, int COLS>
 static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
     multiply_split(const __grid_constant__ split_product p)
 {
@@ -598,19 +544,97 @@ static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
     using place = layout<COLS>;
     __shared__ uint64_t full[place::STAGES], empty[place::STAGES];
     const unsigned begin = (unsigned)__cvta_generic_to_shared(aligned_shared);
-    float *const shared = (float *)aligned_shared + (0u - begin) % place::ALIGNED / sizeof(float);
+    __half *const shared = (__half *)aligned_shared + (0u - begin) % place::ALIGNED / sizeof(__half);
     if (threadIdx.x < place::STAGES) {
         make_barrier(&full[threadIdx.x], 1);
-        make_barrier(&empty[threadIdx.x], (BLOCK - SPLITTERS) / 32);
+        make_barrier(&empty[threadIdx.x], (BLOCK - FETCHERS) / 32);
     }
     __syncthreads();
-    if (threadIdx.x < SPLITTERS) {
-        leave_registers<shares<COLS>::SPLITTER>();
-        split_slabs<INNER_B, WIDE, COLS>(p, shared, full, empty);
+    if (threadIdx.x < FETCHERS) {
+        leave_registers<shares<COLS>::FETCHER>();
+        if (threadIdx.x == 0) fetch_slabs<COLS>(p, shared, full, empty);
     } else {
         take_registers<shares<COLS>::MULTIPLIER>();
-        multiply_slabs<INNER_A, INNER_B, WIDE, COLS>(p, shared, full, empty);
+        multiply_slabs<INNER_A, WIDE, COLS>(p, shared, full, empty);
     }
+}
+
+/* ---- B in halves ----------------------------------------------------------------------------------------- */
+
+/* A block's slab of the image, four columns by a chunk a thread, or where rows of B run along the inner dimension two
+ * columns by two chunks. It is scaled so that its largest number is between 2^14 and 2^15. */
+template <bool INNER, bool WIDE, int COLS>
+static __global__ void __launch_bounds__(2 * COLS)
+    split_b(const __grid_constant__ split_product p, __half *image, float *backs)
+{
+    using place = layout<COLS>;
+    constexpr int QUARTER = COLS / 4, WARPS = 2 * COLS / 32;
+    __shared__ alignas(16) __half made[place::STAGE];
+    __shared__ float largest[WARPS];
+    walk at = {};
+    at.slab = (int)(blockIdx.x / p.col_tiles);
+    at.col_tile = blockIdx.x % p.col_tiles;
+    int64_t inner;
+    int left;
+    const split_term &term = at.term(p, &inner, &left);
+    const int64_t first_col = (int64_t)at.col_tile * COLS, cols_left = p.cols - first_col;
+    const float *from = term.b + (INNER ? first_col * term.b_stride + inner : inner * term.b_stride + first_col);
+    const int chunk = INNER ? threadIdx.x % 4 * 2 : threadIdx.x / QUARTER;
+    const int n = INNER ? threadIdx.x / 4 : threadIdx.x % QUARTER; /* the first one */
+    float raw[32], most = 0;
+    if (INNER) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const int col = place::column(n + c * (COLS / 2)), some = col < cols_left ? left - chunk * 8 : 0;
+#pragma unroll
+            for (int e = 0; e < 16; e += 4)
+                load_four<WIDE>(from + col * term.b_stride + chunk * 8 + e, some - e, raw + c * 16 + e);
+        }
+#pragma unroll
+        for (int e = 0; e < 32; e++)
+            if (chunk * 8 + e % 16 >= left) raw[e] = 0;
+    } else
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const int k = inner_of(chunk, e);
+            const int across = (int)min(cols_left - 4 * n, (int64_t)4);
+            load_four<WIDE>(from + k * term.b_stride + 4 * n, k < left ? across : 0, raw + e * 4);
+#pragma unroll
+            for (int v = 1; v < 4; v++)
+                if (v >= across) raw[e * 4 + v] = 0;
+        }
+#pragma unroll
+    for (int e = 0; e < 32; e++) most = fmaxf(most, fabsf(raw[e]));
+#pragma unroll
+    for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, apart));
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) most = fmaxf(most, largest[w]);
+    const float scale = scale_to(14, most);
+#pragma unroll
+    for (int e = 0; e < 32; e++) raw[e] *= scale;
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        uint4 first, second;
+        uint32_t *const one = (uint32_t *)&first, *const two = (uint32_t *)&second;
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (INNER) {
+                const int at_chunk = c / 2 * 16 + q * 4 + c % 2 * 2;
+                split(raw[at_chunk], raw[at_chunk + 1], &one[q], &two[q]);
+            } else split(raw[q * 8 + c], raw[q * 8 + 4 + c], &one[q], &two[q]);
+        const int to = INNER ? place::place(n + c / 2 * (COLS / 2), chunk + c % 2)
+                             : place::place(n + c * QUARTER, chunk);
+        *(uint4 *)(made + to) = first;
+        *(uint4 *)(made + place::HALF + to) = second;
+    }
+    __syncthreads();
+    uint4 *const to = (uint4 *)(image + (int64_t)blockIdx.x * place::STAGE);
+#pragma unroll
+    for (int k = 0; k < place::STAGE / 8 / (2 * COLS); k++)
+        to[k * 2 * COLS + threadIdx.x] = ((const uint4 *)made)[k * 2 * COLS + threadIdx.x];
+    if (threadIdx.x == 0) backs[blockIdx.x] = inverse(scale);
 }
 
 /* C = alpha · Σ parts + beta · C, and then what happens to its numbers. */
@@ -640,10 +664,9 @@ struct add_parts_op {
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-template <bool INNER_A, bool INNER_B, bool WIDE, int COLS>
-static sp_status launch(gnn_engine *engine, const split_product &p)
+template <bool INNER_A, bool WIDE, int COLS> static sp_status launch(gnn_engine *engine, const split_product &p)
 {
-    const auto kernel = multiply_split<INNER_A, INNER_B, WIDE, COLS>;
+    const auto kernel = multiply_split<INNER_A, WIDE, COLS>;
     const size_t bytes = layout<COLS>::BYTES;
     const unsigned room = (unsigned)state_of(engine)->processors * shares<COLS>::BLOCKS;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
@@ -652,13 +675,28 @@ static sp_status launch(gnn_engine *engine, const split_product &p)
     return SP_OK;
 }
 
-template <int COLS>
-static sp_status launch_kind(gnn_engine *engine, bool inner_a, bool inner_b, bool wide, const split_product &p)
+/* Which of A and B have rows along the inner dimension, and which may be read four (Aᵀ: two) numbers at a time. */
+struct split_shape {
+    bool inner_a, inner_b, wide_a, wide_b;
+};
+
+template <int COLS> static sp_status launch_kind(gnn_engine *engine, const split_shape &shape, const split_product &p)
 {
-    if (!inner_a) return (wide ? launch<false, false, true, COLS> : launch<false, false, false, COLS>)(engine, p);
-    if (inner_b) return (wide ? launch<true, true, true, COLS> : launch<true, true, false, COLS>)(engine, p);
-    return (wide ? launch<true, false, true, COLS> : launch<true, false, false, COLS>)(engine, p);
+    const auto split = shape.inner_b ? (shape.wide_b ? split_b<true, true, COLS> : split_b<true, false, COLS>)
+                                     : (shape.wide_b ? split_b<false, true, COLS> : split_b<false, false, COLS>);
+    split<<<(unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, state_of(engine)->stream>>>(p, (__half *)p.image,
+                                                                                     (float *)p.backs);
+    CUDA_TRY(cudaGetLastError());
+    if (shape.inner_a) return (shape.wide_a ? launch<true, true, COLS> : launch<true, false, COLS>)(engine, p);
+    return (shape.wide_a ? launch<false, true, COLS> : launch<false, false, COLS>)(engine, p);
 }
+
+/* B's image has so many slabs of a tile, in 48 MB: a second-level cache, so that it is read from there. A longer
+ * inner dimension is worked on a stretch after another. */
+enum { IMAGE_TILES = 1536, IMAGE_TILE = 128 * SLAB * 2 };
+static_assert(layout<128>::STAGE == IMAGE_TILE, "the widest tile");
+
+static int64_t image_room(int cols) { return (int64_t)IMAGE_TILES * 128 / cols; }
 
 /* Columns of a tile; 128 unless many would be empty. */
 static int tile_cols(int64_t cols)
@@ -677,9 +715,11 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t inner = transpose_a ? a->rows : a->cols, tiles = ceil_div(c->cols, tile_cols(c->cols));
-    return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= 2 * SLAB &&
+    return state->split_partial && c->type == SP_DENSE_F32 && !(transpose_a && transpose_b) && inner >= LEAST_INNER &&
            (double)c->rows * (double)c->cols * (double)inner >= LEAST_WORK &&
-           ceil_div(c->rows, TILE) * tiles <= INT32_MAX;
+           ceil_div(c->rows, TILE) * tiles <= INT32_MAX &&
+           (ceil_div(inner, SLAB) * tiles * 2 <= image_room(tile_cols(c->cols)) ||
+            (transpose_a && 2 * ceil_div(c->rows, TILE) * tiles <= state->processors));
 }
 
 sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, int count,
@@ -690,49 +730,65 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
     const int cols = tile_cols(c->cols);
     const int64_t row_tiles = ceil_div(c->rows, TILE), col_tiles = ceil_div(c->cols, cols);
     const int64_t tiles = row_tiles * col_tiles;
-    split_product p = {{}, (float *)c->values, c->rows, c->cols, c->stride, c->rows * c->cols, 0, 0, 0,
-                       (unsigned)row_tiles, (unsigned)col_tiles, 0, (float)alpha, (float)beta, starts_at(c, 4),
+    split_product p = {{}, (const __half *)state->split_image, state->split_backs, (float *)c->values, c->rows,
+                       c->cols, c->stride, c->rows * c->cols, 0, 0, 0, (unsigned)row_tiles, (unsigned)col_tiles, 0,
+                       (float)alpha, (float)beta, starts_at(c, 4),
                        make_mask(engine, how->activation, how->rate, how->site), (const float *)bias};
-    bool wide = true;
+    split_shape shape = {!transpose_a, transpose_b, true, true};
     for (int k = 0; k < count; k++) {
         const sp_dense *a = product[k].a, *b = product[k].b;
         const int64_t inner = transpose_a ? a->rows : a->cols;
         p.term[k] = {(const float *)a->values, (const float *)b->values, a->stride, b->stride, inner};
         p.slabs += (int)ceil_div(inner, SLAB);
         if (k == 0) p.first_slabs = p.slabs;
-        wide = wide && starts_at(a, transpose_a ? 2 : 4) && (cols == 16 || starts_at(b, 4));
+        shape.wide_a = shape.wide_a && starts_at(a, transpose_a ? 2 : 4);
+        shape.wide_b = shape.wide_b && starts_at(b, 4);
     }
+    const auto run = cols == 16 ? launch_kind<16> : cols == 64 ? launch_kind<64> : launch_kind<128>;
     const int64_t blocks = state->processors * (cols == 16 ? shares<16>::BLOCKS : 1);
-    const int64_t room = blocks / tiles, most = p.slabs / 8, wanted = room < most ? room : most;
-    p.part_slabs = (int)ceil_div(p.slabs, wanted > 1 ? wanted : 1);
-    const int parts = (int)ceil_div(p.slabs, p.part_slabs);
+    const int64_t stretch = image_room(cols) / col_tiles, stretches = ceil_div(p.slabs, stretch);
+    const int64_t step = ceil_div(p.slabs, stretches);
+    const int64_t room = blocks / tiles, most = step / 4, wanted = room < most ? room : most;
+    p.part_slabs = (int)ceil_div(step, wanted > 1 ? wanted : 1);
+    const int parts = (int)ceil_div(step, p.part_slabs);
     p.items = (unsigned)(tiles * parts);
-    split_product first = p;
-    if (parts > 1) {
-        first.c = state->split_partial;
-        first.c_stride = c->cols;
-        first.alpha = 1;
-        first.beta = 0;
-        first.fours = c->cols % 4 == 0;
-        first.how = mask{};
-        first.bias = NULL;
-    }
     CUDA_TRY(cudaSetDevice(state->device));
-    TRY((cols == 16   ? launch_kind<16>
-         : cols == 64 ? launch_kind<64>
-                      : launch_kind<128>)(engine, !transpose_a, transpose_b, wide, first));
-    if (parts == 1) return SP_OK;
+    if (parts == 1 && stretches == 1) return run(engine, shape, p);
+    split_product part = p;
+    part.c = state->split_partial;
+    part.c_stride = c->cols;
+    part.alpha = 1;
+    part.fours = c->cols % 4 == 0;
+    part.how = mask{};
+    part.bias = NULL;
+    for (int64_t first = 0; first < p.slabs; first += step) {
+        split_term *const term = part.term;
+        part.slabs = (int)(p.slabs - first < step ? p.slabs - first : step);
+        part.first_slabs = stretches > 1 ? part.slabs : p.first_slabs;
+        part.items = (unsigned)(tiles * ceil_div(part.slabs, p.part_slabs));
+        part.beta = first > 0;
+        TRY(run(engine, shape, part));
+        term->a += step * SLAB * (transpose_a ? term->a_stride : 1);
+        term->b += step * SLAB * (transpose_b ? 1 : term->b_stride);
+        term->inner -= step * SLAB;
+    }
     return launch_each<float, 1>(engine, c->rows, c->cols,
                                  add_parts_op{state->split_partial, parts, p, view_of<float>(c)});
 }
 
-/* Parts fill the device once at most, so that their tiles need no more. */
+/* For Hopper, where this build has code for it: what the driver makes of older PTX lacks the instructions, and would
+ * do nothing. Parts fill the device once at most, so that their tiles need no more. */
 sp_status gnn_cuda_open_split(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
-    int major = 0;
-    CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device));
-    if (major != 9) return SP_OK;
-    return sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,
-                           SP_DEVICE, (void **)&state->split_partial);
+    cudaFuncAttributes code;
+    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_TRY(cudaFuncGetAttributes(&code, multiply_split<true, true, 16>));
+    if (code.binaryVersion / 10 != 9 || code.ptxVersion < 90) return SP_OK;
+    TRY(sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,
+                        SP_DEVICE, (void **)&state->split_partial));
+    TRY(sp_array_create(engine->context, image_room(16), sizeof *state->split_backs, SP_DEVICE,
+                        (void **)&state->split_backs));
+    return sp_array_create(engine->context, (int64_t)IMAGE_TILES * IMAGE_TILE, sizeof(__half), SP_DEVICE,
+                           &state->split_image);
 }

@@ -251,3 +251,12 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
     }
     return SP_OK;
 }
+
+/* Where this build has code with the instructions: what the driver makes of PTX for Turing has not. */
+sp_status gnn_cuda_open_tiles(gnn_engine *engine)
+{
+    cudaFuncAttributes code;
+    CUDA_TRY(cudaFuncGetAttributes(&code, multiply_panels));
+    engine->takes_tiles = code.ptxVersion >= 80;
+    return SP_OK;
+}
