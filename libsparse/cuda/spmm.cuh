@@ -66,7 +66,12 @@ struct spmm_product {
     int32_t width, tiles;
     double alpha, beta;
     bool mean, minimum, y_narrow /* Y has X's type, not f32 */;
+    uint64_t keep; /* what the second-level cache does with A and X: SPMM_STAYS or SPMM_PASSES */
 };
+
+/* Policies of ld.global.L2::cache_hint, as createpolicy makes them: evict_normal, and evict_first. From the kernel's
+ * arguments they take no registers, which results of createpolicy do. */
+static const uint64_t SPMM_STAYS = 0x1000000000000000, SPMM_PASSES = 0x12f0000000000000;
 
 /* How the columns of X are dealt to lanes. */
 struct spmm_shape {
@@ -185,6 +190,52 @@ static __device__ __forceinline__ unsigned short load_word_if(bool wanted, const
     return word;
 }
 
+/* Loads with a policy of the second-level cache. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define SPMM_HINTED "ld.global.nc.L2::cache_hint"
+#define SPMM_POLICY_1 ", %2;"
+#define SPMM_POLICY ", %5;"
+#define SPMM_POLICY_IF ", %6; }"
+#else
+#define SPMM_HINTED "ld.global.nc"
+#define SPMM_POLICY_1 ";"
+#define SPMM_POLICY ";"
+#define SPMM_POLICY_IF "; }"
+#endif
+static __device__ __forceinline__ int32_t load_kept(const int32_t *from, uint64_t keep)
+{
+    int32_t word;
+    asm volatile(SPMM_HINTED ".b32 %0, [%1]" SPMM_POLICY_1 : "=r"(word) : "l"(from), "l"(keep));
+    return word;
+}
+static __device__ __forceinline__ float load_kept(const float *from, uint64_t keep)
+{
+    return __int_as_float(load_kept((const int32_t *)from, keep));
+}
+static __device__ __forceinline__ uint4 load_kept(const uint4 *from, uint64_t keep)
+{
+    uint4 word;
+    asm volatile(SPMM_HINTED ".v4.b32 {%0, %1, %2, %3}, [%4]" SPMM_POLICY
+                 : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+                 : "l"(from), "l"(keep));
+    return word;
+}
+static __device__ __forceinline__ uint4 load_kept_if(bool wanted, const uint4 *from, uint64_t keep)
+{
+    uint4 word;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;"
+                 " @p " SPMM_HINTED ".v4.b32 {%0, %1, %2, %3}, [%4]" SPMM_POLICY_IF
+                 : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+                 : "l"(from), "r"((int)wanted), "l"(keep));
+    return word;
+}
+/* Others are rare and go without. */
+template <typename W> static __device__ __forceinline__ W load_kept(const W *from, uint64_t) { return __ldg(from); }
+template <typename W> static __device__ __forceinline__ W load_kept_if(bool wanted, const W *from, uint64_t)
+{
+    return load_word_if(wanted, from);
+}
+
 /* N numbers that lie together, aligned to their size or 16 bytes. */
 template <typename T, int N> struct packet {
     static constexpr int BYTES = sizeof(T) * N < 16 ? sizeof(T) * N : 16;
@@ -205,6 +256,20 @@ template <typename T, int N> struct packet {
         word words[WORDS];
 #pragma unroll
         for (int w = 0; w < WORDS; w++) words[w] = load_word_if(wanted, (const word *)from + w);
+        memcpy(part, words, sizeof part);
+    }
+    __device__ __forceinline__ void load(const T *from, uint64_t keep)
+    {
+        word words[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) words[w] = load_kept((const word *)from + w, keep);
+        memcpy(part, words, sizeof part);
+    }
+    __device__ __forceinline__ void load_if(bool wanted, const T *from, uint64_t keep)
+    {
+        word words[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) words[w] = load_kept_if(wanted, (const word *)from + w, keep);
         memcpy(part, words, sizeof part);
     }
     __device__ __forceinline__ void load_changed(const T *from) /* what other blocks may have written */
@@ -361,8 +426,8 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
 #pragma unroll
         for (int i = 0; i < OWN; i++) {
             const int at = base + i * LANES + lane;
-            next_col[i] = at < count ? __ldg(cols + at) : 0;
-            next_weight[i] = at < count ? values ? __ldg(values + at) : S(1) : S(0);
+            next_col[i] = at < count ? load_kept(cols + at, p.keep) : 0;
+            next_weight[i] = at < count ? values ? load_kept(values + at, p.keep) : S(1) : S(0);
         }
     };
     fetch(0);
@@ -385,7 +450,8 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
                     weights[u] = __shfl_sync(FULL_WARP, weight[u / LANES], (at + u) % LANES, LANES);
 #pragma unroll
                     for (int r = 0; r < REPEATS; r++)
-                        gathered[u][r].load((const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]));
+                        gathered[u][r].load((const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]),
+                                            p.keep);
                 }
 #pragma unroll
                 for (int u = 0; u < UNROLL; u++)
@@ -400,7 +466,7 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
 #pragma unroll
                     for (int r = 0; r < REPEATS; r++)
                         gathered[u][r].load_if(
-                            u < left, (const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]));
+                            u < left, (const T *)(row_of_x(columns.x, c, p.x_bytes) + columns.delta[r]), p.keep);
                 }
 #pragma unroll
                 for (int u = 0; u < UNROLL; u++)

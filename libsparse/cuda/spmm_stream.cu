@@ -3,7 +3,7 @@
  * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by
  * the plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its
  * rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
- * t + 1 of X comes in, so that two tiles of X and an eighth of one of Y take the memory. Lanes are dealt as for
+ * t + 1 of X comes in, so that two tiles of X and a sixteenth of one of Y take the memory. Lanes are dealt as for
  * the whole product, so that every sum runs in the order, and has the bits, of the product on the device. Plans
  * that do not go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and
  * two for Y, or with one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and
@@ -20,16 +20,17 @@
  * then run by ranges and may differ in the last places, though not from run to run; extremes are refused.
  *
  * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
- * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written
- * where it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of
- * rows of 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200,
- * PCIe 5); threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other:
- * they copy rows below 256 bytes. Where every row lies in a page of its own, 512 bytes of each move at 79 to 93 GB/s;
- * a row takes 10 ns at least where kernels have run, 6 where none have. Copies alone would take 82 to 84 % of the
- * link; neither kernels of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings
- * the others there. Blocks of rows of 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4
- * a direction of 4 MB, which stay in the host's caches, filled and emptied by all threads while the link moves the
- * others. Pinning the caller's memory instead would walk all of its pages for every product.
+ * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written where
+ * it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of rows of
+ * 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200, PCIe 5);
+ * threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other: they copy
+ * rows below 256 bytes. Where every row lies in a page of its own, it takes 10 ns at least, and 12.5 if what kernels
+ * gather from memory has pushed the pages' translations out of the second-level cache: so A and X pass through it
+ * (SPMM_PASSES), 52.6 -> 49.4 ms at 1,024 columns. Copies alone would take 83 to 87 % of the link; neither kernels
+ * of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings more. Blocks of rows of
+ * 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of 4 MB, which stay in
+ * the host's caches, filled and emptied by all threads while the link moves the others. Pinning the caller's memory
+ * instead would walk all of its pages for every product.
  */
 #include <math.h>
 #include <string.h>
@@ -39,8 +40,8 @@
 /* Of the narrowest tile. */
 static const int64_t COLUMNS = 32;
 enum { MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
-/* Of rows of Y, and the rows of A from which on they pay: blocks below 16 KB are not worth a copy. */
-enum { ROW_BLOCKS = 16, LEAST_BLOCKED_ROWS = 1024 };
+/* Of rows of Y, and the rows of A from which on they pay: blocks below 8 KB are not worth a copy. */
+enum { ROW_BLOCKS = 32, LEAST_BLOCKED_ROWS = 1024 };
 /* From here on copy engines are faster than threads. */
 static const size_t LONG_ROW = 256;
 /* Bytes a second each way, both ways busy, of threads, and of copy engines by bytes of a row; gathered from the
@@ -53,7 +54,7 @@ static const struct {
 /* At multiples of which rows should begin for them. */
 static const size_t ENGINE_ALIGNMENT = 256;
 /* Seconds for a page of the host's memory, however little of it is moved. */
-static const double PAGE = 12.5e-9, PAGE_BYTES = 4096;
+static const double PAGE = 10e-9, PAGE_BYTES = 4096;
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
@@ -786,6 +787,7 @@ sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_o
     job.extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
     TRY(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
                            &job.product));
+    job.product.keep = SPMM_PASSES;
     TRY(look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)), &job.x_memory));
     TRY(look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)), &job.y_memory));
     if (argument)
