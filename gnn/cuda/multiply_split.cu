@@ -68,6 +68,7 @@ struct split_product {
     int64_t rows, cols, c_stride, part_size; /* numbers from part to part of C */
     int first_slabs, slabs, part_slabs;      /* of the first term, of both, of a part */
     unsigned row_tiles, col_tiles, items;    /* tiles times parts */
+    int tile_rows;                           /* of TILE, an even number */
     float alpha, beta;
     bool fours; /* four numbers of C may be stored at once */
     mask how;   /* what happens to the numbers of C then, and the bias before it, or NULL */
@@ -287,7 +288,7 @@ struct walk {
         if (item >= p.items) return;
         const unsigned tile = item / p.col_tiles;
         part = (int)(tile / p.row_tiles);
-        first_row = (int64_t)(tile - (unsigned)part * p.row_tiles) * TILE;
+        first_row = (int64_t)(tile - (unsigned)part * p.row_tiles) * p.tile_rows;
         col_tile = item - tile * p.col_tiles;
         slab = part * p.part_slabs;
         end = min(slab + p.part_slabs, p.slabs);
@@ -344,7 +345,8 @@ template <bool INNER, bool WIDE> struct two_rows {
     {
         int64_t inner;
         const split_term &term = at.term(p, &inner, &left);
-        const int64_t first = inner + threadIdx.x % 4 * 4, last = p.rows - 1, i = at.first_row + row;
+        const int64_t first = inner + threadIdx.x % 4 * 4, i = at.first_row + row;
+        const int64_t last = min(p.rows, at.first_row + p.tile_rows) - 1;
         const int64_t one = min(i, INNER || !WIDE ? last : last / 2 * 2), other = min(i + (INNER ? 8 : 1), last);
         stride = INNER ? 1 : term.a_stride;
         from[0] = term.a + (INNER ? one * term.a_stride + first : first * term.a_stride + one);
@@ -430,9 +432,9 @@ static __device__ __forceinline__ void begin_slab(float (&sums)[COLS / 2], const
 /* COUNT neighbouring numbers of C. */
 template <int COUNT>
 static __device__ __forceinline__ void store(const split_product &p, float *c, uint64_t stream, int64_t row,
-                                             int64_t col, float (&x)[COUNT])
+                                             int64_t end, int64_t col, float (&x)[COUNT])
 {
-    if (row >= p.rows || col >= p.cols) return;
+    if (row >= end || col >= p.cols) return;
     float *to = c + row * p.c_stride + col;
     const int left = (int)min(p.cols - col, (int64_t)COUNT);
 #pragma unroll
@@ -452,7 +454,8 @@ static __device__ __forceinline__ void store(const split_product &p, float *c, u
 /* A thread's sums of two rows: n = 8j + 2t + b is number 4j + b of the first and 4j + 2 + b of the second. */
 template <int COLS>
 static __device__ __forceinline__ void store_sums(const split_product &p, float *c, uint64_t stream, int64_t row,
-                                                  int64_t next_row, int64_t first_col, const float (&sums)[COLS / 2])
+                                                  int64_t next_row, int64_t end, int64_t first_col,
+                                                  const float (&sums)[COLS / 2])
 {
     constexpr int COUNT = COLS == 16 ? 1 : 4, GROUPS = COLS / 8 / COUNT;
 #pragma unroll
@@ -462,7 +465,7 @@ static __device__ __forceinline__ void store_sums(const split_product &p, float 
         float x[COUNT];
 #pragma unroll
         for (int e = 0; e < COUNT; e++) x[e] = sums[4 * (j + e * GROUPS) + 2 * second + b];
-        store(p, c, stream, second ? next_row : row, col, x);
+        store(p, c, stream, second ? next_row : row, end, col, x);
     }
 }
 
@@ -528,7 +531,7 @@ static __device__ __forceinline__ void multiply_slabs(const split_product &p, co
             tile.enter(p, at.item);
             const int64_t i = tile.first_row + row;
             store_sums<COLS>(p, p.c + tile.part * p.part_size, stream, i, i + (INNER_A ? 8 : 1),
-                             (int64_t)tile.col_tile * COLS, totals);
+                             min(p.rows, tile.first_row + p.tile_rows), (int64_t)tile.col_tile * COLS, totals);
 #pragma unroll
             for (int e = 0; e < COLS / 2; e++) totals[e] = 0;
         }
@@ -722,17 +725,25 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
             (transpose_a && 2 * ceil_div(c->rows, TILE) * tiles <= state->processors));
 }
 
+/* Of tiles that are as many as blocks have rounds, so that the last round is full: 2.6 of 128 rows take as long as 3. */
+static int64_t rows_of_tile(int64_t rows, int64_t col_tiles, int64_t blocks)
+{
+    const int64_t rounds = ceil_div(ceil_div(rows, TILE) * col_tiles, blocks), tiles = rounds * blocks / col_tiles;
+    return rounds < 2 ? (int64_t)TILE : 2 * ceil_div(rows, 2 * tiles);
+}
+
 sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, int count,
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int cols = tile_cols(c->cols);
-    const int64_t row_tiles = ceil_div(c->rows, TILE), col_tiles = ceil_div(c->cols, cols);
-    const int64_t tiles = row_tiles * col_tiles;
+    const int64_t blocks = state->processors * (cols == 16 ? shares<16>::BLOCKS : 1);
+    const int64_t col_tiles = ceil_div(c->cols, cols), tile_rows = rows_of_tile(c->rows, col_tiles, blocks);
+    const int64_t row_tiles = ceil_div(c->rows, tile_rows), tiles = row_tiles * col_tiles;
     split_product p = {{}, (const __half *)state->split_image, state->split_backs, (float *)c->values, c->rows,
                        c->cols, c->stride, c->rows * c->cols, 0, 0, 0, (unsigned)row_tiles, (unsigned)col_tiles, 0,
-                       (float)alpha, (float)beta, starts_at(c, 4),
+                       (int)tile_rows, (float)alpha, (float)beta, starts_at(c, 4),
                        make_mask(engine, how->activation, how->rate, how->site), (const float *)bias};
     split_shape shape = {!transpose_a, transpose_b, true, true};
     for (int k = 0; k < count; k++) {
@@ -745,7 +756,6 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
         shape.wide_b = shape.wide_b && starts_at(b, 4);
     }
     const auto run = cols == 16 ? launch_kind<16> : cols == 64 ? launch_kind<64> : launch_kind<128>;
-    const int64_t blocks = state->processors * (cols == 16 ? shares<16>::BLOCKS : 1);
     const int64_t stretch = image_room(cols) / col_tiles, stretches = ceil_div(p.slabs, stretch);
     const int64_t step = ceil_div(p.slabs, stretches);
     const int64_t room = blocks / tiles, most = step / 4, wanted = room < most ? room : most;
