@@ -547,8 +547,8 @@ static void repeat_row(int64_t count, row_buffer *out)
     out->count += count;
 }
 
-sp_status accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
-                          row_buffer *out)
+sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
+                             row_buffer *out)
 {
     accumulator *w = worker;
     const row_product *job = w->job;
@@ -558,7 +558,7 @@ sp_status accumulate_rows(void *worker, int64_t first, int64_t end, const int64_
         const bool block = job->blocks && method == ROW_DENSE;
         const int rows = block && !job->pattern ? block_rows(job, row, end) : 1;
         const int64_t most = products[row] < cols ? products[row] : cols;
-        const sp_status status = row_buffer_reserve(out, rows * most + 1); /* take_wanted writes one ahead */
+        const sp_status status = sp_row_buffer_reserve(out, rows * most + 1); /* take_wanted writes one ahead */
         if (status != SP_OK) return status;
         const int64_t before = out->count;
         if (rows > 1) {
@@ -609,7 +609,7 @@ static void values_hash(accumulator *w, int64_t row, int kind, const int32_t *co
 #undef WALK
 }
 
-void accumulate_values(accumulator *w, int64_t first, int64_t end, bool masked, sp_csr *c)
+void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool masked, sp_csr *c)
 {
     const row_product *job = w->job;
     const int kind = (job->kind & ~1) + masked;
@@ -648,7 +648,7 @@ static bool rows_repeat(const sp_csr *a)
 /* Bytes of a dense accumulator with so many sums a column. */
 static int64_t dense_bytes(int64_t cols, int sums) { return cols * (int64_t)sizeof(double) * sums + cols / 8; }
 
-void row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring)
+void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring)
 {
     static const float one_f32 = 1;
     static const double one_f64 = 1;
@@ -662,12 +662,12 @@ void row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_s
     job->b_values = job->b_select ? b->values : one;
 }
 
-void row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                       int64_t products, int64_t largest, row_product *job)
+void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                          int64_t products, int64_t largest, row_product *job)
 {
     *job = (row_product){.mask = options->mask, .algorithm = options->algorithm, .complement = options->complement,
                          .pattern = options->semiring == SP_OR_AND};
-    row_product_values(job, a, b, options->semiring);
+    sp_row_product_values(job, a, b, options->semiring);
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
     /* All threads' sums may take an eighth of what the matrices do, C guessed at a quarter of the products. */
@@ -680,7 +680,7 @@ void row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, co
                   (b->cols <= FREE_COLUMNS || dense_bytes(b->cols, BLOCK) <= share) && rows_repeat(a);
 }
 
-void accumulators_close(sp_context *context, accumulator *workers, int threads)
+void sp_accumulators_close(sp_context *context, accumulator *workers, int threads)
 {
     for (int t = 0; workers && t < threads; t++) {
         accumulator *w = &workers[t];
@@ -721,8 +721,8 @@ done:
     return status;
 }
 
-sp_status accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
-                            accumulator **workers)
+sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
+                               accumulator **workers)
 {
     const int64_t cols = job->b->cols, most = largest < cols ? largest : cols;
     const bool all_hashed = job->algorithm == SP_SPGEMM_HASH, all_dense = job->algorithm == SP_SPGEMM_DENSE;

@@ -53,23 +53,23 @@ typedef struct accumulator {
 } accumulator;
 
 /* Reads options, patterns and the shape of the product into `job`. `largest` is the most products that a row has. */
-void row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                       int64_t products, int64_t largest, row_product *job);
+void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                          int64_t products, int64_t largest, row_product *job);
 
 /* Takes the operands anew: other matrices of the same patterns. */
-void row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring);
+void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring);
 
 /* Scratch of `threads` threads for rows of at most `largest` products, with a filter or without. */
-sp_status accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
-                            accumulator **workers);
-void accumulators_close(sp_context *context, accumulator *workers, int threads);
+sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
+                               accumulator **workers);
+void sp_accumulators_close(sp_context *context, accumulator *workers, int threads);
 
 /* Makes rows first to end - 1 (a row_method's `rows`; the worker is an accumulator). */
-sp_status accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
-                          row_buffer *out);
+sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
+                             row_buffer *out);
 
 /* Sums rows first to end - 1 of C, whose pattern is there. Where it lacks columns that the product has, because a
  * mask took them, `masked` says so. */
-void accumulate_values(accumulator *w, int64_t first, int64_t end, bool masked, sp_csr *c);
+void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool masked, sp_csr *c);
 
 #endif

@@ -427,7 +427,7 @@ static sp_status make_row(void *scratch, int64_t row, int64_t entries, row_buffe
     const int method = choose_method(w->job, entries);
     const int64_t most = method == ROW_LOOP ? 1 : w->job->groups;
     if (entries == 0) return SP_OK;
-    const sp_status status = row_buffer_reserve(out, (entries < most ? entries : most) + AHEAD);
+    const sp_status status = sp_row_buffer_reserve(out, (entries < most ? entries : most) + AHEAD);
     if (status != SP_OK) return status;
     w->rows[method]++;
     if (method == ROW_SORT) row_sort(w, row, out);
@@ -561,7 +561,7 @@ static sp_status contract_groups(sp_context *context, contraction *job, const in
     const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
-    SP_TRY(row_run(context, job->groups, job->groups, entries, &method, job->g->value_type, c));
+    SP_TRY(sp_row_run(context, job->groups, job->groups, entries, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
     info->combine_seconds = sp_seconds() - start - info->group_seconds;
 done:

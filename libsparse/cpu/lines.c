@@ -33,7 +33,7 @@ static int64_t row_lines(const sp_csr *b, int64_t row, uint32_t *lines)
     return count;
 }
 
-sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index)
+sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index)
 {
     *index = (line_index){0};
     /* 24 bits hold a group's number up to 2^27 columns. */
@@ -46,12 +46,12 @@ sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, l
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] = row_lines(b, i, NULL);
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] += offsets[i];
     if ((double)b->nnz < fill * (double)offsets[b->rows]) {
-        line_index_free(context, index);
+        sp_line_index_free(context, index);
         return SP_OK;
     }
     status = sp_alloc(context, offsets[b->rows], sizeof *index->lines, (void **)&index->lines);
     if (status != SP_OK) {
-        line_index_free(context, index);
+        sp_line_index_free(context, index);
         return status;
     }
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
@@ -59,7 +59,7 @@ sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, l
     return SP_OK;
 }
 
-void line_index_free(sp_context *context, line_index *index)
+void sp_line_index_free(sp_context *context, line_index *index)
 {
     sp_free(context, index->offsets);
     sp_free(context, index->lines);
@@ -68,7 +68,7 @@ void line_index_free(sp_context *context, line_index *index)
 
 /* ---- the sums ------------------------------------------------------------------------------------------ */
 
-sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums)
+sp_status sp_line_sums_create(sp_context *context, int64_t cols, line_sums *sums)
 {
     *sums = (line_sums){.lines = (cols + LINE - 1) / LINE};
     sp_status status = sp_calloc(context, sums->lines + 1, LINE * sizeof(double), &sums->block);
@@ -78,7 +78,7 @@ sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums)
     return status;
 }
 
-void line_sums_free(sp_context *context, line_sums *sums)
+void sp_line_sums_free(sp_context *context, line_sums *sums)
 {
     sp_free(context, sums->block);
     sp_free(context, sums->touched);
@@ -102,7 +102,7 @@ static void list_touched(line_sums *sums)
     sums->id_count = count;
 }
 
-int64_t line_below(const line_sums *sums, float bar, float *values)
+int64_t sp_line_below(const line_sums *sums, float bar, float *values)
 {
     int64_t count = 0;
     for (int64_t l = 0; l < sums->id_count; l++) {
@@ -113,14 +113,14 @@ int64_t line_below(const line_sums *sums, float bar, float *values)
     return count;
 }
 
-void line_clear(line_sums *sums)
+void sp_line_clear(line_sums *sums)
 {
     for (int64_t l = 0; l < sums->id_count; l++)
         memset(sums->sums + (int64_t)sums->ids[l] * LINE, 0, LINE * sizeof(double));
     sums->id_count = 0;
 }
 
-void line_touch_all(line_sums *sums)
+void sp_line_touch_all(line_sums *sums)
 {
     memset(sums->touched, 1, (size_t)sums->lines);
 }
@@ -141,7 +141,7 @@ static inline __attribute__((always_inline)) void add_entries(line_sums *sums, c
     }
 }
 
-void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark)
+void sp_line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark)
 {
     if (mark) {
         if (f32_products) add_entries(sums, b, row, weight, true, true);
@@ -272,7 +272,8 @@ AVX2 static int64_t scan_avx2(const line_sums *sums, float cutoff, int32_t *colu
 
 #endif
 
-void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight, bool f32_products)
+void sp_line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight,
+                 bool f32_products)
 {
 #if defined(__x86_64__)
     if (b->row_offsets[row + 1] + LINE <= b->nnz) {
@@ -280,7 +281,7 @@ void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t
         return;
     }
 #endif
-    line_add_entries(sums, b, row, weight, f32_products, true);
+    sp_line_add_entries(sums, b, row, weight, f32_products, true);
 }
 
 static int64_t scan(const line_sums *sums, float bar, int32_t *columns, float *values, row_figures *figures)
@@ -291,13 +292,13 @@ static int64_t scan(const line_sums *sums, float bar, int32_t *columns, float *v
     return scan_plain(sums, bar, columns, values, figures);
 }
 
-int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)
+int64_t sp_line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures)
 {
     list_touched(sums);
     return scan(sums, cutoff, columns, values, figures);
 }
 
-int64_t line_above(const line_sums *sums, float bar, int32_t *columns, float *values)
+int64_t sp_line_above(const line_sums *sums, float bar, int32_t *columns, float *values)
 {
     row_figures figures;
     return scan(sums, bar, columns, values, &figures);

@@ -20,8 +20,8 @@ typedef struct line_index {
 
 /* Makes the index of B if its lines hold at least `fill` entries on average and this machine has the registers for
  * it; else leaves it empty. O(nnz). */
-sp_status line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index);
-void line_index_free(sp_context *context, line_index *index);
+sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill, line_index *index);
+void sp_line_index_free(sp_context *context, line_index *index);
 
 /* The sums of a row, and which of their lines were touched. */
 typedef struct line_sums {
@@ -33,14 +33,15 @@ typedef struct line_sums {
     void *block;
 } line_sums;
 
-sp_status line_sums_create(sp_context *context, int64_t cols, line_sums *sums);
-void line_sums_free(sp_context *context, line_sums *sums);
+sp_status sp_line_sums_create(sp_context *context, int64_t cols, line_sums *sums);
+void sp_line_sums_free(sp_context *context, line_sums *sums);
 
 /* sums += weight · row of B, by lines or entry by entry. Products are rounded to f32 before they are added, or formed
  * in f64. Without `mark` all lines must count as touched already, which spares a store an entry. */
-void line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight, bool f32_products);
-void line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark);
-void line_touch_all(line_sums *sums);
+void sp_line_add(line_sums *sums, const sp_csr *b, const line_index *index, int64_t row, float weight,
+                 bool f32_products);
+void sp_line_add_entries(line_sums *sums, const sp_csr *b, int64_t row, float weight, bool f32_products, bool mark);
+void sp_line_touch_all(line_sums *sums);
 
 /* What a row holds. Values are sums rounded to f32; exact zeros do not count. */
 typedef struct row_figures {
@@ -50,12 +51,12 @@ typedef struct row_figures {
 } row_figures;
 
 /* Lists the touched lines and unmarks them; writes the entries >= cutoff by ascending column, returns how many. */
-int64_t line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures);
+int64_t sp_line_scan(line_sums *sums, float cutoff, int32_t *columns, float *values, row_figures *figures);
 /* Of the lines that line_scan listed: writes the entries >= bar by ascending column; the values of those below it.
  * Both return how many. */
-int64_t line_above(const line_sums *sums, float bar, int32_t *columns, float *values);
-int64_t line_below(const line_sums *sums, float bar, float *values);
+int64_t sp_line_above(const line_sums *sums, float bar, int32_t *columns, float *values);
+int64_t sp_line_below(const line_sums *sums, float bar, float *values);
 /* Zeroes the listed lines. */
-void line_clear(line_sums *sums);
+void sp_line_clear(line_sums *sums);
 
 #endif

@@ -57,7 +57,7 @@ static sp_status grow_entries(sp_context *context, int64_t used, int64_t capacit
     return status;
 }
 
-sp_status row_buffer_reserve(row_buffer *buffer, int64_t more)
+sp_status sp_row_buffer_reserve(row_buffer *buffer, int64_t more)
 {
     sp_status status;
     if (buffer->count + more <= buffer->capacity) return SP_OK;
@@ -71,8 +71,8 @@ sp_status row_buffer_reserve(row_buffer *buffer, int64_t more)
     return status;
 }
 
-sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
-                       int64_t *largest)
+sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
+                          int64_t *largest)
 {
     sp_status status = sp_alloc(context, a->rows, sizeof **products, (void **)products);
     if (status != SP_OK) return status;
@@ -99,7 +99,7 @@ sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, in
     return SP_OK;
 }
 
-sp_status row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count)
+sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count)
 {
     int64_t capacity = 0, made = 0, row = 0;
     *first = NULL;
@@ -325,13 +325,13 @@ static int64_t run_bytes(const run *r)
     return bytes;
 }
 
-sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products, const row_method *method,
-                  sp_value_type type, sp_csr *c)
+sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products,
+                     const row_method *method, sp_value_type type, sp_csr *c)
 {
     run r = {.context = context, .method = method, .products = products,
              .value_size = method->pattern ? 0 : sp_value_size(type)};
     sp_status status;
-    SP_TRY(row_chunks(context, rows, products, &r.first, &r.chunk_count));
+    SP_TRY(sp_row_chunks(context, rows, products, &r.first, &r.chunk_count));
     SP_TRY(sp_alloc(context, r.chunk_count, sizeof *r.chunks, (void **)&r.chunks));
     SP_TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)

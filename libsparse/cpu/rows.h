@@ -22,7 +22,7 @@ typedef struct row_buffer {
 } row_buffer;
 
 /* Makes room for `more` entries after `count`. Threads may call it at the same time. */
-sp_status row_buffer_reserve(row_buffer *buffer, int64_t more);
+sp_status sp_row_buffer_reserve(row_buffer *buffer, int64_t more);
 
 /* What the threads work on: how a row is made, and each thread's own scratch memory. */
 typedef struct row_method {
@@ -40,14 +40,14 @@ typedef struct row_method {
 } row_method;
 
 /* products[i] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
-sp_status row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
-                       int64_t *largest);
+sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
+                          int64_t *largest);
 
 /* Cuts the rows into `count` chunks of about equal products: chunk i is rows (*first)[i] to (*first)[i + 1] - 1. */
-sp_status row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count);
+sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count);
 
 /* Makes all rows and joins them into `c` (rows × cols). */
-sp_status row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products, const row_method *method,
-                  sp_value_type type, sp_csr *c);
+sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products,
+                     const row_method *method, sp_value_type type, sp_csr *c);
 
 #endif

@@ -47,21 +47,21 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     const double start = sp_seconds();
     *products = NULL;
     SP_TRY(refuse(context, options));
-    SP_TRY(row_products(context, a, b, products, &info->products, largest));
+    SP_TRY(sp_row_products(context, a, b, products, &info->products, largest));
     sp_spgemm_options made = *options;
     if (pattern) made.semiring = SP_OR_AND;
-    row_product_begin(context, a, b, &made, info->products, *largest, &job);
+    sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
     threads = sp_threads_for(context, info->products);
-    SP_TRY(accumulators_open(context, &job, job.mask != NULL, *largest, threads, &workers));
+    SP_TRY(sp_accumulators_open(context, &job, job.mask != NULL, *largest, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
-    const row_method method = {.rows = accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
+    const row_method method = {.rows = sp_accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes};
-    SP_TRY(row_run(context, a->rows, b->cols, *products, &method, a->value_type, c));
+    SP_TRY(sp_row_run(context, a->rows, b->cols, *products, &method, a->value_type, c));
     info->product_nnz = info->nnz = c->nnz;
     fill_info(workers, threads, a->rows, info);
     *(job.pattern ? &info->symbolic_seconds : &info->numeric_seconds) = sp_seconds() - start - info->analysis_seconds;
 done:
-    accumulators_close(context, workers, threads);
+    sp_accumulators_close(context, workers, threads);
     return status;
 }
 
@@ -99,11 +99,11 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     made->threads = sp_threads_for(context, info->products);
     made->masked = options->mask != NULL;
     unmasked.mask = NULL;
-    row_product_begin(context, a, b, &unmasked, info->products, largest, &made->job);
+    sp_row_product_begin(context, a, b, &unmasked, info->products, largest, &made->job);
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
-        SP_TRY(accumulators_open(context, &made->job, made->masked, largest, made->threads, &made->workers));
-        SP_TRY(row_chunks(context, a->rows, products, &made->first, &made->chunks));
+        SP_TRY(sp_accumulators_open(context, &made->job, made->masked, largest, made->threads, &made->workers));
+        SP_TRY(sp_row_chunks(context, a->rows, products, &made->first, &made->chunks));
     }
     *pattern = c;
     *state = made;
@@ -122,11 +122,11 @@ sp_status sp_cpu_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_c
     plan_state *plan = state;
     const int64_t *first = plan->first;
     bool interrupted = false;
-    row_product_values(&plan->job, a, b, options->semiring);
+    sp_row_product_values(&plan->job, a, b, options->semiring);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(plan->threads) reduction(|| : interrupted)
     for (int64_t i = 0; i < plan->chunks; i++) {
         if (sp_interrupted(context)) interrupted = true;
-        else accumulate_values(&plan->workers[omp_get_thread_num()], first[i], first[i + 1], plan->masked, c);
+        else sp_accumulate_values(&plan->workers[omp_get_thread_num()], first[i], first[i + 1], plan->masked, c);
     }
     return interrupted ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
@@ -134,7 +134,7 @@ sp_status sp_cpu_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_c
 void sp_cpu_spgemm_forget(sp_context *context, void *state)
 {
     plan_state *plan = state;
-    accumulators_close(context, plan->workers, plan->threads);
+    sp_accumulators_close(context, plan->workers, plan->threads);
     sp_free(context, plan->first);
     sp_free(context, plan);
 }

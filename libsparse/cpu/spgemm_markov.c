@@ -88,10 +88,10 @@ static void accumulate_dense(markov_worker *w, int64_t products, bool f32_produc
 {
     const markov *job = w->job;
     const bool by_lines = job->index.offsets != NULL, all = !by_lines && products >= job->b->cols;
-    if (all) line_touch_all(&w->sums);
+    if (all) sp_line_touch_all(&w->sums);
     for (int64_t k = 0; k < w->terms; k++) {
-        if (by_lines) line_add(&w->sums, job->b, &job->index, w->term_rows[k], w->weights[k], f32_products);
-        else line_add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products, !all);
+        if (by_lines) sp_line_add(&w->sums, job->b, &job->index, w->term_rows[k], w->weights[k], f32_products);
+        else sp_line_add_entries(&w->sums, job->b, w->term_rows[k], w->weights[k], f32_products, !all);
     }
 }
 
@@ -146,7 +146,7 @@ static int64_t expand_row(markov_worker *w, int64_t row, int64_t products, row_f
     list_terms(w, row);
     if (!w->hashed) {
         accumulate_dense(w, products, f32_products);
-        return line_scan(&w->sums, job->cutoff, w->columns, w->values, figures);
+        return sp_line_scan(&w->sums, job->cutoff, w->columns, w->values, figures);
     }
     int64_t kept = 0;
     *figures = (row_figures){collect_hashed(w, products, f32_products), 0, 0};
@@ -226,11 +226,11 @@ static int64_t recover_row(markov_worker *w, int64_t count, int64_t kept, int32_
     float bar = -INFINITY;
     if (count > w->job->epilogue->recover) {
         const int64_t below = w->hashed ? values_below(w->all_values, count, cutoff, w->scratch)
-                                        : line_below(&w->sums, cutoff, w->scratch);
+                                        : sp_line_below(&w->sums, cutoff, w->scratch);
         bar = nth_largest(w->scratch, below, w->job->epilogue->recover - kept);
     }
     return w->hashed ? keep(w->all_columns, w->all_values, count, bar, columns, values)
-                     : line_above(&w->sums, bar, columns, values);
+                     : sp_line_above(&w->sums, bar, columns, values);
 }
 
 /* Selection and recovery on `count` entries, `kept` of them above the cutoff; writes what stays. */
@@ -314,12 +314,12 @@ static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buf
     const int64_t kept = expand_row(w, row, products, &figures);
     w->expanded += figures.count;
 
-    sp_status status = row_buffer_reserve(out, figures.count + 1);
+    sp_status status = sp_row_buffer_reserve(out, figures.count + 1);
     if (status != SP_OK) return status;
     int32_t *columns = out->columns + out->count;
     float *values = (float *)out->values + out->count;
     int64_t left = prune_row(w, figures.count, kept, columns, values);
-    if (!w->hashed) line_clear(&w->sums);
+    if (!w->hashed) sp_line_clear(&w->sums);
     if (left == 0 && e->recover == 0 && row < job->b->cols) {
         columns[0] = (int32_t)row;
         values[left++] = 1;
@@ -351,7 +351,7 @@ static void close_workers(sp_context *context, markov_worker *workers, int threa
         void *arrays[] = {w->keys,   w->slots,      w->sorted[0], w->sorted[1],   w->columns,       w->all_columns,
                           w->values, w->all_values, w->scratch,   w->sorted_rows, w->sorted_weights};
         for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
-        line_sums_free(context, &w->sums);
+        sp_line_sums_free(context, &w->sums);
     }
     sp_free(context, workers);
 }
@@ -378,7 +378,7 @@ static sp_status open_workers(sp_context *context, const markov *job, int64_t la
     for (int t = 0; t < threads && status == SP_OK; t++) {
         markov_worker *w = &(*workers)[t];
         w->job = job;
-        if (largest >= cols / DENSE_SHARE) SP_TRY(line_sums_create(context, cols, &w->sums));
+        if (largest >= cols / DENSE_SHARE) SP_TRY(sp_line_sums_create(context, cols, &w->sums));
         SP_TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
         SP_TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
         SP_TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[0]));
@@ -411,16 +411,16 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     sp_status status;
     const double start = sp_seconds();
     job.cutoff = epilogue->cutoff > 0 ? smallest_f32_not_below(epilogue->cutoff) : -INFINITY;
-    SP_TRY(row_products(context, a, b, &products, &info->products, &largest));
+    SP_TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
     if ((double)info->products >= LINES_PRODUCTS * (double)b->nnz)
-        SP_TRY(line_index_create(context, b, LINES_FILL, &job.index));
+        SP_TRY(sp_line_index_create(context, b, LINES_FILL, &job.index));
     threads = sp_threads_for(context, info->products);
     SP_TRY(open_workers(context, &job, largest, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
     const row_method method = {.row = markov_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = most};
-    SP_TRY(row_run(context, a->rows, b->cols, products, &method, SP_F32, c));
+    SP_TRY(sp_row_run(context, a->rows, b->cols, products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;
         info->dense_rows += workers[t].dense_rows;
@@ -430,7 +430,7 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     info->numeric_seconds = sp_seconds() - start - info->analysis_seconds;
 done:
     close_workers(context, workers, threads);
-    line_index_free(context, &job.index);
+    sp_line_index_free(context, &job.index);
     sp_free(context, products);
     return status;
 }

@@ -250,7 +250,7 @@ static bool run_chunks(sp_context *context, const spmm_state *state, const tile_
             if (sp_interrupted(context)) interrupted = true;
             for (int64_t t = 0; t < tiles && !interrupted; t++) {
                 const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
-                tile_find(job->x->type, reduction, to - from)(job, first, end, from, to - from);
+                sp_tile_find(job->x->type, reduction, to - from)(job, first, end, from, to - from);
             }
         }
         settle(job);
@@ -279,7 +279,7 @@ static bool run_bins(sp_context *context, const spmm_state *state, const tile_jo
     for (int64_t pass = 0; pass < tiles * state->bins && !interrupted; pass++) {
         const int64_t t = pass / state->bins, bin = pass % state->bins;
         const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
-        tile_rows *const loop = tile_find(whole->x->type, reduction, to - from);
+        tile_rows *const loop = sp_tile_find(whole->x->type, reduction, to - from);
         tile_job job = *whole;
         if (state->bins > 1) {
             job.offsets = state->offsets + bin * rows;
@@ -312,7 +312,7 @@ static sp_status multiply_bins(sp_context *context, const sp_csr *a, const spmm_
 {
     const sp_dense *x = job->x;
     const size_t size = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
-    const int64_t most = tile_width(x->type, reduction), columns = plan->columns < most ? plan->columns : most;
+    const int64_t most = sp_tile_width(x->type, reduction), columns = plan->columns < most ? plan->columns : most;
     sp_dense packed = {0};
     sp_status status = SP_OK;
     if (plan->bins > 1) SP_TRY(sp_alloc(context, a->rows * columns, size, &job->partial));
@@ -359,6 +359,6 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
     if (y->cols == 0) return SP_OK;
     if (plan->algorithm == SP_SPMM_BIDIRECTIONAL)
         status = multiply_bins(context, a, plan, &job, reduction, threads, &interrupted);
-    else interrupted = run_chunks(context, plan, &job, reduction, tile_width(x->type, reduction), threads);
+    else interrupted = run_chunks(context, plan, &job, reduction, sp_tile_width(x->type, reduction), threads);
     return interrupted ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : status;
 }

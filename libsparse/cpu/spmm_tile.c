@@ -134,14 +134,14 @@ static tile_table *find_table(sp_dense_type type, int64_t width, int64_t *lanes)
     return single[type];
 }
 
-tile_rows *tile_find(sp_dense_type type, tile_reduction reduction, int64_t width)
+tile_rows *sp_tile_find(sp_dense_type type, tile_reduction reduction, int64_t width)
 {
     int64_t lanes;
     tile_table *table = find_table(type, width, &lanes);
     return (*table)[reduction][(width + lanes - 1) / lanes - 1];
 }
 
-int64_t tile_width(sp_dense_type type, tile_reduction reduction)
+int64_t sp_tile_width(sp_dense_type type, tile_reduction reduction)
 {
     int64_t lanes;
     find_table(type, INT64_MAX, &lanes);
