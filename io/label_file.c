@@ -72,6 +72,20 @@ static bool next_line(labeller *l, const char **at, field *line)
     return false;
 }
 
+/* The next line if it is a number of at most nine digits and nothing else, as most lines of lists are: a quarter of the
+ * time that the general way takes. */
+static bool next_number(labeller *l, const char **at, int64_t *number)
+{
+    const char *digit = *at;
+    if (digit >= l->bytes + l->size) return false;
+    for (*number = 0; *digit >= '0' && *digit <= '9' && digit - *at < 10; digit++)
+        *number = 10 * *number + (*digit - '0');
+    if (*digit != '\n' || digit == *at || digit - *at > 9) return false;
+    *at = digit + 1;
+    l->line++;
+    return true;
+}
+
 /* The next field of a line. */
 static bool next_field(const char **at, const char *end, bool tabs, field *word)
 {
@@ -140,6 +154,15 @@ static sp_status alien(const labeller *l, field word)
 
 /* ---- groups --------------------------------------------------------------------------------------------- */
 
+static sp_status take_number(labeller *l, int64_t number, field label, int32_t *group)
+{
+    if (number < l->options->base)
+        return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
+    *group = (int32_t)(number - l->options->base);
+    if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
+    return SP_OK;
+}
+
 /* The group that a label stands for. */
 static sp_status find_group(labeller *l, field label, int32_t *group)
 {
@@ -160,11 +183,7 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
                     "write numbers only, or names that are none");
     if (!io_parse_index(label.begin + (*label.begin == '+'), label.end, (int64_t)INT32_MAX - 1 + base, &number))
         return fail(l, "the label is too large", label, "labels are below 2147483647");
-    if (number < base)
-        return fail(l, "a label 0 where labels begin at 1", label, "number them from 1, or give --base 0");
-    *group = (int32_t)(number - base);
-    if (*group >= l->group_count) l->group_count = (int64_t)*group + 1;
-    return SP_OK;
+    return take_number(l, number, label, group);
 }
 
 static sp_status add_member(labeller *l, int64_t node, int32_t group, float weight)
@@ -237,15 +256,19 @@ static sp_status read_list(labeller *l)
 {
     const int64_t lines = l->node_of_line ? l->list_lines : l->graph->nodes;
     const char *at = l->bytes;
-    int64_t found = 0;
+    int64_t found = 0, number;
     int32_t group;
     field line;
     sp_status status = SP_OK;
-    while (next_line(l, &at, &line)) {
+    for (;;) {
+        line.begin = at;
+        const bool plain = l->decided && !l->named && next_number(l, &at, &number);
+        if (plain) line.end = at - 1;
+        else if (!next_line(l, &at, &line)) break;
         if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
         const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
         found++;
-        IO_TRY(find_group(l, line, &group));
+        IO_TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
         if (node >= 0) IO_TRY(add_member(l, node, group, 1));
     }
     if (found < lines) return count_error(l, found);
@@ -369,12 +392,16 @@ static io_label_format find_kind(labeller *l)
 {
     const char *at = l->bytes;
     bool ones = true, twos = true;
+    int64_t number;
     field line, word;
     l->line = 0;
-    while ((ones || twos) && next_line(l, &at, &line)) {
-        const char *in = line.begin;
-        int count = 0;
-        while (count < 3 && next_field(&in, line.end, has_tab(line), &word)) count++;
+    while (ones || twos) {
+        int count = next_number(l, &at, &number);
+        if (count == 0) {
+            if (!next_line(l, &at, &line)) break;
+            const char *in = line.begin;
+            while (count < 3 && next_field(&in, line.end, has_tab(line), &word)) count++;
+        }
         ones = ones && count == 1;
         twos = twos && count == 2;
     }
