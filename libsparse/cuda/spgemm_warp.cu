@@ -2027,6 +2027,8 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
     run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
+    /* Offsets are tried before rows that do not merge are counted. */
+    if (run.merges) CUDA_TRY(cudaMemsetAsync(run.lengths, 0, (size_t)a->rows * sizeof(int32_t), stream_of(context)));
     TRY(classify_rows(&run));
     TRY(wait_for_totals(&run, begin_counting<V, PLAIN>, &totals));
     info->products = (int64_t)totals.products;
