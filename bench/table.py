@@ -567,8 +567,19 @@ def gnn_runs(paths):
             parts = [TORCH_PARTS[result["command"]]] if result["bench"] == "gnn-torch" else \
                 [part for key, part in GNN_PARTS.items() if matrix.get(key)]
             for part in parts:
-                run.setdefault(part, {**result, "matrices": []})["matrices"].append(matrix)
+                joined = run.setdefault(part, {**result, "matrices": [], "commits": {}})
+                joined["matrices"].append(matrix)
+                joined["date"] = max(joined["date"], result["date"])
+                joined["commits"].setdefault(result["commit"], set()).add(matrix["matrix"])
     return dict(sorted(runs.items()))
+
+
+def commits_of(result):
+    """Those of a result's files; the graphs of each where they are several."""
+    commits = {commit: graphs for commit, graphs in result["commits"].items() if commit}
+    if len(commits) < 2:
+        return "".join(f"commit {commit}" for commit in commits)
+    return "commits " + ", ".join(f"{commit} ({' '.join(sorted(graphs))})" for commit, graphs in sorted(commits.items()))
 
 
 def gnn_heading(result):
@@ -576,7 +587,7 @@ def gnn_heading(result):
     parts = [machine["gpu"] or "", machine["cpu"], f"{result['options']['threads'] or machine['cores']} threads"]
     parts += [f"PyTorch {machine['torch']}" if "torch" in machine else "",
               f"PyTorch Geometric {machine['torch_geometric']}" if machine.get("torch_geometric") else "",
-              "fp32", result["date"], f"commit {result['commit']}" if result["commit"] else ""]
+              "fp32", result["date"], commits_of(result)]
     return ", ".join(part for part in parts if part)
 
 
