@@ -778,13 +778,17 @@ def add_reports(path, reports):
 # ---- all tools in a few lines
 
 
+def threads_of(machine, threads):
+    return f"{machine['cpu'].replace('(R)', '').replace(' Processor', '')}, {threads or machine['cores']} threads"
+
+
 def clustering_cases(results):
     """(where, peer, how many times as fast) of every network on every back end."""
     for result in results:
         machine = result["machine"]
         for network in result["networks"]:
             peer = best_peer(network["tools"])
-            for name, place in (("mcl-gpu cuda", machine["gpu"]), ("mcl-gpu cpu", f"{result['threads']} CPU threads")):
+            for name, place in (("mcl-gpu cuda", machine["gpu"]), ("mcl-gpu cpu", threads_of(machine, result["threads"]))):
                 tool = network["tools"].get(name)
                 if works(tool) and peer:
                     yield place, "mcl", peer[0] / tool["median_seconds"]
@@ -792,7 +796,7 @@ def clustering_cases(results):
 
 def place_of(result):
     machine = result["machine"]
-    return machine["gpu"] or f"{result['options']['threads'] or machine['cores']} CPU threads"
+    return machine["gpu"] or threads_of(machine, result["options"]["threads"])
 
 
 def library_cases(results, own, peers):
