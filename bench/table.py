@@ -579,7 +579,8 @@ def commits_of(result):
     commits = {commit: graphs for commit, graphs in result["commits"].items() if commit}
     if len(commits) < 2:
         return "".join(f"commit {commit}" for commit in commits)
-    return "commits " + ", ".join(f"{commit} ({' '.join(sorted(graphs))})" for commit, graphs in sorted(commits.items()))
+    said = [f"{commit} ({' '.join(sorted(graphs))})" for commit, graphs in sorted(commits.items())]
+    return "commits " + ", ".join(said)
 
 
 def gnn_heading(result):
@@ -788,7 +789,8 @@ def clustering_cases(results):
         machine = result["machine"]
         for network in result["networks"]:
             peer = best_peer(network["tools"])
-            for name, place in (("mcl-gpu cuda", machine["gpu"]), ("mcl-gpu cpu", threads_of(machine, result["threads"]))):
+            places = {"mcl-gpu cuda": machine["gpu"], "mcl-gpu cpu": threads_of(machine, result["threads"])}
+            for name, place in places.items():
                 tool = network["tools"].get(name)
                 if works(tool) and peer:
                     yield place, "mcl", peer[0] / tool["median_seconds"]
