@@ -228,9 +228,9 @@ fuzz:
 	@BUILD=$(BUILD)/fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run_fuzz.sh
 
 fuzzers: $(FUZZERS:%=$(BUILD)/bin/%)
-$(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(MODULES)
+$(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(OBJ)/libio.a $(LIB)/libsparse.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -fsanitize=fuzzer $< $(MODULES) $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) -fsanitize=fuzzer $^ $(IO_LIBS) $(LIBS)
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
