@@ -119,11 +119,6 @@ static void divide(sp_context *context, const io_packed *arcs, part parts[PARTS 
     for (int i = 0; i < PARTS; i++) parts[i + 1].weight += parts[i].weight;
 }
 
-static inline int32_t head_of(const io_packed *arcs, int64_t arc)
-{
-    return arcs->heads[arc] < 0 ? ~arcs->heads[arc] : arcs->heads[arc];
-}
-
 /* Gives each head of a part its plain number, and writes its weight where there are `weights`. */
 static void unpack_heads(io_packed *arcs, const part *from, float *weights)
 {
@@ -132,7 +127,7 @@ static void unpack_heads(io_packed *arcs, const part *from, float *weights)
         const bool has_own = arcs->heads[e] < 0;
         if (weights) weights[e] = has_own ? arcs->weights[own] : arcs->weight;
         own += has_own;
-        arcs->heads[e] = head_of(arcs, e);
+        arcs->heads[e] = io_packed_head(arcs, e);
     }
 }
 
@@ -192,9 +187,10 @@ static bool are_rows(sp_context *context, const io_packed *arcs, const part part
         for (int64_t r = parts[p].run; r < parts[p + 1].run; r++) {
             const io_run *run = &arcs->runs[r];
             const int32_t before = r > 0 ? run[-1].tail : -1;
-            others += before > run->tail || (before == run->tail && head_of(arcs, at - 1) >= head_of(arcs, at));
+            others += before > run->tail ||
+                      (before == run->tail && io_packed_head(arcs, at - 1) >= io_packed_head(arcs, at));
             for (const int64_t end = at++ + run->count; at < end; at++)
-                others += head_of(arcs, at - 1) >= head_of(arcs, at);
+                others += io_packed_head(arcs, at - 1) >= io_packed_head(arcs, at);
         }
     }
     return others == 0;

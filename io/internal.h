@@ -34,6 +34,11 @@ sp_status io_source_open(sp_context *context, const char *path, const volatile i
 sp_status io_source_memory(sp_context *context, const char *name, const void *bytes, size_t count,
                            io_source **source);
 void io_source_close(io_source *source);
+/* The bytes of a byte order mark of UTF-8 at the beginning: 0 or 3. */
+static inline size_t io_mark_bytes(const char *bytes, size_t count)
+{
+    return count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
 /* Before anything is read: a byte order mark at the beginning is not dropped. */
 void io_source_keep_mark(io_source *source);
 /* Fills `to`; *got is less than `count` only at the end of the data. */
@@ -256,6 +261,11 @@ struct io_packed {
     int64_t weight_count, weight_capacity;
     float weight;
 };
+
+static inline int32_t io_packed_head(const io_packed *arcs, int64_t arc)
+{
+    return arcs->heads[arc] < 0 ? ~arcs->heads[arc] : arcs->heads[arc];
+}
 
 sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed);
 /* Gives each arc a weight of its own. */

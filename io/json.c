@@ -65,7 +65,7 @@ static sp_status open_text(const io_file *file, char **bytes, json *text)
     sp_status status = sp_alloc(file->context, file->size, 1, (void **)bytes);
     if (status == SP_OK) status = io_file_read(file, 0, *bytes, file->size, NULL);
     *text = (json){file->context, file->name, *bytes, *bytes, *bytes + file->size};
-    if (status == SP_OK && file->size >= 3 && memcmp(*bytes, "\xef\xbb\xbf", 3) == 0) text->at += 3;
+    if (status == SP_OK) text->at += io_mark_bytes(*bytes, (size_t)file->size);
     return status;
 }
 

@@ -104,9 +104,8 @@ static sp_status settle_column(native *to)
     if (status != SP_OK) return status;
     if (count > INT32_MAX) return sp_fail(to->context, SP_ERROR_OVERFLOW, "%s: a column of 2^31 entries", to->name);
     for (int64_t i = 0, own = to->weight_begin; i < count; i++) {
-        const int32_t head = arcs->heads[begin + i];
-        to->entries[i] = (uint64_t)(head < 0 ? ~head : head) << 32 | (uint64_t)i;
-        if (weighted) to->weights[i] = head < 0 ? arcs->weights[own++] : arcs->weight;
+        to->entries[i] = (uint64_t)io_packed_head(arcs, begin + i) << 32 | (uint64_t)i;
+        if (weighted) to->weights[i] = arcs->heads[begin + i] < 0 ? arcs->weights[own++] : arcs->weight;
     }
     qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
     arcs->count = begin;
@@ -123,10 +122,7 @@ static sp_status add_entry(native *to, int32_t head, double value)
 {
     io_packed *arcs = &to->arcs;
     if ((float)value == 0) return SP_OK;
-    if (arcs->count > to->column_begin) {
-        const int32_t last = arcs->heads[arcs->count - 1];
-        if ((last < 0 ? ~last : last) >= head) to->ascending = false;
-    }
+    if (arcs->count > to->column_begin && io_packed_head(arcs, arcs->count - 1) >= head) to->ascending = false;
     sp_status status = put_entry(to, head, (float)value);
     if (status != SP_OK || to->ascending || arcs->count < to->settle_at) return status;
     status = settle_column(to);

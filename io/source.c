@@ -295,8 +295,7 @@ static sp_status look_ahead(io_source *source)
     source->peeked_at = 0;
     source->peeked_end = left + got;
     source->peeked[left + got] = '\n';
-    if (first && !source->keep_mark && got >= 3 && memcmp(source->peeked, "\xef\xbb\xbf", 3) == 0)
-        source->peeked_at = 3;
+    if (first && !source->keep_mark) source->peeked_at = io_mark_bytes(source->peeked, got);
     return status;
 }
 
