@@ -23,5 +23,4 @@ status() { # status EXPECTED ARGUMENTS...
     got=$?
     [ "$got" -eq "$expected" ] || { echo "status $got, not $expected: $*"; cat run.err; return 1; }
 }
-has_scipy() { "$1" -c 'import scipy.sparse; scipy.sparse.csr_array' 2>/dev/null; } # of a Python
 no_leftovers() { ! ls -A "${1:-.}" | grep '\.tmp\.'; }

@@ -5,6 +5,7 @@
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${SPARSE_BENCH:-${BUILD:-build}/bin/sparse-bench}") || exit 1
 root=$PWD build=$(realpath "${BUILD:-build}")
+. tests/scipy.sh
 . tests/cli.sh
 quick="--device cpu --repeat 1 --peers none"
 
@@ -174,9 +175,7 @@ if command -v gnuplot >/dev/null; then
             grep -q "^</svg>" plots/$figure.svg || exit 1
         done' "$root/bench/plot_spmm.py"
 else skip "gnuplot is not installed"; fi
-python=python3
-has_scipy "$python" || python=$build/venv/bin/python3
-if has_scipy "$python"; then
+if find_scipy >venv.out; then
     scipy() {
         BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \
             --repeat 1 --limit 0.01 --name here --parts scipy >scipy.out && grep -q '| scipy, ms |' scipy.out &&
@@ -184,7 +183,7 @@ if has_scipy "$python"; then
                 m["peers"][-1]["name"] == "scipy" and m["peers"][-1]["error"] < 1e-5)'
     }
     ok "scipy beside the CPU's products" scipy
-else skip "scipy is not there"; fi
+else skip "no scipy: $(tail -n 1 venv.out)"; fi
 ok "bad ablations" fails 2 '--ablation takes' spmm --ablation all a.mtx
 ok "ablations of maxima" fails 2 '--ablation takes sums' spmm --ablation warps --reduce max a.mtx
 ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx

@@ -1,10 +1,11 @@
 #!/bin/bash
 # gnn's folders: every file in every format, refusals with their files and lines, gnn info, gnn convert from each
-# layout, graphs made up; and against numpy and scipy, the system's or those that scipy_contraction.sh installed.
+# layout, graphs made up; and against numpy and scipy.
 #   GNN  the tool [$BUILD/bin/gnn]
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
-cora=$PWD/data/cora venv=$PWD/${BUILD:-build}/venv/bin/python3
+cora=$PWD/data/cora build=$(realpath "${BUILD:-build}")
+. tests/scipy.sh
 . tests/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no folder X
@@ -194,9 +195,7 @@ ok 'a signal ends gnn convert' stops convert d X
 
 # ---- numpy and scipy ------------------------------------------------------------------------------------
 
-python=python3
-has_scipy "$python" || python=$venv
-if has_scipy "$python"; then
+if find_scipy >venv.out; then
     ok 'they read what is written' "$python" - <<'PY'
 import numpy as np, scipy.sparse as sp
 a, x = sp.load_npz('c/graph.npz'), sp.load_npz('c/features.npz')
