@@ -1278,7 +1278,8 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
 /* Blocks a multiprocessor for which registers are to suffice. */
 template <int THREADS> static constexpr int sort_blocks()
 {
-    return THREADS < 64 ? 32 : (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS;
+    constexpr int wanted = THREADS < 64 ? 32 : (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS;
+    return wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
 }
 
 /* The entries of rows of class c, a block each. */

@@ -47,11 +47,13 @@ template <typename V> struct row_product {
     const uint8_t *repeats = nullptr; /* which rows of B have the columns of the row before; NULL: not known */
 };
 
-/* Threads a multiprocessor that registers may be asked to suffice for. */
+/* Threads and blocks a multiprocessor that registers may be asked to suffice for. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
-constexpr int MOST_THREADS = 1024;
+constexpr int MOST_THREADS = 1024, MOST_BLOCKS = 16;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
+constexpr int MOST_THREADS = 1536, MOST_BLOCKS = 16;
 #else
-constexpr int MOST_THREADS = 1536;
+constexpr int MOST_THREADS = 1536, MOST_BLOCKS = 32;
 #endif
 
 static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
