@@ -854,6 +854,74 @@ START_TEST(large_results_are_the_same_past_the_caches)
 }
 END_TEST
 
+/* Ranges of columns on the CPU: extremes go on from range to range, and NaNs with them; arguments take no ranges. */
+START_TEST(extremes_by_ranges_have_the_bits_of_row_split)
+{
+    sp_context *context = test_context(0, 2);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        static const int64_t some[] = {1, 5, 33, 64, 130};
+        test_random random = test_seed(seed);
+        const int64_t width = some[seed % 5], rows = 150, size = rows * width;
+        sp_csr a = random_sparse(context, &random, rows, rows, SP_F32, seed % 3 ? TEST_SIGNED : TEST_PATTERN);
+        sp_dense x = random_dense(&random, rows, width, width, SP_DENSE_F32, TEST_INTEGERS), y[2];
+        int64_t *places[2];
+        ((float *)x.values)[test_below(&random, size)] = NAN;
+        ((float *)x.values)[test_below(&random, size)] = -0.0f;
+        for (int i = 0; i < 2; i++) {
+            const sp_spmm_options options = {.algorithm = i ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT,
+                                             .reduce = seed % 2 ? SP_REDUCE_MAX : SP_REDUCE_MIN,
+                                             .partition_bytes = 500};
+            sp_spmm_plan *plan;
+            sp_dense again = make_dense(rows, width, width, SP_DENSE_F32);
+            y[i] = make_dense(rows, width, width, SP_DENSE_F32);
+            places[i] = malloc((size_t)size * sizeof *places[i]);
+            fill(&y[i], NAN);
+            ck_ok(context, sp_spmm_plan_create(context, &a, width, &options, &plan));
+            if (i) ck_assert_int_gt(sp_spmm_plan_info(plan)->partitions, 1);
+            ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &y[i]));
+            ck_ok(context, sp_spmm_execute_argument(plan, &x, &again, places[i]));
+            ck_assert_mem_eq(again.values, y[i].values, bytes_of(&y[i]));
+            sp_spmm_plan_free(plan);
+            free(again.values);
+        }
+        ck_assert_mem_eq(y[0].values, y[1].values, bytes_of(&y[0]));
+        ck_assert_mem_eq(places[0], places[1], (size_t)size * sizeof *places[0]);
+        for (int i = 0; i < 2; i++) {
+            free(y[i].values);
+            free(places[i]);
+        }
+        free(x.values);
+        sp_csr_free(context, &a);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* On the CPU, of 150,000 rows of X with 256 columns: larger than any core's own cache, and no range is. */
+START_TEST(ranges_are_chosen_where_gathers_come_from_far)
+{
+    static const struct {
+        const char *graph;
+        sp_spmm_algorithm choice;
+    } cases[] = {{"uniform:150000,48", SP_SPMM_BIDIRECTIONAL},
+                 {"uniform:150000,2", SP_SPMM_ROW_SPLIT},
+                 {"rmat:17,24", SP_SPMM_ROW_SPLIT},
+                 {"fem2d:60,60,6", SP_SPMM_ROW_SPLIT}};
+    sp_context *context = test_context(0, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sp_csr a;
+        sp_spmm_plan *plan;
+        ck_ok(context, sp_generate(context, cases[i].graph, 1, SP_F32, &a));
+        ck_ok(context, sp_spmm_plan_create(context, &a, 256, NULL, &plan));
+        test_expect(sp_spmm_plan_info(plan)->algorithm == cases[i].choice, "%s: algorithm %d", cases[i].graph,
+                    (int)sp_spmm_plan_info(plan)->algorithm);
+        sp_spmm_plan_free(plan);
+        sp_csr_free(context, &a);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(failed_allocations_leave_nothing)
 {
     static int64_t argument[60 * 40];
@@ -1325,6 +1393,8 @@ int main(void)
     test_on_devices(single, bad_arguments_are_refused);
     tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
     tcase_add_test(single, large_results_are_the_same_past_the_caches);
+    tcase_add_test(single, extremes_by_ranges_have_the_bits_of_row_split);
+    tcase_add_test(single, ranges_are_chosen_where_gathers_come_from_far);
     tcase_add_test(single, failed_allocations_leave_nothing);
     if (test_devices() > 1) {
         tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);

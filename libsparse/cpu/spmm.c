@@ -5,7 +5,7 @@
  *   block partition  the same, the rows of each chunk sorted by degree (a counting sort): the loop over a row's
  *                    entries has the same length row after row, and what a chunk touches stays together;
  *   bidirectional    X cut into tiles of columns, A's columns binned by range, so that the part of X that a pass
- *                    gathers from stays in the cache; sums of a tile go on from one bin to the next in a buffer.
+ *                    gathers from stays in the cache; sums of a tile go on from one bin to the next in Y.
  * The order of additions depends on nothing but A and the plan, so that the bits do not change from run to run.
  */
 #include <string.h>
@@ -23,7 +23,7 @@ static const double STREAM_BYTES = 32 << 20;
 
 /* Pieces of rows shorter than these are not worth a bin: their sums would come and go more often than rows of X are
  * found in the cache. Bins beyond the second number only help the offsets to grow. */
-enum { BIN_ENTRIES = 16, MOST_BINS = 64 };
+enum { BIN_ENTRIES = 5, MOST_BINS = 64 };
 
 /* Rows from this degree on are not sorted: a wrong guess of where a row ends is little beside its entries. */
 enum { MOST_SORTED = 32 };
@@ -32,7 +32,6 @@ typedef struct spmm_state {
     sp_spmm_algorithm algorithm;
     int64_t *first, chunks;   /* chunk c is rows first[c] to first[c + 1] - 1 */
     int32_t *order;           /* block partition: the rows, chunk by chunk */
-    int64_t columns;          /* bidirectional: of X a tile, at most */
     /* Bin b is a CSR with entries offsets[b * rows + i] to offsets[b * rows + i + 1] - 1 in row i; all lie in the same
      * arrays, bin by bin. A single bin is A itself, and these are NULL. */
     int64_t bins, *offsets;
@@ -90,27 +89,31 @@ static int64_t own_cache(void)
     return size > 0 ? size : 512 << 10;
 }
 
-/* Bytes of X that a pass may gather from: four times that cache, measured best from 1/2 to 16 times. Below it the
- * pieces of rows become short, above it the shared cache holds less and less. */
+/* Bytes of X that a pass may gather from: eight times that cache, 4 MB. Half of it takes as long where rows have 50
+ * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much takes a
+ * tenth more with 200 entries: the shared cache holds less and less. */
 static int64_t table_bytes(const sp_spmm_options *options)
 {
-    if (options->partition_bytes == 0) return 4 * own_cache();
+    if (options->partition_bytes == 0) return 8 * own_cache();
     return options->partition_bytes < INT64_MAX ? (int64_t)options->partition_bytes : INT64_MAX;
 }
 
-/* Tiles of columns and bins of rows of X whose meeting fills the cache. */
-static void choose_bins(const sp_csr *a, int64_t width, const sp_spmm_options *options, spmm_state *state)
+/* Bytes of all rows of X in a tile of columns: as few tiles as there must be. */
+static int64_t tile_bytes(const sp_csr *a, int64_t width)
 {
-    const int64_t bytes = table_bytes(options), size = a->values && a->value_type == SP_F64 ? 8 : 4, line = 64 / size;
-    int64_t columns = width < line ? width : line;
-    if (columns < 1) columns = 1;
-    while (2 * columns <= width && 2 * columns * size * a->cols <= bytes) columns *= 2;
-    const int64_t range = bytes / (columns * size), wanted = range > 0 ? (a->cols + range - 1) / range : a->cols;
+    const sp_dense_type type = a->values && a->value_type == SP_F64 ? SP_DENSE_F64 : SP_DENSE_F32;
+    const int64_t most = sp_tile_width(type, TILE_SUM), tiles = (width + most - 1) / most;
+    return a->cols * (tiles ? (width + tiles - 1) / tiles : 1) * (int64_t)sp_dense_size(type);
+}
+
+/* Ranges of X's rows that fill the cache with a tile's columns. */
+static int64_t choose_bins(const sp_csr *a, int64_t width, const sp_spmm_options *options)
+{
+    const int64_t bytes = table_bytes(options), tile = tile_bytes(a, width);
+    const int64_t wanted = tile / bytes + (tile % bytes > 0);
     const int64_t useful = a->rows ? a->nnz / (BIN_ENTRIES * a->rows) : 0;
-    state->columns = columns;
-    state->bins = wanted < useful || options->partition_bytes ? wanted : useful;
-    if (state->bins > MOST_BINS) state->bins = MOST_BINS;
-    if (state->bins < 1 || options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN) state->bins = 1;
+    const int64_t bins = wanted < useful || options->partition_bytes ? wanted : useful;
+    return bins < 1 ? 1 : bins < MOST_BINS ? bins : MOST_BINS;
 }
 
 /* The entries of row i of A that lie in bin b are *from to the result - 1. */
@@ -168,15 +171,40 @@ done:
     return status;
 }
 
-/* Bidirectional where the shared cache no longer holds what is gathered of X, 32 times a core's own one (16 MB), and
- * rows are long enough to be cut. Row split takes, in times of bidirectional, with 200 uniform entries a row 0.75 at 13
- * MB of X and 1.3 at 26, with 100 entries 0.75 and 1, with 40 to 64 entries 0.6 to 1 from 9 to 150 MB. Sorting rows by
- * degree loses more, by the order in which A and Y are touched, than equal lengths bring, even within chunks: rows of 2
- * entries take 1.1 to 1.5 times as long as by row split. */
-static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width)
+/* The share of entries, in sixteen windows, whose row of X no entry of the window gathers before them. Uniform graphs
+ * have 0.9, communities in random order 0.8, R-MAT, whose hubs stay in the caches, 0.5 to 0.6, communities in order,
+ * webs and meshes 0.5 and less. */
+static double far_share(const sp_csr *a)
 {
-    const bool large = (double)a->cols * (double)width * sizeof(float) > 32.0 * (double)own_cache();
-    return large && a->nnz / 96 >= a->rows ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
+    enum { WINDOW = 16384, SAMPLES = 16, BITS = 18 }; /* so many bits that 1 in 30 columns meets another's */
+    const int64_t entries = a->nnz < WINDOW ? a->nnz : WINDOW;
+    int64_t fresh = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        const int32_t *cols = a->col_indices + (a->nnz - entries) / SAMPLES * s;
+        uint64_t seen[1 << (BITS - 6)] = {0};
+        for (int64_t k = 0; k < entries; k++) {
+            const uint32_t hash = (uint32_t)cols[k] * 2654435761u >> (32 - BITS);
+            fresh += !(seen[hash / 64] >> hash % 64 & 1);
+            seen[hash / 64] |= UINT64_C(1) << hash % 64;
+        }
+    }
+    return entries ? (double)fresh / (double)(SAMPLES * entries) : 0;
+}
+
+/* Bidirectional where gathers come from far: X is larger than what one process has of the shared cache, 20 times a
+ * core's own one (10 MB), 12 times for rows as long as are cut at little cost; rows have entries enough for two or more
+ * ranges of X, of a size that helps; and few gathers meet those shortly before. Row split takes, in times of
+ * bidirectional, with 200 uniform entries a row 1.25 at 6 MB of X, 1.8 at 13 and 1.6 at 26; with 48 entries 1 at 6 MB
+ * and 2.4 at 13; with 16 entries 1.5 at 13 and 26 MB, 1 at 100; in R-MAT graphs 0.9 to 1.2, in a web graph of local
+ * links 0.6 to 1. Sorting rows by degree loses more, by the order in which A and Y are touched, than equal lengths
+ * bring, even within chunks: rows of 2 entries take 1.1 to 1.5 times as long as by row split. */
+static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width, const sp_spmm_options *options)
+{
+    const double cache = (double)own_cache(), bytes = (double)a->cols * (double)width * sizeof(float);
+    const int64_t bins = choose_bins(a, width, options);
+    const bool large = bytes >= (a->nnz / 96 >= a->rows ? 12 : 20) * cache;
+    const bool helps = bins > 1 && (double)(tile_bytes(a, width) / bins) <= 32 * cache;
+    return large && helps && far_share(a) >= 0.7 ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
 }
 
 sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
@@ -186,8 +214,8 @@ sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t widt
     sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) return status;
     made->bins = 1;
-    made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width);
-    if (made->algorithm == SP_SPMM_BIDIRECTIONAL) choose_bins(a, width, options, made);
+    made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width, options);
+    if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->bins = choose_bins(a, width, options);
     if (made->bins > 1) SP_TRY(bin_columns(context, a, made));
     SP_TRY(cut_chunks(context, a, made));
     if (made->algorithm == SP_SPMM_BLOCK_PARTITION) SP_TRY(sort_chunks(context, a, made));
@@ -270,23 +298,26 @@ static void pack(const sp_dense *x, int64_t from, int threads, sp_dense *packed)
                (const char *)x->values + (size_t)(j * x->stride + from) * size, bytes);
 }
 
-/* All rows of a tile, bin by bin, before the next tile. */
+/* All rows of a tile, bin by bin, before the next tile. What is reduced so far waits in Y, if `partial` is NULL. */
 static bool run_bins(sp_context *context, const spmm_state *state, const tile_job *whole, tile_reduction reduction,
-                     int64_t columns, int64_t rows, sp_dense *packed, int threads)
+                     int64_t columns, sp_dense *packed, int threads)
 {
-    const int64_t width = whole->y->cols, tiles = (width + columns - 1) / columns;
+    const sp_dense *y = whole->y;
+    const int64_t width = y->cols, tiles = (width + columns - 1) / columns;
     bool interrupted = false;
     for (int64_t pass = 0; pass < tiles * state->bins && !interrupted; pass++) {
         const int64_t t = pass / state->bins, bin = pass % state->bins;
         const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
         tile_rows *const loop = sp_tile_find(whole->x->type, reduction, to - from);
         tile_job job = *whole;
-        if (state->bins > 1) {
-            job.offsets = state->offsets + bin * rows;
-            job.cols = state->cols;
-            job.weights = state->values;
-            job.resume = bin > 0;
-            job.keep = bin < state->bins - 1;
+        job.offsets = state->offsets + bin * y->rows;
+        job.cols = state->cols;
+        job.weights = state->values;
+        job.resume = bin > 0;
+        job.keep = bin < state->bins - 1;
+        if (!job.partial) {
+            job.partial = (char *)y->values + (size_t)from * sp_dense_size(y->type);
+            job.partial_stride = y->stride;
         }
         if (packed->values) {
             packed->cols = to - from;
@@ -307,17 +338,19 @@ static bool run_bins(sp_context *context, const spmm_state *state, const tile_jo
     return interrupted;
 }
 
-static sp_status multiply_bins(sp_context *context, const sp_csr *a, const spmm_state *plan, tile_job *job,
-                               tile_reduction reduction, int threads, bool *interrupted)
+static sp_status multiply_bins(sp_context *context, const spmm_state *plan, tile_job *job, tile_reduction reduction,
+                               int threads, bool *interrupted)
 {
-    const sp_dense *x = job->x;
+    const sp_dense *x = job->x, *y = job->y;
     const size_t size = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
-    const int64_t most = sp_tile_width(x->type, reduction), columns = plan->columns < most ? plan->columns : most;
+    const int64_t most = sp_tile_width(x->type, reduction), columns = x->cols < most ? x->cols : most;
     sp_dense packed = {0};
     sp_status status = SP_OK;
-    if (plan->bins > 1) SP_TRY(sp_alloc(context, a->rows * columns, size, &job->partial));
+    if (job->beta != 0 || sp_dense_size(y->type) != size)
+        SP_TRY(sp_alloc(context, y->rows * columns, size, &job->partial));
+    job->partial_stride = columns;
     if (columns < x->cols) SP_TRY(sp_dense_create(context, x->rows, columns, x->type, SP_HOST, &packed));
-    *interrupted = run_bins(context, plan, job, reduction, columns, a->rows, &packed, threads);
+    *interrupted = run_bins(context, plan, job, reduction, columns, &packed, threads);
 done:
     sp_free(context, job->partial);
     sp_dense_free(context, &packed);
@@ -357,8 +390,8 @@ sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_option
                     .limit = a->nnz,
                     .streams = can_stream(x, y, beta)};
     if (y->cols == 0) return SP_OK;
-    if (plan->algorithm == SP_SPMM_BIDIRECTIONAL)
-        status = multiply_bins(context, a, plan, &job, reduction, threads, &interrupted);
+    if (plan->bins > 1 && !argument)
+        status = multiply_bins(context, plan, &job, reduction, threads, &interrupted);
     else interrupted = run_chunks(context, plan, &job, reduction, sp_tile_width(x->type, reduction), threads);
     return interrupted ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : status;
 }
