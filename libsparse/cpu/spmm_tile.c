@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #if defined __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -20,8 +21,22 @@ enum { PIECE = 1024 };
 #define ALWAYS __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 #if defined __x86_64__
-#define AVX2 __attribute__((target("avx2")))
-static bool have_avx2(void) { return __builtin_cpu_supports("avx2"); }
+#define AVX2 __attribute__((target("avx2,f16c")))
+
+/* Asked once: under a hypervisor cpuid takes microseconds, and not every compiler's __builtin_cpu_supports knows of
+ * conversions from f16. */
+static bool have_avx2(void)
+{
+    static int known; /* 1: no, 2: yes */
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!answer) {
+        unsigned a, b, c = 0, d;
+        const bool halves = __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+        answer = halves && __builtin_cpu_supports("avx2") ? 2 : 1;
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer == 2;
+}
 #endif
 
 /* ---- rows that go through memory ----------------------------------------------------------------------- */
