@@ -90,8 +90,8 @@ static int64_t own_cache(void)
 }
 
 /* Bytes of X that a pass may gather from: eight times that cache, 4 MB. Half of it takes as long where rows have 50
- * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much takes a
- * tenth more with 200 entries: the shared cache holds less and less. */
+ * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much gains
+ * nothing, and leaves single ranges of what the shared cache may not hold. */
 static int64_t table_bytes(const sp_spmm_options *options)
 {
     if (options->partition_bytes == 0) return 8 * own_cache();
