@@ -505,7 +505,8 @@ START_TEST(working_memory_is_small_beside_graph_and_quotient)
     ck_assert_int_eq(quotient, 8 * (c.rows + 1) + 12 * c.nnz);
     test_expect(more * 100 <= 15 * quotient, "%lld bytes for a quotient of %lld", (long long)more,
                 (long long)quotient);
-    test_expect(info.peak_bytes * 2 >= more, "info knows %lld of %lld bytes", (long long)info.peak_bytes,
+    /* Room for C that is reserved and not used is no memory to info. */
+    test_expect(info.peak_bytes * 4 >= more, "info knows %lld of %lld bytes", (long long)info.peak_bytes,
                 (long long)more);
     sp_csr_free(context, &c);
     ck_assert_int_eq(heap.live_bytes, before);

@@ -697,6 +697,48 @@ START_TEST(a_small_memory_budget_changes_no_bit)
 }
 END_TEST
 
+/* Working memory beside A and C, of blocks of rows whose sums lie in a ring, of rows without structure and of a few
+ * long ones, most of which no thread meets; and that tables give the same bits. Of eight threads, and such small
+ * matrices, more is allowed: those that wait for one without a processor hold what they made. */
+START_TEST(working_memory_is_small_beside_operand_and_product)
+{
+    static const char *const specs[] = {"fem2d:160,160,3", "web:80000,8,35,70,500", "powerlaw:150000,3.4,5000,67,36",
+                                        "grid:300,300,70"};
+    static const int threads[] = {1, 2, 8};
+    sp_context *host = test_context(0, 1);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        sp_csr a, expected;
+        const sp_spgemm_options hash = {.algorithm = SP_SPGEMM_HASH};
+        ck_ok(host, sp_generate(host, specs[i], 4, SP_F64, &a));
+        ck_ok(host, sp_spgemm(host, &a, &a, &hash, &expected, NULL));
+        const int64_t matrices = 8 * (a.rows + 1) * 2 + 12 * (a.nnz + expected.nnz);
+        for (int t = 0; t < 3; t++) {
+            test_heap heap = {.fail_at = -1};
+            sp_allocator allocator = test_allocator(&heap);
+            const sp_context_options options = {.device = "cpu", .threads = threads[t], .allocator = &allocator};
+            sp_context *context;
+            sp_spgemm_info info;
+            sp_csr c;
+            ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+            heap.peak_bytes = heap.live_bytes;
+            ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, &info));
+            const int64_t more = heap.peak_bytes - heap.live_bytes;
+            product_same(&expected, &c, specs[i]);
+            test_expect(info.peak_bytes * 100 <= (threads[t] > 2 ? 30 : 15) * matrices, "%s, %d threads: %lld bytes beside %lld", specs[i],
+                        threads[t], (long long)info.peak_bytes, (long long)matrices);
+            /* Room for C that is reserved and not used comes on top. */
+            test_expect(more * 100 <= (threads[t] > 2 ? 60 : 35) * matrices, "%s, %d threads: %lld bytes asked for beside %lld", specs[i],
+                        threads[t], (long long)more, (long long)matrices);
+            sp_csr_free(context, &c);
+            sp_context_destroy(context);
+        }
+        sp_csr_free(host, &expected);
+        sp_csr_free(host, &a);
+    }
+    sp_context_destroy(host);
+}
+END_TEST
+
 static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spgemm_options options)
 {
     sp_csr c;
@@ -960,6 +1002,7 @@ int main(void)
     test_on_devices(contract, products_do_not_depend_on_threads);
     test_on_devices(contract, one_matrix_may_be_all_operands);
     test_on_devices(contract, a_small_memory_budget_changes_no_bit);
+    tcase_add_test(contract, working_memory_is_small_beside_operand_and_product);
     test_on_devices(contract, impossible_requests_are_refused);
     test_on_devices(contract, products_that_cannot_be_counted_are_refused);
     test_on_devices(contract, interrupt_flag_ends_a_product);

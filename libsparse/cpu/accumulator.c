@@ -13,7 +13,8 @@ enum { SCAN_COLUMNS = 1 << 14 };
 enum { FREE_COLUMNS = 1 << 16 };
 /* Rows in a block: a register of AVX2. */
 enum { BLOCK = 4 };
-
+/* The shortest ring of blocks' sums, in columns: 128 KB. */
+enum { LEAST_RING = 1 << 12 };
 
 enum { F32 = SP_F32, F64 = SP_F64, NO_VALUES };
 
@@ -202,11 +203,14 @@ KERNEL int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t 
     return count;
 }
 
-/* Lists the columns that a row touched, by ascending number, and unmarks them. */
-static int64_t take_columns(accumulator *w, int64_t row, int32_t *columns)
+typedef struct range {
+    int32_t low, high; /* low > high: empty */
+} range;
+
+/* The first and the last column that the row's products have. */
+static range row_range(const row_product *job, int64_t row)
 {
-    const sp_csr *a = w->job->a, *b = w->job->b;
-    int64_t count = 0;
+    const sp_csr *a = job->a, *b = job->b;
     int32_t low = INT32_MAX, high = 0;
     for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
         const int64_t start = b->row_offsets[a->col_indices[k]], end = b->row_offsets[a->col_indices[k] + 1];
@@ -214,7 +218,14 @@ static int64_t take_columns(accumulator *w, int64_t row, int32_t *columns)
         if (b->col_indices[start] < low) low = b->col_indices[start];
         if (b->col_indices[end - 1] > high) high = b->col_indices[end - 1];
     }
-    for (int64_t i = low / 64; i <= high / 64; i++) {
+    return (range){low, high};
+}
+
+/* Lists the columns that a row touched, by ascending number, and unmarks them. */
+static int64_t take_columns(accumulator *w, range columns_of_row, int32_t *columns)
+{
+    int64_t count = 0;
+    for (int64_t i = columns_of_row.low / 64; i <= columns_of_row.high / 64; i++) {
         if (!w->bits[i]) continue;
         count = take_word(w->bits[i], i * 64, columns, count);
         w->bits[i] = 0;
@@ -277,7 +288,8 @@ static void row_dense(accumulator *w, int64_t row, int64_t products, const int32
     EACH_KIND(job->kind, WALK)
 #undef WALK
     const int64_t count = wanted ? take_wanted(w, mask, mask_count, columns)
-                        : sparse ? take_sparse_columns(w, columns) : take_columns(w, row, columns);
+                        : sparse ? take_sparse_columns(w, columns)
+                                 : take_columns(w, row_range(job, row), columns);
 #define TAKE(op, type, filtered) \
     if (type != NO_VALUES) take_sums(w, columns, count, op, type, out->values, out->count)
     EACH_KIND(job->kind, TAKE)
@@ -297,6 +309,13 @@ static bool same_columns(const sp_csr *a, int64_t row, int64_t other)
            memcmp(a->col_indices + start, a->col_indices + at, (size_t)count * sizeof(int32_t)) == 0;
 }
 
+/* Whether the ring holds all columns of a row, which is not much longer than its products. */
+static bool fits_ring(const row_product *job, range columns, int64_t products)
+{
+    const int64_t length = (int64_t)columns.high - columns.low;
+    return (job->ring < 0 || length <= job->ring) && length / SCAN_COLUMNS <= products;
+}
+
 /* How many rows from `row` on, below `end`, have the same columns of A; at most a block. */
 static int block_rows(const row_product *job, int64_t row, int64_t end)
 {
@@ -312,7 +331,7 @@ KERNEL void walk_block(accumulator *w, int64_t row, int rows, int type, bool mar
     const int64_t *starts = job->a->row_offsets + row, *offsets = job->b->row_offsets;
     const int32_t *columns = job->b->col_indices;
     const void *values = job->b_values;
-    const int64_t select = job->b_select;
+    const int64_t select = job->b_select, ring = job->ring;
     double *sums = w->sums;
     for (int64_t k = 0; k < starts[1] - starts[0]; k++) {
         const int32_t j = job->a->col_indices[starts[0] + k];
@@ -322,7 +341,7 @@ KERNEL void walk_block(accumulator *w, int64_t row, int rows, int type, bool mar
         for (int r = 0; r < rows; r++) weights[r] = load(job->a_values, type, (starts[r] + k) & job->a_select);
         for (int64_t q = offsets[j]; q < offsets[j + 1]; q++) {
             const int32_t column = columns[q];
-            *(four *)(sums + (int64_t)BLOCK * column) += weights * load(values, type, q & select);
+            *(four *)(sums + BLOCK * (column & ring)) += weights * load(values, type, q & select);
             if (!mark) continue;
             if (column >> 6 != word) {
                 w->bits[word] |= bits;
@@ -338,8 +357,9 @@ KERNEL void walk_block(accumulator *w, int64_t row, int rows, int type, bool mar
 KERNEL void take_block(accumulator *w, const int32_t *columns, int64_t count, int rows, int type, void *values,
                        int64_t to)
 {
+    const int64_t ring = w->job->ring;
     for (int64_t i = 0; i < count; i++) {
-        four *sums = (four *)(w->sums + (int64_t)BLOCK * columns[i]);
+        four *sums = (four *)(w->sums + BLOCK * (columns[i] & ring));
         for (int r = 0; r < rows; r++) store(values, type, to + r * count + i, (*sums)[r]);
         *sums = (four){-0.0, -0.0, -0.0, -0.0};
     }
@@ -376,11 +396,12 @@ static void take_block_sums(accumulator *w, const int32_t *columns, int64_t coun
     else take_block(w, columns, count, rows, SP_F64, values, to);
 }
 
-static void rows_block(accumulator *w, int64_t row, int rows, int64_t *lengths, row_buffer *out)
+static void rows_block(accumulator *w, int64_t row, int rows, range columns_of_row, int64_t *lengths,
+                       row_buffer *out)
 {
     int32_t *columns = out->columns + out->count;
     sum_block(w, row, rows, true);
-    const int64_t count = take_columns(w, row, columns);
+    const int64_t count = take_columns(w, columns_of_row, columns);
     take_block_sums(w, columns, count, rows, out->values, out->count);
     for (int r = 0; r < rows; r++) {
         if (r > 0) memcpy(columns + r * count, columns, (size_t)count * sizeof *columns);
@@ -512,32 +533,60 @@ static bool single_entry(const row_product *job, int64_t row)
     return job->a->row_offsets[row + 1] - job->a->row_offsets[row] == 1;
 }
 
-static int choose_method(const row_product *job, int64_t row, int64_t products)
+/* `most`: entries that the row may come to have. */
+static int choose_method(const row_product *job, int64_t row, int64_t products, int64_t most)
 {
     const int64_t cols = job->b->cols;
     if (job->algorithm == SP_SPGEMM_HASH) return ROW_HASH;
     if (job->algorithm == SP_SPGEMM_DENSE) return ROW_DENSE;
     if (!job->mask && single_entry(job, row)) return ROW_COPY;
     if (products <= SHORT_PRODUCTS) return ROW_SHORT;
-    if (products >= cols / DENSE_SHARE) return ROW_DENSE;
+    if (most >= cols / DENSE_SHARE) return ROW_DENSE;
     return job->dense && products >= cols / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
 }
 
-/* Makes one row by the method; its filter is the mask's row. */
-static void make_row(accumulator *w, int method, int64_t row, int64_t products, row_buffer *out)
+/* Makes one row of at most `most` entries by the method; its filter is the mask's row. */
+static void make_row(accumulator *w, int method, int64_t row, int64_t products, int64_t most, row_buffer *out)
 {
     const row_product *job = w->job;
     const sp_csr *mask = job->mask;
     const int32_t *columns = mask ? mask->col_indices + mask->row_offsets[row] : NULL;
     const int64_t count = mask ? mask->row_offsets[row + 1] - mask->row_offsets[row] : 0;
-    const int64_t most = products < job->b->cols ? products : job->b->cols;
-    if (mask && !job->complement && count == 0) return;
     if (mask) mark_filter(w, columns, count);
     if (method == ROW_COPY) row_copy(w, row, products, out);
     else if (method == ROW_SHORT) row_short(w, row, columns, count, out);
     else if (method == ROW_DENSE) row_dense(w, row, products, columns, count, out);
     else row_hash(w, row, most, columns, count, out);
     if (mask) clear_filter(w, columns, count);
+}
+
+/* How many entries a row of so many products may come to have. */
+static int64_t most_entries(const row_product *job, int64_t row, int64_t products)
+{
+    int64_t most = products < job->b->cols ? products : job->b->cols;
+    if (job->mask && !job->complement) {
+        const int64_t wanted = job->mask->row_offsets[row + 1] - job->mask->row_offsets[row];
+        if (wanted < most) most = wanted;
+    }
+    return most;
+}
+
+static sp_status open_dense(accumulator *w, int64_t sums);
+static sp_status open_hash(accumulator *w, int64_t entries);
+
+/* Takes the scratch memory that the method needs. Threads may call it at the same time. */
+static inline sp_status reserve(accumulator *w, int method, int64_t entries)
+{
+    if (method == ROW_SHORT || method == ROW_COPY) return SP_OK;
+    const row_product *job = w->job;
+    const int64_t cols = job->b->cols, block = BLOCK * (job->ring < 0 ? cols : job->ring + 1);
+    const int64_t sums = job->pattern ? 0 : method == ROW_BLOCK ? block : cols;
+    const bool dense = (method == ROW_DENSE || method == ROW_BLOCK) && (!w->bits || sums > w->sums_room);
+    sp_status status = SP_OK;
+    if (!dense && (method != ROW_HASH || entries <= w->room)) return SP_OK;
+#pragma omp critical(sp_row_buffer)
+    status = dense ? open_dense(w, sums) : open_hash(w, entries);
+    return status;
 }
 
 /* A row with the columns of the one before, whose pattern is the last in `out`. */
@@ -552,22 +601,27 @@ sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, const int
 {
     accumulator *w = worker;
     const row_product *job = w->job;
-    const int64_t cols = job->b->cols;
     for (int64_t row = first; row < end;) {
-        const int method = choose_method(job, row, products[row]);
-        const bool block = job->blocks && method == ROW_DENSE;
-        const int rows = block && !job->pattern ? block_rows(job, row, end) : 1;
-        const int64_t most = products[row] < cols ? products[row] : cols;
-        const sp_status status = sp_row_buffer_reserve(out, rows * most + 1); /* take_wanted writes one ahead */
+        const int64_t most = most_entries(job, row, products[row]);
+        const int method = choose_method(job, row, products[row], most);
+        const bool block = job->blocks && (method == ROW_DENSE || method == ROW_HASH);
+        int rows = block && !job->pattern ? block_rows(job, row, end) : 1;
+        range columns = {0, 0};
+        if (rows > 1) {
+            columns = row_range(job, row);
+            if (!fits_ring(job, columns, products[row])) rows = 1;
+        }
+        sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most);
+        if (status == SP_OK) status = sp_row_buffer_reserve(out, rows * most + 1); /* take_wanted writes one ahead */
         if (status != SP_OK) return status;
         const int64_t before = out->count;
         if (rows > 1) {
-            rows_block(w, row, rows, lengths, out);
+            rows_block(w, row, rows, columns, lengths, out);
             w->rows[ROW_BLOCK] += rows;
-        } else if (products[row] > 0) {
+        } else if (most > 0) {
             if (block && job->pattern && row > first && same_columns(job->a, row - 1, row))
                 repeat_row(lengths[row - 1], out);
-            else make_row(w, method, row, products[row], out);
+            else make_row(w, method, row, products[row], most, out);
             w->rows[method]++;
         }
         if (rows == 1) lengths[row] = out->count - before;
@@ -616,7 +670,9 @@ void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool maske
     for (int64_t row = first; row < end;) {
         const int64_t to = c->row_offsets[row], count = c->row_offsets[row + 1] - to;
         const int32_t *columns = c->col_indices + to;
-        const int rows = job->blocks && w->sums && !masked ? block_rows(job, row, end) : 1;
+        int rows = 1;
+        if (job->blocks && !masked && count > 0 && fits_ring(job, (range){columns[0], columns[count - 1]}, count))
+            rows = block_rows(job, row, end);
         row += rows;
         if (count == 0) continue;
         if (masked) mark_filter(w, columns, count);
@@ -625,7 +681,7 @@ void sp_accumulate_values(accumulator *w, int64_t first, int64_t end, bool maske
             take_block_sums(w, columns, count, rows, c->values, to);
         } else if (!masked && single_entry(job, row - 1)) {
             copy_row_values(job, job->a->row_offsets[row - 1], c->values, to);
-        } else if (w->sums) {
+        } else if (w->sums_room >= job->b->cols) {
             values_dense(w, row - 1, kind, columns, count, c->values, to);
         } else {
             values_hash(w, row - 1, kind, columns, count, c->values, to);
@@ -648,6 +704,12 @@ static bool rows_repeat(const sp_csr *a)
 /* Bytes of a dense accumulator with so many sums a column. */
 static int64_t dense_bytes(int64_t cols, int sums) { return cols * (int64_t)sizeof(double) * sums + cols / 8; }
 
+/* Bytes of a hash accumulator for so many entries: slots of a key and a sum; two lists. */
+static int64_t hash_bytes(const row_product *job, int64_t entries)
+{
+    return entries ? ((int64_t)1 << table_bits(entries)) * (job->pattern ? 4 : 12) + entries * 16 : 0;
+}
+
 void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring)
 {
     static const float one_f32 = 1;
@@ -662,22 +724,38 @@ void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, s
     job->b_values = job->b_select ? b->values : one;
 }
 
+/* Bytes of a share of what the matrices take, C guessed at one entry in `products_an_entry` products, a thread. */
+static int64_t share_of_matrices(const row_product *job, int64_t products, int products_an_entry, int share)
+{
+    const sp_csr *a = job->a, *b = job->b, *mask = job->mask;
+    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(a->value_type));
+    int64_t entries = products / products_an_entry;
+    if (mask && !job->complement && mask->nnz < entries) entries = mask->nnz;
+    const int64_t matrices = 8 * (a->rows * 2 + b->rows) + entry * (a->nnz + (a == b ? 0 : b->nnz) + entries);
+    return matrices / share / job->context->threads;
+}
+
 void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                           int64_t products, int64_t largest, row_product *job)
 {
-    *job = (row_product){.mask = options->mask, .algorithm = options->algorithm, .complement = options->complement,
-                         .pattern = options->semiring == SP_OR_AND};
+    *job = (row_product){.context = context, .mask = options->mask, .algorithm = options->algorithm,
+                         .complement = options->complement, .pattern = options->semiring == SP_OR_AND};
     sp_row_product_values(job, a, b, options->semiring);
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
-    /* All threads' sums may take an eighth of what the matrices do, C guessed at a quarter of the products. */
-    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(a->value_type));
-    const int64_t matrices = 8 * (a->rows * 2 + b->rows) + entry * (a->nnz + (a == b ? 0 : b->nnz) + products / 4);
-    const int64_t share = matrices / 8 / context->threads;
-    job->dense = b->cols <= FREE_COLUMNS || dense_bytes(b->cols, 1) <= share;
-    job->blocks = !job->mask && options->semiring != SP_MIN_PLUS && options->semiring != SP_MAX_TIMES &&
-                  options->algorithm == SP_SPGEMM_AUTO && largest > 0 &&
-                  (b->cols <= FREE_COLUMNS || dense_bytes(b->cols, BLOCK) <= share) && rows_repeat(a);
+    /* All threads' sums may take an eighth of what the matrices do. Finite elements have an entry of C in ten to
+     * thirty products, and a row's columns lie together: a 32nd is enough for blocks. */
+    const int64_t cols = b->cols;
+    const bool elements = options->algorithm == SP_SPGEMM_AUTO && largest > 0 && rows_repeat(a);
+    const int products_an_entry = elements ? 16 : 4;
+    const int64_t share = share_of_matrices(job, products, products_an_entry, 32);
+    job->dense = cols <= FREE_COLUMNS ||
+                 dense_bytes(cols, 1) <= share_of_matrices(job, products, products_an_entry, 8);
+    job->blocks = elements && !job->mask && options->semiring != SP_MIN_PLUS && options->semiring != SP_MAX_TIMES;
+    job->ring = -1;
+    if (cols <= FREE_COLUMNS || dense_bytes(cols, BLOCK) <= share) return;
+    for (job->ring = LEAST_RING; dense_bytes(2 * job->ring, BLOCK) <= share;) job->ring *= 2;
+    job->ring--;
 }
 
 void sp_accumulators_close(sp_context *context, accumulator *workers, int threads)
@@ -690,54 +768,84 @@ void sp_accumulators_close(sp_context *context, accumulator *workers, int thread
     sp_free(context, workers);
 }
 
-static sp_status open_dense(sp_context *context, const row_product *job, accumulator *w)
+/* So many sums, in place of those there are, which hold the identity. */
+static sp_status open_dense(accumulator *w, int64_t sums)
 {
-    const int64_t cols = job->b->cols, words = cols / 64 + 1, sums = cols * (job->blocks ? BLOCK : 1);
-    sp_status status;
-    SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
+    const row_product *job = w->job;
+    sp_context *context = job->context;
+    const int64_t words = job->b->cols / 64 + 1;
+    sp_status status = SP_OK;
+    if (sums > 0) {
+        sp_free(context, w->sums_block);
+        w->bytes -= w->sums_room * 8;
+        w->sums_room = 0;
+        SP_TRY(sp_alloc(context, sums + 8, sizeof(double), &w->sums_block));
+        w->sums = (double *)(((uintptr_t)w->sums_block + 63) / 64 * 64);
+        const double empty = (job->kind & ~1) >= 8 ? identity(SP_MAX_TIMES)
+                           : (job->kind & ~1) >= 4 ? identity(SP_MIN_PLUS) : identity(SP_PLUS_TIMES);
+        for (int64_t i = 0; i < sums; i++) w->sums[i] = empty;
+        w->bytes += sums * 8;
+        w->sums_room = sums;
+    }
+    if (w->bits) goto done;
     SP_TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
+    SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
     w->bytes += words * 8 + words / 8;
-    if (job->pattern) return SP_OK;
-    SP_TRY(sp_alloc(context, sums + 8, sizeof(double), &w->sums_block));
-    w->sums = (double *)(((uintptr_t)w->sums_block + 63) / 64 * 64);
-    const double empty = (job->kind & ~1) >= 8 ? identity(SP_MAX_TIMES)
-                       : (job->kind & ~1) >= 4 ? identity(SP_MIN_PLUS) : identity(SP_PLUS_TIMES);
-    for (int64_t i = 0; i < sums; i++) w->sums[i] = empty;
-    w->bytes += sums * 8;
 done:
     return status;
 }
 
-static sp_status open_hash(sp_context *context, const row_product *job, int64_t entries, accumulator *w)
+/* Arrays for so many entries and a quarter more; what was in smaller ones is not kept. */
+static sp_status open_hash(accumulator *w, int64_t entries)
 {
+    const row_product *job = w->job;
+    sp_context *context = job->context;
+    void **arrays[] = {(void **)&w->keys, (void **)&w->slots, (void **)&w->list[0], (void **)&w->list[1]};
     const int64_t slots = (int64_t)1 << table_bits(entries);
+    const int64_t room = entries + entries / 4 < slots / 2 ? entries + entries / 4 : slots / 2;
     sp_status status;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        sp_free(context, *arrays[i]);
+        *arrays[i] = NULL;
+    }
+    w->bytes -= hash_bytes(job, w->room);
+    w->room = 0;
     SP_TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
     if (!job->pattern) SP_TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
-    SP_TRY(sp_alloc(context, entries, sizeof(uint64_t), (void **)&w->list[0]));
-    SP_TRY(sp_alloc(context, entries, sizeof(uint64_t), (void **)&w->list[1]));
-    w->bytes += slots * (job->pattern ? 4 : 12) + entries * 16;
+    SP_TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[0]));
+    SP_TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[1]));
+    w->room = room;
+    w->bytes += hash_bytes(job, room);
 done:
     return status;
 }
 
-sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
+sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int threads,
                                accumulator **workers)
 {
-    const int64_t cols = job->b->cols, most = largest < cols ? largest : cols;
-    const bool all_hashed = job->algorithm == SP_SPGEMM_HASH, all_dense = job->algorithm == SP_SPGEMM_DENSE;
-    const bool dense = all_dense || (!all_hashed && (job->dense || largest >= cols / DENSE_SHARE));
-    int64_t hashed = most; /* the longest row that may be hashed */
-    if (!all_hashed && hashed > cols / DENSE_SHARE) hashed = cols / DENSE_SHARE;
-    if (job->dense && !all_hashed && hashed > cols / SCAN_COLUMNS) hashed = cols / SCAN_COLUMNS;
+    const int64_t words = job->b->cols / 64 + 1;
     sp_status status = sp_calloc(context, threads, sizeof **workers, (void **)workers);
     for (int t = 0; t < threads && status == SP_OK; t++) {
         accumulator *w = &(*workers)[t];
         w->job = job;
-        if (filter) SP_TRY(sp_calloc(context, cols / 64 + 1, sizeof(uint64_t), (void **)&w->filter));
-        if (dense) SP_TRY(open_dense(context, job, w));
-        if (!all_dense) SP_TRY(open_hash(context, job, hashed, w));
+        if (!filter) continue;
+        SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->filter));
+        w->bytes += words * 8;
     }
 done:
+    return status;
+}
+
+sp_status sp_accumulators_reserve(accumulator *workers, int threads, int64_t longest)
+{
+    const row_product *job = workers->job;
+    const bool dense = job->algorithm == SP_SPGEMM_DENSE ||
+                       (job->algorithm == SP_SPGEMM_AUTO &&
+                        (job->dense || dense_bytes(job->b->cols, 1) <= hash_bytes(job, longest)));
+    sp_status status = SP_OK;
+    for (int t = 0; t < threads && status == SP_OK; t++) {
+        if (job->blocks) status = reserve(&workers[t], ROW_BLOCK, longest);
+        if (status == SP_OK) status = reserve(&workers[t], dense ? ROW_DENSE : ROW_HASH, longest);
+    }
     return status;
 }

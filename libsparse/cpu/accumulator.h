@@ -5,7 +5,8 @@
  *   dense   a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
  *           by counting trailing zeros, so nothing is sorted;
  *   block   up to four rows of A with the same columns, as finite elements have them: their sums lie side by side,
- *           and B's rows are read once for all (plus-times, no mask);
+ *           and B's rows are read once for all (plus-times, no mask). Sums are kept for as many columns as such a row
+ *           spans, in a ring;
  *   hash    a table of at least twice as many slots as products, its entries sorted afterwards (Nagasaka et al.
  *           2018).
  *
@@ -23,17 +24,19 @@ enum { SHORT_PRODUCTS = 16 };
 
 /* A product, as all threads see it. */
 typedef struct row_product {
+    sp_context *context;
     const sp_csr *a, *b, *mask;
     sp_spgemm_algorithm algorithm;
     bool complement;
     bool pattern;            /* C gets no values */
     bool dense, blocks;      /* where the choice is free: dense sums are worth their memory; rows come in blocks */
+    int64_t ring;            /* blocks: column j has the sums j & ring. 2^k - 1, or -1: each has its own */
     const void *a_values, *b_values;
     int64_t a_select, b_select; /* entry k has values[k & select]: -1, or 0 for a pattern, whose one value is 1 */
     int kind;                /* semiring, value type, filter: which of the compiled kernels */
 } row_product;
 
-/* One thread's scratch memory. Arrays are NULL where no row needs them. */
+/* One thread's scratch memory, taken when a row first needs it. */
 typedef struct accumulator {
     const row_product *job;
     double *sums;      /* dense, block: the identity between rows; on a 64-byte boundary */
@@ -43,11 +46,13 @@ typedef struct accumulator {
     int32_t *keys;     /* hash: the column, -1: empty */
     double *slots;
     uint64_t *list[2]; /* hash: column << 32 | slot */
-    int64_t listed; /* entries of list[0], or of the short row */
+    int64_t room;      /* hash: entries that the arrays can take */
+    int64_t listed;    /* entries of list[0], or of the short row */
     int32_t short_columns[SHORT_PRODUCTS];
     double short_values[SHORT_PRODUCTS];
     int bits_of_table;
-    void *sums_block;
+    void *sums_block;  /* where `sums` lies */
+    int64_t sums_room; /* how many there are */
     int64_t rows[ROW_METHODS]; /* how many were done how */
     int64_t bytes;
 } accumulator;
@@ -59,9 +64,11 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
 /* Takes the operands anew: other matrices of the same patterns. */
 void sp_row_product_values(row_product *job, const sp_csr *a, const sp_csr *b, sp_semiring semiring);
 
-/* Scratch of `threads` threads for rows of at most `largest` products, with a filter or without. */
-sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int64_t largest, int threads,
+/* Scratch of `threads` threads, with a filter or without. */
+sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool filter, int threads,
                                accumulator **workers);
+/* Takes all that sp_accumulate_values needs for rows of C of at most `longest` entries. */
+sp_status sp_accumulators_reserve(accumulator *workers, int threads, int64_t longest);
 void sp_accumulators_close(sp_context *context, accumulator *workers, int threads);
 
 /* Makes rows first to end - 1 (a row_method's `rows`; the worker is an accumulator). */

@@ -5,13 +5,15 @@
 
 #include "rows.h"
 
-/* A chunk must be long against the few hundred nanoseconds that taking it and handing it in costs. */
-enum { CHUNK_PRODUCTS = 1 << 16, CHUNK_ROWS = 4096 };
-/* C gets its room once rows are made that could have had so many entries: the others are taken to be like them. */
-enum { SAMPLE_ENTRIES = 1 << 20 };
-/* A thread waits when it holds more than its part of a sixteenth of C: then some row before its own takes very long,
+/* A thread holds a few chunks: so many a thread there are at least, unless they become too short against the few
+ * hundred nanoseconds that taking one and handing it in costs. */
+enum { CHUNKS = 128, CHUNK_LEAST = 1 << 12, CHUNK_MOST = 1 << 16, CHUNK_ROWS = 4096 };
+/* C gets its room once rows are made that could have had so many entries, or this part of all: the others are taken
+ * to be like them. Until then the threads hold what they made. */
+enum { SAMPLE_ENTRIES = 1 << 20, SAMPLE_SHARE = 32 };
+/* A thread waits when it holds more than its part of this share of C: then some row before its own takes very long,
  * or its thread has no processor. Less than this is not worth waiting, more than that the caches do not hold. */
-enum { AHEAD_SHARE = 16, AHEAD_LEAST = 1 << 16, AHEAD_MOST = 1 << 19 };
+enum { AHEAD_SHARE = 32, AHEAD_LEAST = 1 << 13, AHEAD_MOST = 1 << 19 };
 
 typedef struct chunk {
     int64_t count; /* entries; -1: not made yet */
@@ -35,6 +37,7 @@ typedef struct run {
     lane *lanes; /* one a thread */
     size_t value_size;
     int64_t bound;   /* Σ min(products, entries a row may have) */
+    int64_t sample;  /* of these, before C gets its room */
     int64_t largest; /* the largest of these terms */
     sp_csr made;     /* nnz: of the chunks that have their place; offsets hold lengths until a chunk is moved */
     int64_t capacity; /* of made's arrays */
@@ -46,14 +49,34 @@ typedef struct run {
     sp_status failure;
 } run;
 
-/* Room for `capacity` entries, `used` of which are kept. The first room is in huge pages, as all that is allocated at
- * once: faulting C in by small ones costs 8 ns an entry instead of 2. Blocks of huge pages move slowly, though, so C
- * gets its room at once, by an estimate, and hardly ever grows. */
+/* Room for `capacity` entries, `used` of which are kept. */
 static sp_status grow_entries(sp_context *context, int64_t used, int64_t capacity, size_t value_size,
                               int32_t **columns, void **values)
 {
     sp_status status = sp_grow(context, used, capacity, sizeof(int32_t), (void **)columns);
     if (status == SP_OK && value_size) status = sp_grow(context, used, capacity, value_size, values);
+    return status;
+}
+
+/* The array anew, with room for `count` elements. */
+static sp_status move_array(sp_context *context, int64_t used, int64_t count, size_t size, void **array)
+{
+    void *moved;
+    const sp_status status = sp_alloc(context, count, size, &moved);
+    if (status != SP_OK) return status;
+    if (used) memcpy(moved, *array, (size_t)used * size);
+    sp_free(context, *array);
+    *array = moved;
+    return SP_OK;
+}
+
+/* The same in new blocks. Only what is allocated at once gets huge pages: faulting C in by small ones costs 8 ns an
+ * entry instead of 2. Blocks of huge pages grow slowly, though, so C moves there once, by an estimate. */
+static sp_status move_entries(sp_context *context, int64_t used, int64_t capacity, size_t value_size,
+                              int32_t **columns, void **values)
+{
+    sp_status status = move_array(context, used, capacity, sizeof(int32_t), (void **)columns);
+    if (status == SP_OK && value_size) status = move_array(context, used, capacity, value_size, values);
     return status;
 }
 
@@ -65,10 +88,12 @@ sp_status sp_row_buffer_reserve(row_buffer *buffer, int64_t more)
     int64_t capacity = buffer->expected ? buffer->expected : buffer->capacity + buffer->capacity / 2;
     if (capacity < needed) capacity = needed + needed / 8;
 #pragma omp critical(sp_row_buffer)
-    status = grow_entries(buffer->context, buffer->count, capacity, buffer->value_size, &buffer->columns,
-                          &buffer->values);
-    if (status == SP_OK) buffer->capacity = capacity;
-    return status;
+    status = (buffer->expected && !buffer->moved ? move_entries : grow_entries)(
+        buffer->context, buffer->count, capacity, buffer->value_size, &buffer->columns, &buffer->values);
+    if (status != SP_OK) return status;
+    buffer->capacity = capacity;
+    buffer->moved = buffer->expected > 0;
+    return SP_OK;
 }
 
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
@@ -99,9 +124,13 @@ sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b,
     return SP_OK;
 }
 
-sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count)
+sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int threads, int64_t **first,
+                        int64_t *count)
 {
-    int64_t capacity = 0, made = 0, row = 0;
+    int64_t capacity = 0, made = 0, row = 0, total = 0;
+    for (int64_t i = 0; i < rows; i++) total += products[i];
+    int64_t most = total / (CHUNKS * threads);
+    most = most < CHUNK_LEAST ? CHUNK_LEAST : most > CHUNK_MOST ? CHUNK_MOST : most;
     *first = NULL;
     for (;;) {
         if (made == capacity) {
@@ -113,7 +142,7 @@ sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *produc
         if (row == rows) break;
         const int64_t start = row;
         int64_t sum = 0;
-        while (row < rows && row - start < CHUNK_ROWS && sum < CHUNK_PRODUCTS) sum += products[row++];
+        while (row < rows && row - start < CHUNK_ROWS && sum < most) sum += products[row++];
     }
     *count = made - 1;
     return SP_OK;
@@ -164,7 +193,8 @@ static sp_status grow_result(run *r, int64_t needed)
         copying = r->copying;
     }
 #pragma omp critical(sp_row_buffer)
-    status = grow_entries(r->context, r->made.nnz, capacity, r->value_size, &r->made.col_indices, &r->made.values);
+    status = (r->capacity ? grow_entries : move_entries)(r->context, r->made.nnz, capacity, r->value_size,
+                                                         &r->made.col_indices, &r->made.values);
     if (status == SP_OK) r->capacity = capacity;
     return status;
 }
@@ -172,7 +202,7 @@ static sp_status grow_result(run *r, int64_t needed)
 /* Gives their places to the chunks that follow without a gap. The lock is held. */
 static sp_status place_chunks(run *r)
 {
-    if (r->capacity == 0 && r->bound_done < SAMPLE_ENTRIES && r->finished < r->chunk_count) return SP_OK;
+    if (r->capacity == 0 && r->bound_done < r->sample && r->finished < r->chunk_count) return SP_OK;
     for (; r->placed < r->chunk_count && r->chunks[r->placed].count >= 0; r->placed++) {
         chunk *next = &r->chunks[r->placed];
         const int64_t end = r->made.nnz + next->count;
@@ -237,7 +267,7 @@ static bool deliver(run *r, lane *own)
 {
     const int64_t placed = r->placed, share = r->capacity / (AHEAD_SHARE * r->method->threads);
     const int64_t ahead = share < AHEAD_LEAST ? AHEAD_LEAST : share > AHEAD_MOST ? AHEAD_MOST : share;
-    const bool may_wait = r->capacity > 0 && r->failure == SP_OK;
+    const bool may_wait = r->bound_done >= r->sample && r->failure == SP_OK;
 #pragma omp atomic update
     r->copying++;
     omp_unset_lock(&r->lock);
@@ -303,7 +333,7 @@ static sp_status make_alone(run *r)
             r->bound_done += row_bound(r, row);
         }
         r->entries_done = buffer->count;
-        if (r->bound_done >= SAMPLE_ENTRIES || r->bound_done >= r->bound / 8) buffer->expected = expected_entries(r);
+        if (r->bound_done >= r->sample) buffer->expected = expected_entries(r);
     }
     if (buffer->capacity == 0) return SP_OK;
     sp_free(r->context, r->made.col_indices);
@@ -331,7 +361,7 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int6
     run r = {.context = context, .method = method, .products = products,
              .value_size = method->pattern ? 0 : sp_value_size(type)};
     sp_status status;
-    SP_TRY(sp_row_chunks(context, rows, products, &r.first, &r.chunk_count));
+    SP_TRY(sp_row_chunks(context, rows, products, method->threads, &r.first, &r.chunk_count));
     SP_TRY(sp_alloc(context, r.chunk_count, sizeof *r.chunks, (void **)&r.chunks));
     SP_TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)
@@ -346,6 +376,7 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int6
         r.bound += row_bound(&r, i);
         if (row_bound(&r, i) > r.largest) r.largest = row_bound(&r, i);
     }
+    r.sample = r.bound / SAMPLE_SHARE < SAMPLE_ENTRIES ? r.bound / SAMPLE_SHARE : SAMPLE_ENTRIES;
     SP_TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
     /* Without realloc the arrays would be there twice, for the sake of the few percent that they are too large. */
     if (r.capacity > r.made.nnz && (context->allocator.resize || r.capacity > r.made.nnz + r.made.nnz / 8))

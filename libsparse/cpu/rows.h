@@ -17,6 +17,7 @@ typedef struct row_buffer {
     size_t value_size; /* 0: no values are kept */
     int64_t count, capacity;
     int64_t expected; /* what to grow to, when not 0 */
+    bool moved;       /* to blocks of that size */
     int32_t *columns;
     void *values;
 } row_buffer;
@@ -43,8 +44,10 @@ typedef struct row_method {
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                           int64_t *largest);
 
-/* Cuts the rows into `count` chunks of about equal products: chunk i is rows (*first)[i] to (*first)[i + 1] - 1. */
-sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int64_t **first, int64_t *count);
+/* Cuts the rows into `count` chunks of about equal products for so many threads: chunk i is rows (*first)[i] to
+ * (*first)[i + 1] - 1. */
+sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int threads, int64_t **first,
+                        int64_t *count);
 
 /* Makes all rows and joins them into `c` (rows × cols). */
 sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products,

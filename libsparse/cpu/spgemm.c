@@ -52,7 +52,7 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     if (pattern) made.semiring = SP_OR_AND;
     sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
     threads = sp_threads_for(context, info->products);
-    SP_TRY(sp_accumulators_open(context, &job, job.mask != NULL, *largest, threads, &workers));
+    SP_TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const row_method method = {.rows = sp_accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes};
@@ -85,6 +85,14 @@ typedef struct plan_state {
     bool masked;
 } plan_state;
 
+static int64_t longest_row(const sp_csr *c)
+{
+    int64_t longest = 0;
+    for (int64_t i = 0; i < c->rows; i++)
+        if (c->row_offsets[i + 1] - c->row_offsets[i] > longest) longest = c->row_offsets[i + 1] - c->row_offsets[i];
+    return longest;
+}
+
 sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,
                                  sp_spgemm_info *info)
@@ -102,8 +110,9 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     sp_row_product_begin(context, a, b, &unmasked, info->products, largest, &made->job);
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
-        SP_TRY(sp_accumulators_open(context, &made->job, made->masked, largest, made->threads, &made->workers));
-        SP_TRY(sp_row_chunks(context, a->rows, products, &made->first, &made->chunks));
+        SP_TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
+        SP_TRY(sp_accumulators_reserve(made->workers, made->threads, longest_row(&c)));
+        SP_TRY(sp_row_chunks(context, a->rows, products, made->threads, &made->first, &made->chunks));
     }
     *pattern = c;
     *state = made;
