@@ -38,8 +38,65 @@ static inline void *cpu_row(const sp_dense *matrix, int64_t i)
     return (char *)matrix->values + (size_t)(i * matrix->stride) * cpu_size(matrix->type);
 }
 
+/* The columns j .. j + cols - 1 of the rows i .. i + rows - 1. */
+static inline sp_dense cpu_part(const sp_dense *matrix, int64_t i, int64_t rows, int64_t j, int64_t cols)
+{
+    sp_dense part = *matrix;
+    part.rows = rows;
+    part.cols = cols;
+    part.values = (char *)cpu_row(matrix, i) + (size_t)j * cpu_size(matrix->type);
+    return part;
+}
+
+/* 1 at least, even where `most` is less. */
+static inline int64_t cpu_at_most(int64_t value, int64_t most)
+{
+    return value < 1 || most < 1 ? 1 : value < most ? value : most;
+}
+
+/* How many tasks a product is cut into, by its shape alone: of 65,536 multiplications each at least, and at most 32.
+ * Smaller ones spend more on calls and on packing A and B than threads save: of 64, each would pack the 500 rows of W
+ * for 1,400 of X on Flickr's shape. Its steps as cpu_threads counts them. */
+static inline int64_t cpu_tasks(int64_t rows, int64_t cols, int64_t inner)
+{
+    return cpu_at_most((int64_t)((double)rows * (double)cols * (double)inner / (1 << 16)), 32);
+}
+
+static inline int64_t cpu_steps(int64_t rows, int64_t cols, int64_t inner)
+{
+    return (int64_t)((double)rows * (double)cols * (double)inner / 16);
+}
+
+/* multiply.c: C = alpha · op(A) · op(B) + beta · C by one call of BLAS. Calls side by side stand between _alone,
+ * which leaves BLAS one thread a call and returns how many it had, and _return. */
+void gnn_cpu_gemm(bool transpose_a, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b, double beta,
+                  sp_dense *c);
+int gnn_cpu_blas_alone(const gnn_engine *engine);
+void gnn_cpu_blas_return(const gnn_engine *engine, int threads);
+bool gnn_cpu_fits_blas(const sp_dense *matrix);
+
+/* pointwise.c: what happens between layers, rows begin .. end - 1 of it. */
+typedef struct cpu_mask {
+    uint64_t seed, site, bound; /* bound 0: nothing is dropped */
+    int64_t step;
+    double scale;
+    gnn_activation activation;
+} cpu_mask;
+
+cpu_mask gnn_cpu_mask(const gnn_engine *engine, const gnn_pointwise *how);
+void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bias, sp_dense *y, int64_t begin,
+                          int64_t end);
+/* `sums` (or NULL) grow by the rows of dX. */
+void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient, sp_dense *x_gradient,
+                           int64_t begin, int64_t end, double *sums);
+
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c);
+
+sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
+                        const void *bias, sp_dense *y);
+sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
+                                 const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
 
 sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                           sp_dense *y);

@@ -8,10 +8,9 @@
 
 #include "backend.h"
 
-/* Tasks of so many multiplications at least, tiles of so many rows and columns: smaller ones spend more on calls and
- * on packing A and B than threads save. Parts of the inner dimension are as long as what BLAS packs at once, and cost
- * a pass over C each; all of them together take so many numbers at most. */
-enum { TASK = 1 << 16, MOST_TASKS = 64, TILE = 128, PART = 256, MOST_PARTS = 32, PARTIAL = 1 << 22 };
+/* Tiles of so many rows and columns at least. Parts of the inner dimension are as long as what BLAS packs at once,
+ * and cost a pass over C each; all of them together take so many numbers at most. */
+enum { TILE = 128, PART = 256, PARTIAL = 1 << 22 };
 
 typedef struct product {
     bool transpose_a, transpose_b;
@@ -22,25 +21,32 @@ typedef struct product {
     void *partial; /* parts - 1 matrices of C's shape, side by side */
 } product;
 
-/* 1 at least, even where `most` is less. */
-static int64_t clamp(int64_t value, int64_t most) { return value < 1 || most < 1 ? 1 : value < most ? value : most; }
-
 /* Rows of a transposed A are columns: cut into tiles it would be read in short pieces (1.4 times as long for 500 x
  * 89,250 x 256), so that there the inner dimension is cut first. */
 static void cut(product *p)
 {
     const int64_t rows = p->c->rows, cols = p->c->cols;
-    const int64_t tasks = clamp((int64_t)((double)rows * (double)cols * (double)p->inner / TASK), MOST_TASKS);
-    const int64_t parts = clamp(PARTIAL / rows / cols, tasks < MOST_PARTS ? tasks : MOST_PARTS);
-    p->parts = p->transpose_a ? clamp(p->inner / PART, parts) : 1;
-    p->row_tiles = clamp(rows / TILE, tasks / p->parts);
-    p->col_tiles = clamp(cols / TILE, tasks / p->parts / p->row_tiles);
+    const int64_t tasks = cpu_tasks(rows, cols, p->inner);
+    p->parts = p->transpose_a ? cpu_at_most(p->inner / PART, cpu_at_most(PARTIAL / rows / cols, tasks)) : 1;
+    p->row_tiles = cpu_at_most(rows / TILE, tasks / p->parts);
+    p->col_tiles = cpu_at_most(cols / TILE, tasks / p->parts / p->row_tiles);
 }
 
-static const void *at(const sp_dense *matrix, bool transpose, int64_t row, int64_t col)
+void gnn_cpu_gemm(bool transpose_a, bool transpose_b, double alpha, const sp_dense *a, const sp_dense *b, double beta,
+                  sp_dense *c)
 {
-    const int64_t place = transpose ? col * matrix->stride + row : row * matrix->stride + col;
-    return (const char *)matrix->values + (size_t)place * cpu_size(matrix->type);
+    const CBLAS_TRANSPOSE op_a = transpose_a ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE op_b = transpose_b ? CblasTrans : CblasNoTrans;
+    const int m = (int)c->rows, n = (int)c->cols, inner = (int)(transpose_a ? a->rows : a->cols);
+    /* BLAS ends the process over a stride of 0, also where there is nothing to read. */
+    const int a_stride = a->stride > 0 ? (int)a->stride : 1, b_stride = b->stride > 0 ? (int)b->stride : 1;
+    const int c_stride = (int)c->stride;
+    if (c->type == SP_DENSE_F32)
+        cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, inner, (float)alpha, a->values, a_stride, b->values, b_stride,
+                    (float)beta, c->values, c_stride);
+    else
+        cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, inner, alpha, a->values, a_stride, b->values, b_stride, beta,
+                    c->values, c_stride);
 }
 
 static void multiply_tile(const product *p, int64_t task)
@@ -49,29 +55,17 @@ static void multiply_tile(const product *p, int64_t task)
     const int64_t row = tile / p->col_tiles, col = tile % p->col_tiles;
     const int64_t i = p->c->rows * row / p->row_tiles, j = p->c->cols * col / p->col_tiles;
     const int64_t k = p->inner * part / p->parts;
-    const int m = (int)(p->c->rows * (row + 1) / p->row_tiles - i);
-    const int n = (int)(p->c->cols * (col + 1) / p->col_tiles - j);
-    const int inner = (int)(p->inner * (part + 1) / p->parts - k);
-    const CBLAS_TRANSPOSE op_a = p->transpose_a ? CblasTrans : CblasNoTrans;
-    const CBLAS_TRANSPOSE op_b = p->transpose_b ? CblasTrans : CblasNoTrans;
-    const void *a = at(p->a, p->transpose_a, i, k), *b = at(p->b, p->transpose_b, k, j);
+    const int64_t m = p->c->rows * (row + 1) / p->row_tiles - i, n = p->c->cols * (col + 1) / p->col_tiles - j;
+    const int64_t inner = p->inner * (part + 1) / p->parts - k;
+    const sp_dense a = p->transpose_a ? cpu_part(p->a, k, inner, i, m) : cpu_part(p->a, i, m, k, inner);
+    const sp_dense b = p->transpose_b ? cpu_part(p->b, j, n, k, inner) : cpu_part(p->b, k, inner, j, n);
     sp_dense c = *p->c;
-    double beta = p->beta;
     if (part > 0) {
         c.stride = c.cols;
         c.values = (char *)p->partial + (size_t)((part - 1) * c.rows * c.cols) * cpu_size(c.type);
-        beta = 0;
     }
-    void *to = (void *)at(&c, false, i, j);
-    /* BLAS ends the process over a stride of 0, also where there is nothing to read. */
-    const int a_stride = p->a->stride > 0 ? (int)p->a->stride : 1;
-    const int b_stride = p->b->stride > 0 ? (int)p->b->stride : 1;
-    const int c_stride = (int)c.stride;
-    if (c.type == SP_DENSE_F32)
-        cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, inner, (float)p->alpha, a, a_stride, b, b_stride, (float)beta,
-                    to, c_stride);
-    else
-        cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, inner, p->alpha, a, a_stride, b, b_stride, beta, to, c_stride);
+    c = cpu_part(&c, i, m, j, n);
+    gnn_cpu_gemm(p->transpose_a, p->transpose_b, p->alpha, &a, &b, part > 0 ? 0 : p->beta, &c);
 }
 
 #define ADD_PARTS(type)                                                                                   \
@@ -88,18 +82,31 @@ static void multiply_tile(const product *p, int64_t task)
 ADD_PARTS(float)
 ADD_PARTS(double)
 
-static bool fits_blas(const sp_dense *matrix)
+bool gnn_cpu_fits_blas(const sp_dense *matrix)
 {
     return matrix->rows <= INT32_MAX && matrix->cols <= INT32_MAX && matrix->stride <= INT32_MAX;
+}
+
+int gnn_cpu_blas_alone(const gnn_engine *engine)
+{
+    const cpu_state *state = engine->state;
+    const int threads = state->blas_threads ? state->blas_threads() : 1;
+    if (threads > 1) state->set_blas_threads(1);
+    return threads;
+}
+
+void gnn_cpu_blas_return(const gnn_engine *engine, int threads)
+{
+    const cpu_state *state = engine->state;
+    if (threads > 1) state->set_blas_threads(threads);
 }
 
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c)
 {
-    const cpu_state *state = engine->state;
     const int64_t inner = transpose_a ? a->rows : a->cols;
     product p = {transpose_a, transpose_b, alpha, beta, a, b, c, inner, 1, 1, 1, NULL};
-    if (!fits_blas(a) || !fits_blas(b) || !fits_blas(c))
+    if (!gnn_cpu_fits_blas(a) || !gnn_cpu_fits_blas(b) || !gnn_cpu_fits_blas(c))
         return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "a product of %lld x %lld x %lld: BLAS counts to 2^31",
                        (long long)c->rows, (long long)inner, (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
@@ -110,12 +117,11 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
         if (status != SP_OK) return status;
     }
     const int64_t tasks = p.row_tiles * p.col_tiles * p.parts;
-    const int threads = cpu_threads(engine, (int64_t)((double)c->rows * (double)c->cols * (double)inner / 16));
-    const int blas_threads = state->blas_threads ? state->blas_threads() : 1;
-    if (blas_threads > 1) state->set_blas_threads(1);
+    const int threads = cpu_threads(engine, cpu_steps(c->rows, c->cols, inner));
+    const int blas_threads = gnn_cpu_blas_alone(engine);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t task = 0; task < tasks; task++) multiply_tile(&p, task);
-    if (blas_threads > 1) state->set_blas_threads(blas_threads);
+    gnn_cpu_blas_return(engine, blas_threads);
     if (p.parts == 1) return SP_OK;
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, p.parts * c->rows * c->cols))
     for (int64_t i = 0; i < c->rows; i++)
