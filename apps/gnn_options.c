@@ -214,13 +214,16 @@ static bool parse_value(gnn_settings *s, const option_entry *entry, const char *
 
 /* ---- defaults ------------------------------------------------------------------------------------------- */
 
+static const int64_t HEADS = 8;
+static const double RATE_FACTOR = 0.5;
+
 /* Settings of Kipf and Welling (2017); GAT's are those of Velickovic et al. (2018). */
 static void set_defaults(int64_t model, gnn_settings *s)
 {
     const bool gat = model == GNN_GAT;
-    *s = (gnn_settings){.command = s->command, .model = model, .layers = 2, .hidden = gat ? 8 : 16, .heads = 8,
+    *s = (gnn_settings){.command = s->command, .model = model, .layers = 2, .hidden = gat ? 8 : 16, .heads = HEADS,
                         .epochs = 200, .evaluate_every = 1, .seed = 1, .seeds = 1, .rate = gat ? 0.005 : 0.01,
-                        .rate_factor = 0.5, .decay = 5e-4, .decay_all = gat, .dropout = gat ? 0.6 : 0.5,
+                        .rate_factor = RATE_FACTOR, .decay = 5e-4, .decay_all = gat, .dropout = gat ? 0.6 : 0.5,
                         .input_dropout = -1, .attention_dropout = gat ? 0.6 : 0, .device = "auto"};
 }
 
@@ -304,11 +307,15 @@ static bool check_together(const gnn_settings *s)
         return mistake("--keep-aggregated needs --input-dropout 0: a sum of what is dropped anew cannot be kept");
     if (s->half_gather && (s->maxk > 0 || s->model == GNN_GAT || s->model == GNN_SAGE_MAX))
         return mistake("--half-gather goes with gcn, sage and gin, without --maxk");
+    if (!s->resume && s->model != GNN_GAT && (s->heads != HEADS || s->attention_dropout > 0))
+        return mistake("--heads and --attention-dropout go with gat");
+    if (s->rate_step == 0 && s->rate_factor != RATE_FACTOR)
+        return mistake("--rate-factor goes with --rate-step, the epochs after which it counts");
     if (s->fanouts > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))
         return mistake("--fanout goes with --sampler node, layer or fastgcn");
     if (s->fanouts > 0 && s->fanouts != s->layers)
-        return mistake("--fanout has %lld numbers, but there are %lld layers", (long long)s->fanouts,
-                       (long long)s->layers);
+        return mistake("--fanout takes a number for each layer: there are %lld, not %lld", (long long)s->layers,
+                       (long long)s->fanouts);
     if (s->sampler == SAMPLER_FULL && (s->batch > 0 || s->bulk > 0))
         return mistake("--batch and --bulk go with --sampler");
     if (s->clusters && s->sampler != SAMPLER_CLUSTER) return mistake("--clusters goes with --sampler cluster");

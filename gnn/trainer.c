@@ -353,8 +353,8 @@ static sp_status copy_parameters(gnn_trainer *t, void *to, const void *from)
 static sp_status not_finite(gnn_trainer *t, const char *which, double loss)
 {
     return sp_fail(t->context, SP_ERROR_NOT_FINITE,
-                   "epoch %lld: the %s loss is %g; a learning rate below %g, or normalised features, may help",
-                   (long long)t->epoch, which, loss, t->rate);
+                   "epoch %lld: the %s loss is %s; a learning rate below %g, or normalised features, may help",
+                   (long long)t->epoch, which, isnan(loss) ? "not a number" : "infinite", t->rate);
 }
 
 /* Sees whether these are the best parameters so far, and keeps them if so. */
