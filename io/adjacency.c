@@ -9,9 +9,11 @@ static bool read_end(io_slice *slice, const char **at, const char *end, int32_t 
 {
     const char *field = io_next_field(at, end), *stop = io_field_end(field, end);
     int64_t number;
-    if (!io_parse_index(field, stop, slice->state->rows - 1, &number))
-        return io_slice_fail(slice, "an end of an edge that is no node", field, stop,
-                             "nodes are whole numbers from 0, one less than there are at most");
+    if (!io_parse_index(field, stop, slice->state->rows - 1, &number)) {
+        char remedy[64];
+        snprintf(remedy, sizeof remedy, "nodes are whole numbers from 0 to %lld", (long long)slice->state->rows - 1);
+        return io_slice_fail(slice, "an end of an edge that is no node", field, stop, remedy);
+    }
     *node = (int32_t)number;
     return true;
 }

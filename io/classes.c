@@ -289,7 +289,7 @@ sp_status io_read_names(sp_context *context, const char *path, const volatile in
 typedef struct range {
     int64_t low, high;
     const char *const *words;
-    char remedy[96];
+    char remedy[160];
 } range;
 
 static bool read_word(const range *r, const char *line, const char *end, int64_t *number)
@@ -314,7 +314,8 @@ static sp_status number_lines(sp_context *context, io_source *source, const rang
         lines++;
         if (!trim(&line, &end)) continue;
         if (!read_word(r, line, end, &number))
-            return io_fail_line(context, io_source_name(source), lines, "a number that is out of range", line, end,
+            return io_fail_line(context, io_source_name(source), lines,
+                                r->words ? "no such word or number" : "a number that is out of range", line, end,
                                 r->remedy);
         status = io_reserve(context, *count, *count + 1, sizeof **numbers, &capacity, (void **)numbers);
         if (status == SP_OK) (*numbers)[(*count)++] = (int32_t)number;
@@ -344,6 +345,16 @@ done:
     return status;
 }
 
+static void write_remedy(range *r)
+{
+    size_t used = 0;
+    for (int64_t k = 0; r->words && r->words[k] && used < sizeof r->remedy; k++)
+        used += (size_t)snprintf(r->remedy + used, sizeof r->remedy - used, k > 0 ? ", %s" : "write %s", r->words[k]);
+    if (used < sizeof r->remedy)
+        snprintf(r->remedy + used, sizeof r->remedy - used, "%s whole numbers from %lld to %lld",
+                 used > 0 ? ", or" : "write", (long long)r->low, (long long)r->high);
+}
+
 sp_status io_read_numbers(sp_context *context, const char *path, const volatile int *interrupt, int64_t low,
                           int64_t high, const char *const *words, int32_t **numbers, int64_t *count)
 {
@@ -352,8 +363,7 @@ sp_status io_read_numbers(sp_context *context, const char *path, const volatile 
     io_source *source;
     *numbers = NULL;
     *count = 0;
-    snprintf(r.remedy, sizeof r.remedy, "write %swhole numbers from %lld to %lld", words ? "the words, or " : "",
-             (long long)low, (long long)high);
+    write_remedy(&r);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
     IO_TRY(io_detect_content(source, &content));

@@ -84,7 +84,8 @@ refused 'no features' features.csv - 'd: there is no features.\*'
 refused 'no labels' labels.txt - 'd: there is no labels.\*'
 with graph.tsv '0 1\n'; cp d/graph.tsv d/graph.csv
 ok 'two graphs' fails 1 'd: there are graph.csv and graph.tsv; keep one' convert d X
-refused 'a node that is none' graph.tsv '0 1\n1 3\n' 'd/graph.tsv:2: an end of an edge that is no node \(got "3"\)'
+refused 'a node that is none' graph.tsv '0 1\n1 3\n' \
+    'd/graph.tsv:2: an end of an edge that is no node \(got "3"\); nodes are whole numbers from 0 to 2$'
 refused 'a graph that is not square' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 4 0\n' \
     'd/graph.mtx:2: rows and columns differ'
 refused 'a graph of another size' graph.mtx '%%%%MatrixMarket matrix coordinate pattern general\n4 4 0\n' \
@@ -99,7 +100,8 @@ refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes
 refused 'a label without a name' classes.txt 'a\n' 'd/labels.txt: label 1 is out of range: d/classes.txt names 1'
 refused 'a name that is there twice' classes.txt 'a\na\n' 'd/classes.txt:2: a name that is there twice'
 refused 'a split that is too short' split.txt 'train\n' 'd/split.txt: 1 entries for 3 nodes'
-refused 'an unknown word in a split' split.txt 'train\nx\n' 'd/split.txt:2: a number that is out of range \(got "x"\)'
+refused 'an unknown word in a split' split.txt 'train\nx\n' \
+    'd/split.txt:2: no such word or number \(got "x"\); write unused, train, val, test, or whole numbers from 0 to 3$'
 refused 'a training node that is none' train.txt '0\n3\n' 'd/train.txt:2: a number that is out of range'
 refused 'validation without training' val.txt '0\n' 'd: there is no train.\*'
 with train.txt '0\n1\n'; printf '1\n' >d/test.txt
