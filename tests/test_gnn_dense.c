@@ -1289,15 +1289,51 @@ static void repeatable_bits(int device, int threads, double *to)
     free_subject(&s);
 }
 
+enum { WAY_ROWS = 9001, WAY_IN = 24, WAY_OUT = 6, WAY_BITS = WAY_ROWS * WAY_IN + 2 * WAY_IN * WAY_OUT + WAY_IN };
+
+/* dX, both dW and the sums of the way back through a dense layer, with so many threads. */
+static void way_back_bits(int device, int threads, double *to)
+{
+    subject s = make_subject(device, SP_DENSE_F32, 0, threads);
+    const gnn_pointwise how = {GNN_RELU, 0.4, 3};
+    double *number[] = {random_numbers(&s, WAY_ROWS * WAY_IN), random_numbers(&s, WAY_ROWS * WAY_OUT),
+                        random_numbers(&s, WAY_IN * WAY_OUT)};
+    sp_dense x = put_matrix(&s, WAY_ROWS, WAY_IN, number[0]), g = put_matrix(&s, WAY_ROWS, WAY_OUT, number[1]);
+    sp_dense w = put_matrix(&s, WAY_IN, WAY_OUT, number[2]), fewer = g;
+    sp_dense made[] = {new_matrix(&s, WAY_ROWS, WAY_IN), new_matrix(&s, WAY_IN, WAY_OUT),
+                       new_matrix(&s, WAY_IN, WAY_OUT), new_matrix(&s, 1, WAY_IN)};
+    const gnn_product_gradient product[] = {{&g, &w, &made[1]}, {&fewer, &w, &made[2]}};
+    fewer.rows = WAY_ROWS / 2;
+    ck_ok(s.context, s.back->dense_backward(s.engine, 2, product, &how, &x, &made[0], made[3].values));
+    for (int k = 0; k < 4; k++) {
+        const int64_t count = made[k].rows * made[k].cols;
+        double *is = take_matrix(&s, &made[k]);
+        memcpy(to, is, (size_t)count * sizeof *to);
+        to += count;
+        free(is);
+    }
+    end_matrix(&s, &x);
+    end_matrix(&s, &g);
+    end_matrix(&s, &w);
+    for (int k = 0; k < 3; k++) free(number[k]);
+    free_subject(&s);
+}
+
 START_TEST(sums_have_the_same_bits_whatever_the_threads)
 {
     enum { COUNT = 16 * 16 + 16 + GNN_SPLITS };
-    double first[COUNT], again[COUNT];
+    double first[COUNT], again[COUNT], *way = numbers(WAY_BITS), *way_again = numbers(WAY_BITS);
     repeatable_bits(_i, 1, first);
+    way_back_bits(_i, 1, way);
     for (int threads = 1; threads <= 3; threads++) {
         repeatable_bits(_i, threads, again);
         ck_assert_msg(memcmp(first, again, sizeof first) == 0, "%d threads give other bits", threads);
+        way_back_bits(_i, threads, way_again);
+        ck_assert_msg(memcmp(way, way_again, WAY_BITS * sizeof *way) == 0, "%d threads give other bits on the way back",
+                      threads);
     }
+    free(way);
+    free(way_again);
 }
 END_TEST
 
