@@ -92,25 +92,21 @@ static sp_status make_graph(job *j)
 
 /* ---- the start matrix ---------------------------------------------------------------------------------- */
 
-/* The first expansion, pruned and made stochastic, is what one iteration without inflation leaves. */
+/* The first iterand before inflation. */
 static sp_status write_expanded(job *j)
 {
-    mcl_options options = j->mcl;
-    mcl_run run;
     sp_csr expanded = {0};
-    options.inflation = 1;
-    options.main_length = 1;
-    options.initial_length = 0;
-    sp_status status = mcl_iterate(j->host, &j->start, &options, NULL, NULL, &expanded, &run);
+    sp_status status = job_expand(j, &j->start, &expanded);
     if (status == SP_OK) status = job_write_matrix(j, j->settings->write_expanded, &expanded, NULL);
     sp_csr_free(j->host, &expanded);
     return status;
 }
 
-/* Entries that are not loops. */
-static int64_t count_arcs(const sp_csr *matrix)
+/* Entries that are not loops, or with `loops` all. */
+static int64_t count_arcs(const sp_csr *matrix, bool loops)
 {
     int64_t arcs = 0;
+    if (loops) return matrix->nnz;
     for (int64_t row = 0; row < matrix->rows; row++)
         for (int64_t e = matrix->row_offsets[row]; e < matrix->row_offsets[row + 1]; e++)
             arcs += matrix->col_indices[e] != row;
@@ -127,25 +123,45 @@ static sp_status add_columns(sp_context *context, const sp_csr *matrix, double *
     return status;
 }
 
+/* The graph that clusters are to be connected in: with transforms, which loops do not matter to. */
+static sp_status transform_graph(job *j)
+{
+    mcl_options options = j->mcl;
+    sp_csr transformed;
+    options.sum_loops = false;
+    options.degree_power = options.pre_inflation = 0;
+    options.loop_factor = 1;
+    sp_status status = mcl_prepared_graph(j->host, &j->graph, j->graph_transform, &options, j->settings->read.lenient,
+                                          &transformed);
+    if (status != SP_OK) return status;
+    sp_csr_free(j->host, &j->graph);
+    j->graph = transformed;
+    return SP_OK;
+}
+
 static sp_status make_start(job *j)
 {
     const settings *s = j->settings;
     const mcl_transform *transform = j->graph_transform;
+    const bool iterates = s->mcl.initial_length > 0 || s->mcl.main_length > 0;
+    const bool sums = s->dump_iterands || (s->write_limit && !iterates); /* mcl writes them with the start matrix */
     sp_csr prepared = {0};
     sp_status status = SP_OK;
     if (s->write_graph) TRY(job_write_matrix(j, s->write_graph, &j->graph, NULL));
-    if (s->write_transformed || s->dump_iterands)
+    if (s->write_transformed || sums)
         TRY(mcl_prepared_graph(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &prepared));
     if (s->write_transformed) TRY(job_write_matrix(j, s->write_transformed, &prepared, NULL));
-    if (s->dump_iterands) TRY(add_columns(j->host, &prepared, &j->start_sums));
+    if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
     TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
     if (transform)
-        log_line(&j->log, "[mcl] transform: went from %lld to %lld entries", (long long)count_arcs(&j->graph),
-                 (long long)count_arcs(&j->start));
+        log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",
+                 (long long)count_arcs(&j->graph, !s->mcl.discard_loops),
+                 (long long)count_arcs(&j->start, !s->mcl.discard_loops));
     j->report.start_entries = j->start.nnz;
     log_line(&j->log, "[mcl] pid %ld", (long)getpid());
-    if (s->write_expanded) TRY(write_expanded(j));
+    if (s->write_expanded && iterates) TRY(write_expanded(j));
     if (!s->mcl.force_connected && !s->check_connected) sp_csr_free(j->host, &j->graph);
+    else if (transform) TRY(transform_graph(j));
 done:
     sp_csr_free(j->host, &prepared);
     return status;

@@ -25,6 +25,7 @@ typedef struct monitor_state {
     job *job;
     sp_context *context; /* where the iterand lives */
     bool keep_start;     /* for another inflation, or for the CPU when the device fails */
+    sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
     report_run *run;
     sp_status status;
 } monitor_state;
@@ -50,38 +51,62 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
                    name);
 }
 
+static bool is_dumped(const settings *s, int64_t number)
+{
+    return number >= s->dump_from && number < s->dump_to && (number - s->dump_from) % s->dump_modulo == 0;
+}
+
+sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded)
+{
+    mcl_options options = j->mcl;
+    mcl_run run;
+    options.inflation = 0;
+    options.main_length = 1;
+    options.initial_length = 0;
+    return mcl_iterate(j->host, iterand, &options, NULL, NULL, expanded, &run);
+}
+
+/* The clusters of an iterand: mcl looks at it before inflation. */
+static sp_status dump_clusters(job *j, const report_run *run, int64_t number, const sp_csr *expanded)
+{
+    const settings *s = j->settings;
+    char name[MAX_PATH];
+    mcl_options options = s->mcl;
+    mcl_clustering clustering = {0};
+    sp_status status;
+    options.force_connected = false;
+    options.overlap = MCL_OVERLAP_KEEP;
+    options.weak_attraction = true;
+    options.sort = MCL_SORT_NONE;
+    TRY(dump_name(j, run, "cls", number, name));
+    TRY(mcl_interpret(j->host, expanded, NULL, &options, &clustering));
+    const io_clusters lists = as_lists(&clustering);
+    TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, s->binary, NULL));
+    log_matrix_written(&j->log, name, s->binary, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+done:
+    mcl_clustering_free(j->host, &clustering);
+    return status;
+}
+
 static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
 {
     job *j = m->job;
     const settings *s = j->settings;
     const int64_t number = iteration->number;
+    const bool now = s->dump_iterands && is_dumped(s, number), next = s->dump_clusters && is_dumped(s, number + 1);
     char name[MAX_PATH];
     sp_csr copy = {0};
-    mcl_clustering clustering = {0};
     sp_status status = SP_OK;
-    if (!(s->dump_iterands || s->dump_clusters) || number < s->dump_from || number >= s->dump_to ||
-        number % s->dump_modulo != 0)
-        return SP_OK;
+    if (m->expanded.row_offsets) TRY(dump_clusters(j, m->run, number, &m->expanded));
+    sp_csr_free(j->host, &m->expanded);
+    if (!now && !next) return SP_OK;
     TRY(mcl_restore(m->context, iterand, iteration->order, &copy));
-    if (s->dump_iterands) {
+    if (now) {
         TRY(dump_name(j, m->run, "ite", number, name));
         TRY(job_write_matrix(j, name, &copy, number == 0 ? j->start_sums : NULL));
     }
-    if (s->dump_clusters && number > 0) {
-        TRY(dump_name(j, m->run, "cls", number, name));
-        TRY(sp_csr_inflate(j->host, &copy, 1 / iteration->inflation)); /* mcl looks at the product before inflation */
-        mcl_options options = s->mcl;
-        options.force_connected = false;
-        options.overlap = MCL_OVERLAP_KEEP;
-        options.weak_attraction = true;
-        options.sort = MCL_SORT_NONE;
-        TRY(mcl_interpret(j->host, &copy, NULL, &options, &clustering));
-        io_clusters lists = as_lists(&clustering);
-        TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, s->binary, NULL));
-        log_matrix_written(&j->log, name, s->binary, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
-    }
+    if (next) TRY(job_expand(j, &copy, &m->expanded));
 done:
-    mcl_clustering_free(j->host, &clustering);
     sp_csr_free(m->context, &copy);
     return status;
 }
@@ -115,6 +140,7 @@ static sp_status iterate_on(job *j, sp_context *context, const mcl_options *opti
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
     sp_status status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
+    sp_csr_free(j->host, &monitor.expanded);
     if (status == SP_OK && monitor.status != SP_OK) {
         sp_csr_free(context, limit);
         return monitor.status;
@@ -324,7 +350,7 @@ sp_status job_cluster(job *j, report_run *run)
     run->iterate_seconds = wall_seconds() - began;
     if (j->settings->write_limit) {
         snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
-        TRY(job_write_matrix(j, limit_name, &limit, NULL));
+        TRY(job_write_matrix(j, limit_name, &limit, run->run.iterations == 0 ? j->start_sums : NULL));
     }
     began = wall_seconds();
     TRY(interpret(j, &options, run, &limit, &clustering));

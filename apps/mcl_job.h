@@ -22,7 +22,7 @@ typedef struct job {
     mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
-    double *start_sums; /* of the start matrix's columns before they were divided by them, where a dump shows them */
+    double *start_sums; /* of the start matrix's columns before they were divided by them, where an output shows them */
     char *command_line;
     bool mistaken;      /* an output is the input, which was said */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
@@ -54,6 +54,8 @@ bool cuda_required(const settings *s);
 
 /* Iterates from the start matrix with run->inflation, interprets, writes run->output; fills the rest of *run. */
 sp_status job_cluster(job *j, report_run *run);
+/* One expansion of a matrix on the host, pruned and made stochastic, as an iteration has it before inflation. */
+sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded);
 /* A matrix asked for by an option, in mcl's format, with its lines in the log; with `numbers`, one a column. */
 sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix, const double *numbers);
 

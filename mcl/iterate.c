@@ -76,6 +76,11 @@ static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64
 static sp_status step(sp_context *context, const sp_csr *current, const mcl_options *options, sp_markov_row *rows,
                       mcl_iteration *iteration, sp_csr *next)
 {
+    /* Of an epilogue 1 asks for none, which is our 0; mcl makes columns stochastic anew even where -I is 1. No f32 is
+     * another one when raised to the next f64. */
+    const double inflation = iteration->inflation == 0   ? 1
+                             : iteration->inflation == 1 ? nextafter(1, 2)
+                                                         : iteration->inflation;
     const sp_markov_epilogue epilogue = {
         .cutoff = options->prune_cutoff > 0 ? options->prune_cutoff
                   : options->prune_number > 0 ? 0.99999 / (double)options->prune_number
@@ -83,7 +88,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
         .select = options->select,
         .recover = options->recover,
         .recover_mass = options->recover_percent / 100,
-        .inflation = iteration->inflation,
+        .inflation = inflation,
         .dense_factor = options->dense_factor,
         .order = iteration->order,
     };
@@ -127,16 +132,16 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
 
     while (status == SP_OK && done.iterations < last && !done.converged && !done.stopped) {
         mcl_iteration iteration = {.number = ++done.iterations, .nnz_input = start_nnz, .order = order};
-        iteration.inflation =
-            iteration.number <= options->initial_length ? (double)(float)options->initial_inflation : inflation;
+        const bool initial = iteration.number <= options->initial_length; /* which goes on, converged or not */
+        iteration.inflation = initial ? (double)(float)options->initial_inflation : inflation;
         status = step(context, current, options, rows, &iteration, &next);
         if (status != SP_OK) break;
         sp_csr_free(context, &owned);
         owned = next;
         current = &owned;
-        done.converged = iteration.chaos < CHAOS_LIMIT;
+        done.converged = !initial && iteration.chaos < CHAOS_LIMIT;
         if (iteration.number <= 3) done.marks[iteration.number - 1] = iteration.mark;
-        iteration.bumped = iteration.number >= BUMP_AFTER;
+        iteration.bumped = !initial && iteration.number >= BUMP_AFTER;
         if (iteration.bumped) inflation *= BUMP;
         iteration.next_inflation = inflation;
         if (monitor && !monitor(user, &iteration, current)) done.stopped = true;

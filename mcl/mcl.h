@@ -15,14 +15,14 @@ typedef enum mcl_overlap { MCL_OVERLAP_CUT, MCL_OVERLAP_KEEP, MCL_OVERLAP_SPLIT 
 typedef enum mcl_sort { MCL_SORT_SIZE, MCL_SORT_REVSIZE, MCL_SORT_LEX, MCL_SORT_NONE } mcl_sort;
 
 typedef struct mcl_options {
-    double inflation;         /* -I, 2.0 */
-    double initial_inflation; /* -i, used in the first initial_length iterations */
+    double inflation;         /* -I, 2.0; 0: expansion and pruning only */
+    double initial_inflation; /* -i, used in the first initial_length iterations, which do not look for convergence */
     int64_t initial_length;   /* -l, 0 */
     int64_t main_length;      /* -L, 10000 */
     double pre_inflation;     /* -pi and -if, 0: none */
     double loop_factor;       /* -c, 1.0 */
     bool discard_loops;       /* -discard-loops, true: loops are dropped and set to the column maximum */
-    bool sum_loops;           /* --sum-loops, false: loops are dropped and set to the sum of the column */
+    bool sum_loops;           /* --sum-loops, false: loops are set to the sum of the column without them */
     double degree_power;      /* -dae, 0: weights are divided by (degree of i + degree of j)^degree_power */
     int64_t prune_number;     /* -P, 10000: cutoff is 0.99999 / P */
     double prune_cutoff;      /* -p, 0: use prune_number */
@@ -60,8 +60,9 @@ sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transfor
 /* ---- the process -------------------------------------------------------------------------------------- */
 
 /* Drops loops, sets them to the column maximum (1 for an empty column), scales them, pre-inflates, makes columns
- * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight is
- * SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are dropped. */
+ * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight, before or
+ * after transforms, is SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are
+ * dropped. */
 sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                            const mcl_options *options, bool lenient, sp_csr *start);
 /* The same without the last step, dividing the columns by their sums: what mcl's -write-graphx shows. */

@@ -11,7 +11,7 @@
 /* Smaller graphs are copied before a second thread would have started. */
 enum { PARALLEL_NNZ = 100000 };
 
-static sp_status check_graph(sp_context *context, const sp_csr *graph, bool lenient)
+static sp_status check_graph(sp_context *context, const sp_csr *graph, bool lenient, const char *remedy)
 {
     if (graph->space != SP_HOST || graph->value_type != SP_F32 || !graph->values || graph->rows != graph->cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the graph must be a square host matrix of f32 values");
@@ -20,8 +20,8 @@ static sp_status check_graph(sp_context *context, const sp_csr *graph, bool leni
         for (int64_t k = graph->row_offsets[j]; k < graph->row_offsets[j + 1]; k++)
             if (values[k] < 0)
                 return sp_fail(context, SP_ERROR_ARGUMENT,
-                               "the arc between nodes %lld and %d has the negative weight %g; weights are similarities",
-                               (long long)j, graph->col_indices[k], (double)values[k]);
+                               "the arc between nodes %lld and %d has the negative weight %g; weights are similarities%s",
+                               (long long)j, graph->col_indices[k], (double)values[k], remedy);
     return SP_OK;
 }
 
@@ -122,6 +122,20 @@ static sp_status set_loops(sp_context *context, const sp_csr *graph, bool sums, 
     return SP_OK;
 }
 
+/* Loops and pre-inflation can take weights beyond f32, and what is infinite has no share of its column. */
+static sp_status check_finite(sp_context *context, const sp_csr *matrix)
+{
+    const float *values = matrix->values;
+    for (int64_t j = 0; j < matrix->rows; j++)
+        for (int64_t k = matrix->row_offsets[j]; k < matrix->row_offsets[j + 1]; k++)
+            if (!isfinite(values[k]))
+                return sp_fail(context, SP_ERROR_NOT_FINITE,
+                               "the weights of node %lld are too large for what is asked of loops or of -pi; divide all "
+                               "weights by the same number, as -tf 'mul(1e-20)' does",
+                               (long long)j);
+    return SP_OK;
+}
+
 static void scale_loops(sp_csr *matrix, double factor)
 {
     float *values = matrix->values;
@@ -137,13 +151,15 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
     sp_csr work = {0}, made = {0};
     const sp_csr *source = graph;
     memset(prepared, 0, sizeof *prepared);
-    sp_status status = check_graph(context, graph, lenient);
+    sp_status status = check_graph(context, graph, lenient, "");
     if (status != SP_OK) return status;
     if (!loops || transform || options->degree_power != 0) {
         source = &work;
-        if (loops) status = drop_loops(context, graph, &work);
+        if (options->discard_loops) status = drop_loops(context, graph, &work);
         else status = sp_csr_copy(context, graph, SP_HOST, &work);
         if (status == SP_OK && transform) status = mcl_transform_graph(context, transform, options, &work);
+        if (status == SP_OK && transform)
+            status = check_graph(context, &work, lenient, ": end the transforms with gt(0) to drop such arcs");
         if (status != SP_OK) goto done;
         if (options->degree_power != 0) adjust_to_degrees(&work, options->degree_power);
     }
@@ -156,6 +172,8 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
     }
     if (options->loop_factor != 1) scale_loops(&made, options->loop_factor);
     if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
+    const bool grown = options->sum_loops || options->loop_factor > 1 || options->pre_inflation > 1;
+    if (status == SP_OK && grown) status = check_finite(context, &made);
 done:
     sp_csr_free(context, &work);
     if (status == SP_OK) *prepared = made;

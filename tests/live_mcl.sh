@@ -194,6 +194,48 @@ spread_ids() {
          { print }' "$work/network" >"$work/spread" && mv "$work/spread" "$work/network" && made="$made, ids 1, 4, 7..."
 }
 
+# One choice of each.
+families=(
+    '-I 1.2|-I 1.4|-I 3|-I 6|-I 20|-I 1 -L 6'
+    '-P 50|-P 2|-p 0.03|-scheme 1|-skid 2|-resource 5'
+    '-S 1|-S 5|-S 20'
+    '-R 1|-R 5|-R 20'
+    '-pct 0|-pct 50|-pct 99'
+    '-pi 0.7|-pi 1.3|-if 2'
+    '-c 0.5|-c 2'
+    '-discard-loops n'
+    '--sum-loops'
+    '--degree-adjust|-dae 0.5'
+    '-l 3 -i 1.3|-l 30'
+    '-L 0|-L 2'
+    '-sparse 1|-sparse 100'
+    '-tf gq(2)|-tf #knn(4)|-tf #mcl(3),mul(2)|-tf #ceilnb(5),pow(1.5)|-tf add(1),#step(1)'
+    '-overlap keep|-overlap split'
+    '-force-connected y|-check-connected y'
+    '-sort lex|-sort size|-sort none'
+    '-write-graph graph|-write-graphx start'
+    '-write-expanded expanded'
+    '--write-limit'
+    '--write-binary'
+    '-dump ite,cls|-dump cls -dump-interval all|-dump ite,cls -dump-interval 2:9 -dump-modulo 3'
+)
+
+# combinations COUNT: so many draws of options of a third of the families, in any order.
+combinations() {
+    local count family choices drawn
+    RANDOM=$((seed + shift_seed))
+    for ((count = 0; count < $1; count++)); do
+        drawn=()
+        for family in "${families[@]}"; do
+            ((RANDOM % 3 == 0)) || continue
+            IFS='|' read -ra choices <<<"$family"
+            family=${choices[RANDOM % ${#choices[@]}]}
+            if ((RANDOM % 2)); then drawn+=($family); else drawn=($family "${drawn[@]}"); fi
+        done
+        compare_files out "${drawn[@]}"
+    done
+}
+
 # ---- protein-like networks
 
 seeds='1'
@@ -279,6 +321,16 @@ END
         fi
     fi
 
+    # ---- options together
+
+    for kind in integer real stars cliques grid islands untidy; do
+        make_network gen_graph $kind 70 "$seed" && combinations 6
+    done
+    for kind in directed integer; do
+        make_network gen_graph $kind 70 "$seed" native && combinations 12
+        [ $kind = integer ] || { spread_ids && combinations 12; }
+    done
+
     # ---- odd spelling
 
     if [ ${#exact[@]} -gt 0 ]; then
@@ -297,6 +349,8 @@ END
         compare_files out-rags -I 1.3 -resource 4 -force-connected y
         compare_files out-rags -I 1.3 -resource 4 -force-connected y --write-binary
     fi
+    # where neighbours of neighbours are neighbours, no two in a cluster are so in the input
+    make_network gen_graph bipartite 60 "$seed" && compare -tf '#step(1)' -force-connected y
 done
 
 finish

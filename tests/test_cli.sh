@@ -235,6 +235,13 @@ ok '--etc' partition 'a,b,c|d,e|' g.etc --etc
 ok 'transforms' \
     partition 'bat,bit,fit,hit|cat,hat|' "$in/cathat.abc" --abc --abc-neg-log10 -abc-tf 'gq(0.3)' -tf 'gq(0.2)'
 ok 'unknown transform' fails 2 'foo' nofile -tf 'foo(3)' -V all
+ok 'transforms that make weights negative' \
+    fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
+ok 'which mcl clusters' status 0 "$in/cathat.mci" -tf 'add(-0.1)' -o X -V all --lenient
+printf 'a b 3e38\nb c 2e38\n' >large.abc
+for options in '-pi 1.3' '-c 10' '--sum-loops'; do
+    ok "weights that $options makes infinite" fails 1 'node [01] are too large .*mul' large.abc --abc $options -o X -V all
+done
 ok 'a graph transform of single weights' fails 2 'knn' nofile --abc -abc-tf '#knn(3)' -V all
 ok '-write-graph' says '2 0:1 1:0.16 3:0.125 $' "$in/cathat.mci" -write-graph - -o F
 ok '-write-graphx' says '3 2:0.125 3:0.25 4:0.25 5:0.16 $' "$in/cathat.mci" -write-graphx - -o F
@@ -263,6 +270,8 @@ ok 'names of dumps as mcl makes them' eval '(dump_names)'
 ok '-append-log' says 'number of clusters <2>' "$in/line7.abc" --abc -append-log y -o -
 limited() { status 0 "$in/p2000.abc" --abc -L 2 -o F && grep -qE '^  2 ' run.err && ! grep -qE '^  3 ' run.err; }
 ok '-L ends the process' limited
+unlimited() { status 0 "$in/cathat.mci" -l 30 -o F && grep -qE '^ 31 ' run.err && ! grep -qE '^ 32 ' run.err; }
+ok '-l goes on when nothing changes' unlimited
 
 # ---- the log -------------------------------------------------------------------------------------------
 
