@@ -345,8 +345,8 @@ sp_status contract_write(contract_job *job)
     may_block = 1;
     sp_status status = write_all(job, &all);
     for (int i = 0; status == SP_OK && i < all.count; i++) status = io_output_settle(all.open[i]);
+    may_block = 0; /* renaming is not broken off in the middle */
     while (status == SP_OK && all.count > 0) status = io_output_commit(all.open[--all.count]);
     while (all.count > 0) io_output_discard(all.open[--all.count]);
-    may_block = 0;
     return status;
 }

@@ -309,6 +309,8 @@ static sp_status write_clusters(job *j, const report_run *run, const mcl_cluster
         io_output_string(output, text);
         free(text);
     }
+    io_output_settle(output); /* what fails here, the commit tells */
+    may_block = 0;            /* renaming is not broken off: either there are no clusters or all is well */
     status = io_output_commit(output);
     if (status != SP_OK) return status;
     if (!labelled)

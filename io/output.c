@@ -17,6 +17,7 @@
 #include "internal.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_OUTPUTS = 64, START_BYTES = 1 << 23 };
+enum { SUFFIX_BYTES = 16 }; /* room for .tmp.PID */
 
 struct io_output {
     sp_context *context;
@@ -45,6 +46,13 @@ static sp_status fail(sp_context *context, const char *path, const char *what)
 
 typedef enum target_kind { TARGET_STANDARD, TARGET_DIRECT, TARGET_FILE } target_kind;
 
+static bool is_standard_output(const struct stat *about)
+{
+    struct stat standard;
+    return fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == about->st_dev &&
+           standard.st_ino == about->st_ino && (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
 /* What PATH is; *mode gets the permissions of a file that is there, 0 if none is. */
 static sp_status classify(sp_context *context, const char *path, target_kind *kind, mode_t *mode)
 {
@@ -57,15 +65,18 @@ static sp_status classify(sp_context *context, const char *path, target_kind *ki
         return SP_OK;
     }
     if (stat(path, &about) != 0) {
-        if (errno == ENOENT && *path) return SP_OK;
-        return fail(context, path, strerror(errno));
+        const int error = errno;
+        if (error == ENOENT && lstat(path, &about) == 0) return fail(context, path, "this link leads to no file");
+        if (error == ENOENT && *path) return SP_OK;
+        return fail(context, *path ? path : "\"\"", strerror(error));
     }
     if (S_ISDIR(about.st_mode)) return fail(context, path, "this is a folder");
     /* Below /dev and /proc a name stands for an open file, which must not be replaced; /dev/shm is a folder like any
      * other. */
     bool alias = strncmp(path, "/proc/", 6) == 0 ||
                  (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0);
-    if (!S_ISREG(about.st_mode) || alias) *kind = TARGET_DIRECT;
+    if (alias && is_standard_output(&about)) *kind = TARGET_STANDARD; /* at its place in the file, if it is one */
+    else if (!S_ISREG(about.st_mode) || alias) *kind = TARGET_DIRECT;
     *mode = about.st_mode & 0777;
     return SP_OK;
 }
@@ -92,7 +103,9 @@ sp_status io_output_check(sp_context *context, const char *path)
     char folder[PATH_MAX];
     sp_status status = classify(context, path, &kind, &mode);
     if (status != SP_OK || kind == TARGET_STANDARD) return status;
-    if (strlen(path) + 32 > PATH_MAX) return fail(context, path, strerror(ENAMETOOLONG));
+    const char *slash = strrchr(path, '/');
+    if (strlen(path) + SUFFIX_BYTES > PATH_MAX || strlen(slash ? slash + 1 : path) + SUFFIX_BYTES > NAME_MAX)
+        return fail(context, path, strerror(ENAMETOOLONG));
     if (mode != 0 && access(path, W_OK) != 0) return fail(context, path, strerror(errno));
     if (kind == TARGET_DIRECT) return SP_OK;
     folder_of(path, folder);
@@ -138,13 +151,12 @@ static void resolve(const char *path, mode_t mode, char target[PATH_MAX])
     if (mode != 0 && realpath(path, target)) return;
     folder_of(path, folder);
     const size_t used = realpath(folder, target) ? strlen(target) : PATH_MAX;
-    if (used + strlen(name) + 32 < PATH_MAX) snprintf(target + used, PATH_MAX - used, "/%s", name);
+    if (used + strlen(name) + SUFFIX_BYTES < PATH_MAX) snprintf(target + used, PATH_MAX - used, "/%s", name);
     else strcpy(target, path);
 }
 
 static sp_status open_temporary(io_output *output, const char *path, mode_t mode)
 {
-    if (strlen(path) + 32 > PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));
     resolve(path, mode, output->target);
     int length = snprintf(output->temporary, sizeof output->temporary, "%s.tmp.%ld", output->target, (long)getpid());
     if (length < 0 || length >= PATH_MAX) return fail(output->context, output->shown, strerror(ENAMETOOLONG));

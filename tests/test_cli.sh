@@ -332,6 +332,17 @@ printf 'a b 1\nbroken\nc d x\n' >odd.txt
 ok '--lenient goes on and counts' tells '^mcl-gpu: odd.txt: [0-9]+ odd lines' odd.txt --abc --lenient -o -
 ok 'folder of the output is missing' fails 1 'nodir' "$in/line7.abc" --abc -o nodir/F -V all
 ok 'the output is a folder' fails 1 '' "$in/line7.abc" --abc -o "$work" -V all
+ln -s gone leading
+ok 'a link that leads nowhere' eval 'fails 1 "leading: this link leads to no file" "$in/line7.abc" --abc -o leading -V all &&
+    [ -L leading ]'
+long_name=$(printf '%0250d' 0)
+ok 'a name too long, before the work' fails 1 'File name too long' nofile --abc -o "$long_name" -V all
+between() { # standard output by another name: what is in the file stays
+    { echo first && "$tool" "$in/line7.abc" --abc -V all -o "$1" && echo last; } >mixed 2>run.err &&
+        { echo first && cat "$out/line7-I2.cls" && echo last; } | cmp - mixed
+}
+ok '/dev/stdout in the middle of a file' between /dev/stdout
+ok '/dev/fd/1 in the middle of a file' between /dev/fd/1
 ok 'folder of the report is missing' fails 1 'nodir' "$in/line7.abc" --abc -o X --report nodir/r.json -V all
 if [ "$(id -u)" -ne 0 ]; then
     mkdir -p locked && chmod a-w locked
