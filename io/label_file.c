@@ -32,6 +32,7 @@ typedef struct labeller {
     char *bytes; /* of the file, with a line feed at its end */
     int64_t size, capacity, line;
     io_labels nodes;        /* the graph's names, and their table; the names are not ours */
+    bool blanks;            /* some of the names hold a blank */
     int32_t *node_of_line;  /* of a list for nodes that have numbers as names; NULL: as they stand */
     int64_t list_lines;
     io_labels groups;       /* labels that are names */
@@ -337,7 +338,16 @@ static sp_status read_pairs(labeller *l)
     return status;
 }
 
-/* A line without tabs may be a name with blanks. */
+/* A line without tabs may be one name with blanks. */
+static bool next_member(const labeller *l, field line, bool tabs, const char **at, field *word)
+{
+    const bool whole = l->blanks && !tabs && *at == line.begin && find_node(l, line) >= 0;
+    if (!whole) return next_field(at, line.end, tabs, word);
+    *word = line;
+    *at = line.end;
+    return true;
+}
+
 static sp_status read_cluster(labeller *l, field line)
 {
     const bool tabs = has_tab(line);
@@ -345,10 +355,8 @@ static sp_status read_cluster(labeller *l, field line)
     field word;
     if (l->group_count == INT32_MAX) return sp_fail(l->context, SP_ERROR_OVERFLOW, "%s: 2^31 groups", l->name);
     const int32_t group = (int32_t)l->group_count++;
-    int64_t node = tabs ? -1 : find_node(l, line);
-    if (node >= 0) return add_member(l, node, group, 1);
-    while (next_field(&at, line.end, tabs, &word)) {
-        node = find_node(l, word);
+    while (next_member(l, line, tabs, &at, &word)) {
+        const int64_t node = find_node(l, word);
         sp_status status = node < 0 ? alien(l, word) : add_member(l, node, group, 1);
         if (status != SP_OK) return status;
     }
@@ -377,8 +385,9 @@ static bool are_partition(labeller *l)
     field line, word;
     l->line = 0;
     while (partition && next_line(l, &at, &line)) {
+        const bool tabs = has_tab(line);
         const char *in = line.begin;
-        while (partition && next_field(&in, line.end, has_tab(line), &word)) {
+        while (partition && next_member(l, line, tabs, &in, &word)) {
             const int64_t node = find_node(l, word);
             partition = node >= 0 && l->labels[node] < 0;
             if (partition) l->labels[node] = 0;
@@ -399,8 +408,9 @@ static io_label_format find_kind(labeller *l)
         int count = next_number(l, &at, &number);
         if (count == 0) {
             if (!next_line(l, &at, &line)) break;
+            const bool tabs = has_tab(line);
             const char *in = line.begin;
-            while (count < 3 && next_field(&in, line.end, has_tab(line), &word)) count++;
+            while (count < 3 && next_member(l, line, tabs, &in, &word)) count++;
         }
         ones = ones && count == 1;
         twos = twos && count == 2;
@@ -460,11 +470,18 @@ static sp_status read_whole(labeller *l, io_source *source)
     return fail(l, "the line holds a NUL byte", (field){nul, nul + 1}, "is this a text file?");
 }
 
+static bool have_blanks(const io_names *names)
+{
+    const char *end = names->count > 0 ? names->bytes + io_name_begin(names, names->count) : names->bytes;
+    return io_skip_word(names->bytes, end) < end;
+}
+
 static sp_status read_text(labeller *l, io_source *source, io_labelling *labelling)
 {
     sp_status status;
     IO_TRY(read_whole(l, source));
     if (l->graph->names.count > 0) IO_TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
+    l->blanks = have_blanks(&l->graph->names);
     if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
     const io_format from = l->graph->format;
     const bool ordered = from == IO_MTX || from == IO_NATIVE || from == IO_METIS || from == IO_CSR;

@@ -113,6 +113,11 @@ ok 'every edge is in it' eval '[ "$(sed -n 2p q.mtx)" = "209 209 2822" ]'
 ok 'clusters' makes '1 1 2|1 2 2|2 1 2|2 2 2|' g.abc <(printf 'a\tb\nc\td\n') --to tsv --combine count --undirected
 ok 'clusters of one' makes '1 2 8|1 3 4|2 4 1|3 4 2|' g.abc <(printf 'd\na\nc\nb\n') --to abc
 ok 'names with blanks' makes 'left right 3|' <(printf 'a b\tc d\t3\n') <(printf 'a b\tleft\nc d\tright\n') --to abc
+printf 'a b\tc d\t3\nc d\te\t2\n' >blanks.abc
+for members in 'a b\nc d\n' 'a b\nc d\te\n'; do
+    ok "clusters of one of them: $members" status 0 blanks.abc <(printf "$members") -o q.abc --unlabelled drop
+done
+ok 'which are no pairs' makes '1 2 3|2 3 2|' blanks.abc <(printf 'a b\nc d\ne\n') --to abc
 ok 'clusters by numbers' makes '1 1 8|1 2 1|2 2 16|' g.mtx <(printf '1 4\n2\n') --to tsv --unlabelled drop \
     --labels clusters --combine max
 ok 'ids as numbers' makes '1 1 8|1 2 1|2 1 4|2 2 18|' g.mtx <(printf '4 1\n3 2\n2 2\n1 1\n') --to tsv
