@@ -130,8 +130,8 @@ static sp_status check_finite(sp_context *context, const sp_csr *matrix)
         for (int64_t k = matrix->row_offsets[j]; k < matrix->row_offsets[j + 1]; k++)
             if (!isfinite(values[k]))
                 return sp_fail(context, SP_ERROR_NOT_FINITE,
-                               "the weights of node %lld are too large for what is asked of loops or of -pi; divide all "
-                               "weights by the same number, as -tf 'mul(1e-20)' does",
+                               "the weights of node %lld are too large for what is asked of loops, -dae or -pi; "
+                               "divide all weights by the same number, as -tf 'mul(1e-20)' does",
                                (long long)j);
     return SP_OK;
 }
@@ -172,7 +172,8 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
     }
     if (options->loop_factor != 1) scale_loops(&made, options->loop_factor);
     if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
-    const bool grown = options->sum_loops || options->loop_factor > 1 || options->pre_inflation > 1;
+    const bool grown = options->sum_loops || options->loop_factor > 1 || options->pre_inflation > 1 ||
+                       options->degree_power < 0;
     if (status == SP_OK && grown) status = check_finite(context, &made);
 done:
     sp_csr_free(context, &work);

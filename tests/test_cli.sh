@@ -239,7 +239,7 @@ ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
 ok 'which mcl clusters' status 0 "$in/cathat.mci" -tf 'add(-0.1)' -o X -V all --lenient
 printf 'a b 3e38\nb c 2e38\n' >large.abc
-for options in '-pi 1.3' '-c 10' '--sum-loops'; do
+for options in '-pi 1.3' '-c 10' '--sum-loops' '-dae -1'; do
     ok "weights that $options makes infinite" fails 1 'node [01] are too large .*mul' large.abc --abc $options -o X -V all
 done
 ok 'a graph transform of single weights' fails 2 'knn' nofile --abc -abc-tf '#knn(3)' -V all
