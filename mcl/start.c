@@ -20,7 +20,8 @@ static sp_status check_graph(sp_context *context, const sp_csr *graph, bool leni
         for (int64_t k = graph->row_offsets[j]; k < graph->row_offsets[j + 1]; k++)
             if (values[k] < 0)
                 return sp_fail(context, SP_ERROR_ARGUMENT,
-                               "the arc between nodes %lld and %d has the negative weight %g; weights are similarities%s",
+                               "the arc between nodes %lld and %d has the negative weight %g; weights are "
+                               "similarities%s",
                                (long long)j, graph->col_indices[k], (double)values[k], remedy);
     return SP_OK;
 }
