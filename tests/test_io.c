@@ -1214,7 +1214,7 @@ START_TEST(long_lines_in_parts_are_the_same)
     test_random random = test_seed(seed);
     const io_format formats[] = {IO_SIF, IO_ETC, IO_METIS};
     const char *const heads[] = {"4 9\n", "4 9 1\n", "4 9 110 3\n", "4 9 11\n"};
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 120; round++) {
         const io_read_options options = {.format = formats[round % 3],
                                          .lenient = round % 2,
                                          .expect_values = round % 5 == 0};
