@@ -46,11 +46,16 @@ static sp_status fail(sp_context *context, const char *path, const char *what)
 
 typedef enum target_kind { TARGET_STANDARD, TARGET_DIRECT, TARGET_FILE } target_kind;
 
+static bool are_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 static bool is_standard_output(const struct stat *about)
 {
     struct stat standard;
-    return fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == about->st_dev &&
-           standard.st_ino == about->st_ino && (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    return fstat(STDOUT_FILENO, &standard) == 0 && are_same(&standard, about) &&
+           (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
 
 /* What PATH is; *mode gets the permissions of a file that is there, 0 if none is. */
@@ -81,6 +86,13 @@ static sp_status classify(sp_context *context, const char *path, target_kind *ki
     return SP_OK;
 }
 
+/* What follows the last slash. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* The folder of `path`, "." when it names none. */
 static void folder_of(const char *path, char folder[PATH_MAX])
 {
@@ -103,8 +115,7 @@ sp_status io_output_check(sp_context *context, const char *path)
     char folder[PATH_MAX];
     sp_status status = classify(context, path, &kind, &mode);
     if (status != SP_OK || kind == TARGET_STANDARD) return status;
-    const char *slash = strrchr(path, '/');
-    if (strlen(path) + SUFFIX_BYTES > PATH_MAX || strlen(slash ? slash + 1 : path) + SUFFIX_BYTES > NAME_MAX)
+    if (strlen(path) + SUFFIX_BYTES > PATH_MAX || strlen(name_of(path)) + SUFFIX_BYTES > NAME_MAX)
         return fail(context, path, strerror(ENAMETOOLONG));
     if (mode != 0 && access(path, W_OK) != 0) return fail(context, path, strerror(errno));
     if (kind == TARGET_DIRECT) return SP_OK;
@@ -123,8 +134,7 @@ static bool is_file(const char *path, int standard, struct stat *about)
 bool io_output_is_input(const char *path, const char *input)
 {
     struct stat to, from;
-    return is_file(path, STDOUT_FILENO, &to) && is_file(input, STDIN_FILENO, &from) && to.st_dev == from.st_dev &&
-           to.st_ino == from.st_ino;
+    return is_file(path, STDOUT_FILENO, &to) && is_file(input, STDIN_FILENO, &from) && are_same(&to, &from);
 }
 
 /* ---- opening -------------------------------------------------------------------------------------------- */
@@ -146,7 +156,7 @@ static sp_status take_slot(io_output *output)
 /* The file that `path` names, links followed, and its folder's: one file has one name, if that is not too long. */
 static void resolve(const char *path, mode_t mode, char target[PATH_MAX])
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = name_of(path);
     char folder[PATH_MAX];
     if (mode != 0 && realpath(path, target)) return;
     folder_of(path, folder);

@@ -724,11 +724,13 @@ START_TEST(working_memory_is_small_beside_operand_and_product)
             ck_ok(context, sp_spgemm(context, &a, &a, NULL, &c, &info));
             const int64_t more = heap.peak_bytes - heap.live_bytes;
             product_same(&expected, &c, specs[i]);
-            test_expect(info.peak_bytes * 100 <= (threads[t] > 2 ? 30 : 15) * matrices, "%s, %d threads: %lld bytes beside %lld", specs[i],
-                        threads[t], (long long)info.peak_bytes, (long long)matrices);
+            test_expect(info.peak_bytes * 100 <= (threads[t] > 2 ? 30 : 15) * matrices,
+                        "%s, %d threads: %lld bytes beside %lld", specs[i], threads[t], (long long)info.peak_bytes,
+                        (long long)matrices);
             /* Room for C that is reserved and not used comes on top. */
-            test_expect(more * 100 <= (threads[t] > 2 ? 60 : 35) * matrices, "%s, %d threads: %lld bytes asked for beside %lld", specs[i],
-                        threads[t], (long long)more, (long long)matrices);
+            test_expect(more * 100 <= (threads[t] > 2 ? 60 : 35) * matrices,
+                        "%s, %d threads: %lld bytes asked for beside %lld", specs[i], threads[t], (long long)more,
+                        (long long)matrices);
             sp_csr_free(context, &c);
             sp_context_destroy(context);
         }

@@ -65,7 +65,7 @@ static void read_one(sp_context *context, int kind, bool undirected, const char 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size == 0 || !fuzz_is_short(data + 1, size - 1)) return 0;
+    if (!fuzz_is_short(data, size)) return 0;
     sp_context *context = fuzz_context(data[0] & 64 ? 2 : 1);
     const char *path = file_of(data + 1, size - 1);
     read_one(context, (data[0] & 7) % 6, data[0] & 128, path);

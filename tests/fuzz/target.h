@@ -57,12 +57,14 @@ static inline sp_context *fuzz_context(int threads)
     return context;
 }
 
-/* Whether the bytes, unpacked if they are gzip or zstd, are few enough to be read in time: 4 KB of zstd can stand for
- * 128 MB, which 7 bytes at a time take minutes. */
-static inline bool fuzz_is_short(const uint8_t *bytes, size_t size)
+/* Whether there is a first byte, and the bytes behind it, unpacked if they are gzip or zstd, are few enough to be read
+ * in time: 4 KB of zstd can stand for 128 MB, which 7 bytes at a time take minutes. */
+static inline bool fuzz_is_short(const uint8_t *data, size_t size)
 {
     static char unpacked[MOST_UNPACKED + 1];
-    size_t got = size;
+    if (size == 0) return false;
+    const uint8_t *bytes = data + 1;
+    size_t got = --size;
     if (size > 0 && (bytes[0] == 0x1f || bytes[0] == 0x28)) {
         sp_context *context = fuzz_context(1);
         io_source *source;
@@ -116,7 +118,7 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
 static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
                             void (*also)(sp_context *context, const io_graph *graph))
 {
-    if (size == 0 || !fuzz_is_short(data + 1, size - 1)) return 0;
+    if (!fuzz_is_short(data, size)) return 0;
     const int threads = data[0] & 2 ? 2 : 1;
     const size_t block = data[0] & 4 ? 7 : data[0] & 8 ? 64 : 0;
     options.lenient = data[0] & 1;
