@@ -11,6 +11,8 @@ enum { DENSE_SHARE = 16 };
 enum { SCAN_COLUMNS = 1 << 14 };
 /* Dense sums of this many columns fit the second-level cache of any machine, and are free. */
 enum { FREE_COLUMNS = 1 << 16 };
+/* The mask's columns are looked up in rows of B that are so many times as long. */
+enum { FOUND_SHARE = 16 };
 /* Rows in a block: a register of AVX2. */
 enum { BLOCK = 4 };
 /* The shortest ring of blocks' sums, in columns: 128 KB. */
@@ -157,7 +159,7 @@ KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, b
         const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
         const int64_t end = offsets[j + 1];
         prefetch_rows(job, k, type);
-        if (filtered && !excluded && wanted_count * 16 < end - offsets[j]) {
+        if (filtered && !excluded && wanted_count * FOUND_SHARE < end - offsets[j]) {
             walk_found(w, j, weight, wanted, wanted_count, op, type, put);
             continue;
         }
@@ -316,6 +318,12 @@ static bool fits_ring(const row_product *job, range columns, int64_t products)
     return (job->ring < 0 || length <= job->ring) && length / SCAN_COLUMNS <= products;
 }
 
+/* Whether all of a row's products are formed: a mask whose row is short against those of B is looked up in them. */
+static bool worth_block(const row_product *job, int64_t row, int64_t products, int64_t most)
+{
+    return !job->mask || most * FOUND_SHARE * (job->a->row_offsets[row + 1] - job->a->row_offsets[row]) >= products;
+}
+
 /* How many rows from `row` on, below `end`, have the same columns of A; at most a block. */
 static int block_rows(const row_product *job, int64_t row, int64_t end)
 {
@@ -408,6 +416,41 @@ static void rows_block(accumulator *w, int64_t row, int rows, range columns_of_r
         lengths[row + r] = count;
     }
     out->count += rows * count;
+}
+
+/* Moves one row's sums out of a block, at the columns that the mask lets pass of those that the block touched. */
+KERNEL int64_t take_masked(const accumulator *w, int64_t row, int place, const int32_t *columns, int64_t count, int type,
+                           int32_t *kept, void *values, int64_t to)
+{
+    const row_product *job = w->job;
+    const int32_t *listed = job->mask->col_indices + job->mask->row_offsets[row];
+    const int32_t *end = job->mask->col_indices + job->mask->row_offsets[row + 1];
+    int64_t made = 0;
+    for (int64_t i = 0; i < count; i++) {
+        while (listed < end && *listed < columns[i]) listed++;
+        if ((listed < end && *listed == columns[i]) == job->complement) continue;
+        kept[made] = columns[i];
+        store(values, type, to + made++, w->sums[BLOCK * (columns[i] & job->ring) + place]);
+    }
+    return made;
+}
+
+/* The same under a mask; together the rows come to have at most `most` entries. */
+static void rows_block_masked(accumulator *w, int64_t row, int rows, range columns_of_row, int64_t most,
+                              int64_t *lengths, row_buffer *out)
+{
+    int32_t *touched = out->columns + out->count + most; /* behind all that the rows can have */
+    sum_block(w, row, rows, true);
+    const int64_t count = take_columns(w, columns_of_row, touched);
+    for (int r = 0; r < rows; r++) {
+        int32_t *kept = out->columns + out->count;
+        if (w->job->a->value_type == SP_F32)
+            lengths[row + r] = take_masked(w, row + r, r, touched, count, SP_F32, kept, out->values, out->count);
+        else lengths[row + r] = take_masked(w, row + r, r, touched, count, SP_F64, kept, out->values, out->count);
+        out->count += lengths[row + r];
+    }
+    for (int64_t i = 0; i < count; i++)
+        *(four *)(w->sums + BLOCK * (touched[i] & w->job->ring)) = (four){-0.0, -0.0, -0.0, -0.0};
 }
 
 /* ---- hash ---------------------------------------------------------------------------------------------- */
@@ -541,6 +584,7 @@ static int choose_method(const row_product *job, int64_t row, int64_t products, 
     if (job->algorithm == SP_SPGEMM_DENSE) return ROW_DENSE;
     if (!job->mask && single_entry(job, row)) return ROW_COPY;
     if (products <= SHORT_PRODUCTS) return ROW_SHORT;
+    if (job->mask && !job->complement) return job->dense ? ROW_DENSE : ROW_HASH;
     if (most >= cols / DENSE_SHARE) return ROW_DENSE;
     return job->dense && products >= cols / SCAN_COLUMNS ? ROW_DENSE : ROW_HASH;
 }
@@ -596,35 +640,41 @@ static void repeat_row(int64_t count, row_buffer *out)
     out->count += count;
 }
 
-sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
-                             row_buffer *out)
+sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out)
 {
     accumulator *w = worker;
     const row_product *job = w->job;
+    const int64_t cols = job->b->cols;
     for (int64_t row = first; row < end;) {
-        const int64_t most = most_entries(job, row, products[row]);
-        const int method = choose_method(job, row, products[row], most);
+        const int64_t products = counts[row], most = most_entries(job, row, products);
+        const int method = choose_method(job, row, products, most);
         const bool block = job->blocks && (method == ROW_DENSE || method == ROW_HASH);
-        int rows = block && !job->pattern ? block_rows(job, row, end) : 1;
+        int rows = block && !job->pattern && worth_block(job, row, products, most) ? block_rows(job, row, end) : 1;
         range columns = {0, 0};
         if (rows > 1) {
             columns = row_range(job, row);
-            if (!fits_ring(job, columns, products[row])) rows = 1;
+            if (!fits_ring(job, columns, products)) rows = 1;
         }
         sp_status status = reserve(w, rows > 1 ? ROW_BLOCK : method, most);
-        if (status == SP_OK) status = sp_row_buffer_reserve(out, rows * most + 1); /* take_wanted writes one ahead */
+        int64_t room = rows * most, listed = 1; /* take_wanted writes one ahead */
+        if (rows > 1 && job->mask) {
+            listed = products < cols ? products : cols;
+            room = job->complement ? rows * listed : job->mask->row_offsets[row + rows] - job->mask->row_offsets[row];
+        }
+        if (status == SP_OK) status = sp_row_buffer_reserve(out, room + listed);
         if (status != SP_OK) return status;
         const int64_t before = out->count;
         if (rows > 1) {
-            rows_block(w, row, rows, columns, lengths, out);
+            if (job->mask) rows_block_masked(w, row, rows, columns, room, counts, out);
+            else rows_block(w, row, rows, columns, counts, out);
             w->rows[ROW_BLOCK] += rows;
         } else if (most > 0) {
             if (block && job->pattern && row > first && same_columns(job->a, row - 1, row))
-                repeat_row(lengths[row - 1], out);
-            else make_row(w, method, row, products[row], most, out);
+                repeat_row(counts[row - 1], out);
+            else make_row(w, method, row, products, most, out);
             w->rows[method]++;
         }
-        if (rows == 1) lengths[row] = out->count - before;
+        if (rows == 1) counts[row] = out->count - before;
         row += rows;
     }
     return SP_OK;
@@ -743,15 +793,18 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_row_product_values(job, a, b, options->semiring);
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
-    /* All threads' sums may take an eighth of what the matrices do. Finite elements have an entry of C in ten to
-     * thirty products, and a row's columns lie together: a 32nd is enough for blocks. */
+    /* All threads' sums may take an eighth of what the matrices do; a 32nd where the rows of a mask fit small tables.
+     * Finite elements have an entry of C in ten to thirty products, and a row's columns lie together: a 32nd is enough
+     * for blocks. */
     const int64_t cols = b->cols;
+    const bool wanted = options->mask && !options->complement;
     const bool elements = options->algorithm == SP_SPGEMM_AUTO && largest > 0 && rows_repeat(a);
     const int products_an_entry = elements ? 16 : 4;
     const int64_t share = share_of_matrices(job, products, products_an_entry, 32);
-    job->dense = cols <= FREE_COLUMNS ||
-                 dense_bytes(cols, 1) <= share_of_matrices(job, products, products_an_entry, 8);
-    job->blocks = elements && !job->mask && options->semiring != SP_MIN_PLUS && options->semiring != SP_MAX_TIMES;
+    job->dense = dense_bytes(cols, 1) <= (wanted ? share : share_of_matrices(job, products, products_an_entry, 8)) ||
+                 cols <= (wanted ? FREE_COLUMNS / 2 : FREE_COLUMNS);
+    job->blocks = elements && !(options->mask && job->pattern) && options->semiring != SP_MIN_PLUS &&
+                  options->semiring != SP_MAX_TIMES;
     job->ring = -1;
     if (cols <= FREE_COLUMNS || dense_bytes(cols, BLOCK) <= share) return;
     for (job->ring = LEAST_RING; dense_bytes(2 * job->ring, BLOCK) <= share;) job->ring *= 2;

@@ -5,7 +5,7 @@
  *   dense   a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
  *           by counting trailing zeros, so nothing is sorted;
  *   block   up to four rows of A with the same columns, as finite elements have them: their sums lie side by side,
- *           and B's rows are read once for all (plus-times, no mask). Sums are kept for as many columns as such a row
+ *           and B's rows are read once for all (plus-times). Sums are kept for as many columns as such a row
  *           spans, in a ring;
  *   hash    a table of at least twice as many slots as products, its entries sorted afterwards (Nagasaka et al.
  *           2018).
@@ -72,8 +72,7 @@ sp_status sp_accumulators_reserve(accumulator *workers, int threads, int64_t lon
 void sp_accumulators_close(sp_context *context, accumulator *workers, int threads);
 
 /* Makes rows first to end - 1 (a row_method's `rows`; the worker is an accumulator). */
-sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
-                             row_buffer *out);
+sp_status sp_accumulate_rows(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out);
 
 /* Sums rows first to end - 1 of C, whose pattern is there. Where it lacks columns that the product has, because a
  * mask took them, `masked` says so. */

@@ -529,7 +529,7 @@ static void fill_info(const contraction *job, const worker *workers, int threads
     int64_t total[ROW_METHODS] = {0};
     info->nnz = c->nnz;
     info->entries = entries;
-    info->peak_bytes += job->g->rows * (int64_t)sizeof(int32_t) + (2 * job->groups + 2) * (int64_t)sizeof(int64_t);
+    info->peak_bytes += job->g->rows * (int64_t)sizeof(int32_t) + (job->groups + 2) * (int64_t)sizeof(int64_t);
     for (int t = 0; t < threads; t++) {
         info->entries -= workers[t].left_out;
         info->peak_bytes += workers[t].bytes;
@@ -543,16 +543,17 @@ static void fill_info(const contraction *job, const worker *workers, int threads
     }
 }
 
-/* Makes C from the nodes of each group, whose rows have so many entries; fills what is left of `job`. */
-static sp_status contract_groups(sp_context *context, contraction *job, const int64_t *entries, int threads,
+/* Makes C from the nodes of each group p, whose rows have (*entries)[p + 1] entries; takes `*entries`, and fills what
+ * is left of `job`. */
+static sp_status contract_groups(sp_context *context, contraction *job, int64_t **entries, int threads,
                                  double start, sp_csr *c, sp_contract_info *info)
 {
     worker *workers = NULL;
     int64_t total = 0, largest = 0;
     sp_status status;
-    for (int64_t p = 0; p < job->groups; p++) {
-        total += entries[p];
-        if (entries[p] > largest) largest = entries[p];
+    for (int64_t p = 1; p <= job->groups; p++) {
+        total += (*entries)[p];
+        if ((*entries)[p] > largest) largest = (*entries)[p];
     }
     choose_dense(job, total, threads);
     SP_TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
@@ -561,7 +562,7 @@ static sp_status contract_groups(sp_context *context, contraction *job, const in
     const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
-    SP_TRY(sp_row_run(context, job->groups, job->groups, entries, &method, job->g->value_type, c));
+    SP_TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
     info->combine_seconds = sp_seconds() - start - info->group_seconds;
 done:
@@ -579,12 +580,12 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
     sp_status status;
     const double start = sp_seconds();
     SP_TRY(sp_calloc(context, groups + 2, sizeof *starts, (void **)&starts));
-    SP_TRY(sp_calloc(context, groups, sizeof *entries, (void **)&entries));
+    SP_TRY(sp_calloc(context, groups + 1, sizeof *entries, (void **)&entries));
     SP_TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
-    group_nodes(g, labels, groups, threads, starts, entries, order);
+    group_nodes(g, labels, groups, threads, starts, entries + 1, order);
     job.order = order;
     job.starts = starts;
-    SP_TRY(contract_groups(context, &job, entries, threads, start, c, info));
+    SP_TRY(contract_groups(context, &job, &entries, threads, start, c, info));
 done:
     sp_free(context, order);
     sp_free(context, entries);
@@ -622,15 +623,15 @@ sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_c
     *done = false;
     SP_TRY(sp_alloc(context, s->cols, sizeof *names, (void **)&names));
     if (!name_columns(s, names)) goto done;
-    SP_TRY(sp_calloc(context, s->rows, sizeof *entries, (void **)&entries));
+    SP_TRY(sp_calloc(context, s->rows + 1, sizeof *entries, (void **)&entries));
     contraction job = begin(g, names, s->rows, &sums);
     job.starts = s->row_offsets;
     job.order = s->col_indices;
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t p = 0; p < s->rows; p++)
         for (int64_t k = s->row_offsets[p]; k < s->row_offsets[p + 1]; k++)
-            entries[p] += g->row_offsets[s->col_indices[k] + 1] - g->row_offsets[s->col_indices[k]];
-    SP_TRY(contract_groups(context, &job, entries, threads, start, c, &measured));
+            entries[p + 1] += g->row_offsets[s->col_indices[k] + 1] - g->row_offsets[s->col_indices[k]];
+    SP_TRY(contract_groups(context, &job, &entries, threads, start, c, &measured));
     info->products = measured.entries;
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;

@@ -16,6 +16,7 @@ enum { SAMPLE_ENTRIES = 1 << 20, SAMPLE_SHARE = 32 };
 enum { AHEAD_SHARE = 32, AHEAD_LEAST = 1 << 13, AHEAD_MOST = 1 << 19 };
 
 typedef struct chunk {
+    int64_t bound; /* Σ row_bound of its rows */
     int64_t count; /* entries; -1: not made yet */
     int64_t place; /* of the first entry in C, once all chunks before this one are made */
     int64_t next;  /* the chunk that its thread made after it, or the number of chunks */
@@ -31,15 +32,15 @@ typedef struct lane {
 typedef struct run {
     sp_context *context;
     const row_method *method;
-    const int64_t *products;
     int64_t chunk_count, *first; /* first row of each chunk, and the end */
     chunk *chunks;
     lane *lanes; /* one a thread */
     size_t value_size;
-    int64_t bound;   /* Σ min(products, entries a row may have) */
+    int64_t bound;   /* Σ row_bound */
     int64_t sample;  /* of these, before C gets its room */
     int64_t largest; /* the largest of these terms */
-    sp_csr made;     /* nnz: of the chunks that have their place; offsets hold lengths until a chunk is moved */
+    sp_csr made;     /* nnz: of the chunks that have their place; row_offsets[i + 1] holds the products of row i, its
+                        length once it is made, and its end once its chunk is moved */
     int64_t capacity; /* of made's arrays */
     int64_t taken;    /* chunks that threads took to make */
     omp_lock_t lock;  /* guards made.nnz, capacity, and all that follows */
@@ -99,9 +100,9 @@ sp_status sp_row_buffer_reserve(row_buffer *buffer, int64_t more)
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                           int64_t *largest)
 {
-    sp_status status = sp_alloc(context, a->rows, sizeof **products, (void **)products);
+    sp_status status = sp_alloc(context, a->rows + 1, sizeof **products, (void **)products);
     if (status != SP_OK) return status;
-    int64_t sum = 0, most = 0, *out = *products;
+    int64_t sum = 0, most = 0, *out = *products + 1;
     double about = 0; /* the sum again, to see whether it fits */
     bool overflow = false;
 #pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, a->nnz)) reduction(+ : sum, about) \
@@ -124,34 +125,41 @@ sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b,
     return SP_OK;
 }
 
-sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int threads, int64_t **first,
-                        int64_t *count)
+/* How many entries a row of so many products may have. */
+static int64_t row_bound(const run *r, int64_t row, int64_t products)
 {
-    int64_t capacity = 0, made = 0, row = 0, total = 0;
-    for (int64_t i = 0; i < rows; i++) total += products[i];
-    int64_t most = total / (CHUNKS * threads);
-    most = most < CHUNK_LEAST ? CHUNK_LEAST : most > CHUNK_MOST ? CHUNK_MOST : most;
-    *first = NULL;
-    for (;;) {
-        if (made == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            sp_status status = sp_grow(context, made, capacity, sizeof **first, (void **)first);
-            if (status != SP_OK) return status;
-        }
-        (*first)[made++] = row;
-        if (row == rows) break;
-        const int64_t start = row;
-        int64_t sum = 0;
-        while (row < rows && row - start < CHUNK_ROWS && sum < most) sum += products[row++];
-    }
-    *count = made - 1;
-    return SP_OK;
+    const int64_t *room = r->method->room;
+    int64_t most = r->method->row_entries ? r->method->row_entries : r->made.cols;
+    if (room && room[row + 1] - room[row] < most) most = room[row + 1] - room[row];
+    return products < most ? products : most;
 }
 
-static int64_t row_bound(const run *r, int64_t row)
+/* Cuts the rows into chunks of about equal products, `total` in all. */
+static sp_status cut_rows(run *r, int64_t total)
 {
-    const int64_t most = r->method->row_entries ? r->method->row_entries : r->made.cols;
-    return r->products[row] < most ? r->products[row] : most;
+    const int64_t rows = r->made.rows, even = total / (CHUNKS * r->method->threads);
+    const int64_t *products = r->made.row_offsets + 1;
+    const int64_t most = even < CHUNK_LEAST ? CHUNK_LEAST : even > CHUNK_MOST ? CHUNK_MOST : even;
+    const int64_t room = rows / CHUNK_ROWS + total / most + 1; /* all but the last have as many rows or products */
+    sp_status status;
+    SP_TRY(sp_alloc(r->context, room + 1, sizeof *r->first, (void **)&r->first));
+    SP_TRY(sp_alloc(r->context, room, sizeof *r->chunks, (void **)&r->chunks));
+    r->first[0] = 0;
+    for (int64_t row = 0; row < rows; r->first[r->chunk_count] = row) {
+        const int64_t start = row;
+        int64_t sum = 0, bound = 0;
+        for (; row < rows && row - start < CHUNK_ROWS && sum < most; row++) {
+            const int64_t of_row = row_bound(r, row, products[row]);
+            sum += products[row];
+            bound += of_row;
+            if (of_row > r->largest) r->largest = of_row;
+        }
+        r->bound += bound;
+        r->chunks[r->chunk_count++] = (chunk){.bound = bound, .count = -1};
+    }
+    r->sample = r->bound / SAMPLE_SHARE < SAMPLE_ENTRIES ? r->bound / SAMPLE_SHARE : SAMPLE_ENTRIES;
+done:
+    return status;
 }
 
 /* How many entries C may come to have, if the rows to come are like those that are made; and what some rows may
@@ -167,14 +175,14 @@ static int64_t expected_entries(const run *r)
 static sp_status make_chunk(run *r, int64_t i, void *worker, row_buffer *out)
 {
     const row_method *method = r->method;
-    int64_t *lengths = r->made.row_offsets + 1;
+    int64_t *lengths = r->made.row_offsets + 1; /* and before that products */
     sp_status status = sp_interrupted(r->context) ? SP_ERROR_INTERRUPTED : SP_OK;
     if (method->rows) {
-        if (status == SP_OK) status = method->rows(worker, r->first[i], r->first[i + 1], r->products, lengths, out);
+        if (status == SP_OK) status = method->rows(worker, r->first[i], r->first[i + 1], lengths, out);
     } else {
         for (int64_t row = r->first[i]; row < r->first[i + 1] && status == SP_OK; row++) {
             const int64_t before = out->count;
-            status = method->row(worker, row, r->products[row], out);
+            status = method->row(worker, row, lengths[row], out);
             lengths[row] = out->count - before;
         }
     }
@@ -219,8 +227,6 @@ static sp_status place_chunks(run *r)
 /* Notes that a thread made chunk i and appended `count` entries for it. Takes the lock. */
 static void hand_in(run *r, lane *own, int64_t i, int64_t count, sp_status status)
 {
-    int64_t bound = 0;
-    for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) bound += row_bound(r, row);
     omp_set_lock(&r->lock);
     r->chunks[i].count = count;
     r->chunks[i].next = r->chunk_count;
@@ -229,7 +235,7 @@ static void hand_in(run *r, lane *own, int64_t i, int64_t count, sp_status statu
     own->last = i;
     r->finished++;
     r->entries_done += count;
-    r->bound_done += bound;
+    r->bound_done += r->chunks[i].bound;
     if (status == SP_OK) status = place_chunks(r);
     if (r->failure == SP_OK) r->failure = status;
 }
@@ -304,7 +310,6 @@ static void make_share(run *r, int thread)
 static sp_status make_joined(run *r)
 {
     const int threads = r->method->threads;
-    memset(r->chunks, 0xff, (size_t)r->chunk_count * sizeof *r->chunks); /* counts of -1 */
     omp_init_lock(&r->lock);
 #pragma omp parallel num_threads(threads)
     {
@@ -328,10 +333,8 @@ static sp_status make_alone(run *r)
     row_buffer *buffer = &r->lanes[0].buffer;
     for (int64_t i = 0; i < r->chunk_count; i++) {
         SP_TRY(make_chunk(r, i, r->method->workers, buffer));
-        for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) {
-            offsets[row + 1] += offsets[row];
-            r->bound_done += row_bound(r, row);
-        }
+        for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) offsets[row + 1] += offsets[row];
+        r->bound_done += r->chunks[i].bound;
         r->entries_done = buffer->count;
         if (r->bound_done >= r->sample) buffer->expected = expected_entries(r);
     }
@@ -355,28 +358,20 @@ static int64_t run_bytes(const run *r)
     return bytes;
 }
 
-sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products,
+sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **products, int64_t total,
                      const row_method *method, sp_value_type type, sp_csr *c)
 {
-    run r = {.context = context, .method = method, .products = products,
-             .value_size = method->pattern ? 0 : sp_value_size(type)};
+    run r = {.context = context, .method = method, .value_size = method->pattern ? 0 : sp_value_size(type),
+             .made = {.rows = rows, .cols = cols, .row_offsets = *products, .value_type = type, .space = SP_HOST}};
     sp_status status;
-    SP_TRY(sp_row_chunks(context, rows, products, method->threads, &r.first, &r.chunk_count));
-    SP_TRY(sp_alloc(context, r.chunk_count, sizeof *r.chunks, (void **)&r.chunks));
+    *products = NULL;
+    r.made.row_offsets[0] = 0;
+    SP_TRY(cut_rows(&r, total));
     SP_TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)
         r.lanes[t] = (lane){.buffer = {.context = context, .value_size = r.value_size}, .first = r.chunk_count};
-    SP_TRY(sp_csr_create(context, rows, cols, 0, type, SP_HOST, &r.made));
-    memset(r.made.row_offsets, 0, ((size_t)rows + 1) * sizeof(int64_t));
-    if (method->pattern) {
-        sp_free(context, r.made.values);
-        r.made.values = NULL;
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        r.bound += row_bound(&r, i);
-        if (row_bound(&r, i) > r.largest) r.largest = row_bound(&r, i);
-    }
-    r.sample = r.bound / SAMPLE_SHARE < SAMPLE_ENTRIES ? r.bound / SAMPLE_SHARE : SAMPLE_ENTRIES;
+    SP_TRY(sp_alloc(context, 0, sizeof *r.made.col_indices, (void **)&r.made.col_indices));
+    if (!method->pattern) SP_TRY(sp_alloc(context, 0, r.value_size, &r.made.values));
     SP_TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
     /* Without realloc the arrays would be there twice, for the sake of the few percent that they are too large. */
     if (r.capacity > r.made.nnz && (context->allocator.resize || r.capacity > r.made.nnz + r.made.nnz / 8))
@@ -389,7 +384,8 @@ done:
     }
     sp_free(context, r.lanes);
     sp_free(context, r.chunks);
-    sp_free(context, r.first);
+    if (method->chunks && status == SP_OK) *method->chunks = (row_chunks){r.first, r.chunk_count};
+    else sp_free(context, r.first);
     if (status == SP_OK) *c = r.made;
     else sp_csr_free(context, &r.made);
     if (status == SP_ERROR_INTERRUPTED) sp_fail(context, status, "interrupted");

@@ -25,32 +25,35 @@ typedef struct row_buffer {
 /* Makes room for `more` entries after `count`. Threads may call it at the same time. */
 sp_status sp_row_buffer_reserve(row_buffer *buffer, int64_t more);
 
+/* Chunk i is rows first[i] to first[i + 1] - 1. */
+typedef struct row_chunks {
+    int64_t *first, count;
+} row_chunks;
+
 /* What the threads work on: how a row is made, and each thread's own scratch memory. */
 typedef struct row_method {
     /* Appends row `row`, whose products are `products`, to `out`, columns ascending. */
     sp_status (*row)(void *worker, int64_t row, int64_t products, row_buffer *out);
-    /* Or, when not NULL: appends rows first to end - 1 and sets lengths[i] to the entries of row i. */
-    sp_status (*rows)(void *worker, int64_t first, int64_t end, const int64_t *products, int64_t *lengths,
-                      row_buffer *out);
+    /* Or, when not NULL: appends rows first to end - 1; counts[i] holds the products of row i, and is to hold its
+     * entries. */
+    sp_status (*rows)(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out);
     void *workers; /* one element of worker_size bytes a thread */
     size_t worker_size;
     int threads;
     int64_t row_entries; /* about how many entries a row may have at most, to size C; 0: as many as columns */
+    const int64_t *room; /* not NULL: row i has at most room[i + 1] - room[i] entries */
     bool pattern;        /* C gets no values */
     int64_t *bytes;      /* not NULL: what the run takes beside C is added */
+    row_chunks *chunks;  /* not NULL: gets the chunks, the caller's to free; not written when the run fails */
 } row_method;
 
-/* products[i] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
+/* (*products)[i + 1] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                           int64_t *largest);
 
-/* Cuts the rows into `count` chunks of about equal products for so many threads: chunk i is rows (*first)[i] to
- * (*first)[i + 1] - 1. */
-sp_status sp_row_chunks(sp_context *context, int64_t rows, const int64_t *products, int threads, int64_t **first,
-                        int64_t *count);
-
-/* Makes all rows and joins them into `c` (rows × cols). */
-sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, const int64_t *products,
+/* Makes all rows and joins them into `c` (rows × cols). (*products)[i + 1] are the products of row i, `total` in all;
+ * the array becomes the row offsets of C, so that nothing is kept beside them, and *products NULL. */
+sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **products, int64_t total,
                      const row_method *method, sp_value_type type, sp_csr *c);
 
 #endif

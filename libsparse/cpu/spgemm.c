@@ -19,10 +19,9 @@ static sp_status refuse(sp_context *context, const sp_spgemm_options *options)
     return sp_fail(context, SP_ERROR_UNSUPPORTED, "the warp algorithm needs a CUDA context");
 }
 
-static void fill_info(const accumulator *workers, int threads, int64_t rows, sp_spgemm_info *info)
+static void fill_info(const accumulator *workers, int threads, sp_spgemm_info *info)
 {
     int64_t total[ROW_METHODS] = {0};
-    info->peak_bytes += rows * (int64_t)sizeof(int64_t);
     for (int t = 0; t < threads; t++) {
         info->peak_bytes += workers[t].bytes;
         for (int m = 0; m < ROW_METHODS; m++) total[m] += workers[t].rows[m];
@@ -36,42 +35,43 @@ static void fill_info(const accumulator *workers, int threads, int64_t rows, sp_
     info->batches = 1;
 }
 
-/* The product, or with `pattern` only its pattern. *products (A.rows) is the caller's to free, also on failure. */
+/* The product; or with `chunks` only its pattern, and the chunks in which it was made. */
 static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                          bool pattern, int64_t **products, int64_t *largest, sp_csr *c, sp_spgemm_info *info)
+                          row_chunks *chunks, int64_t *largest, sp_csr *c, sp_spgemm_info *info)
 {
+    int64_t *products = NULL;
     accumulator *workers = NULL;
     row_product job;
     int threads = 0;
     sp_status status;
     const double start = sp_seconds();
-    *products = NULL;
     SP_TRY(refuse(context, options));
-    SP_TRY(sp_row_products(context, a, b, products, &info->products, largest));
+    SP_TRY(sp_row_products(context, a, b, &products, &info->products, largest));
     sp_spgemm_options made = *options;
-    if (pattern) made.semiring = SP_OR_AND;
+    if (chunks) made.semiring = SP_OR_AND;
     sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
     threads = sp_threads_for(context, info->products);
     SP_TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
     info->analysis_seconds = sp_seconds() - start;
     const row_method method = {.rows = sp_accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
-                               .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes};
-    SP_TRY(sp_row_run(context, a->rows, b->cols, *products, &method, a->value_type, c));
+                               .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes,
+                               .room = made.mask && !made.complement ? made.mask->row_offsets : NULL,
+                               .chunks = chunks};
+    SP_TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, a->value_type, c));
     info->product_nnz = info->nnz = c->nnz;
-    fill_info(workers, threads, a->rows, info);
+    fill_info(workers, threads, info);
     *(job.pattern ? &info->symbolic_seconds : &info->numeric_seconds) = sp_seconds() - start - info->analysis_seconds;
 done:
     sp_accumulators_close(context, workers, threads);
+    sp_free(context, products);
     return status;
 }
 
 sp_status sp_cpu_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                         sp_csr *c, sp_spgemm_info *info)
 {
-    int64_t *products, largest;
-    const sp_status status = multiply(context, a, b, options, false, &products, &largest, c, info);
-    sp_free(context, products);
-    return status;
+    int64_t largest;
+    return multiply(context, a, b, options, NULL, &largest, c, info);
 }
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ typedef struct plan_state {
     row_product job;
     int threads;
     accumulator *workers;
-    int64_t *first, chunks;
+    row_chunks chunks;
     bool masked;
 } plan_state;
 
@@ -98,26 +98,23 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
                                  sp_spgemm_info *info)
 {
     plan_state *made = NULL;
-    int64_t *products = NULL, largest;
+    int64_t largest;
     sp_csr c = {0};
-    sp_spgemm_options unmasked = *options;
     sp_status status;
     SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
-    SP_TRY(multiply(context, a, b, options, true, &products, &largest, &c, info));
+    SP_TRY(multiply(context, a, b, options, &made->chunks, &largest, &c, info));
     made->threads = sp_threads_for(context, info->products);
     made->masked = options->mask != NULL;
-    unmasked.mask = NULL;
-    sp_row_product_begin(context, a, b, &unmasked, info->products, largest, &made->job);
+    sp_row_product_begin(context, a, b, options, info->products, largest, &made->job);
+    made->job.mask = NULL; /* the pattern of C takes its place */
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
         SP_TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
         SP_TRY(sp_accumulators_reserve(made->workers, made->threads, longest_row(&c)));
-        SP_TRY(sp_row_chunks(context, a->rows, products, made->threads, &made->first, &made->chunks));
     }
     *pattern = c;
     *state = made;
 done:
-    sp_free(context, products);
     if (status != SP_OK) {
         sp_csr_free(context, &c);
         if (made) sp_cpu_spgemm_forget(context, made);
@@ -129,11 +126,11 @@ sp_status sp_cpu_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_c
                                 const sp_spgemm_options *options, void *state, sp_csr *c)
 {
     plan_state *plan = state;
-    const int64_t *first = plan->first;
+    const int64_t *first = plan->chunks.first;
     bool interrupted = false;
     sp_row_product_values(&plan->job, a, b, options->semiring);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(plan->threads) reduction(|| : interrupted)
-    for (int64_t i = 0; i < plan->chunks; i++) {
+    for (int64_t i = 0; i < plan->chunks.count; i++) {
         if (sp_interrupted(context)) interrupted = true;
         else sp_accumulate_values(&plan->workers[omp_get_thread_num()], first[i], first[i + 1], plan->masked, c);
     }
@@ -144,6 +141,6 @@ void sp_cpu_spgemm_forget(sp_context *context, void *state)
 {
     plan_state *plan = state;
     sp_accumulators_close(context, plan->workers, plan->threads);
-    sp_free(context, plan->first);
+    sp_free(context, plan->chunks.first);
     sp_free(context, plan);
 }

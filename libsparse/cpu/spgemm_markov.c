@@ -420,7 +420,7 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
     const row_method method = {.row = markov_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = most};
-    SP_TRY(sp_row_run(context, a->rows, b->cols, products, &method, SP_F32, c));
+    SP_TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;
         info->dense_rows += workers[t].dense_rows;
