@@ -368,6 +368,7 @@ typedef enum coo_shape {
     COO_FEW_ROWS,     /* fewer than blocks */
     COO_MANY_ROWS,    /* more than groups of blocks, most of them empty */
     COO_BY_COLUMNS,   /* in order of columns */
+    COO_TRANSPOSED,   /* and of rows within these */
     COO_IN_ORDER,
     COO_ALMOST,       /* in order up to the last */
     COO_SHAPES
@@ -378,7 +379,7 @@ static triples shaped_triples(test_random *random, coo_shape shape, int64_t *row
     static const int64_t sizes[COO_SHAPES][3] = {
         {3000, 5000, 200000},  {4096, 4096, 200000}, {2000, 300000, 150000}, {1, 400000, 200000}, {70000, 1, 150000},
         {3000, 3000, 200000},  {7, 100000, 150000},  {900001, 60, 140000},   {3000, 5000, 200000},
-        {4000, 5000, 150000},  {4000, 5000, 150000}};
+        {5000, 4000, 150000},  {4000, 5000, 150000},  {4000, 5000, 150000}};
     const int64_t count = sizes[shape][2];
     *rows = sizes[shape][0];
     *cols = sizes[shape][1];
@@ -390,6 +391,8 @@ static triples shaped_triples(test_random *random, coo_shape shape, int64_t *row
         if (shape == COO_REPEATED && i >= count / 10) t.rows[i] = t.rows[i % (count / 10)];
         if (shape == COO_REPEATED && i >= count / 10) t.cols[i] = t.cols[i % (count / 10)];
         if (shape == COO_BY_COLUMNS) t.cols[i] = (int32_t)(i * *cols / count);
+        if (shape == COO_TRANSPOSED) t.cols[i] = (int32_t)(i / 50);
+        if (shape == COO_TRANSPOSED) t.rows[i] = (int32_t)(i % 50 * 100);
         if (shape >= COO_IN_ORDER) t.rows[i] = (int32_t)(i / 50);
         if (shape >= COO_IN_ORDER) t.cols[i] = (int32_t)(i % 50 * 100);
     }
@@ -543,6 +546,34 @@ START_TEST(transpose_moves_every_entry)
 }
 END_TEST
 
+START_TEST(transpose_does_not_depend_on_threads)
+{
+    static const char *const specs[] = {"uniform:30000,8", "uniform:100,400,90000", "grid:200,200,70",
+                                        "arrow:20000,2,25", "uniform:90000,1,7"};
+    sp_context *one = test_context(0, 1), *three = test_context(0, 3);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        sp_csr a, b, again, back;
+        ck_ok(one, sp_generate(one, specs[i], 4, i % 2 ? SP_F32 : SP_F64, &a));
+        if (i == 2) {
+            sp_free(one, a.values);
+            a.values = NULL;
+        }
+        ck_ok(one, sp_csr_transpose(one, &a, &b));
+        ck_ok(three, sp_csr_transpose(three, &a, &again));
+        ck_ok(three, sp_csr_check(three, &again));
+        test_same(&b, &again, i);
+        ck_ok(three, sp_csr_transpose(three, &again, &back));
+        test_same(&a, &back, i);
+        sp_csr_free(one, &a);
+        sp_csr_free(one, &b);
+        sp_csr_free(three, &again);
+        sp_csr_free(three, &back);
+    }
+    sp_context_destroy(one);
+    sp_context_destroy(three);
+}
+END_TEST
+
 START_TEST(transpose_is_the_same_in_either_space)
 {
     sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
@@ -615,11 +646,11 @@ START_TEST(permutation_moves_rows_and_columns)
     sp_context *context = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 12; seed++) {
         test_random random = test_seed(seed);
-        const int64_t rows = 1 + test_below(&random, 30), cols = 1 + test_below(&random, 80);
+        const int64_t rows = 1 + test_below(&random, 90), cols = 1 + test_below(&random, 80);
         sp_csr a = test_matrix(context, &random, rows, cols, 0.5, seed % 2 ? SP_F32 : SP_F64,
                                seed % 3 ? TEST_SIGNED : TEST_PATTERN), b;
         /* Row i comes from row (i + 3) mod rows; column j goes to (7 j + 2) mod cols, cols no multiple of 7. */
-        int32_t row[30], column[81];
+        int32_t row[90], column[81];
         const int64_t step = cols % 7 ? 7 : 1;
         for (int64_t i = 0; i < rows; i++) row[i] = (int32_t)((i + 3) % rows);
         for (int64_t j = 0; j < cols; j++) column[j] = (int32_t)((step * j + 2) % cols);
@@ -731,6 +762,7 @@ int main(void)
     tcase_add_test(matrices, coo_refuses_positions_outside);
     tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);
     tcase_add_test(matrices, transpose_moves_every_entry);
+    tcase_add_test(matrices, transpose_does_not_depend_on_threads);
     test_on_devices(matrices, transpose_is_the_same_in_either_space);
     test_on_devices(matrices, labellings_are_transposed_in_either_space);
     tcase_add_test(matrices, permutation_moves_rows_and_columns);

@@ -1,9 +1,10 @@
 /* COO → CSR: triples brought to their rows, columns sorted within them, duplicates combined in the order of their
  * appearance.
  *
- * Triples that are in order already, as files written from a matrix have them, are copied. Many others are sorted
- * block by block (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows
- * as entries of 8 bytes, which are sorted there; their values are fetched in the end.
+ * Triples that are in order already, as files written from a matrix have them, are copied; those in the order of
+ * columns go to the ends of their rows, which is also how a transpose is made. Many others are sorted block by block
+ * (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows as entries of 8
+ * bytes, which are sorted there; their values are fetched in the end.
  */
 #include <omp.h>
 #include <string.h>
@@ -67,12 +68,23 @@ void sp_sort_entries(sp_entry *list, int64_t count)
     sort_entries(list, count, depth);
 }
 
+/* The first row whose entries begin at or after `place`. */
+static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
+{
+    int64_t low = 0, high = rows;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (starts[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
 /* ---- triples in order ------------------------------------------------------------------------------------ */
 
-/* Whether they ascend strictly, row by row and by columns within a row. */
-static bool are_in_order(const sp_triples *t, int threads)
+/* Whether they ascend strictly, row by row and by columns within a row; or, given the other way round, by columns. */
+static bool are_in_order(const sp_triples *t, const int32_t *rows, const int32_t *cols, int threads)
 {
-    const int32_t *rows = t->row_indices, *cols = t->col_indices;
     int64_t others = 0;
     if (t->symmetric) return false;
     for (int64_t i = 1; i < t->count && i < 64; i++) /* what is in no order shows it at once */
@@ -100,6 +112,100 @@ static sp_status take_in_order(sp_context *context, const sp_triples *t, int thr
         made.row_offsets[row] = t->count;
     *matrix = made;
     return SP_OK;
+}
+
+/* ---- triples in the order of columns --------------------------------------------------------------------- */
+
+/* A triple's row is looked up so far ahead, and its place in that row: rows may lie anywhere. */
+enum { ROW_AHEAD = 32, PLACE_AHEAD = 16 };
+
+/* Each part of the triples, in order, goes to places of its own: next[part * rows + i] is that of the part's next
+ * entry of row i. */
+typedef struct columns_run {
+    const sp_triples *t;
+    int parts;
+    int64_t *next;
+    sp_csr *made;
+} columns_run;
+
+static int64_t part_start(const columns_run *r, int part)
+{
+    return r->t->count / r->parts * part + (part == r->parts ? r->t->count % r->parts : 0);
+}
+
+__attribute__((always_inline)) static inline void place_part(const columns_run *r, int part, size_t size)
+{
+    const sp_triples *t = r->t;
+    const int32_t *rows = t->row_indices;
+    const int64_t *offsets = t->col_offsets, begin = part_start(r, part), end = part_start(r, part + 1);
+    int64_t *next = r->next + part * t->rows, column = offsets ? row_at(offsets, t->cols, begin + 1) - 1 : 0;
+    int32_t *cols = r->made->col_indices;
+    char *values = r->made->values;
+    for (int64_t i = begin; i < end; column++) {
+        const int64_t column_end = offsets && offsets[column + 1] < end ? offsets[column + 1] : end;
+        for (; i < column_end; i++) {
+            if (i + ROW_AHEAD < end) {
+                __builtin_prefetch(next + rows[i + ROW_AHEAD], 1);
+                const int64_t place = next[rows[i + PLACE_AHEAD]];
+                __builtin_prefetch(cols + place, 1);
+                __builtin_prefetch(values + (size_t)place * size, 1);
+            }
+            const int64_t to = next[rows[i]]++;
+            cols[to] = offsets ? (int32_t)column : t->col_indices[i];
+            memcpy(values + (size_t)to * size, (const char *)t->values + (size_t)i * size, size);
+        }
+    }
+}
+
+/* Counts of all parts become places; the row offsets. */
+static void place_rows(const columns_run *r)
+{
+    const int64_t rows = r->t->rows;
+    int64_t before = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        r->made->row_offsets[i] = before;
+        for (int part = 0; part < r->parts; part++) {
+            const int64_t count = r->next[part * rows + i];
+            r->next[part * rows + i] = before;
+            before += count;
+        }
+    }
+    r->made->row_offsets[rows] = before;
+}
+
+sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix)
+{
+    const size_t size = t->values ? sp_value_size(t->type) : 0;
+    /* Places of all parts take no more than the matrix does. */
+    const int64_t worth = 1 + t->count / (t->rows + 1);
+    const int threads = sp_threads_for(context, 3 * t->count);
+    sp_csr made;
+    columns_run r = {.t = t, .parts = worth < threads ? (int)worth : threads, .made = &made};
+    sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
+    if (status != SP_OK) return status;
+    SP_TRY(sp_alloc(context, r.parts * t->rows, sizeof *r.next, (void **)&r.next));
+#pragma omp parallel for schedule(static, 1) num_threads(r.parts)
+    for (int part = 0; part < r.parts; part++) {
+        int64_t *counts = r.next + part * t->rows;
+        memset(counts, 0, (size_t)t->rows * sizeof *counts);
+        for (int64_t i = part_start(&r, part); i < part_start(&r, part + 1); i++) counts[t->row_indices[i]]++;
+    }
+    place_rows(&r);
+#pragma omp parallel for schedule(static, 1) num_threads(r.parts)
+    for (int part = 0; part < r.parts; part++) {
+        if (size == 0) place_part(&r, part, 0);
+        else if (size == sizeof(float)) place_part(&r, part, sizeof(float));
+        else place_part(&r, part, sizeof(double));
+    }
+    if (!t->values) {
+        sp_free(context, made.values);
+        made.values = NULL;
+    }
+done:
+    sp_free(context, r.next);
+    if (status == SP_OK) *matrix = made;
+    else sp_csr_free(context, &made);
+    return status;
 }
 
 /* ---- row by row ------------------------------------------------------------------------------------------ */
@@ -139,18 +245,6 @@ static void count_rows(const sp_triples *t, int threads, int64_t *counts)
             if (t->symmetric && col != row && col >= low && col < high) counts[col]++;
         }
     }
-}
-
-/* The first row whose entries begin at or after `place`. */
-static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
-{
-    int64_t low = 0, high = rows;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (starts[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
 }
 
 /* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
@@ -254,14 +348,16 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine rule,
                           bool symmetric, sp_csr *matrix)
 {
-    const sp_triples t = {rows, cols, count, row_indices, col_indices, values, type, rule, symmetric};
+    const sp_triples t = {rows, cols, count, row_indices, col_indices, values, type, rule, symmetric, NULL};
     /* Below some thousand triples a second thread costs more than it brings. */
     const int threads = sp_threads_for(context, 3 * count);
     bool sorted = false;
     memset(matrix, 0, sizeof *matrix);
     sp_status status = check_triples(context, &t);
     if (status != SP_OK) return status;
-    if (are_in_order(&t, threads)) return take_in_order(context, &t, threads, matrix);
+    if (are_in_order(&t, row_indices, col_indices, threads)) return take_in_order(context, &t, threads, matrix);
+    if (values && rule != SP_COMBINE_COUNT && are_in_order(&t, col_indices, row_indices, threads))
+        return sp_coo_by_columns(context, &t, matrix);
     status = sp_coo_by_blocks(context, &t, matrix, &sorted);
     return sorted || status != SP_OK ? status : sort_rows(context, &t, threads, matrix);
 }

@@ -34,6 +34,7 @@ typedef struct sp_triples {
     sp_value_type type;
     sp_combine rule;
     bool symmetric;
+    const int64_t *col_offsets; /* in place of col_indices: column j has triples col_offsets[j] to [j + 1] - 1 */
 } sp_triples;
 
 static inline double sp_load_value(const void *values, sp_value_type type, int64_t at)
@@ -60,6 +61,9 @@ static inline double sp_combine_values(double kept, double next, sp_combine rule
     }
     return kept;
 }
+
+/* Triples that ascend strictly by columns, and by rows within these. Values are copied; without any, so is C. */
+sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix);
 
 /* The radix sort of coo_blocks.c. With *done false nothing was made: its entries are too few, or too many in one
  * place, for it to pay or to keep to its memory. */

@@ -118,35 +118,51 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
-    sp_csr made;
-    int64_t *next = NULL;
+    const sp_triples t = {.rows = a->cols, .cols = a->rows, .count = a->nnz, .row_indices = a->col_indices,
+                          .col_offsets = a->row_offsets, .values = a->values, .type = a->value_type};
     memset(b, 0, sizeof *b);
-    if (a->space != SP_HOST)
-        return context->backend->transpose ? context->backend->transpose(context, a, b)
-                                           : sp_fail(context, SP_ERROR_ARGUMENT, "a CPU context cannot reach device memory");
-    sp_status status = sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_HOST, &made);
-    if (status != SP_OK) return status;
-    SP_TRY(sp_calloc(context, a->cols + 1, sizeof *next, (void **)&next));
-    for (int64_t k = 0; k < a->nnz; k++) next[a->col_indices[k] + 1]++;
-    for (int64_t j = 0; j < a->cols; j++) next[j + 1] += next[j];
-    memcpy(made.row_offsets, next, ((size_t)a->cols + 1) * sizeof *next);
-    if (!a->values) {
-        sp_free(context, made.values);
-        made.values = NULL;
-    }
-    for (int64_t i = 0; i < a->rows; i++)
-        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) {
-            int64_t to = next[a->col_indices[k]]++;
-            made.col_indices[to] = (int32_t)i;
-            if (!a->values) continue;
-            if (a->value_type == SP_F32) ((float *)made.values)[to] = ((const float *)a->values)[k];
-            else ((double *)made.values)[to] = ((const double *)a->values)[k];
-        }
-done:
-    sp_free(context, next);
-    if (status == SP_OK) *b = made;
-    else sp_csr_free(context, &made);
-    return status;
+    if (a->space == SP_HOST) return sp_coo_by_columns(context, &t, b);
+    if (context->backend->transpose) return context->backend->transpose(context, a, b);
+    return sp_fail(context, SP_ERROR_ARGUMENT, "a CPU context cannot reach device memory");
+}
+
+typedef struct permutation {
+    const sp_csr *a;
+    const int32_t *row, *column;
+    sp_csr *b;
+    int shift; /* of sp_entry */
+} permutation;
+
+/* Rows, columns and their new numbers lie anywhere: the offsets of a row are asked for 24 rows ahead, its entries 16,
+ * what these columns become 8. Without it half of the time is waiting. */
+static inline void prefetch_row(const permutation *p, int64_t i, size_t size)
+{
+    const sp_csr *a = p->a;
+    if (i + 24 >= a->rows) return;
+    __builtin_prefetch(&a->row_offsets[p->row[i + 24]]);
+    const int64_t start = a->row_offsets[p->row[i + 16]], near = a->row_offsets[p->row[i + 8]];
+    const int64_t end = a->row_offsets[p->row[i + 8] + 1];
+    __builtin_prefetch(a->col_indices + start);
+    if (a->values) __builtin_prefetch((const char *)a->values + (size_t)start * size);
+    for (int64_t k = near; k < end && k < near + 16; k++) __builtin_prefetch(p->column + a->col_indices[k]);
+}
+
+/* `list` has room for the row. */
+__attribute__((always_inline)) static inline void permute_row(const permutation *p, int64_t i, sp_entry *list,
+                                                              size_t size)
+{
+    const int64_t source = p->a->row_offsets[p->row[i]], target = p->b->row_offsets[i];
+    const int64_t length = p->b->row_offsets[i + 1] - target;
+    const char *from = p->a->values;
+    char *to = p->b->values;
+    prefetch_row(p, i, size);
+    for (int64_t k = 0; k < length; k++)
+        list[k] = sp_make_entry(p->column[p->a->col_indices[source + k]], k, p->shift);
+    sp_sort_entries(list, length);
+    for (int64_t k = 0; k < length; k++) p->b->col_indices[target + k] = sp_entry_col(list[k], p->shift);
+    for (int64_t k = 0; k < length && from; k++)
+        memcpy(to + (size_t)(target + k) * size, from + (size_t)(source + sp_entry_source(list[k], p->shift)) * size,
+               size);
 }
 
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b)
@@ -162,28 +178,22 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
         sp_free(context, made.values);
         made.values = NULL;
     }
+    const int threads = sp_threads_for(context, 5 * a->nnz + a->rows);
+    const permutation p = {a, row, column, &made, sp_entry_shift(a->cols)};
     made.row_offsets[0] = 0;
+#pragma omp parallel for schedule(static) reduction(max : longest) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t length = a->row_offsets[row[i] + 1] - a->row_offsets[row[i]];
-        made.row_offsets[i + 1] = made.row_offsets[i] + length;
+        made.row_offsets[i + 1] = length;
         if (length > longest) longest = length;
     }
-    SP_TRY(sp_alloc(context, longest * context->threads, sizeof *lists, (void **)&lists));
-    const size_t size = sp_value_size(a->value_type);
-    const int shift = sp_entry_shift(a->cols);
-#pragma omp parallel for schedule(dynamic, 256) num_threads(context->threads)
+    for (int64_t i = 0; i < a->rows; i++) made.row_offsets[i + 1] += made.row_offsets[i];
+    SP_TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
         sp_entry *list = lists + longest * omp_get_thread_num();
-        const int64_t source = a->row_offsets[row[i]], target = made.row_offsets[i];
-        const int64_t length = made.row_offsets[i + 1] - target;
-        for (int64_t k = 0; k < length; k++) list[k] = sp_make_entry(column[a->col_indices[source + k]], k, shift);
-        sp_sort_entries(list, length);
-        for (int64_t k = 0; k < length; k++) {
-            const int64_t from = source + sp_entry_source(list[k], shift);
-            made.col_indices[target + k] = sp_entry_col(list[k], shift);
-            if (!a->values) continue;
-            memcpy((char *)made.values + (size_t)(target + k) * size, (char *)a->values + (size_t)from * size, size);
-        }
+        if (a->value_type == SP_F32) permute_row(&p, i, list, sizeof(float));
+        else permute_row(&p, i, list, sizeof(double));
     }
 done:
     sp_free(context, lists);

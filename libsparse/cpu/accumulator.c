@@ -419,8 +419,8 @@ static void rows_block(accumulator *w, int64_t row, int rows, range columns_of_r
 }
 
 /* Moves one row's sums out of a block, at the columns that the mask lets pass of those that the block touched. */
-KERNEL int64_t take_masked(const accumulator *w, int64_t row, int place, const int32_t *columns, int64_t count, int type,
-                           int32_t *kept, void *values, int64_t to)
+KERNEL int64_t take_masked(const accumulator *w, int64_t row, int place, const int32_t *columns, int64_t count,
+                           int type, int32_t *kept, void *values, int64_t to)
 {
     const row_product *job = w->job;
     const int32_t *listed = job->mask->col_indices + job->mask->row_offsets[row];
@@ -794,8 +794,8 @@ void sp_row_product_begin(sp_context *context, const sp_csr *a, const sp_csr *b,
     job->kind = kind_of(options->semiring, a->value_type, job->pattern, options->mask != NULL);
 
     /* All threads' sums may take an eighth of what the matrices do; a 32nd where the rows of a mask fit small tables.
-     * Finite elements have an entry of C in ten to thirty products, and a row's columns lie together: a 32nd is enough
-     * for blocks. */
+     * Finite elements have an entry of C in ten to thirty products, and a row's columns lie together: a 32nd is
+     * enough for blocks. */
     const int64_t cols = b->cols;
     const bool wanted = options->mask && !options->complement;
     const bool elements = options->algorithm == SP_SPGEMM_AUTO && largest > 0 && rows_repeat(a);

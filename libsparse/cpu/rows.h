@@ -51,8 +51,8 @@ typedef struct row_method {
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                           int64_t *largest);
 
-/* Makes all rows and joins them into `c` (rows × cols). (*products)[i + 1] are the products of row i, `total` in all;
- * the array becomes the row offsets of C, so that nothing is kept beside them, and *products NULL. */
+/* Makes all rows and joins them into `c` (rows × cols). (*products)[i + 1] are the products of row i, `total` in
+ * all; the array becomes the row offsets of C, so that nothing is kept beside them, and *products NULL. */
 sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **products, int64_t total,
                      const row_method *method, sp_value_type type, sp_csr *c);
 
