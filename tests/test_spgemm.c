@@ -36,6 +36,16 @@ static const int64_t limits[] = {0,   1,   2,    3,    4,    5,    7,    8,    9
                                  8192, 8193, 16384, 16385};
 enum { LIMITS = sizeof limits / sizeof *limits, BITS = 15 };
 
+/* In brief a row of each class, of the most products that it may have, and one of the longest. */
+static int64_t limit(int i)
+{
+    const bool largest = (limits[i] & (limits[i] - 1)) == 0 && i < LIMITS - 2;
+    return !product_is_brief() || largest || i == LIMITS - 1 ? limits[i] : 0;
+}
+
+/* Of shapes in columns that lie far apart, whose wide rows cost time by the column. */
+static int64_t most_columns(void) { return product_is_brief() ? 1 << 22 : INT32_MAX; }
+
 /* A whose rows have limits[] products with a B whose row r has 2^r entries: one entry of A a bit of the number. Each
  * row stands three times in succession. */
 static sp_csr binary_rows(sp_context *host, test_random *random, sp_value_type type)
@@ -43,7 +53,7 @@ static sp_csr binary_rows(sp_context *host, test_random *random, sp_value_type t
     entry_list list = {0};
     for (int i = 0; i < 3 * LIMITS; i++)
         for (int bit = 0; bit < BITS; bit++)
-            if (limits[i / 3] >> bit & 1) entry_add(&list, i, bit, product_value(random));
+            if (limit(i / 3) >> bit & 1) entry_add(&list, i, bit, product_value(random));
     return entry_matrix(host, &list, 3 * LIMITS, BITS, type, false);
 }
 
@@ -55,7 +65,7 @@ static sp_csr disjoint_rows(sp_context *host, test_random *random, sp_value_type
     for (int r = 0; r < BITS; r++)
         for (int64_t k = (int64_t)1 << r; k < (int64_t)2 << r; k++)
             entry_add(&list, r, k * multiplier % (1 << BITS) * stride, product_value(random));
-    return entry_matrix(host, &list, BITS, stride == 1 ? 1 << BITS : INT32_MAX, type, false);
+    return entry_matrix(host, &list, BITS, stride == 1 ? 1 << BITS : most_columns(), type, false);
 }
 
 static product every_limit_all_columns_differ(sp_context *host, test_random *random, sp_value_type type)
@@ -67,7 +77,7 @@ static product every_limit_all_columns_differ(sp_context *host, test_random *ran
 static product every_limit_in_columns_up_to_2_31(sp_context *host, test_random *random, sp_value_type type)
 {
     sp_csr a = binary_rows(host, random, type);
-    return product_of(a, disjoint_rows(host, random, type, 2531, INT32_MAX >> BITS));
+    return product_of(a, disjoint_rows(host, random, type, 2531, most_columns() >> BITS));
 }
 
 static product every_limit_columns_in_common(sp_context *host, test_random *random, sp_value_type type)
@@ -86,7 +96,7 @@ static product single_entries(sp_context *host, test_random *random, sp_value_ty
     const int64_t inner = limits[LIMITS - 1];
     entry_list list = {0};
     for (int i = 0; i < LIMITS; i++)
-        for (int64_t j = 0; j < limits[i]; j++) entry_add(&list, i, j, product_value(random));
+        for (int64_t j = 0; j < limit(i); j++) entry_add(&list, i, j, product_value(random));
     sp_csr a = entry_matrix(host, &list, LIMITS, inner, type, false);
     for (int64_t j = 0; j < inner; j++) entry_add(&list, j, j % period * stride, product_value(random));
     return product_of(a, entry_matrix(host, &list, inner, period * stride, type, false));
@@ -102,6 +112,22 @@ static product all_on_seven_far_columns(sp_context *host, test_random *random, s
     return single_entries(host, random, type, 7, 100003);
 }
 
+/* As many as a table to sum holds, and one more. */
+static product all_on_1536_columns(sp_context *host, test_random *random, sp_value_type type)
+{
+    return single_entries(host, random, type, 1536, 1361);
+}
+
+static product all_on_1537_columns(sp_context *host, test_random *random, sp_value_type type)
+{
+    return single_entries(host, random, type, 1537, 1361);
+}
+
+static product all_on_769_columns(sp_context *host, test_random *random, sp_value_type type)
+{
+    return single_entries(host, random, type, 769, 3);
+}
+
 static product all_on_columns_of_their_own(sp_context *host, test_random *random, sp_value_type type)
 {
     return single_entries(host, random, type, limits[LIMITS - 1], 1);
@@ -115,7 +141,7 @@ static product heaps_beside_empty_ranges(sp_context *host, test_random *random, 
     enum { INNER = 2600 };
     entry_list list = {0};
     for (int i = 0; i < LIMITS; i++)
-        for (int64_t j = 0; j < limits[i] && j < INNER; j++)
+        for (int64_t j = 0; j < limit(i) && j < INNER; j++)
             entry_add(&list, i, j * 7 % INNER, product_value(random));
     sp_csr a = entry_matrix(host, &list, LIMITS, INNER, type, false);
     for (int64_t j = 0; j < INNER; j++)
@@ -273,11 +299,12 @@ static product columns_up_to_2_31(sp_context *host, test_random *random, sp_valu
     sp_csr a = product_matrix(host, random, ROWS, INNER, 12, type, TEST_SIGNED);
     entry_list list = {0};
     for (int64_t i = 0; i < INNER; i++) {
-        entry_add(&list, i, INT32_MAX - 1 - i % 3, product_value(random));
+        entry_add(&list, i, most_columns() - 1 - i % 3, product_value(random));
         entry_add(&list, i, i % 5, product_value(random));
-        for (int64_t k = 0; k < 2 * i; k++) entry_add(&list, i, test_below(random, INT32_MAX), product_value(random));
+        for (int64_t k = 0; k < 2 * i; k++)
+            entry_add(&list, i, test_below(random, most_columns()), product_value(random));
     }
-    return product_of(a, entry_matrix(host, &list, INNER, INT32_MAX, type, false));
+    return product_of(a, entry_matrix(host, &list, INNER, most_columns(), type, false));
 }
 
 /* Runs of columns that follow one another, far from each other, some across a multiple of 2^18; the longest row of C
@@ -292,10 +319,10 @@ static product crowds_in_columns_up_to_2_31(sp_context *host, test_random *rando
     sp_csr a = entry_matrix(host, &list, ROWS, INNER, type, false);
     for (int64_t i = 0; i < INNER; i++)
         for (int64_t run = 0; run < RUNS; run++) {
-            const int64_t first = run == 0 ? (((i % 4) + 1) << 18) - 250 : test_below(random, INT32_MAX - RUN);
+            const int64_t first = run == 0 ? (((i % 4) + 1) << 18) - 250 : test_below(random, most_columns() - RUN);
             for (int64_t k = 0; k < RUN; k++) entry_add(&list, i, first + k, product_value(random));
         }
-    return product_of(a, entry_matrix(host, &list, INNER, INT32_MAX, type, false));
+    return product_of(a, entry_matrix(host, &list, INNER, most_columns(), type, false));
 }
 
 /* Whoever estimates nnz(C) from some rows sees only empty ones, unless these are rows 384 to 1,919. */
@@ -362,8 +389,8 @@ static product columns_at_multiples_of_2_20(sp_context *host, test_random *rando
     sp_csr a = product_matrix(host, random, 3 * ROWS, ROWS, 8, type, TEST_SIGNED);
     for (int row = 0; row < ROWS; row++)
         for (int64_t k = 0; k < 2047; k += 1 + test_below(random, 20))
-            entry_add(&list, row, k << 20, product_value(random));
-    return product_of(a, entry_matrix(host, &list, ROWS, INT32_MAX, type, false));
+            entry_add(&list, row, k * ((most_columns() + 1) >> 11), product_value(random));
+    return product_of(a, entry_matrix(host, &list, ROWS, most_columns(), type, false));
 }
 
 /* Entries 2j and 2j+1 of A's rows are opposite, as rows 2j and 2j+1 of B are equal: every sum is zero and stays. */
@@ -420,7 +447,7 @@ static product neighbours_that_agree(sp_context *host, test_random *random, sp_v
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
 static product columns_at_golden_distances(sp_context *host, test_random *random, sp_value_type type)
 {
-    return single_entries(host, random, type, limits[LIMITS - 1], 4181);
+    return single_entries(host, random, type, product_is_brief() ? 1000 : limits[LIMITS - 1], 4181);
 }
 
 static const struct shape {
@@ -432,6 +459,9 @@ static const struct shape {
     {"every limit, columns in common", every_limit_columns_in_common},
     {"all on one column", all_on_one_column},
     {"all on seven far columns", all_on_seven_far_columns},
+    {"all on 1,536 columns", all_on_1536_columns},
+    {"all on 1,537 columns", all_on_1537_columns},
+    {"all on 769 columns", all_on_769_columns},
     {"all on columns of their own", all_on_columns_of_their_own},
     {"heaps beside empty ranges", heaps_beside_empty_ranges},
     {"single rows of B", single_rows_of_b},
@@ -472,33 +502,49 @@ static sp_csr half_of(sp_context *host, test_random *random, const product *p)
     return mask;
 }
 
-/* The shape with each semiring, masked and not; all stages for plus-times of either type. With TEST_CASES below 100
- * only the latter, in one type a shape. */
+/* The shape with each semiring, masked and not. */
+static void check_other_products(sp_context *host, sp_context *context, product *p, test_random *random)
+{
+    const sp_value_type type = p->a.value_type;
+    for (int semiring = 1 + (int)type; semiring <= SP_OR_AND; semiring += 2) {
+        p->options.semiring = (sp_semiring)semiring;
+        product_check(context, p, random, false);
+    }
+    p->options.semiring = type == SP_F32 ? SP_PLUS_TIMES : SP_MIN_PLUS;
+    p->mask = half_of(host, random, p);
+    p->masked = true;
+    product_check(context, p, random, false);
+    p->options.semiring = type == SP_F32 ? SP_OR_AND : SP_PLUS_TIMES;
+    p->options.complement = true;
+    product_check(context, p, random, false);
+}
+
+/* One of these a shape, another with every shape. */
+static void check_another_product(sp_context *host, sp_context *context, int64_t number, product *p,
+                                  test_random *random)
+{
+    p->options.semiring = (sp_semiring)(number % (SP_OR_AND + 1));
+    if (number % 3) {
+        p->mask = half_of(host, random, p);
+        p->masked = true;
+        p->options.complement = number % 3 == 2;
+    }
+    product_check(context, p, random, false);
+}
+
+/* Plus-times with all stages, then other products; all in either type, or few in one. */
 static void check_shape(int device, const struct shape *shape)
 {
     sp_context *host = test_context(0, 1), *context = test_context(device, 2);
-    const bool brief = test_cases(100) < 100;
+    const int64_t number = shape - shapes;
     for (int type = SP_F32; type <= SP_F64; type++) {
-        if (brief && type == (shape - shapes) % 2) continue;
+        if (product_is_brief() && type == number % 2) continue;
         test_random random = test_seed(29);
         product p = shape->make(host, &random, (sp_value_type)type);
         snprintf(p.name, sizeof p.name, "%s", shape->name);
         product_check(context, &p, &random, true);
-        if (brief) {
-            product_free(host, &p);
-            continue;
-        }
-        for (int semiring = 1 + type; semiring <= SP_OR_AND; semiring += 2) {
-            p.options.semiring = (sp_semiring)semiring;
-            product_check(context, &p, &random, false);
-        }
-        p.options.semiring = type == SP_F32 ? SP_PLUS_TIMES : SP_MIN_PLUS;
-        p.mask = half_of(host, &random, &p);
-        p.masked = true;
-        product_check(context, &p, &random, false);
-        p.options.semiring = type == SP_F32 ? SP_OR_AND : SP_PLUS_TIMES;
-        p.options.complement = true;
-        product_check(context, &p, &random, false);
+        if (product_is_brief()) check_another_product(host, context, number, &p, &random);
+        else check_other_products(host, context, &p, &random);
         product_free(host, &p);
     }
     sp_context_destroy(context);
