@@ -471,6 +471,46 @@ sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, do
  * `values` of `kept` is written. O(nnz · k). */
 sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp_cbsr *kept);
 
+/* ---- between products ----------------------------------------------------------------------------------- */
+
+/* What analytics do to matrices before and after they multiply them. Matrices may lie in either space: where all of a
+ * call's lie in host memory it works there, with the context's threads, otherwise where the context computes. What a
+ * call makes lies where the context computes. Arrays of indices and of factors, and results that are arrays, lie in
+ * the `space` that the call is told. Numbers are formed in f64 and rounded once. */
+
+/* C = alpha·A + beta·B for matrices of one shape and value type: an entry wherever A or B has one, with a value even
+ * where both are patterns (ones). Entries that cancel to zero are kept. Rows are merged; on CUDA tiles of equal size
+ * along the merge path of all entries (Green et al. 2012), whatever the lengths of rows. O(rows + entries). */
+sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+
+/* A(i, j) becomes A(i, j) · (row_factors[i] · col_factors[j]) in place, in the space of A: with the same factors on
+ * both sides a symmetric A stays so to the last bit. Either array may be NULL, for ones. A pattern gets values, which
+ * like its other arrays sp_csr_free releases. O(rows + nnz). */
+sp_status sp_csr_scale(sp_context *context, sp_csr *a, const double *row_factors, const double *col_factors,
+                       sp_space space);
+
+/* B(i, j) = A(rows[i], cols[j]), of `row_count` x `col_count`: any of A's rows and columns in any order, repeated as
+ * often as they are listed. NULL in place of a list stands for all in their order, its count is not read then. An
+ * index outside A is SP_ERROR_ARGUMENT. With one permutation for both, nodes are renumbered. Columns that do not
+ * ascend are sorted: on the CPU row by row; on CUDA by transposing, taking rows and transposing back. Otherwise
+ * O(rows + cols + entries of the rows listed). */
+sp_status sp_csr_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                         const int32_t *cols, int64_t col_count, sp_space space, sp_csr *b);
+
+/* B = A with the k largest entries of each row, of equals those of the lowest columns; columns ascend as before. A
+ * row of up to k entries stays whole, k = 0 leaves none, of a pattern the first k stay. Zeros of both signs are equal,
+ * NaN is larger than all else. Selection goes by the digits of values as integers: O(rows + nnz) whatever the values. */
+sp_status sp_csr_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
+
+/* result[i] = the entries of row i combined, 0 for a row without any; A.rows of them. Sums run in an order that
+ * depends on A and the device alone. O(rows + nnz). */
+sp_status sp_csr_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result,
+                             sp_space space);
+
+/* A numbering of the rows by falling number of entries, equals in ascending order: order[new] = old, A.rows of them.
+ * A counting sort, on CUDA a radix sort. O(rows + cols). */
+sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *order, sp_space space);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

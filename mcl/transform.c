@@ -338,19 +338,6 @@ done:
     return status;
 }
 
-/* Nodes by descending degree, equal degrees by ascending index: a counting sort. */
-static sp_status order_by_degree(sp_context *context, const sp_csr *graph, int64_t *order)
-{
-    int64_t n = graph->rows, *starts = NULL;
-    sp_status status = sp_calloc(context, n + 2, sizeof *starts, (void **)&starts);
-    if (status != SP_OK) return status;
-    for (int64_t j = 0; j < n; j++) starts[n - (graph->row_offsets[j + 1] - graph->row_offsets[j]) + 1]++;
-    for (int64_t d = 0; d < n; d++) starts[d + 1] += starts[d];
-    for (int64_t j = 0; j < n; j++) order[starts[n - (graph->row_offsets[j + 1] - graph->row_offsets[j])]++] = j;
-    sp_free(context, starts);
-    return SP_OK;
-}
-
 static void remove_arc(sp_csr *graph, int64_t row, int32_t column)
 {
     int64_t low = graph->row_offsets[row], high = graph->row_offsets[row + 1];
@@ -369,12 +356,13 @@ static void remove_arc(sp_csr *graph, int64_t row, int32_t column)
 static sp_status cap_neighbours(sp_context *context, const tf_operation *operation, sp_csr *graph)
 {
     float *values = graph->values, *scratch = NULL;
-    int64_t n = graph->rows, *order = NULL;
+    int64_t n = graph->rows;
+    int32_t *order = NULL;
     sp_status status;
     TRY(check_not_negative(context, graph, operation->definition->name));
     TRY(sp_alloc(context, n, sizeof *order, (void **)&order));
     TRY(sp_alloc(context, n, sizeof *scratch, (void **)&scratch)); /* a row has at most n entries */
-    TRY(order_by_degree(context, graph, order));
+    TRY(sp_csr_degree_order(context, graph, order, SP_HOST));
     for (int64_t k = 0; k < n; k++) {
         int64_t j = order[k], begin = graph->row_offsets[j], end = graph->row_offsets[j + 1];
         float bar = neighbour_bar(values + begin, end - begin, operation->count, scratch);

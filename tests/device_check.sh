@@ -85,6 +85,7 @@ if command -v compute-sanitizer >/dev/null; then
         sanitize "$tool" test_spgemm_markov
         sanitize "$tool" test_contraction shapes
         sanitize "$tool" test_csr
+        sanitize "$tool" test_operations random
         sanitize "$tool" test_maxk selection
         sanitize "$tool" test_gnn_sampler edges
     done

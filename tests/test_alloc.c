@@ -30,6 +30,11 @@ static void release_plan(sp_context *context, void *out)
     (void)context;
     sp_spgemm_plan_free(*(sp_spgemm_plan **)out);
 }
+static void release_nothing(sp_context *context, void *out)
+{
+    (void)context;
+    (void)out;
+}
 static void release_transform(sp_context *context, void *out) { mcl_transform_free(context, *(mcl_transform **)out); }
 
 static sp_status call_alloc(sp_context *context, subject *s, void *out)
@@ -159,6 +164,45 @@ static sp_status call_permute(sp_context *context, subject *s, void *out)
     return sp_csr_permute(context, &s->stochastic, s->order, s->order, out);
 }
 
+static sp_status call_add(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_add(context, 1, &s->square, 2, &s->negative, out);
+}
+
+static sp_status call_scale(sp_context *context, subject *s, void *out)
+{
+    const double factors[200] = {1};
+    sp_csr work;
+    sp_status status = sp_csr_copy(context, &s->mask, SP_HOST, &work);
+    if (status == SP_OK) status = sp_csr_scale(context, &work, factors, factors, SP_HOST);
+    if (status == SP_OK) memcpy(out, &work, sizeof work);
+    else sp_csr_free(context, &work);
+    return status;
+}
+
+static sp_status call_extract_rows(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_extract(context, &s->square, s->rows, 200, NULL, 0, SP_HOST, out);
+}
+
+static sp_status call_extract(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_extract(context, &s->square, s->rows, 200, s->cols, 200, SP_HOST, out);
+}
+
+static sp_status call_top_k(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_top_k(context, &s->wide, 3, out);
+}
+
+static sp_status call_degree_order(sp_context *context, subject *s, void *out)
+{
+    int32_t order[60];
+    const sp_status status = sp_csr_degree_order(context, &s->square, order, SP_HOST);
+    if (status == SP_OK) memcpy(out, order, sizeof order);
+    return status;
+}
+
 static sp_status call_markov_renumbered(sp_context *context, subject *s, void *out)
 {
     const sp_markov_epilogue epilogue = {.cutoff = 1e-3, .inflation = 2, .order = s->order};
@@ -233,12 +277,6 @@ static sp_status call_transform_graph(sp_context *context, subject *s, void *out
 }
 
 /* ---- contraction --------------------------------------------------------------------------------------- */
-
-static void release_nothing(sp_context *context, void *out)
-{
-    (void)context;
-    (void)out;
-}
 
 static void release_hierarchy(sp_context *context, void *out) { contraction_hierarchy_free(context, out); }
 
@@ -333,6 +371,12 @@ static const trial trials[] = {
     {"contraction_compact", call_compact, release_block, sizeof(void *)},
     {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
+    {"sp_csr_add", call_add, release_csr, sizeof(sp_csr)},
+    {"sp_csr_scale", call_scale, release_csr, sizeof(sp_csr)},
+    {"sp_csr_extract, rows", call_extract_rows, release_csr, sizeof(sp_csr)},
+    {"sp_csr_extract", call_extract, release_csr, sizeof(sp_csr)},
+    {"sp_csr_top_k", call_top_k, release_csr, sizeof(sp_csr)},
+    {"sp_csr_degree_order", call_degree_order, release_nothing, 60 * sizeof(int32_t)},
     {"sp_spgemm_markov", call_markov, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov, renumbered", call_markov_renumbered, release_csr, sizeof(sp_csr)},
     {"sp_csr_community_order", call_community_order, release_block, sizeof(void *)},

@@ -1,4 +1,5 @@
-/* What the files that sort entries share: coo.c, coo_blocks.c and, for permutations, csr.c. */
+/* What the files that sort entries or read values of either type share: coo.c, coo_blocks.c, csr.c for permutations, and
+ * in cpu/ extract.c, reduce.c and top_k.c. */
 #ifndef SPARSE_COO_H
 #define SPARSE_COO_H
 

@@ -65,6 +65,18 @@ typedef struct sp_backend {
     /* Sums, where S is a pattern with one entry a column at most; not *done, and nothing made, where it has more. */
     sp_status (*triple_product)(sp_context *, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
                                 bool *done);
+    /* What stands between products. Matrices and arrays lie in the back end's space, and so does what is made;
+     * shapes, types and indices are checked. */
+    sp_status (*add)(sp_context *, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+    sp_status (*scale)(sp_context *, const sp_csr *a, const double *row_factors, const double *col_factors,
+                       void *values); /* of A's entries, scaled; may be A's own */
+    sp_status (*extract)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count, const int32_t *cols,
+                         int64_t col_count, sp_csr *b); /* the counts are A's where there is no list */
+    sp_status (*find_outside)(sp_context *, const int32_t *list, int64_t count, int64_t bound,
+                              int64_t *place); /* of the first that is not one of 0 .. bound - 1; else -1 */
+    sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
+    sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
+    sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
 } sp_backend;
 
 extern const sp_backend sp_backend_cpu;
@@ -104,6 +116,10 @@ static inline size_t sp_dense_size(sp_dense_type type)
 {
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
 }
+
+/* As sp_csr_create, without values where `like` has none. */
+sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
+                             sp_space space, sp_csr *matrix);
 
 /* Between two dense matrices of the same shape and type, whatever their strides and spaces. */
 sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to);

@@ -62,4 +62,11 @@ const sp_backend sp_backend_cpu = {
     .allocate = allocate,
     .release = sp_free,
     .copy = copy,
+    .add = sp_cpu_add,
+    .scale = sp_cpu_scale,
+    .extract = sp_cpu_extract,
+    .find_outside = sp_cpu_find_outside,
+    .top_k = sp_cpu_top_k,
+    .reduce_rows = sp_cpu_reduce_rows,
+    .degree_order = sp_cpu_degree_order,
 };

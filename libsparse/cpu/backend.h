@@ -34,5 +34,14 @@ sp_status sp_cpu_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_o
                            double alpha, const sp_cbsr *kept, double beta, sp_dense *y);
 sp_status sp_cpu_maxk_spmm_backward(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
                                     const sp_dense *gradient, sp_cbsr *kept);
+sp_status sp_cpu_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+sp_status sp_cpu_scale(sp_context *context, const sp_csr *a, const double *row_factors, const double *col_factors,
+                       void *values);
+sp_status sp_cpu_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                         const int32_t *cols, int64_t col_count, sp_csr *b);
+sp_status sp_cpu_find_outside(sp_context *context, const int32_t *list, int64_t count, int64_t bound, int64_t *place);
+sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
+sp_status sp_cpu_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
+sp_status sp_cpu_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
 
 #endif

@@ -88,6 +88,17 @@ sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to);
 sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
                          void *to);
 
+sp_status sp_cuda_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+sp_status sp_cuda_scale(sp_context *context, const sp_csr *a, const double *row_factors, const double *col_factors,
+                        void *values);
+sp_status sp_cuda_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                          const int32_t *cols, int64_t col_count, sp_csr *b);
+sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t count, int64_t bound,
+                               int64_t *place);
+sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
+sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
+sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
+
 /* Both return the failure from the calling function; destructors free what it holds. */
 #define TRY(call)                              \
     do {                                       \

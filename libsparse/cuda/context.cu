@@ -226,6 +226,13 @@ static const sp_backend cuda_backend = {
     .stream = stream,
     .destroy = destroy,
     .triple_product = sp_cuda_triple_product,
+    .add = sp_cuda_add,
+    .scale = sp_cuda_scale,
+    .extract = sp_cuda_extract,
+    .find_outside = sp_cuda_find_outside,
+    .top_k = sp_cuda_top_k,
+    .reduce_rows = sp_cuda_reduce_rows,
+    .degree_order = sp_cuda_degree_order,
 };
 
 /* Asking for a kernel's attributes fails where this build has no code for the device. */

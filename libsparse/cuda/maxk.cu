@@ -20,33 +20,13 @@
  * Peng et al. add to shared memory and, in the gradient, to global memory with atomics, in any order. Here sums
  * run in an order that the plan fixes, and results have the same bits in every run.
  */
+#include "keys.cuh"
 #include "maxk.cuh"
 #include "spmm_blocks.cuh"
 
 enum { WARPS = SPMM_GROUPS, THREADS = 32 * WARPS };
 
 /* ---- numbers in order ------------------------------------------------------------------------------------ */
-
-template <typename T> struct key_type;
-template <> struct key_type<float> {
-    using type = uint32_t;
-};
-template <> struct key_type<double> {
-    using type = uint64_t;
-};
-
-static __device__ __forceinline__ uint32_t bits_of(float value) { return __float_as_uint(value); }
-static __device__ __forceinline__ uint64_t bits_of(double value) { return (uint64_t)__double_as_longlong(value); }
-
-/* An integer in whose order the values are, above 0. Zeros of both signs are equal; every NaN is above infinity. */
-template <typename T> static __device__ __forceinline__ typename key_type<T>::type key_of(T value)
-{
-    using K = typename key_type<T>::type;
-    constexpr K SIGN = (K)1 << (8 * sizeof(K) - 1);
-    const K bits = bits_of(value), size = bits & ~SIGN;
-    if (value != value) return ~(K)0;
-    return bits & SIGN && size ? ~bits : size | SIGN;
-}
 
 static __device__ __forceinline__ float value_of(uint32_t key)
 {

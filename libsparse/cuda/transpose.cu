@@ -13,31 +13,14 @@
  */
 #include <cub/device/device_radix_sort.cuh>
 
-#include "common.cuh"
+#include "entries.cuh"
 
-enum { ENTRY_THREADS = 256, ENTRIES_A_BLOCK = 1024 };
-
-/* The last of offsets[low..high] that is at most `place`. */
-static __device__ __forceinline__ int64_t row_at(const int64_t *offsets, int64_t low, int64_t high, int64_t place)
-{
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (__ldg(offsets + middle) <= place) low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
-
-/* The row of every entry. The block's first and last entry bound the search of the others. */
+/* The row of every entry. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
     number_entries(int64_t rows, int64_t nnz, const int64_t *offsets, uint32_t *numbers)
 {
-    __shared__ int64_t bound[2];
-    const int64_t begin = (int64_t)blockIdx.x * ENTRIES_A_BLOCK, end = min(begin + ENTRIES_A_BLOCK, nnz);
-    if (threadIdx.x < 2) bound[threadIdx.x] = row_at(offsets, 0, rows - 1, threadIdx.x ? end - 1 : begin);
-    __syncthreads();
-    for (int64_t at = begin + threadIdx.x; at < end; at += ENTRY_THREADS)
-        numbers[at] = (uint32_t)row_at(offsets, bound[0], bound[1], at);
+    for_entries(rows, nnz, offsets, [](int64_t row, int64_t) { return (uint32_t)row; },
+                [&](int64_t at, uint32_t row) { numbers[at] = row; });
 }
 
 /* The row that has column j, which is -1 at first; whether a column is there twice. Four lanes a row, the block for a
@@ -137,14 +120,14 @@ static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *f
 static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const int64_t blocks = (a->nnz + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK;
     device_array<uint32_t> sorted, numbers;
     bool done = false;
     if (!a->values && a->nnz <= a->cols && a->cols / 4 <= a->nnz) TRY(move_entries(context, a, b, &done));
     if (done) return SP_OK;
     TRY(sorted.allocate(context, a->nnz));
     TRY(numbers.allocate(context, a->nnz));
-    number_entries<<<(unsigned)blocks, ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, numbers.data);
+    number_entries<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets,
+                                                                       numbers.data);
     CUDA_TRY(cudaGetLastError());
     TRY(sort_by_column(context, a, numbers.data, (uint32_t *)b->col_indices, sorted.data));
     numbers.free();
