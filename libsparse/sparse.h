@@ -281,14 +281,14 @@ void sp_spgemm_plan_free(sp_spgemm_plan *plan);
  *   else if k > select: keep the `select` largest, ties included; if then k < recover and m < recover_mass,
  *       recover from what the cutoff had kept;
  *   if recover is 0 and nothing is left: a single 1 on the diagonal;
- *   divide by the kept mass; chaos = (max - centre) · k; raise to `inflation`; divide by the sum.
+ *   divide by the kept mass; chaos = (max - centre) · k; with inflation raise to it and divide by the sum.
  * This is mcl 22-282's order of operations (van Dongen 2000 for the process itself). */
 typedef struct sp_markov_epilogue {
     double cutoff;        /* 0: none */
     int64_t select;       /* S; 0: no selection */
     int64_t recover;      /* R; 0: no recovery */
     double recover_mass;  /* fraction of 1 */
-    double inflation;     /* > 0; 1: no inflation */
+    double inflation;     /* 0: none */
     int64_t dense_factor; /* rows with dense_factor · products >= cols multiply in f32 (mcl's dense path), the
                              others in f64; sums are f64 in both */
     /* NULL, or for matrices whose nodes were renumbered so that communities lie together: order[j] is the original

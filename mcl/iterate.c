@@ -76,11 +76,6 @@ static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64
 static sp_status step(sp_context *context, const sp_csr *current, const mcl_options *options, sp_markov_row *rows,
                       mcl_iteration *iteration, sp_csr *next)
 {
-    /* Of an epilogue 1 asks for none, which is our 0; mcl makes columns stochastic anew even where -I is 1. No f32 is
-     * another one when raised to the next f64. */
-    const double inflation = iteration->inflation == 0   ? 1
-                             : iteration->inflation == 1 ? nextafter(1, 2)
-                                                         : iteration->inflation;
     const sp_markov_epilogue epilogue = {
         .cutoff = options->prune_cutoff > 0 ? options->prune_cutoff
                   : options->prune_number > 0 ? 0.99999 / (double)options->prune_number
@@ -88,7 +83,7 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
         .select = options->select,
         .recover = options->recover,
         .recover_mass = options->recover_percent / 100,
-        .inflation = inflation,
+        .inflation = iteration->inflation,
         .dense_factor = options->dense_factor,
         .order = iteration->order,
     };

@@ -119,10 +119,10 @@ static void finish(const sp_csr *a, int64_t i, const sp_markov_epilogue *e, refe
         const double scaled = (double)(float)((double)row->values[k] / row->mass);
         second += scaled * scaled;
         fourth += scaled * scaled * scaled * scaled;
-        row->values[k] = (float)pow(scaled, e->inflation);
+        row->values[k] = e->inflation > 0 ? (float)pow(scaled, e->inflation) : (float)scaled;
         sum += (double)row->values[k];
     }
-    for (int64_t k = 0; k < left && e->inflation != 1; k++) row->values[k] = (float)((double)row->values[k] / sum);
+    for (int64_t k = 0; k < left && e->inflation > 0; k++) row->values[k] = (float)((double)row->values[k] / sum);
     const int64_t first = a->row_offsets[i];
     row->seen.homogeneity = (float)(squares((const float *)a->values + first, a->row_offsets[i + 1] - first) /
                                     (fourth / (second * second)));
@@ -197,6 +197,7 @@ static const sp_markov_epilogue epilogues[] = {
     {.cutoff = 0.9, .inflation = 2, .dense_factor = 10},
     {.cutoff = 2, .inflation = 2},
     {.cutoff = 0.3, .recover = 1, .recover_mass = 0.9, .inflation = 2},
+    {.cutoff = 0.01, .dense_factor = 10},
 };
 enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
@@ -415,8 +416,7 @@ START_TEST(odd_epilogues_are_refused)
     test_random random = test_seed(1);
     sp_csr m = test_stochastic(context, &random, 10, 3);
     sp_csr wide = test_matrix(context, &random, 3, 3, 1, SP_F64, TEST_SIGNED);
-    const sp_markov_epilogue odd[] = {{.inflation = 0},
-                                      {.inflation = -1},
+    const sp_markov_epilogue odd[] = {{.inflation = -1},
                                       {.inflation = NAN},
                                       {.inflation = 2, .select = -1},
                                       {.inflation = 2, .recover = -1},

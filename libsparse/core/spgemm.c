@@ -38,10 +38,10 @@ static sp_status check_epilogue(sp_context *context, const sp_csr *a, const sp_c
 {
     if (a->value_type != SP_F32 || !a->values || !b->values)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the Markov product needs f32 values");
-    if (!(epilogue->inflation > 0) || !(epilogue->cutoff >= 0) || epilogue->select < 0 || epilogue->recover < 0 ||
+    if (!(epilogue->inflation >= 0) || !(epilogue->cutoff >= 0) || epilogue->select < 0 || epilogue->recover < 0 ||
         epilogue->dense_factor < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "inflation %g must be above 0; cutoff %g, selection %lld, recovery %lld not below 0",
+                       "inflation %g, cutoff %g, selection %lld and recovery %lld must not be below 0",
                        epilogue->inflation, epilogue->cutoff, (long long)epilogue->select,
                        (long long)epilogue->recover);
     return SP_OK;

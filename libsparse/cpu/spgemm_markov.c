@@ -327,8 +327,10 @@ static sp_status markov_row(void *worker, int64_t row, int64_t products, row_buf
     if (e->order) order_entries(w, columns, left);
     const double mass = divide_by_sum(w, values, left);
     const double after = job->rows ? squares_after_squaring(values, left) : 0;
-    raise(values, left, e->inflation);
-    if (e->inflation != 1) divide_by_sum(w, values, left);
+    if (e->inflation > 0) {
+        raise(values, left, e->inflation);
+        divide_by_sum(w, values, left);
+    }
     out->count += left;
 
     if (job->rows) {

@@ -264,7 +264,7 @@ static __device__ __forceinline__ float share_of(float value, double mass)
 static __device__ __forceinline__ float inflated(float share, double power)
 {
     if (power == 2) return (float)((double)share * (double)share);
-    return power == 1 ? share : (float)pow((double)share, power);
+    return power == 0 || power == 1 ? share : (float)pow((double)share, power);
 }
 
 /* Σ v² over a row of A, in an order fixed by THREADS. */
@@ -338,7 +338,7 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     const double sum = fixed_top.sum(block_reduce<THREADS>(total, add_op(), memory.reduce));
     const double squares = fixed_squares.sum(block_reduce<THREADS>(all_squares, add_op(), memory.reduce));
     const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), memory.reduce));
-    if (sum > 0 && job.inflation != 1)
+    if (sum > 0 && job.inflation > 0)
         for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
     const double squares_before = row_squares<THREADS>(job, row, memory.reduce);
     if (threadIdx.x == 0) {
