@@ -209,6 +209,15 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
 
 /* ---- device: a block and its sums ---------------------------------------------------------------------- */
 
+/* Threads and blocks that a multiprocessor of the architecture holds, for launch bounds. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int ARCH_THREADS = 1024, ARCH_BLOCKS = 16;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
+constexpr int ARCH_THREADS = 1536, ARCH_BLOCKS = __CUDA_ARCH__ == 860 ? 16 : 24;
+#else
+constexpr int ARCH_THREADS = 2048, ARCH_BLOCKS = 32;
+#endif
+
 constexpr int32_t EMPTY = -1;
 constexpr unsigned FULL_WARP = 0xffffffffu;
 

@@ -1279,7 +1279,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
 template <int THREADS> static constexpr int sort_blocks()
 {
     constexpr int wanted = THREADS < 64 ? 32 : (THREADS < 512 && MOST_THREADS > 1280 ? 1280 : 1024) / THREADS;
-    return wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
+    return wanted < ARCH_BLOCKS ? wanted : ARCH_BLOCKS;
 }
 
 /* The entries of rows of class c, a block each. */

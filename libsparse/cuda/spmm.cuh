@@ -88,20 +88,13 @@ template <typename T, int REPEATS, bool EXTREME> struct spmm_depth {
     static constexpr int THREADS = EXTREME ? 768 : REPEATS == 1 && sizeof(T) == 4 ? 1536 : 1024;
 };
 
-/* As many blocks a multiprocessor, for launch bounds; its limits of threads and blocks are the architecture's. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
-#define SPMM_LIMITS 1024, 16
-#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
-#define SPMM_LIMITS 1536, 16
-#else
-#define SPMM_LIMITS 2048, 32
-#endif
-template <int THREADS, int BLOCK, int MOST_THREADS, int MOST_BLOCKS> struct spmm_resident {
-    static constexpr int FIT = (THREADS < MOST_THREADS ? THREADS : MOST_THREADS) / BLOCK;
-    static constexpr int BLOCKS = FIT < MOST_BLOCKS ? FIT : MOST_BLOCKS;
+/* As many blocks a multiprocessor, for launch bounds. */
+template <int THREADS, int BLOCK> struct spmm_resident {
+    static constexpr int FIT = (THREADS < ARCH_THREADS ? THREADS : ARCH_THREADS) / BLOCK;
+    static constexpr int BLOCKS = FIT < ARCH_BLOCKS ? FIT : ARCH_BLOCKS;
 };
 #define SPMM_RESIDENT(T, REPEATS, Result, BLOCK) \
-    (spmm_resident<spmm_depth<T, REPEATS, Result::EXTREME>::THREADS, (BLOCK), SPMM_LIMITS>::BLOCKS)
+    (spmm_resident<spmm_depth<T, REPEATS, Result::EXTREME>::THREADS, (BLOCK)>::BLOCKS)
 
 sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                          const spmm_product &product);

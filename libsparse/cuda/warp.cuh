@@ -47,14 +47,8 @@ template <typename V> struct row_product {
     const uint8_t *repeats = nullptr; /* which rows of B have the columns of the row before; NULL: not known */
 };
 
-/* Threads and blocks a multiprocessor that registers may be asked to suffice for. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
-constexpr int MOST_THREADS = 1024, MOST_BLOCKS = 16;
-#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
-constexpr int MOST_THREADS = 1536, MOST_BLOCKS = 16;
-#else
-constexpr int MOST_THREADS = 1536, MOST_BLOCKS = 32;
-#endif
+/* Threads of a multiprocessor that registers are asked to suffice for, where it holds as many. */
+constexpr int MOST_THREADS = ARCH_THREADS < 1536 ? ARCH_THREADS : 1536;
 
 static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
 
