@@ -146,6 +146,51 @@ START_TEST(plans_sum_entries_of_any_number_of_products)
 }
 END_TEST
 
+/* Nodes of one to seven unknowns with the same neighbours, whose rows are alike, some with a gap; behind them rows of
+ * two entries, rows that meet three or six nodes far from each other, and empty ones. */
+static sp_csr elements(sp_context *host, test_random *random, sp_value_type type, int64_t stride)
+{
+    enum { NODES = 100, REACH = 8, OTHERS = 40 };
+    int64_t first[NODES + 1] = {0};
+    entry_list list = {0};
+    for (int64_t node = 0; node < NODES; node++) first[node + 1] = first[node] + 1 + node * 5 % 7;
+    const int64_t rows = first[NODES] + OTHERS;
+    for (int64_t node = 0; node < NODES; node++) {
+        const int64_t low = first[node < REACH ? 0 : node - REACH];
+        const int64_t high = first[node + REACH < NODES ? node + REACH + 1 : NODES];
+        for (int64_t i = first[node]; i < first[node + 1]; i++)
+            for (int64_t col = low; col < high; col++)
+                if (i % 31 != 3 || col != low + 5) entry_add(&list, i, col * stride, product_value(random));
+    }
+    for (int64_t i = 0; i < OTHERS; i++)
+        for (int64_t k = 0; k < (i % 4 == 3 ? 6 : i % 4 + 1) && i % 4; k++)
+            entry_add(&list, first[NODES] + i, (i % 4 == 1 ? rows - 1 - k : (k * 13 + i) % first[NODES]) * stride,
+                      product_value(random));
+    return entry_matrix(host, &list, rows, rows * stride, type, false);
+}
+
+/* Such rows are summed as in a product: a plan does not list their products. */
+START_TEST(plans_of_finite_elements_have_the_bits_of_the_reference)
+{
+    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
+    for (int type = SP_F32; type <= SP_F64; type++)
+        for (int stride = 1; stride < 300; stride += 280) {
+            test_random random = test_seed(9);
+            product p = {.a = elements(host, &random, (sp_value_type)type, 1), .b_is_a = stride == 1,
+                         .name = "finite elements"};
+            if (!p.b_is_a) p.b = elements(host, &random, (sp_value_type)type, stride);
+            check_plan(context, &p, &random);
+            sp_spgemm_plan *plan = plan_for(context, &p);
+            const sp_spgemm_info *info = sp_spgemm_plan_info(plan);
+            ck_assert_int_lt(info->plan_bytes, info->products);
+            sp_spgemm_plan_free(plan);
+            product_free(host, &p);
+        }
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* Two plans live on one context, their executions take turns, and what they were made from is gone. */
 START_TEST(plans_stand_alone)
 {
@@ -291,6 +336,7 @@ int main(void)
     test_on_devices(random, random_plans_have_the_bits_of_the_reference);
     test_on_devices(contract, large_plans_have_the_bits_of_the_reference);
     test_on_devices(contract, plans_sum_entries_of_any_number_of_products);
+    test_on_devices(contract, plans_of_finite_elements_have_the_bits_of_the_reference);
     test_on_devices(contract, plans_stand_alone);
     test_on_devices(contract, plans_refuse_what_they_are_not_for);
     test_on_devices(contract, plans_put_c_where_the_options_say);

@@ -298,18 +298,24 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
 /* What the numeric phase has to know of the options that it no longer sees. */
 struct plan_state {
     bool masked; /* there are products outside the pattern */
-    product_terms terms;
+    kept_rows *rows;
+    product_terms terms; /* where no rows are kept */
 };
 
-/* Lists the products where there is room. On failure frees pattern and state. */
-static sp_status list_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *pattern,
-                               plan_state **state, sp_spgemm_info *info)
+/* Keeps what the numeric phase is faster with, as far as there is room. On failure frees pattern and state. */
+static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_semiring semiring,
+                               sp_csr *pattern, plan_state **state, sp_spgemm_info *info)
 {
     const double start = sp_seconds();
-    const sp_status status =
-        cuda_make_terms(context, a, b, (*state)->masked, pattern, info->products, &(*state)->terms);
+    plan_state *kept = *state;
+    sp_status status = SP_OK;
+    if (semiring == SP_PLUS_TIMES && !kept->masked)
+        status = cuda_keep_rows(context, a, b, pattern, &kept->rows, &info->plan_bytes);
+    if (status == SP_OK && !kept->rows) {
+        status = cuda_make_terms(context, a, b, kept->masked, pattern, info->products, &kept->terms);
+        info->plan_bytes = kept->terms.bytes;
+    }
     info->symbolic_seconds += sp_seconds() - start;
-    info->plan_bytes = (*state)->terms.bytes;
     if (status == SP_OK) return SP_OK;
     sp_cuda_spgemm_forget(context, *state);
     *state = NULL;
@@ -342,7 +348,7 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
     info->symbolic_seconds += info->numeric_seconds;
     info->numeric_seconds = 0;
     if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND)
-        return list_products(context, a, b, pattern, (plan_state **)state, info);
+        return keep_products(context, a, b, options->semiring, pattern, (plan_state **)state, info);
     return SP_OK;
 }
 
@@ -389,10 +395,13 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
     sp_spgemm_options own = *options;
     int64_t room;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    own.mask = ((plan_state *)state)->masked ? c : NULL;
-    const product_terms *terms = &((plan_state *)state)->terms;
-    if (c->space == SP_DEVICE && terms->tile) return cuda_sum_terms(context, terms, a, b, options->semiring, c);
-    if (c->space == SP_DEVICE) return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
+    const plan_state *kept = (const plan_state *)state;
+    own.mask = kept->masked ? c : NULL;
+    if (c->space == SP_DEVICE) {
+        if (kept->rows && a->values && b->values) return cuda_sum_rows(context, kept->rows, a, b, c);
+        if (kept->terms.tile) return cuda_sum_terms(context, &kept->terms, a, b, options->semiring, c);
+        return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
+    }
     TRY(room_for_block(context, &room));
     for (int64_t first = 0; first < c->rows;) {
         const int64_t end = end_of_rows(c, first, room);
@@ -407,6 +416,7 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
 
 void sp_cuda_spgemm_forget(sp_context *context, void *state)
 {
+    cuda_free_rows(context, ((plan_state *)state)->rows);
     cuda_free_terms(context, &((plan_state *)state)->terms);
     sp_free(context, state);
 }

@@ -26,9 +26,11 @@
  * Merged rows are counted when they are classified, so that the second wait and much else drops out where there are
  * no others.
  */
+#include <algorithm>
 #include <stdio.h>
 #include <string.h>
 
+#include "terms.cuh"
 #include "warp.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
@@ -1470,8 +1472,36 @@ template <int ROWS> static __host__ __device__ constexpr size_t ranked_bytes(int
     return 32 * sizeof(row_of_b<true, ROWS>) + words * sizeof(uint2) + ROWS * entries * sizeof(double);
 }
 
-/* Whole narrow rows, a warp each. */
-template <typename V, int ROWS>
+/* Finds the columns of a row, their bits and ranks, and writes them where ROWS rows begin; returns their number. */
+template <int ROWS, typename V>
+static __device__ __forceinline__ int find_ranks(const warp_job<V> &job, int64_t row, row_of_b<true, 1> *rows,
+                                                 uint2 *words, const int64_t (&to)[ROWS], int32_t *lowest)
+{
+    const int lane = threadIdx.x & 31;
+    int32_t highest;
+    find_span<32>(job.product.a.offsets[row], job.product.a.offsets[row + 1], job.product.a.cols,
+                  job.product.b.offsets, job.product.b.cols, lowest, &highest);
+    const int used = (highest - *lowest) / 32 + 1;
+    for (int i = lane; i < used; i += 32) words[i].x = 0;
+    __syncwarp();
+    ranked_sink<V> sink = {{words}, *lowest};
+    walk_row<false>(job.product, row, 0, 0, rows, sink);
+    int count = 0;
+    for (int base = 0; base < used; base += 32) {
+        const uint32_t word = base + lane < used ? words[base + lane].x : 0;
+        int total, before = count + scan_lanes(__popc(word), &total);
+        if (base + lane < used) words[base + lane].y = (uint32_t)before;
+        for (uint32_t left = word; left; left &= left - 1, before++) {
+            const int32_t col = *lowest + (base + lane) * 32 + __ffs((int)left) - 1;
+            for (int r = 0; r < ROWS; r++) job.c_cols[to[r] + before] = col;
+        }
+        count += total;
+    }
+    return count;
+}
+
+/* Whole narrow rows, a warp each; with KNOWN their columns are there. */
+template <typename V, int ROWS, bool KNOWN>
 static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V> job, int c, int words, int most)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
@@ -1483,27 +1513,16 @@ static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V>
     table.words = (uint2 *)(table.sums + ROWS * most);
     for (unsigned at = first_warp(); at < own.count; at += all_warps()) {
         const int64_t row = own.rows[at];
-        int32_t lowest, highest;
-        find_span<32>(job.product.a.offsets[row], job.product.a.offsets[row + 1], job.product.a.cols,
-                      job.product.b.offsets, job.product.b.cols, &lowest, &highest);
-        const int used = (highest - lowest) / 32 + 1;
-        table.lowest = lowest;
-        for (int i = lane; i < used; i += 32) table.words[i].x = 0;
-        __syncwarp();
-        ranked_sink<V> sink = {{table.words}, lowest};
-        walk_row<false>(job.product, row, 0, 0, (row_of_b<true, 1> *)rows, sink);
         int64_t to[ROWS];
         for (int r = 0; r < ROWS; r++) to[r] = job.offsets[row + r];
-        int count = 0;
-        for (int base = 0; base < used; base += 32) {
-            const uint32_t word = base + lane < used ? table.words[base + lane].x : 0;
-            int total, before = count + scan_lanes(__popc(word), &total);
-            if (base + lane < used) table.words[base + lane].y = (uint32_t)before;
-            for (uint32_t left = word; left; left &= left - 1, before++) {
-                const int32_t col = lowest + (base + lane) * 32 + __ffs((int)left) - 1;
-                for (int r = 0; r < ROWS; r++) job.c_cols[to[r] + before] = col;
-            }
-            count += total;
+        int count;
+        if constexpr (KNOWN) {
+            const int32_t *cols = job.c_cols + to[0];
+            count = (int)(job.offsets[row + 1] - to[0]);
+            table.lowest = cols[0];
+            rank_columns(cols, count, table.words);
+        } else {
+            count = find_ranks<ROWS>(job, row, (row_of_b<true, 1> *)rows, table.words, to, &table.lowest);
         }
         for (int i = lane; i < count; i += 32)
             for (int r = 0; r < ROWS; r++) table.sums[r * most + i] = no_sum<true>();
@@ -1572,6 +1591,7 @@ template <typename V> struct warp_run {
     bool twins, merges;
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
     bool small_counted; /* or on their way to be */
+    bool pattern_known; /* C has its columns */
     const warp_totals *known; /* of the phase, once the host has waited for them: classes without rows are left out */
     /* In one array of bytes: the totals of both phases, lengths, lists, and notes of both phases. */
     device_array<unsigned char> room;
@@ -1695,10 +1715,11 @@ template <typename V> static sp_status launch_ranked(warp_run<V> *run)
         const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
         const int most = i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED;
         if (has_rows(run, RANKED_TWINS + i))
-            TRY(launch_tables(run, sum_ranked<V, 2>, ranked_bytes<2>(words, most), (i + 2) % SMALL_STREAM,
-                              RANKED_TWINS + i, words, most));
+            TRY(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
+                              ranked_bytes<2>(words, most), (i + 2) % SMALL_STREAM, RANKED_TWINS + i, words, most));
         if (has_rows(run, RANKED + i))
-            TRY(launch_tables(run, sum_ranked<V, 1>, ranked_bytes<1>(words, most), i, RANKED + i, words, most));
+            TRY(launch_tables(run, run->pattern_known ? sum_ranked<V, 1, true> : sum_ranked<V, 1, false>,
+                              ranked_bytes<1>(words, most), i, RANKED + i, words, most));
     }
     return SP_OK;
 }
@@ -1857,29 +1878,44 @@ template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status
     return join(run);
 }
 
-/* A row product's operands, and what every phase needs. */
+/* Totals, lengths, lists and notes lie in one array. */
+static int64_t room_for_rows(int64_t rows) { return 2 * (int64_t)sizeof(warp_totals) + rows * (2 * 4 + 2); }
+template <typename V> static void use_room(warp_run<V> *run, unsigned char *room)
+{
+    run->totals = (warp_totals *)room;
+    run->lengths = (int32_t *)(run->totals + 2);
+    run->list = run->lengths + run->a->rows;
+    run->notes = (uint8_t *)(run->list + run->a->rows);
+    run->job.notes = run->notes;
+    run->job.list = run->list;
+    run->job.lengths = run->lengths;
+}
+
+/* A row product's operands. */
 template <typename V>
-static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                          warp_run<V> *run)
+static void set_operands(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                         warp_run<V> *run)
 {
     run->context = context;
     run->a = a;
     run->b = b;
-    TRY(run->room.allocate(context, 2 * (int64_t)sizeof(warp_totals) + a->rows * (2 * 4 + 2)));
-    TRY(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
-    run->totals = (warp_totals *)run->room.data;
-    run->lengths = (int32_t *)(run->totals + 2);
-    run->list = run->lengths + a->rows;
-    run->notes = (uint8_t *)(run->list + a->rows);
     run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement, {}};
     if (options->mask) {
         run->job.product.mask_offsets = options->mask->row_offsets;
         run->job.product.mask_cols = options->mask->col_indices;
     }
     run->job.rows = a->rows;
-    run->job.notes = run->notes;
-    run->job.list = run->list;
-    run->job.lengths = run->lengths;
+}
+
+/* The same, and what every phase needs. */
+template <typename V>
+static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                          warp_run<V> *run)
+{
+    set_operands(context, a, b, options, run);
+    TRY(run->room.allocate(context, room_for_rows(a->rows)));
+    TRY(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
+    use_room(run, run->room.data);
     return SP_OK;
 }
 
@@ -2090,6 +2126,17 @@ sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr
     return status;
 }
 
+/* Classes of rows to sum, by C's offsets. */
+template <typename V> static sp_status classify_known(warp_run<V> *run, const sp_csr *c)
+{
+    sp_context *context = run->context;
+    lengths_of<<<(unsigned)((c->rows + 255) / 256), 256, 0, stream_of(context)>>>(c->rows, c->row_offsets,
+                                                                                  run->lengths);
+    CUDA_TRY(cudaGetLastError());
+    TRY(classify_rows(run));
+    return reclassify_rows(run);
+}
+
 /* The numeric phase alone: products outside C's pattern are those that a mask forbids. */
 template <typename V, bool PLAIN>
 static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
@@ -2097,13 +2144,9 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
 {
     warp_run<V> run = {};
     TRY(open_run(context, a, b, options, &run));
-    lengths_of<<<(unsigned)((a->rows + 255) / 256), 256, 0, stream_of(context)>>>(a->rows, c->row_offsets,
-                                                                                  run.lengths);
-    CUDA_TRY(cudaGetLastError());
+    TRY(classify_known(&run, c));
     TRY(set_result(&run, c));
     if (places) run.job.places = *places;
-    TRY(classify_rows(&run));
-    TRY(reclassify_rows(&run));
     if (c->nnz > MOST_SUMMED) {
         TRY(open_index(&run));
         TRY(index_columns(&run, stream_of(context)));
@@ -2136,4 +2179,93 @@ sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const
     known.mask = masked ? pattern : NULL;
     c.values = NULL;
     return form_values<uint32_t, false>(context, a, b, &known, places, &c);
+}
+
+/* ---- host: rows that a plan keeps ------------------------------------------------------------------------ */
+
+struct kept_rows {
+    warp_totals known;   /* of the numeric phase */
+    unsigned char *room; /* as in warp_run */
+    uint8_t *repeats;    /* of B */
+};
+
+/* Where neighbours in A have the same columns and C's lie close together, rows are summed in 2/5 to 1/2 of the time
+ * that listed products take. Wide rows would use up the totals. */
+static bool are_elements(const warp_totals *totals, int64_t rows)
+{
+    int64_t twins = 0;
+    for (int i = 0; i < RANKED_CLASSES; i++) twins += totals->members[RANKED_TWINS + i];
+    return 4 * twins >= rows && totals->members[WIDE] == 0;
+}
+
+/* Keeps nothing where rows do not suit. */
+static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_csr *pattern,
+                           kept_rows *kept, bool *suit)
+{
+    const sp_spgemm_options options = {};
+    warp_run<float> run = {}; /* nobody looks at values */
+    TRY(open_run(context, a, b, &options, &run));
+    run.twins = true;
+    run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (BLOCK_COUNTED - SORTED)); /* none is LONG */
+    TRY(classify_known(&run, pattern));
+    TRY(list_classes(&run));
+    CUDA_TRY(cudaMemcpyAsync(&kept->known, run.job.totals, sizeof kept->known, cudaMemcpyDeviceToHost,
+                             stream_of(context)));
+    TRY(cuda_finish(context));
+    *suit = are_elements(&kept->known, a->rows);
+    if (!*suit) return SP_OK;
+    device_array<uint8_t> &repeats = run.b_repeats.data ? run.b_repeats : run.a_repeats;
+    kept->room = run.room.data;
+    kept->repeats = repeats.data;
+    run.room.data = repeats.data = NULL;
+    return SP_OK;
+}
+
+sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_csr *pattern,
+                         kept_rows **rows, int64_t *bytes)
+{
+    bool suit = false;
+    void *kept;
+    *rows = NULL;
+    if (a->nnz <= 8 * a->rows || b->nnz >= UINT32_MAX) return SP_OK;
+    TRY(sp_calloc(context, 1, sizeof(kept_rows), &kept));
+    const sp_status status = find_rows(context, a, b, pattern, (kept_rows *)kept, &suit);
+    if (status != SP_OK || !suit) {
+        sp_free(context, kept);
+        return status;
+    }
+    *rows = (kept_rows *)kept;
+    *bytes = room_for_rows(a->rows) + b->rows;
+    return SP_OK;
+}
+
+void cuda_free_rows(sp_context *context, kept_rows *rows)
+{
+    if (!rows) return;
+    cuda_release(context, rows->room);
+    cuda_release(context, rows->repeats);
+    sp_free(context, rows);
+}
+
+template <typename V>
+static sp_status sum_kept(sp_context *context, const kept_rows *rows, const sp_csr *a, const sp_csr *b, sp_csr *c)
+{
+    const sp_spgemm_options options = {};
+    warp_run<V> run = {};
+    set_operands(context, a, b, &options, &run);
+    use_room(&run, rows->room);
+    run.twins = run.pattern_known = true;
+    run.known = &rows->known;
+    run.job.product.repeats = rows->repeats;
+    run.job.totals = run.totals + 1;
+    run.job.notes = run.notes + a->rows;
+    TRY(set_result(&run, c));
+    TRY((fork_and_join(&run, launch_sums<V, true>)));
+    return cuda_finish(context);
+}
+
+sp_status cuda_sum_rows(sp_context *context, const kept_rows *rows, const sp_csr *a, const sp_csr *b, sp_csr *c)
+{
+    return c->value_type == SP_F32 ? sum_kept<float>(context, rows, a, b, c)
+                                   : sum_kept<double>(context, rows, a, b, c);
 }

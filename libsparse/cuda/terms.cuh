@@ -1,4 +1,5 @@
-/* The products of a plan, in tiles of C (spgemm_terms.cu). */
+/* What plans keep for their numeric phase: products in tiles of C (spgemm_terms.cu), or rows by classes, where rows
+ * are summed faster than listed products (spgemm_warp.cu). */
 #ifndef SPARSE_CUDA_TERMS_CUH
 #define SPARSE_CUDA_TERMS_CUH
 
@@ -36,5 +37,17 @@ void cuda_free_terms(sp_context *context, product_terms *terms);
 /* C's values. */
 sp_status cuda_sum_terms(sp_context *context, const product_terms *terms, const sp_csr *a, const sp_csr *b,
                          sp_semiring semiring, sp_csr *c);
+
+/* The rows of C by what sums them, and which rows of B have the columns of the row before. */
+struct kept_rows;
+
+/* *rows is NULL where tiles are faster: unless most rows of A have the columns of their neighbours and C's lie close
+ * together, as in finite elements. For plus-times without a mask; *bytes: what they take on the device. O(nnz(A)).
+ */
+sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_csr *pattern,
+                         kept_rows **rows, int64_t *bytes);
+void cuda_free_rows(sp_context *context, kept_rows *rows);
+/* C's values; A and B have values. */
+sp_status cuda_sum_rows(sp_context *context, const kept_rows *rows, const sp_csr *a, const sp_csr *b, sp_csr *c);
 
 #endif

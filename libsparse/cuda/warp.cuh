@@ -793,8 +793,23 @@ template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
 
 /* ---- sums of columns that are known ---------------------------------------------------------------------- */
 
-/* Sums of entries of C whose columns are there and lie within 32·words columns from `lowest` on: a word holds a bit for
- * each of 32 columns (x), and how many entries come before them (y). No probing, and the sums lie in order. */
+/* Bits and ranks of sorted columns: a word holds a bit for each of 32 columns (x), and how many entries come before
+ * them (y). */
+static __device__ __forceinline__ void rank_columns(const int32_t *cols, int count, uint2 *words)
+{
+    const int lane = threadIdx.x & 31;
+    const int32_t lowest = cols[0];
+    for (int i = lane; i <= (cols[count - 1] - lowest) / 32; i += 32) words[i].x = 0;
+    __syncwarp();
+    for (int i = lane; i < count; i += 32) {
+        const int offset = cols[i] - lowest, before = i > 0 ? cols[i - 1] - lowest : -1;
+        atomicOr(&words[offset / 32].x, 1u << offset % 32);
+        if (before < 0 || before / 32 != offset / 32) words[offset / 32].y = (uint32_t)i;
+    }
+}
+
+/* Sums of entries of C whose columns are there and lie within 32·words columns from `lowest` on. No probing, and the
+ * sums lie in order. */
 template <typename V, bool PLAIN> struct rank_table {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
@@ -806,16 +821,9 @@ template <typename V, bool PLAIN> struct rank_table {
 
     __device__ __forceinline__ void fill(const int32_t *cols, int count)
     {
-        const int lane = threadIdx.x & 31;
         lowest = cols[0];
-        for (int i = lane; i <= (cols[count - 1] - lowest) / 32; i += 32) words[i].x = 0;
-        for (int i = lane; i < count; i += 32) sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
-        __syncwarp();
-        for (int i = lane; i < count; i += 32) {
-            const int offset = cols[i] - lowest, before = i > 0 ? cols[i - 1] - lowest : -1;
-            atomicOr(&words[offset / 32].x, 1u << offset % 32);
-            if (before < 0 || before / 32 != offset / 32) words[offset / 32].y = (uint32_t)i;
-        }
+        rank_columns(cols, count, words);
+        for (int i = threadIdx.x & 31; i < count; i += 32) sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
         __syncwarp();
     }
     template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int turn, int turns)
