@@ -778,6 +778,13 @@ START_TEST(working_memory_is_small_beside_operand_and_product)
                         "%s, %d threads: %lld bytes asked for beside %lld", specs[i], threads[t], (long long)more,
                         (long long)matrices);
             sp_csr_free(context, &c);
+            const sp_spgemm_options masked = {.mask = &a};
+            ck_ok(context, sp_spgemm(context, &a, &a, &masked, &c, &info));
+            const int64_t beside = 8 * (a.rows + 1) * 2 + 12 * (a.nnz + c.nnz);
+            test_expect(info.peak_bytes * 100 <= (threads[t] > 2 ? 40 : 15) * beside,
+                        "%s masked, %d threads: %lld bytes beside %lld", specs[i], threads[t],
+                        (long long)info.peak_bytes, (long long)beside);
+            sp_csr_free(context, &c);
             sp_context_destroy(context);
         }
         sp_csr_free(host, &expected);
