@@ -152,7 +152,7 @@ __attribute__((always_inline)) static inline void place_part(const columns_run *
             }
             const int64_t to = next[rows[i]]++;
             cols[to] = offsets ? (int32_t)column : t->col_indices[i];
-            memcpy(values + (size_t)to * size, (const char *)t->values + (size_t)i * size, size);
+            if (size) memcpy(values + (size_t)to * size, (const char *)t->values + (size_t)i * size, size);
         }
     }
 }
