@@ -714,6 +714,58 @@ START_TEST(what_does_not_fit_is_refused)
 }
 END_TEST
 
+/* Device memory that runs out at every point of every call: a status that says so, no output, nothing kept. */
+START_TEST(too_little_device_memory_leaves_nothing)
+{
+    enum { BUDGET = 1 << 20, STEP = 1 << 14 };
+    const sp_context_options options = {.device = "cuda", .memory_budget = BUDGET};
+    const int32_t down[] = {900, 900, 5}, up[] = {5, 900};
+    double factors[5000] = {0};
+    sp_context *context;
+    sp_csr host, a, made, pattern;
+    void *rest;
+    int64_t room = BUDGET;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    host = spread_matrix(context, 1000, 5000, 8, 7, SP_F32, 1);
+    ck_ok(context, sp_csr_copy(context, &host, SP_DEVICE, &a));
+    while (sp_array_create(context, room, 1, SP_DEVICE, &rest) != SP_OK) room -= 4096;
+    sp_array_free(context, SP_DEVICE, rest);
+    for (int call = 0; call < 7; call++) {
+        sp_status status = SP_ERROR_DEVICE_MEMORY;
+        int failures = 0;
+        for (int64_t held = room; held >= 0 && status != SP_OK; held -= STEP, failures++) {
+            memset(&made, 0, sizeof made);
+            pattern = a;
+            pattern.values = NULL;
+            ck_ok(context, sp_array_create(context, held, 1, SP_DEVICE, &rest));
+            switch (call) {
+            case 0: status = sp_csr_add(context, 1, &a, 2, &a, &made); break;
+            case 1: status = sp_csr_top_k(context, &a, 2, &made); break;
+            case 2: status = sp_csr_extract(context, &a, down, 3, down, 3, SP_HOST, &made); break;
+            case 3: status = sp_csr_extract(context, &a, NULL, 0, up, 2, SP_HOST, &made); break;
+            case 4: status = sp_csr_reduce_rows(context, &a, SP_COMBINE_SUM, factors, SP_HOST); break;
+            case 5: status = sp_csr_degree_order(context, &a, (int32_t *)factors, SP_HOST); break;
+            default: status = sp_csr_scale(context, &pattern, factors, factors, SP_HOST);
+            }
+            sp_array_free(context, SP_DEVICE, rest);
+            if (status != SP_OK) {
+                test_expect(status == SP_ERROR_DEVICE_MEMORY, "call %d: %s", call, sp_last_error(context));
+                ck_assert(!made.row_offsets && !made.col_indices && !made.values && !pattern.values);
+            }
+            sp_csr_free(context, &made);
+            sp_array_free(context, SP_DEVICE, pattern.values);
+        }
+        test_expect(status == SP_OK && failures > 0, "call %d: %s after %d failures", call, sp_last_error(context),
+                    failures);
+        ck_ok(context, sp_array_create(context, room, 1, SP_DEVICE, &rest));
+        sp_array_free(context, SP_DEVICE, rest);
+    }
+    sp_csr_free(context, &a);
+    sp_csr_free(context, &host);
+    sp_context_destroy(context);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("operations");
@@ -734,5 +786,7 @@ int main(void)
     test_on_devices(shapes, long_rows_keep_their_k_largest);
     test_on_devices(shapes, a_symmetric_matrix_scaled_alike_stays_so);
     test_on_devices(shapes, a_permutation_taken_twice_is_that_of_csr_permute);
+    if (test_devices() > 1) tcase_add_test(shapes, too_little_device_memory_leaves_nothing);
+    else test_count_skipped(1);
     return test_run(suite);
 }

@@ -7,7 +7,7 @@
  * all others are the entries of C, and how many of them come before a row's first member is C's offset.
  *
  * The tiles are merged twice: for the bits that say which members are entries, and to write them. Bytes an entry of A
- * or B: 4 to merge it, 4 + v to read it again, 4 + v to write C's; one and a half for bits, their sums and offsets. */
+ * or B: 4 to merge it, 4 + v to read it again, 4 + v to write C's; one and a half for bits, sums and offsets. */
 #include "entries.cuh"
 
 enum { ITEMS = 8, TILE = ENTRY_THREADS * ITEMS };
@@ -88,8 +88,8 @@ static __device__ __forceinline__ int last_mark(const int *marks, int *last_mark
     return mark;
 }
 
-/* Calls take(i, p, q, from_a, both) for the thread's members that are entries of C, the i-th of its 8: A's entry p or,
- * not from_a, B's entry q, or `both` of them. */
+/* Calls take(i, p, q, from_a, both) for the thread's members that are entries of C, the i-th of its 8: A's entry p
+ * or, not from_a, B's entry q, or `both` of them. */
 template <typename V, typename Take>
 static __device__ __forceinline__ void merge_members(const add_operands<V> &o, const tile_start *starts,
                                                      tile_columns *tile, Take take)
@@ -103,7 +103,8 @@ static __device__ __forceinline__ void merge_members(const add_operands<V> &o, c
         tile->b[e - b_first] = __ldg(o.b.cols + e);
     tile->marks[threadIdx.x] = 0;
     __syncthreads();
-    /* Rows mark the first thread whose members all lie behind their begin; the last mark up to a thread is its row. */
+    /* Rows mark the first thread whose members all lie behind their begin; the last mark up to a thread is its
+     * row. */
     for (int64_t r = begin.row + 1 + threadIdx.x; r <= end.row; r += ENTRY_THREADS) {
         const int64_t thread = (o.start(r) - first + ITEMS - 1) / ITEMS;
         if (thread >= ENTRY_THREADS) break;

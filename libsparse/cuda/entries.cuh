@@ -36,8 +36,8 @@ static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, in
 }
 
 /* store(at, load(row, at)) for every entry of a block, all loads of a thread before its stores. A warp has 32 entries
- * at a time of the same 256. The rows between those of the block's first and last entry mark where they begin; the last
- * mark up to an entry is its row. */
+ * at a time, of one word of bits, and 256 in all. The rows between those of the block's first and last entry mark
+ * where they begin; the last mark up to an entry is its row. */
 template <typename Load, typename Store>
 static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, const int64_t *offsets, Load load,
                                                    Store store)
@@ -93,7 +93,6 @@ struct member_places {
     const uint32_t *words;
     const int64_t *before;
 
-    __device__ __forceinline__ bool has(int64_t m) const { return words[m / 32] >> m % 32 & 1; }
     /* How many belong before m, which may be the number of members. */
     __device__ __forceinline__ int64_t place(int64_t m) const
     {

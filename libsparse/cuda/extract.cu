@@ -39,8 +39,8 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
 
 template <typename V>
 static __global__ void __launch_bounds__(ENTRY_THREADS)
-    copy_rows(int64_t count, int64_t nnz, const int32_t *list, matrix_view<V> a, const int64_t *offsets, int32_t *cols,
-              V *values)
+    copy_rows(int64_t count, int64_t nnz, const int32_t *list, matrix_view<V> a, const int64_t *offsets,
+              int32_t *cols, V *values)
 {
     struct entry {
         int32_t col;
@@ -75,8 +75,9 @@ static sp_status take_rows(sp_context *context, const sp_csr *a, const int32_t *
     b->row_offsets = offsets.data;
     offsets.data = nullptr;
     if (nnz > 0 && a->value_type == SP_F32)
-        copy_rows<<<entry_blocks(nnz), ENTRY_THREADS, 0, stream>>>(count, nnz, list, view_of<float>(a), b->row_offsets,
-                                                                   b->col_indices, (float *)b->values);
+        copy_rows<<<entry_blocks(nnz), ENTRY_THREADS, 0, stream>>>(count, nnz, list, view_of<float>(a),
+                                                                   b->row_offsets, b->col_indices,
+                                                                   (float *)b->values);
     else if (nnz > 0)
         copy_rows<<<entry_blocks(nnz), ENTRY_THREADS, 0, stream>>>(count, nnz, list, view_of<double>(a),
                                                                    b->row_offsets, b->col_indices,
@@ -98,15 +99,25 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     if (j > 0 && list[j] <= list[j - 1]) *descends = 1;
 }
 
+/* A warp has 32 entries at a time, of one word; all columns are loaded before any is looked up. */
 static __global__ void __launch_bounds__(ENTRY_THREADS)
     mark_named(int64_t nnz, const int32_t *cols, const int32_t *names, uint32_t *words)
 {
-    const int64_t at = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
-    const unsigned named = __ballot_sync(FULL_WARP, at < nnz && names[cols[at]] >= 0);
-    if (threadIdx.x % 32 == 0 && at < nnz) words[at / 32] = named;
+    const int lane = threadIdx.x % 32;
+    const int64_t begin = ((int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x) / 32 * 32 * ENTRIES_A_THREAD + lane;
+    int32_t name[ENTRIES_A_THREAD];
+#pragma unroll
+    for (int i = 0; i < ENTRIES_A_THREAD; i++) name[i] = begin + i * 32 < nnz ? __ldg(cols + begin + i * 32) : -1;
+#pragma unroll
+    for (int i = 0; i < ENTRIES_A_THREAD; i++) name[i] = name[i] >= 0 ? __ldg(names + name[i]) : -1;
+#pragma unroll
+    for (int i = 0; i < ENTRIES_A_THREAD; i++) {
+        const unsigned named = __ballot_sync(FULL_WARP, name[i] >= 0);
+        if (lane == 0 && begin + i * 32 < nnz) words[begin / 32 + i] = named;
+    }
 }
 
-/* Also where B is A's columns by a list that ascends; not `done` if it does not. */
+/* B for a list that ascends; not `done` if it does not. */
 static sp_status filter_columns(sp_context *context, const sp_csr *a, const int32_t *list, int64_t count, sp_csr *b,
                                 bool *done)
 {
@@ -128,8 +139,8 @@ static sp_status filter_columns(sp_context *context, const sp_csr *a, const int3
     if (found) return SP_OK;
     TRY(named.create(context, a->nnz));
     if (a->nnz > 0)
-        mark_named<<<thread_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->nnz, a->col_indices, names.data,
-                                                                       named.words.data);
+        mark_named<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->nnz, a->col_indices, names.data,
+                                                                      named.words.data);
     CUDA_TRY(cudaGetLastError());
     TRY(named.count(context, a->nnz));
     return cuda_take_marked(context, a, &named, count, names.data, b);

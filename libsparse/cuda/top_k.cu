@@ -1,17 +1,18 @@
 /* The k largest entries of every row on a CUDA device.
  *
  * Values are compared as integers (keys.cuh), a bit an entry says whether it stays, and those that do move up
- * (entries.cuh). A warp finds the k-th largest key of a row bit by bit, counting how many reach it, until just k do:
- * some 6 bits of random values. Rows of more than 1,024 entries are cut into parts of 4,096, a block each: they count
- * digits of 8 bits among the keys that begin as the k-th largest does, a block a row then knows its next digit, and of
- * the keys that equal it the first stay. So a row of any length is shared by all blocks.
+ * (entries.cuh). Of a row of up to 32 entries each counts how many are larger. Up to 1,024 a warp finds the k-th
+ * largest key bit by bit, counting how many reach it, until just k do: some 6 bits of random values. Longer rows are
+ * cut into parts of 4,096 entries, a block each: they count digits of 8 bits among the keys that begin as the k-th
+ * largest does, a block a row then knows its next digit, and of the keys that equal it the first stay. So a row of
+ * any length is shared by all blocks.
  *
  * Bytes an entry: v to choose, twice 4 + v to move what stays, a quarter for bits and their sums; of long rows v for
  * every digit and twice in the end. */
 #include "entries.cuh"
 #include "keys.cuh"
 
-enum { LONG = 1024, PART = 4096, DIGIT = 8, BINS = 1 << DIGIT };
+enum { SHORT = 32, LONG = 1024, PART = 4096, DIGIT = 8, BINS = 1 << DIGIT };
 static_assert((int)BINS == (int)ENTRY_THREADS, "a thread a bin");
 
 /* A row that is cut into parts, and what is known of its k-th largest key. */
@@ -28,23 +29,47 @@ struct long_rows {
     int32_t *counts; /* rows, then parts there are */
 };
 
+/* Bits of rows of up to SHORT entries, of those that stay whole, and of patterns; of all others none. */
+template <typename V>
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    mark_short_rows(int64_t rows, int64_t nnz, const int64_t *offsets, const V *values, int64_t k, uint32_t *words)
+{
+    const auto stays = [&](int64_t row, int64_t at) {
+        const int64_t begin = __ldg(offsets + row), end = __ldg(offsets + row + 1);
+        if (end - begin <= k || !values) return at - begin < k;
+        if (end - begin > SHORT) return false;
+        const auto key = key_of(__ldg(values + at));
+        int larger = 0;
+        for (int64_t e = begin; e < end; e++) {
+            const auto other = key_of(__ldg(values + e));
+            larger += other > key || (other == key && e < at);
+        }
+        return larger < k;
+    };
+    for_entries(rows, nnz, offsets, stays, [&](int64_t at, bool stay) {
+        const int64_t there = nnz - at / 32 * 32; /* of the word's entries */
+        const unsigned word = __ballot_sync(there < 32 ? (1u << there) - 1 : FULL_WARP, stay);
+        if (threadIdx.x % 32 == 0) words[at / 32] = word;
+    });
+}
+
 static __device__ __forceinline__ uint32_t or_of_warp(uint32_t value) { return warp_or(value); }
 static __device__ __forceinline__ uint64_t or_of_warp(uint64_t value)
 {
     return (uint64_t)warp_or((unsigned)(value >> 32)) << 32 | warp_or((unsigned)value);
 }
 
-/* Bits of a row of up to LONG entries, of which the k largest stay; `value` is the lane's of the first 32. From the
- * highest bit in which keys differ, the k-th largest is found bit by bit, until just k keys reach what is found. */
+/* Bits of a row of SHORT to LONG entries, of which the k largest stay. From the highest bit in which keys differ, the
+ * k-th largest is found bit by bit, until just k keys reach what is found. */
 template <typename V>
-static __device__ __forceinline__ void mark_row(const V *values, V value, int64_t begin, int length, int64_t k,
+static __device__ __forceinline__ void mark_row(const V *values, int64_t begin, int length, int64_t k,
                                                 uint32_t *words)
 {
     using K = typename key_type<V>::type;
     const int lane = threadIdx.x % 32;
-    const K own = lane < length ? key_of(value) : 0;
-    K any = own, none = lane < length ? (K)~own : 0;
     values += begin;
+    const K own = key_of(__ldg(values + lane));
+    K any = own, none = (K)~own;
     for (int i = lane + 32; i < length; i += 32) {
         const K key = key_of(__ldg(values + i));
         any |= key;
@@ -97,34 +122,19 @@ static __device__ __forceinline__ void list_row(const long_rows &cut, int64_t ro
     for (int i = lane; i < parts; i += 32) cut.owners[first_part + i] = place;
 }
 
-/* A warp has 32 rows, one after another, and the first values of the next are on their way while it marks one. The
- * long ones are listed. */
+/* The other rows: a warp has 32 and takes what it must one after another. The long ones are listed. */
 template <typename V>
 static __global__ void __launch_bounds__(ENTRY_THREADS)
     mark_rows(int64_t rows, const int64_t *offsets, const V *values, int64_t k, uint32_t *words, long_rows cut)
 {
-    const int lane = threadIdx.x % 32;
-    const int64_t first_row = ((int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x) / 32 * 32;
-    if (first_row >= rows) return;
-    const int64_t row_begin = offsets[min(first_row + lane, rows)], row_end = offsets[min(first_row + lane + 1, rows)];
-    const auto fetch = [&](int r) {
-        const int64_t begin = __shfl_sync(FULL_WARP, row_begin, r), end = __shfl_sync(FULL_WARP, row_end, r);
-        return values && end - begin > k && begin + lane < end ? __ldg(values + begin + lane) : V(0);
-    };
-    V next = fetch(0);
-    for (int r = 0; r < 32; r++) {
-        const int64_t begin = __shfl_sync(FULL_WARP, row_begin, r);
-        const int64_t length = __shfl_sync(FULL_WARP, row_end, r) - begin;
-        const V value = next;
-        if (r < 31) next = fetch(r + 1);
-        if (length <= k || !values) { /* the first stay */
-            for (int64_t first = 0; first < min(length, k); first += 32)
-                mark_warp(words, begin + first, __ballot_sync(FULL_WARP, first + lane < min(length, k)));
-        } else if (length <= LONG) {
-            mark_row(values, value, begin, (int)length, k, words);
-        } else {
-            list_row(cut, first_row + r, length, k);
-        }
+    const int64_t row = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    const int64_t own_begin = offsets[min(row, rows)], own_length = offsets[min(row + 1, rows)] - own_begin;
+    for (unsigned left = __ballot_sync(FULL_WARP, own_length > max((int64_t)SHORT, k)); left; left &= left - 1) {
+        const int owner = __ffs((int)left) - 1;
+        const int64_t begin = __shfl_sync(FULL_WARP, own_begin, owner);
+        const int64_t length = __shfl_sync(FULL_WARP, own_length, owner);
+        if (length <= LONG) mark_row(values, begin, (int)length, k, words);
+        else list_row(cut, row - threadIdx.x % 32 + owner, length, k);
     }
 }
 
@@ -251,6 +261,7 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t most_rows = a->nnz / LONG;
+    const V *values = (const V *)a->values;
     device_array<long_row> rows;
     device_array<int32_t> owners, counts;
     marked_part kept;
@@ -262,8 +273,11 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
     TRY(kept.create(context, a->nnz));
     const long_rows cut = {rows.data, owners.data, counts.data};
     if (a->nnz > 0 && k > 0)
-        mark_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, (const V *)a->values, k,
-                                                                         kept.words.data, cut);
+        mark_short_rows<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, values,
+                                                                            k, kept.words.data);
+    if (a->nnz > 0 && k > 0 && values)
+        mark_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, values, k,
+                                                                        kept.words.data, cut);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(found, counts.data, sizeof found, cudaMemcpyDeviceToHost, stream));
     TRY(cuda_finish(context));
