@@ -3,7 +3,7 @@
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
  * form the sums; every class has its own launch, its own tables and its own stream.
  *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B;
- *   - small rows, up to 64 products: sorted in registers, neighbours together (warp.cuh);
+ *   - small rows, up to 96 products: sorted in registers, neighbours together (warp.cuh);
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
  *     products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have the same
  *     columns;
@@ -11,10 +11,10 @@
  *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
  *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
  *     columns and sums in registers;
- *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few, and more than 256 entries of C, of plain
- *     products only: a block each, the products sorted by column and place in shared memory; those of more than 2,048
- *     are counted with a block's table, those of more than 4,096 as wide rows. Up to 256 products are sorted by a
- *     warp where their sums would take as large a network as they do;
+ *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few, of plain products only, and with more
+ *     than 768 entries of C or half as many as products, whose sums would take as large a network: a block each, or
+ *     up to 256 products a warp, the products sorted by column and place in shared memory; those of more than 2,048
+ *     are counted with a block's table, those of more than 4,096 as wide rows;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
  *     hash table or, where these lie close together, at the column's rank among them.
@@ -45,7 +45,7 @@ enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 7, RANKED_CLASS
 enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
        RANKED = SORTED + SORTED_CLASSES, TWINS = RANKED + RANKED_CLASSES, RANKED_TWINS = TWINS + SUMMED_CLASSES,
        CLASSES = RANKED_TWINS + RANKED_CLASSES };
-enum { MOST_SMALL = 64, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
+enum { MOST_SMALL = 96, LEAST_SLOTS = 128, MOST_COUNTED = 2048, MOST_SUMMED = 768 };
 static_assert((int)MOST_SMALL <= (int)PACK_PRODUCTS, "a small row fits a pack");
 static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables are at most half full");
 
@@ -56,9 +56,8 @@ static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SL
 /* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than MOST_COUNTED,
  * are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more than LONG_BLOCKS a
  * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Longer rows are wide,
- * and those that the device's shared memory cannot sort. Rows of MOST_UNSORTED entries or less are better off with a
- * table, unless they have hardly more products. */
-enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8, MOST_UNSORTED = 256 };
+ * and those that the device's shared memory cannot sort. */
+enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 static_assert(LONG + 1 == RANKED, "the last class");
 
@@ -409,9 +408,9 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
     }
     if (sorts && !twin) {
         const bool table = c > HASHED && c < NARROW; /* rows of up to LEAST_SLOTS / 2 << (c - HASHED) products */
-        if (table && entries > min(LEAST_SLOTS / 4 << (c - HASHED), (int)MOST_UNSORTED))
+        if (table && entries > min(LEAST_SLOTS / 4 << (c - HASHED), (int)MOST_SUMMED))
             return SORTED + c - hashed_class(LEAST_SORTED);
-        if (entries > MOST_UNSORTED &&
+        if (entries > MOST_SUMMED &&
             (c == BLOCK_COUNTED || (c == LONG && sorts >= LEAST_SORTED << (LONG - SORTED))))
             return c;
     }
@@ -1776,6 +1775,12 @@ template <typename V> static sp_status index_columns(warp_run<V> *run, cudaStrea
     return launch_strided(context, fill_index, (b->rows * 8 + 255) / 256, stream, run->job.totals, b->rows,
                           b->row_offsets, b->col_indices, index_of(run), run->index.data);
 }
+/* A few wide rows look so little up that B need not be read for them: of webs, a hundred rows among a million. */
+enum { INDEX_SHARE = 4096 };
+template <typename V> static bool index_pays(const warp_run<V> *run)
+{
+    return has_rows(run, WIDE) && (int64_t)run->known->members[WIDE] * INDEX_SHARE >= run->b->nnz;
+}
 template <typename V> static sp_status open_index(warp_run<V> *run)
 {
     return run->index.allocate(run->context, run->b->nnz / 4 + run->b->rows + 1);
@@ -1814,6 +1819,23 @@ template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run
     return launch_tables(run, sum_scattered<V, PLAIN>, sorted_bytes<PLAIN>(PART_ENTRIES), 0);
 }
 
+template <typename V, bool PLAIN> static sp_status launch_hashed(warp_run<V> *run, int i)
+{
+    const int slots = LEAST_SLOTS << i;
+    auto kernel = i < 2    ? sum_hashed<V, PLAIN, 1, 4, 1>
+                  : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
+                           : sum_hashed<V, PLAIN, 16, 32, 1>;
+    if (has_rows(run, HASHED + i))
+        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
+    if constexpr (PLAIN) {
+        if (!run->twins || !has_rows(run, TWINS + i)) return SP_OK;
+        auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
+        TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
+    }
+    return SP_OK;
+}
+
+/* The longest rows first: a warp with one of them takes as long as all the short ones. */
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
@@ -1821,24 +1843,13 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
         TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
         if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     }
+    TRY((launch_hashed<V, PLAIN>(run, SUMMED_CLASSES - 1)));
     if constexpr (PLAIN) {
         TRY(launch_sorts(run));
         TRY(launch_ranked(run));
         if (has_rows(run, MERGED)) TRY(launch(run, sum_merged<V>, WARP_THREADS, 0, 0));
     }
-    for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
-        const int slots = LEAST_SLOTS << i;
-        auto kernel = i < 2    ? sum_hashed<V, PLAIN, 1, 4, 1>
-                      : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
-                               : sum_hashed<V, PLAIN, 16, 32, 1>;
-        if (has_rows(run, HASHED + i))
-            TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
-        if constexpr (PLAIN) {
-            if (!run->twins || !has_rows(run, TWINS + i)) continue;
-            auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
-            TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
-        }
-    }
+    for (int i = SUMMED_CLASSES - 2; i >= 0; i--) TRY((launch_hashed<V, PLAIN>(run, i)));
     return launch_small<V, PLAIN, true>(run);
 }
 
@@ -1978,14 +1989,14 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
     if (run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
         run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
-    if (has_rows(run, WIDE)) TRY(open_index(run));
+    if (index_pays(run)) TRY(open_index(run));
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
     return reclassify_rows(run);
 }
 
 template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
 {
-    if (has_rows(run, WIDE) && !run->index.data) {
+    if (index_pays(run) && !run->index.data) {
         TRY(open_index(run));
         TRY(index_columns(run, stream_of(run->context)));
     }

@@ -1,7 +1,7 @@
 /* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the same
  * column. Two ways, by size:
  *
- *   small   <= 64 products: as many neighbouring rows at once as have 128, four a lane, sorted in registers;
+ *   small   <= 96 products: as many neighbouring rows at once as have 128, four a lane, sorted in registers;
  *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
  *           afterwards; two rows at once where A has the same columns in both, as finite elements do.
  *
