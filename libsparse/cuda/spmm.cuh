@@ -102,9 +102,9 @@ sp_status cuda_spmm_rows(sp_context *context, sp_dense_type type, bool extreme, 
 sp_status cuda_spmm_short_rows(sp_context *context, sp_dense_type type, const spmm_product &product);
 sp_status cuda_spmm_blocks(sp_context *context, sp_dense_type type, bool extreme, const spmm_shape &shape,
                            const spmm_product &product, spmm_blocks *parts, int bin);
-/* Cuts A's rows by ranges of bin_columns columns and into blocks. */
+/* Cuts A's rows, taken in `order` unless that is NULL, by ranges of bin_columns columns and into blocks. */
 sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t bin_columns, int group_entries,
-                        bool coarse, spmm_blocks **parts);
+                        bool coarse, const int32_t *order, spmm_blocks **parts);
 /* Cuts ranges of bin_rows rows into blocks, as all of A would be: sums have the same order. */
 sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int bins, int64_t bin_rows, int group_entries,
                              bool coarse, spmm_blocks **parts);
@@ -471,6 +471,76 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
     }
 }
 
+/* Rows of X of 64 bytes, 4 lanes: the second-level cache answers so many requests a second, half a line or less being
+ * one, and columns and weights that are asked for by 4 entries are as many again as half of X's rows. So each lane
+ * asks for 4 entries of its own, from a multiple of 4 on, 16 a group. `QUADS` times 4 rows of X are in flight. */
+template <typename T, int V, int LANES, int REPEATS, bool EXTREME> struct spmm_quads {
+    static constexpr bool FIT = sizeof(T) <= 4 && sizeof(T) * V == 16 && LANES == 4 && REPEATS == 1 && !EXTREME;
+    static constexpr int QUADS = sizeof(T) == 4 ? 2 : 1; /* sums of 8 columns leave fewer registers */
+};
+
+/* As add_entries. A's columns and weights begin at multiples of 16 bytes. */
+template <int QUADS, typename T, int V, int LANES>
+static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t begin, int count,
+                                                 const spmm_columns<T, V, LANES, 1> &columns,
+                                                 spmm_sums<T, V> &result)
+{
+    const int64_t whole = p.nnz & ~(int64_t)3;
+    int end = count > 0 ? (int)(begin & 3) + count : 0;
+    if (begin + count > whole) { /* A's last ones, which are no four, come first */
+#pragma unroll 1
+        for (int64_t at = max(begin, whole); at < begin + count; at++) {
+            packet<T, V> x;
+            x.load((const T *)row_of_x(columns.x, __ldg(p.cols + at), p.x_bytes));
+            result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
+        }
+        end = (int)(whole - (begin & ~(int64_t)3));
+    }
+    const int lane = threadIdx.x % LANES, lead = (int)(begin & 3);
+    const uint4 *quad = (const uint4 *)(p.cols + (begin & ~(int64_t)3)) + lane;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
+    int longest = end;
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    uint4 col = load_kept_if(4 * lane < end, quad, p.keep), weight;
+#pragma unroll 1
+    for (int at = 0; at < longest; at += 4 * QUADS) {
+        packet<T, V> gathered[QUADS][4];
+        const int source = at / 4 % LANES;
+        if (source == 0) {
+            const uint32_t one = 0x3f800000;
+            const uint4 *there = (const uint4 *)((const char *)quad + away);
+            if (p.values) weight = load_kept_if(at + 4 * lane < end, there, p.keep);
+            else weight = {one, one, one, one};
+            quad += LANES;
+        }
+        const auto take = [&](auto all) { /* entries of the row, or only some of them */
+            constexpr bool ALL = decltype(all)::value;
+            const auto wanted = [&](int place) { return ALL || (place >= lead && place < end); };
+            const auto gather = [&](int j, int k, uint32_t own) {
+                const int32_t c = __shfl_sync(FULL_WARP, (int)own, source + j, LANES);
+                const T *from = (const T *)row_of_x(columns.x, c, p.x_bytes);
+                if (ALL) gathered[j][k].load(from, p.keep);
+                else gathered[j][k].load_if(wanted(at + 4 * j + k), from, p.keep);
+            };
+            const auto add = [&](int j, int k, uint32_t own) {
+                const float w = __shfl_sync(FULL_WARP, __uint_as_float(own), source + j, LANES);
+                result.add(gathered[j][k], wanted(at + 4 * j + k) ? w : 0.f, 0, true);
+            };
+#pragma unroll
+            for (int j = 0; j < QUADS; j++)
+                gather(j, 0, col.x), gather(j, 1, col.y), gather(j, 2, col.z), gather(j, 3, col.w);
+            if (source + QUADS == LANES && at + 4 * QUADS < longest)
+                col = load_kept_if(at + 4 * QUADS + 4 * lane < end, quad, p.keep);
+#pragma unroll
+            for (int j = 0; j < QUADS; j++)
+                add(j, 0, weight.x), add(j, 1, weight.y), add(j, 2, weight.z), add(j, 3, weight.w);
+        };
+        if (__all_sync(FULL_WARP, at >= lead && at + 4 * QUADS <= end)) take(std::true_type());
+        else take(std::false_type());
+    }
+}
+
 template <typename Y, int V, typename S>
 static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V], S beta)
 {
@@ -524,6 +594,12 @@ static __device__ __forceinline__ void write_row(const spmm_product &p, int64_t 
                     p.argument[row * p.width + columns.at[r] + v] =
                         results[r].entry[v] < 0 ? -1 : p.offsets[row] + results[r].entry[v];
     }
+}
+
+/* Whether loads of 16 bytes may begin at any fourth entry of A. */
+static inline bool has_quads(const spmm_product &p)
+{
+    return ((uintptr_t)p.cols | (uintptr_t)p.values) % 16 == 0;
 }
 
 /* ---- host: from shapes to kernels ------------------------------------------------------------------------ */

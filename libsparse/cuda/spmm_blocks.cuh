@@ -6,6 +6,7 @@
 
 /* Algorithm 1: how much a group and a block take. */
 struct block_sizes {
+    enum { EMPTY_ROWS = 64 };
     int group, block; /* entries, at most */
     int classes;      /* of rows by entries: exact numbers up to what one block takes, then all others */
     bool coarse;      /* powers of two instead */
@@ -22,6 +23,11 @@ struct block_sizes {
         int top = 8;
         while (top < entries) top *= 2;
         return coarse && entries > 0 ? top : entries;
+    }
+    /* Rows of a block. Those without entries only have zeros to be written. */
+    __host__ __device__ __forceinline__ int rows_of(int entries) const
+    {
+        return entries == 0 ? EMPTY_ROWS : SPMM_GROUPS / groups_of(entries);
     }
     /* Groups that share a row. */
     __host__ __device__ __forceinline__ int groups_of(int entries) const

@@ -6,12 +6,16 @@
  * take a row each, or, of a row of more than n entries, every k-th run of 8, k being as many groups as the row needs.
  * Their results meet in shared memory, in their order, so that every sum has the same bits in every run.
  *
+ * Where they have others, the order of rows that spmm_order.cu finds brings them together: columns ascend within a
+ * row, so that rows of one community meet in step wherever its nodes lie.
+ *
  * With 105 million entries in communities of 4,660 nodes, 80 % of a row's 450 inside, gathers run at 13.3 to 13.9
- * TB/s, of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8 groups, as
- * in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere. Slower, in
- * trials of an earlier form, were barriers that keep rows closer in step (1.26 ms for 1.16 at width 32), two blocks of half as many groups (1.17), of
- * three quarters (1.45), tiles of two lines (9.0 for 8.5 at width 256), and the range of X that a panel's rows have in
- * common staged in shared memory, window by window (1.86), where rows wait for the slowest at every window.
+ * TB/s, of some 14 that the first-level cache gives; a simulation finds 60 % of the rows of X there. Blocks of 8
+ * groups, as in the block partition, find a tenth, and run at 9: those of one multiprocessor come from everywhere.
+ * Slower, in trials of an earlier form, were barriers that keep rows closer in step (1.26 ms for 1.16 at width 32),
+ * two blocks of half as many groups (1.17), of three quarters (1.45), tiles of two lines (9.0 for 8.5 at width 256),
+ * and the range of X that a panel's rows have in common staged in shared memory, window by window (1.86), where rows
+ * wait for the slowest at every window.
  *
  * The preparation is one sort of the rows and costs 8 bytes a group, some 10 a row.
  */
@@ -31,8 +35,10 @@ enum {
     NEAR_ROWS = 1024, /* rows are sorted by length within so many */
     LENGTH_BITS = 11  /* of the entries of a group, and more than GROUPS takes */
 };
-/* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. */
-static const int64_t LEAST_MEAN = 96;
+/* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. Ordered by
+ * communities, 122 million entries, 50 a row, take 1.91 ms for 2.20 at 32 columns and 7.7 for 9.0 at 128, but 1.74
+ * for 1.62 at 16. */
+static const int64_t LEAST_MEAN = 96, LEAST_ORDERED = 32;
 /* Times that a group may have more entries than others, in the longest row. */
 static const int64_t MOST_TURNS = 4;
 
@@ -49,15 +55,17 @@ static __device__ __forceinline__ int groups_of(int64_t entries, int group_entri
 /* Rows of many groups come first, those of most before the others, so that each begins at a multiple of its groups
  * and ends in its panel. */
 static __global__ void __launch_bounds__(THREADS)
-    list_rows(int64_t rows, const int64_t *offsets, int group_entries, uint64_t *keys, int32_t *numbers)
+    list_rows(int64_t rows, const int64_t *offsets, const int32_t *order, int group_entries, uint64_t *keys,
+              int32_t *numbers)
 {
-    const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at >= rows) return;
+    const int64_t row = order ? order[at] : at;
     const int64_t entries = offsets[row + 1] - offsets[row];
     const int groups = groups_of(entries, group_entries);
-    const int64_t window = row / NEAR_ROWS + 1, each = (entries + groups - 1) / groups;
-    keys[row] = (uint64_t)(groups > FEW_GROUPS ? GROUPS - groups : window << LENGTH_BITS | each);
-    numbers[row] = (int32_t)row;
+    const int64_t window = at / NEAR_ROWS + 1, each = (entries + groups - 1) / groups;
+    keys[at] = (uint64_t)(groups > FEW_GROUPS ? GROUPS - groups : window << LENGTH_BITS | each);
+    numbers[at] = (int32_t)row;
 }
 
 /* *many: the groups of rows of many. */
@@ -124,8 +132,9 @@ static int group_size(const sp_csr *a)
     return entries;
 }
 
-/* order[i] = the row of place i. */
-static sp_status sort_rows(sp_context *context, const sp_csr *a, int group_entries, device_array<int32_t> *order)
+/* sorted_rows[i] = the row of place i. */
+static sp_status sort_rows(sp_context *context, const sp_csr *a, const int32_t *order, int group_entries,
+                           device_array<int32_t> *sorted_rows)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint64_t> keys, sorted;
@@ -137,15 +146,15 @@ static sp_status sort_rows(sp_context *context, const sp_csr *a, int group_entri
     TRY(keys.allocate(context, a->rows));
     TRY(sorted.allocate(context, a->rows));
     TRY(numbers.allocate(context, a->rows));
-    TRY(order->allocate(context, a->rows));
-    list_rows<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, group_entries, keys.data,
-                                                           numbers.data);
+    TRY(sorted_rows->allocate(context, a->rows));
+    list_rows<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order, group_entries,
+                                                           keys.data, numbers.data);
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data, order->data,
-                                             a->rows, 0, bits, stream));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data,
+                                             sorted_rows->data, a->rows, 0, bits, stream));
     TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data, order->data,
-                                             a->rows, 0, bits, stream));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data,
+                                             sorted_rows->data, a->rows, 0, bits, stream));
     return SP_OK;
 }
 
@@ -167,7 +176,7 @@ static sp_status sample(sp_context *context, const sp_csr *a, const int32_t *ord
 }
 
 /* Leaves panels->count 0 where they do not pay. */
-static sp_status make(sp_context *context, const sp_csr *a, spmm_panels *panels)
+static sp_status make(sp_context *context, const sp_csr *a, const int32_t *given, spmm_panels *panels)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int group_entries = group_size(a);
@@ -175,9 +184,9 @@ static sp_status make(sp_context *context, const sp_csr *a, spmm_panels *panels)
     device_array<int64_t> first;
     device_array<unsigned long long> sum;
     int64_t all = 0, many = 0;
-    bool pays = false;
-    TRY(sort_rows(context, a, group_entries, &order));
-    TRY(sample(context, a, order.data, &pays));
+    bool pays = given != NULL;
+    TRY(sort_rows(context, a, given, group_entries, &order));
+    if (!pays) TRY(sample(context, a, order.data, &pays));
     if (!pays) return SP_OK;
     TRY(groups.allocate(context, a->rows + 1));
     TRY(first.allocate(context, a->rows + 1));
@@ -207,17 +216,25 @@ void cuda_spmm_free_panels(sp_context *context, spmm_panels *panels)
     sp_free(context, panels);
 }
 
-sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, spmm_panels **panels)
+int64_t cuda_spmm_panel_reach(const sp_csr *a) { return a->rows > 0 ? GROUPS * a->nnz / a->rows / USES : 0; }
+
+bool cuda_spmm_fills_panels(sp_context *context, const sp_csr *a, int64_t longest, bool ordered)
+{
+    /* One panel for every multiprocessor, at least. */
+    const int64_t least = (int64_t)cuda_state_of(context)->processors * GROUPS;
+    return a->rows >= least && a->nnz >= (ordered ? LEAST_ORDERED : LEAST_MEAN) * a->rows &&
+           longest <= MOST_TURNS * GROUPS * group_size(a);
+}
+
+sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, const int32_t *order,
+                                bool narrow, spmm_panels **panels)
 {
     void *memory = NULL;
     *panels = NULL;
-    /* One panel for every multiprocessor, at least. */
-    const int64_t least = (int64_t)cuda_state_of(context)->processors * GROUPS;
-    if (a->rows < least || a->nnz < LEAST_MEAN * a->rows || longest > MOST_TURNS * GROUPS * group_size(a))
-        return SP_OK;
+    if (!cuda_spmm_fills_panels(context, a, longest, order && !narrow)) return SP_OK;
     TRY(sp_calloc(context, 1, sizeof(spmm_panels), &memory));
     spmm_panels *made = new (memory) spmm_panels();
-    const sp_status status = make(context, a, made);
+    const sp_status status = make(context, a, order, made);
     if (status == SP_OK && made->count > 0) *panels = made;
     else cuda_spmm_free_panels(context, made);
     return status;

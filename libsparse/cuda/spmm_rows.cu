@@ -10,7 +10,7 @@
  */
 #include "spmm.cuh"
 
-template <typename T, int V, int LANES, int REPEATS, typename Result>
+template <int QUADS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, SPMM_ROW_THREADS))
     split_rows(const spmm_product p)
 {
@@ -22,7 +22,8 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPE
     Result results[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
+    if constexpr (QUADS > 0) add_quads<QUADS>(p, begin, count, columns, results[0]);
+    else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
 
@@ -36,8 +37,12 @@ template <bool IS_EXTREME> struct row_launch {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        split_rows<T, V, LANES, REPEATS, Result>
-            <<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
+        auto kernel = split_rows<0, T, V, LANES, REPEATS, Result>;
+        /* With four lanes of f32 they leave too few registers for 1,536 threads. */
+        using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
+        if constexpr (quads::FIT && sizeof(T) == 2)
+            if (has_quads(product)) kernel = split_rows<quads::QUADS, T, V, LANES, REPEATS, Result>;
+        kernel<<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
     }

@@ -466,7 +466,7 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
         *cut = lay_out(job, narrowest.columns, ranges, 1, 2, NULL);
         if (cut->bytes > available) continue;
         TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
-                          known && known->coarse, &parts->blocks));
+                          known && known->coarse, NULL, &parts->blocks));
         *cut = lay_out(job, narrowest.columns, ranges, 1, 2, parts->blocks);
         TRY(available_now(context, &left));
         if (cut->bytes <= left) return SP_OK;
