@@ -302,7 +302,7 @@ END_TEST
 static const struct shape long_rows[] = {
     {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS}, {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
     {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},   {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
-    {1300, 1200, 300000, ALONE},
+    {1300, 1200, 300000, ALONE}, {50000, 50, 600000, SKEWED},
 };
 enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
 

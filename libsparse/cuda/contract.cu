@@ -9,8 +9,9 @@
  *     registers, so that entries of a column follow each other in order;
  *   - longer rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
  *     in registers and cells in shared memory. Sums of f32 are contract_summed.cuh's, all else contract_ranked.cuh's;
- *   - wide rows, above 8,192 entries: cells lie in global memory. Sums of f32 are formed by a block every 8,192
- *     entries (contract_parted.cuh), all else by a block a row.
+ *   - wide rows, above 8,192 entries: sums of f32 are formed by a block in shared memory or, where there are few
+ *     columns or above 65,536 entries, by a block every 8,192 (contract_parted.cuh); all else by a block a row, whose
+ *     cells lie in global memory.
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
@@ -91,15 +92,10 @@ static __global__ void measure_nodes(contract_job<V> job, const int32_t *order, 
     if (k >= job.nodes) return;
     const int32_t node = order[k];
     const int64_t source = job.g.offsets[node];
+    const uint32_t key = job.keys[k];
     job.sources[k] = source;
-    lengths[k] = job.keys[k] < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
-}
-
-template <typename V> static __global__ void find_firsts(contract_job<V> job)
-{
-    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (k >= job.nodes || job.keys[k] >= job.groups) return;
-    if (k == 0 || job.keys[k - 1] != job.keys[k]) job.firsts[job.keys[k]] = (int32_t)k;
+    lengths[k] = key < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
+    if (key < job.groups && (k == 0 || job.keys[k - 1] != key)) job.firsts[key] = (int32_t)k;
 }
 
 /* Every row of G is a row of C. */
@@ -146,8 +142,8 @@ static __global__ void __launch_bounds__(256)
         job.classes[p] = (uint8_t)c;
         atomicAdd(&members[c], 1u);
         if (c == WIDE) {
-            atomicAdd(&job.totals->wide_entries, (unsigned long long)min(entries, job.columns));
-            atomicAdd(&job.totals->parts, (unsigned long long)parts_of(entries));
+            atomicAdd(&job.totals->wide_entries, (unsigned long long)cells_in(job, entries));
+            atomicAdd(&job.totals->parts, (unsigned long long)parts_of(job, entries));
         }
     }
     __syncthreads();
@@ -179,9 +175,9 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
             const unsigned to = place[own[u]] + at[u];
             job.list[first_of_class(job.totals, own[u]) + to] = (int32_t)p;
             if (own[u] != WIDE) continue;
-            const int64_t cells = min(job.ranges[p].end - job.ranges[p].begin, job.columns);
+            const int64_t cells = cells_in(job, job.ranges[p].end - job.ranges[p].begin);
             job.cells_of[to] = (int64_t)atomicAdd(&job.totals->wide_placed, (unsigned long long)cells);
-            const unsigned parts = parts_of(job.ranges[p].end - job.ranges[p].begin);
+            const unsigned parts = parts_of(job, job.ranges[p].end - job.ranges[p].begin);
             const unsigned long long first = atomicAdd(&job.totals->parts_placed, (unsigned long long)parts);
             for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2(to, part);
         }
@@ -762,7 +758,8 @@ template <typename V> struct contract_run {
     array_block arrays, cells; /* of all rows; of wide ones */
     size_t zeros;              /* bytes of cells that begin as such */
     double grouped;            /* when the host knew the classes */
-    parted_rows parted;        /* words: 0 if wide rows are not */
+    bool parts;                /* wide rows are near ones or parted */
+    parted_rows parted;
 };
 
 static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
@@ -819,6 +816,19 @@ template <typename V> static void size_tables(contract_run<V> *run)
     run->limits.longest = ranked_bytes(run->longer_words, longest, mean) <= limit ? longest : 0;
 }
 
+/* How near rows lie in shared memory; no cells where they do not. */
+template <typename V> static near_table near_of(const contract_run<V> *run)
+{
+    const size_t limit = cuda_state_of(run->context)->shared_limit - NEAR_STATIC;
+    const int64_t all = (run->job.columns + 32 * WORD_STEP - 1) / (32 * WORD_STEP) * WORD_STEP;
+    near_table table = {all < NEAR_WINDOW ? (int)all : (int)NEAR_WINDOW, 0};
+    const size_t bits = (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
+    if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM || bits >= limit) return table;
+    const int64_t cells = (int64_t)((limit - bits) / NEAR_BYTES / 4 * 4);
+    if (cells >= PART) table.cells = (int)cells;
+    return table;
+}
+
 /* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do. */
 template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
@@ -840,6 +850,7 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->operation.half = options->half_loops && (job->operation.combine == SP_COMBINE_SUM ||
                                                   job->operation.combine == SP_COMBINE_COUNT);
     size_tables(run);
+    if (columns > NEAR_COLUMNS && near_of(run).cells) job->near = ROW_ENTRIES;
     /* The first three begin as zeros. */
     array_block *arrays = &run->arrays;
     TRY(arrays->add(context, 1, &job->totals));
@@ -923,8 +934,6 @@ template <typename V> static sp_status group_nodes(contract_run<V> *run)
     measure_nodes<<<blocks, 256, 0, stream>>>(job, order, lengths);
     CUDA_TRY(cudaGetLastError());
     TRY(cuda_scan_counts(context, job.nodes, lengths, job.starts));
-    find_firsts<<<blocks, 256, 0, stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
     return cuda_join(context, 1);
 }
 
@@ -1019,10 +1028,14 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     sp_context *context = run->context;
     const unsigned count = totals->members[WIDE];
     const size_t bytes = PART * sizeof(uint64_t);
+    if (run->job.near) {
+        const near_table table = near_of(run);
+        TRY(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
+    }
+    if (totals->parts == 0) return SP_OK;
     CUDA_TRY(cudaMemsetAsync(run->cells.memory.data, 0, run->zeros, stream));
     TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
-    TRY(launch(run, sum_rows, PART_THREADS, run->parted.near_cells * sizeof(uint64_t), count, stream, run->parted));
     TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     return launch(run, write_parts, WRITE_THREADS, 0, blocks_of(count * (run->parted.words / 32), WRITE_THREADS / 32),
                   stream, run->parted);
@@ -1035,7 +1048,7 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
     const int64_t work = blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES);
     sp_context *context = run->context;
     if constexpr (std::is_same_v<V, float>)
-        if (run->parted.words && !again) return launch_parts(run, totals, stream);
+        if (run->parts && !again) return launch_parts(run, totals, stream);
     if (run->unkeyed) {
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
         CUDA_TRY(cudaGetLastError());
@@ -1080,10 +1093,10 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     const bool mean = job->operation.combine == SP_COMBINE_MEAN;
     int64_t words;
     TRY(cells->add(context, entries, &job->cells));
-    if (is_parted(run, rows, &words)) {
+    run->parts = job->near && totals->parts == 0;
+    if (!run->parts && is_parted(run, rows, &words)) {
+        run->parts = true;
         run->parted.words = words;
-        const int64_t held = (int64_t)((cuda_state_of(context)->shared_limit - 1024) / sizeof(uint64_t));
-        run->parted.near_cells = (int)(held < job->columns ? held : job->columns);
         TRY(cells->add(context, rows * words, &run->parted.bits));
         TRY(cells->add(context, rows, &run->parted.spans));
         TRY(cells->add(context, entries, &run->parted.counts));

@@ -10,12 +10,8 @@ enum { SORTED_CLASSES = 5 };
 enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LONGER, LONGEST, WIDE,
        CLASSES };
 
-/* Entries of a wide row that one block reads. */
+/* Entries that one block reads at once of a wide row, and of one that is read by several. */
 enum { PART = 8192 };
-static __device__ __forceinline__ unsigned parts_of(int64_t entries)
-{
-    return (unsigned)((entries + PART - 1) / PART);
-}
 
 /* All that is counted on the device. */
 struct contract_totals {
@@ -45,6 +41,7 @@ template <typename V> struct contract_job {
     int64_t nodes, groups, columns; /* rows of G that are listed; rows and columns of C */
     contract_operation operation;
     bool whole; /* rows of C are rows of G, which begin in the stage where they do there */
+    int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
     contract_totals *totals;
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
     int64_t *sources; /* where the entries of the k-th of them begin in G, ascending within a group */
@@ -109,6 +106,18 @@ static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job
 template <typename V> static __device__ __forceinline__ longlong2 node_at(const contract_job<V> &job, int64_t k)
 {
     return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
+}
+
+/* The parts of a wide row. */
+template <typename V> static __device__ __forceinline__ unsigned parts_of(const contract_job<V> &job, int64_t entries)
+{
+    return entries <= job.near ? 0 : (unsigned)((entries + PART - 1) / PART);
+}
+
+/* Where the cells of a wide row lie, there is room for so many; or for its entries. */
+template <typename V> static __device__ __forceinline__ int64_t cells_in(const contract_job<V> &job, int64_t entries)
+{
+    return entries <= job.near ? entries : min(entries, job.columns);
 }
 
 /* The row that a warp or a block will take next, read step by step while it works on another. */

@@ -1,15 +1,20 @@
-/* Parted rows of a contraction: sums of f32 in rows so long that one block would take too long, a block every PART
- * entries.
+/* Wide rows of a contraction: sums of f32 in rows of more entries than a block's registers hold.
  *
- * Bits, their counts and sums lie in global memory. First the parts write their entries, columns replaced by labels, to
- * the stage, set the row's bits and find what its numbers have in common; a block a row counts the bits, eight words
- * at once. Then a block each adds the entries of rows whose cells its shared memory holds, as integers, to the cells
- * of their columns, and writes bits and sums as columns and values. Of other rows the parts add their entries to cells
- * in global memory, and another kernel writes these. Rows whose sums may not be exact are left to ranked_rows.
+ * Near rows, of up to ROW_ENTRIES and of many columns, are a block's each, in one kernel: entries, columns replaced
+ * by labels, go to memory that the second-level cache holds while it works on them. Columns, a window of them at
+ * once, have a bit each in shared memory; sums, as integers, and columns of as many cells as there is room for lie
+ * there, too. An entry is written once, 8 bytes, and read once or twice for each window; it costs an atomic for its
+ * bit and one or two for its sum.
  *
- * An entry is written to the stage and read from there, 16 bytes, reads 32 bytes of bits, and costs an atomic for its
- * bit and one or two for its sum, in shared memory where a row has few words of bits or few cells, else in the
- * second-level cache. A row costs some 12 bytes a word of 32 columns, and 12 an entry that are cleared. */
+ * Others are parted, a block every PART entries. Bits, their counts and sums lie in global memory. First the parts
+ * write their entries to the stage, set the row's bits and find what its numbers have in common; a block a row
+ * counts the bits, eight words at once. Then the parts add their entries to the cells of their columns, and another
+ * kernel writes bits and sums as columns and values. An entry is written to the stage and read from there, 16 bytes,
+ * reads 32 bytes of bits, and costs an atomic for its bit and one or two for its sum, in shared memory where a row
+ * has few words of bits or few cells, else in the second-level cache. A row costs some 12 bytes a word of 32
+ * columns, and 12 an entry that are cleared.
+ *
+ * Rows whose sums may not be exact are left to ranked_rows. */
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
@@ -18,7 +23,12 @@
 enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WRITE_THREADS = 256 };
 enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row's are a multiple of so many */
 enum { NEAR_WORDS = 2048, NEAR_CELLS = PART / 2 }; /* of a row, which its parts gather in shared memory first */
-enum { ROW_ENTRIES = 65536 }; /* of a row that one block sums */
+/* Of a row that one block sums: entries at most, words of bits at once, bytes a cell, bytes of shared memory that are
+ * kept for what is static. */
+enum { ROW_ENTRIES = 65536, NEAR_WINDOW = 16384, NEAR_BYTES = 12, NEAR_STATIC = 4096 };
+/* Rows of fewer columns are parted: that takes as long for ten thousand of them, and 20 bytes an entry less memory
+ * where entries are more than cells. */
+enum { NEAR_COLUMNS = 16384 };
 enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row, of which a warp writes so many in turn */
 
 /* Blocks a multiprocessor: most of a part's time is waiting for its first entries. */
@@ -34,7 +44,7 @@ struct parted_span {
     int late;                       /* a sum has wrapped: 1; the row is left: 2 */
 };
 
-/* Wide rows, in the order of their list. */
+/* Parted rows: wide ones, in the order of their list, of which near ones are passed over. */
 struct parted_rows {
     uint32_t *bits;           /* `words` a row */
     uint32_t *before;         /* bits before every COUNTED_WORDS of them */
@@ -42,7 +52,6 @@ struct parted_rows {
     uint32_t *counts;         /* of entries, where sums may be late */
     parted_span *spans;
     int64_t words;
-    int near_cells; /* that a block's shared memory holds */
 };
 
 using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */
@@ -57,13 +66,6 @@ static __device__ __forceinline__ sum_units units_of_row(const parted_span &span
 static __device__ __forceinline__ bool are_counted(const sum_units &units, int cells)
 {
     return !units.sure && (cells <= NEAR_CELLS || units.rounded);
-}
-
-/* Whether one block sums a row in shared memory. */
-static __device__ __forceinline__ bool is_near(const parted_rows &rows, const sum_units &units, int64_t length,
-                                               int cells)
-{
-    return cells <= rows.near_cells && length <= ROW_ENTRIES && !units.can_wrap && !are_counted(units, cells);
 }
 
 /* A part's entries, in a block; its row's place in the list. */
@@ -165,6 +167,8 @@ static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_job<f
     const int64_t counted = rows.words / COUNTED_WORDS;
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int32_t p = own.rows[at];
+        const int64_t length = job.ranges[p].end - job.ranges[p].begin;
+        if (length <= job.near) continue;
         const uint4 *bits = (const uint4 *)(rows.bits + at * rows.words);
         int done = 0;
         for (int64_t first = 0; first < counted; first += RANK_THREADS) {
@@ -176,7 +180,7 @@ static __global__ void __launch_bounds__(RANK_THREADS) rank_parts(contract_job<f
             done += total;
         }
         if (threadIdx.x != 0) continue;
-        const bool exact = units_of_row(rows.spans[at], job.ranges[p].end - job.ranges[p].begin, done).exact;
+        const bool exact = units_of_row(rows.spans[at], length, done).exact;
         job.lengths[p] = done;
         if (exact) job.classes[p] = IDLE;
         else leave_row(job, at);
@@ -213,7 +217,6 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
         const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * (rows.words / COUNTED_WORDS);
         const bool few = cells <= NEAR_CELLS;
         const sum_units units = units_of_row(rows.spans[at], range.end - range.begin, cells);
-        if (is_near(rows, units, range.end - range.begin, cells)) continue;
         const bool counted = are_counted(units, cells);
         unsigned long long *sums = rows.sums + job.cells_of[at], loops = 0;
         uint32_t *counts = rows.counts + job.cells_of[at], loop_count = 0;
@@ -307,57 +310,218 @@ static __device__ __forceinline__ void each_cell(uint32_t word, uint32_t before,
     }
 }
 
-/* Sums rows in shared memory, a block each, and writes their cells to the stage. */
-static __global__ void __launch_bounds__(PART_THREADS, 1) sum_rows(contract_job<float> job, parted_rows rows)
+/* Rows that a block each sums: a window's words of bits, and so many of its cells at once. */
+struct near_table {
+    int words, cells;
+};
+static __host__ __device__ constexpr size_t near_bytes(near_table table)
 {
-    extern __shared__ __align__(16) unsigned char row_memory[];
-    unsigned long long *sums = (unsigned long long *)row_memory;
-    const class_rows own = rows_of(job, WIDE);
-    for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
-        const int32_t p = own.rows[at];
-        const stage_range range = job.ranges[p];
-        const int64_t length = range.end - range.begin;
-        const int cells = job.lengths[p];
-        const uint32_t *bits = rows.bits + at * rows.words, *before = rows.before + at * (rows.words / COUNTED_WORDS);
-        const sum_units units = units_of_row(rows.spans[at], length, cells);
-        if (job.classes[p] == WIDE || !is_near(rows, units, length, cells)) continue;
-        unsigned long long loops = 0;
-        bool late = false;
-        for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) sums[cell] = 0;
-        __syncthreads();
-        for (int64_t first = threadIdx.x; first < length; first += PART) {
-            int32_t col[PART_ITEMS];
-            float value[PART_ITEMS];
-            uint32_t cell[PART_ITEMS];
+    return (size_t)table.cells * NEAR_BYTES + (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
+}
+
+struct near_row {
+    const contract_job<float> &job;
+    part_row &part;
+    near_table table;
+    int32_t p;
+    stage_range range;
+    int64_t length;
+    uint2 *entries; /* where cells of wide rows lie else: labels and values */
+    uint32_t lowest, highest, signs;
+
+    /* One window does for all columns. */
+    __device__ __forceinline__ bool is_whole() const { return job.columns <= (int64_t)table.words * 32; }
+    /* Sets bits of columns from `low` on; loops, of which there may be many, only once a warp. */
+    template <int N> __device__ __forceinline__ void set_bits(const int32_t (&col)[N], int64_t low)
+    {
+        bool loops = false;
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            const uint32_t at = (uint32_t)col[u] - (uint32_t)low;
+            if (col[u] == EMPTY || at >= (uint32_t)table.words * 32) continue;
+            if (col[u] == p) loops = true;
+            else atomicOr(part.bits + at / 32, 1u << (at % 32));
+        }
+        if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0)
+            atomicOr(part.bits + (p - low) / 32, 1u << ((p - low) % 32));
+    }
+    /* All entries, part by part, under the labels of their columns, and their span. Returns how many of the thread's
+     * are not left out. */
+    __device__ __forceinline__ unsigned gather()
+    {
+        const int lane = threadIdx.x & 31, first = threadIdx.x / 32 * (32 * PART_ITEMS) + lane;
+        int64_t node = job.firsts[p];
+        unsigned kept = 0;
+        lowest = UINT32_MAX;
+        highest = signs = 0;
+        part.p = p;
+        part.words.fine = 0; /* not cleared with each part */
+        if (is_whole()) part.clear(part.bits, table.words);
+        for (part.begin = range.begin; part.begin < range.end; part.begin += PART) {
+            uint2 *to = entries + (part.begin - range.begin) + first;
+            part.length = (int)min((int64_t)PART, range.end - part.begin);
+            part.start((int32_t)node, node_at(job, node + (int64_t)threadIdx.x));
+            kept += part.gather();
+            part.measure();
+            bool minus_zero = false;
 #pragma unroll
             for (int u = 0; u < PART_ITEMS; u++) {
-                const int64_t from = first + u * PART_THREADS;
-                col[u] = from < length ? __ldcs(job.cols + range.begin + from) : EMPTY;
-                value[u] = from < length ? __ldcs(job.values + range.begin + from) : 0;
+                const uint32_t number = __float_as_uint(part.value[u]);
+                minus_zero = minus_zero || (part.col[u] != EMPTY && number == 0x80000000u);
+                if (first + 32 * u < part.length) to[32 * u] = make_uint2((uint32_t)part.col[u], number);
             }
+            if (minus_zero) atomicMax(&part.shared.highest, UINT32_MAX);
+            if (is_whole()) set_bits(part.col, 0);
+            uint32_t begun = 0;
+            for (int i = lane; i < PART / 32; i += 32) begun += (uint32_t)__popc(part.shared.begins[i]);
+            node += warp_add(begun);
+            if (node >= job.nodes || node_start(job, node, part.begin) > PART) node--; /* goes on in the next part */
+            __syncthreads();
+            lowest = min(lowest, part.shared.lowest);
+            highest = max(highest, part.shared.highest);
+            signs |= part.shared.signs;
+        }
+        part.words.fine = table.words;
+        return kept;
+    }
+    /* So many entries of a thread. */
+    __device__ __forceinline__ void load(int64_t first, int32_t (&col)[PART_ITEMS], float (&value)[PART_ITEMS]) const
+    {
 #pragma unroll
-            for (int u = 0; u < PART_ITEMS; u++) cell[u] = col[u] == EMPTY ? 0 : part_cell(bits, before, col[u]);
-#pragma unroll
-            for (int u = 0; u < PART_ITEMS; u++) {
-                if (col[u] == p) loops += units.of(value[u]);
-                else if (col[u] != EMPTY) add_shared(sums + cell[u], units.of(value[u]));
+        for (int u = 0; u < PART_ITEMS; u++) {
+            const int64_t from = first + u * PART_THREADS;
+            const uint2 entry = from < length ? entries[from] : make_uint2((uint32_t)EMPTY, 0);
+            col[u] = (int32_t)entry.x;
+            value[u] = __uint_as_float(entry.y);
+        }
+    }
+    /* Counts the bits of a window; *base as in part.cells_before. */
+    __device__ __forceinline__ int count(int64_t low, uint32_t *base)
+    {
+        int found;
+        if (!is_whole()) {
+            __syncthreads(); /* the window before is done with */
+            part.clear(part.bits, table.words);
+            __syncthreads();
+            for (int64_t first = threadIdx.x; first - threadIdx.x < length; first += PART) {
+                int32_t col[PART_ITEMS];
+                float value[PART_ITEMS];
+                load(first, col, value);
+                set_bits(col, low);
             }
         }
-        for (int step = 16; step > 0; step /= 2) loops += __shfl_xor_sync(FULL_WARP, loops, step);
-        if ((threadIdx.x & 31) == 0 && loops) add_shared(sums + part_cell(bits, before, p), loops);
         __syncthreads();
-        for (int64_t first = threadIdx.x / 32 * 32; first < rows.words; first += PART_THREADS)
-            each_cell(bits[first + (threadIdx.x & 31)], before[first / COUNTED_WORDS], first,
-                      [&](int cell, int32_t column) {
-                          const unsigned long long state = sums[cell];
-                          late = late || units.is_late(state, length);
-                          job.cols[range.begin + cell] = column;
-                          job.values[range.begin + cell] =
-                              (float)cell_value(job.operation, units.number_of(state), 1, column == p);
-                      });
-        if (late && atomicExch(&rows.spans[at].late, 2) != 2) leave_row(job, at);
+        part.count(part.bits, part.before, table.words);
         __syncthreads();
+        *base = part.cells_before(&found);
+        return found;
     }
+    /* Adds up cells from `from` on, `count` of them, of a window. */
+    __device__ __forceinline__ void add(int64_t low, uint32_t base, int from, int cells, const sum_units &units,
+                                        unsigned long long *sums, int32_t *cols, uint32_t *counts)
+    {
+        unsigned long long loops = 0;
+        uint32_t loop_count = 0;
+        bool flags = false; /* of loops */
+        const auto put = [&](int cell, int32_t column, unsigned long long state, uint32_t count, bool flag) {
+            if ((unsigned)cell >= (unsigned)cells) return;
+            cols[cell] = column;
+            add_shared(sums + cell, state);
+            if (flag) flag_shared(sums + cell);
+            if (counts) atomicAdd(counts + cell, count);
+        };
+        for (int64_t first = threadIdx.x; first - threadIdx.x < length; first += PART) {
+            int32_t col[PART_ITEMS];
+            float value[PART_ITEMS];
+            int cell[PART_ITEMS];
+            load(first, col, value);
+#pragma unroll
+            for (int u = 0; u < PART_ITEMS; u++) {
+                const uint32_t at = (uint32_t)col[u] - (uint32_t)low;
+                const bool inside = col[u] != EMPTY && at < (uint32_t)table.words * 32;
+                cell[u] = part.cell_of(inside ? at : 0, base) - from;
+                if (!inside) col[u] = EMPTY;
+            }
+#pragma unroll
+            for (int u = 0; u < PART_ITEMS; u++) {
+                if (col[u] == EMPTY) continue;
+                if (col[u] != p) {
+                    put(cell[u], col[u], units.of(value[u]), 1, units.flags(value[u]));
+                    continue;
+                }
+                loops += units.of(value[u]);
+                loop_count++;
+                flags = flags || units.flags(value[u]);
+            }
+        }
+        loop_count = warp_add(loop_count);
+        if (loop_count == 0) return;
+        for (int step = 16; step > 0; step /= 2) loops += __shfl_xor_sync(FULL_WARP, loops, step);
+        flags = __any_sync(FULL_WARP, flags);
+        const int cell = part.cell_of((uint32_t)(p - low), base) - from;
+        if ((threadIdx.x & 31) == 0) put(cell, p, loops, loop_count, flags);
+    }
+};
+
+/* Sums rows of up to job.near entries. */
+static __global__ void __launch_bounds__(PART_THREADS, 1) near_rows(contract_job<float> job, near_table table)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    __shared__ part_row::memory memory;
+    unsigned long long *sums = (unsigned long long *)row_memory;
+    int32_t *cols = (int32_t *)(sums + table.cells);
+    uint32_t *bits = (uint32_t *)(cols + table.cells);
+    uint16_t *before = (uint16_t *)(bits + table.words);
+    part_row part = {job, memory, bits, NULL, before, NULL, sums};
+    const class_rows own = rows_of(job, WIDE);
+    unsigned long long kept = 0;
+    for (;;) {
+        __syncthreads();
+        if (threadIdx.x == 0) memory.drawn = atomicAdd(job.totals->drawn + WIDE, 1u);
+        __syncthreads();
+        const unsigned at = memory.drawn;
+        if (at >= own.count) break;
+        const int32_t p = own.rows[at];
+        const stage_range range = job.ranges[p];
+        if (range.end - range.begin > job.near) continue;
+        near_row row = {job, part, table, p, range, range.end - range.begin, (uint2 *)(job.cells + job.cells_of[at])};
+        kept += row.gather();
+        const sum_units units(row.lowest, row.highest, row.signs, row.length, true);
+        int64_t begin = range.begin;
+        bool late = !units.exact;
+        for (int64_t low = 0; low < job.columns && units.exact; low += (int64_t)table.words * 32) {
+            uint32_t base;
+            const int found = row.count(low, &base);
+            uint32_t *counts = units.sure || found > NEAR_CELLS ? NULL : (uint32_t *)(sums + NEAR_CELLS);
+            late = late || (!counts && units.rounded && !units.sure);
+            for (int from = 0; from < found; from += table.cells) {
+                const int cells = min(found - from, table.cells);
+                __syncthreads(); /* those before have been written */
+                for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) {
+                    sums[cell] = 0;
+                    if (counts) counts[cell] = 0;
+                }
+                __syncthreads();
+                row.add(low, base, from, cells, units, sums, cols, counts);
+                __syncthreads();
+                for (int cell = threadIdx.x; cell < cells; cell += PART_THREADS) {
+                    const unsigned long long state = sums[cell];
+                    const int32_t column = cols[cell];
+                    late = late || units.is_late(state, counts ? (int64_t)counts[cell] : row.length);
+                    job.cols[begin + from + cell] = column;
+                    job.values[begin + from + cell] =
+                        (float)cell_value(job.operation, units.number_of(state), 1, column == p);
+                }
+            }
+            begin += found;
+        }
+        late = __syncthreads_or(late);
+        if (threadIdx.x != 0) continue;
+        job.lengths[p] = (int32_t)(begin - range.begin);
+        if (late) leave_row(job, at);
+        else job.classes[p] = IDLE;
+    }
+    add_entries(job.totals, kept);
 }
 
 /* Cells of the other rows to the stage, a warp some slices of 32 words. */
@@ -374,7 +538,7 @@ static __global__ void __launch_bounds__(WRITE_THREADS) write_parts(contract_job
         const int cells = job.lengths[p];
         const sum_units units = units_of_row(rows.spans[at], length, cells);
         const bool is_left = job.classes[p] == WIDE; /* which another warp may say at any time */
-        if (__any_sync(FULL_WARP, is_left) || is_near(rows, units, length, cells)) continue;
+        if (length <= job.near || __any_sync(FULL_WARP, is_left)) continue;
         const bool counted = are_counted(units, cells);
         const unsigned long long *sums = rows.sums + job.cells_of[at];
         const uint32_t *counts = rows.counts + job.cells_of[at];
