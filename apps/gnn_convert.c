@@ -232,17 +232,6 @@ done:
     return status;
 }
 
-static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading,
-                              gnn_input *input)
-{
-    io_npz *npz;
-    sp_status status = io_npz_open(context, path, reading->interrupt, &npz);
-    if (status != SP_OK) return status;
-    status = take_archive(context, npz, reading->undirected, input);
-    io_npz_close(npz);
-    return status;
-}
-
 /* ---- all ----------------------------------------------------------------------------------------------- */
 
 static sp_status read_files(sp_context *context, const convert_options *o, const gnn_input_options *reading,
@@ -264,23 +253,26 @@ static bool is_there(const char *begin, char between, const char *name)
     return snprintf(path, sizeof path, "%s%c%s", begin, between, name) < PATH_MAX && stat(path, &about) == 0;
 }
 
-static sp_status refuse_source(sp_context *context, const char *source, const char *why)
+/* Says what a source is, after what is wrong with this one. */
+static sp_status refuse_source(sp_context *context)
 {
+    char why[PATH_MAX + 256];
+    snprintf(why, sizeof why, "%s", sp_last_error(context));
     return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s: %s; the source is a folder, an .npz, planetoid's FOLDER/ind.NAME or generate:SPEC; tables "
-                   "are named by --edges, --features and --labels", source, why);
+                   "%s; the source is a folder, an .npz, planetoid's FOLDER/ind.NAME or generate:SPEC; tables are "
+                   "named by --edges, --features and --labels", why);
 }
 
-/* Whether a file begins as a zip archive does, or as what is compressed and may be one. */
-static bool may_be_archive(const char *path)
+static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading,
+                              gnn_input *input)
 {
-    unsigned char begin[2] = {0};
-    FILE *file = fopen(path, "rb");
-    if (!file) return true; /* whoever reads it says why not */
-    const bool whole = fread(begin, 1, 2, file) == 2;
-    fclose(file);
-    return whole && (memcmp(begin, "PK", 2) == 0 || memcmp(begin, "\x1f\x8b", 2) == 0 ||
-                     memcmp(begin, "\x28\xb5", 2) == 0);
+    io_npz *npz;
+    sp_status status = io_npz_open(context, path, reading->interrupt, &npz);
+    if (status == SP_ERROR_MATRIX) return refuse_source(context);
+    if (status != SP_OK) return status;
+    status = take_archive(context, npz, reading->undirected, input);
+    io_npz_close(npz);
+    return status;
 }
 
 static sp_status read_source(sp_context *context, const convert_options *o, gnn_input *input)
@@ -291,11 +283,12 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     if (!o->source) return read_files(context, o, &reading, input);
     if (is_there(o->source, '.', "test.index")) return gnn_input_planetoid(context, o->source, &reading, input);
     if (is_there(o->source, '/', "adj_full.npz")) return read_saint(context, o->source, &reading, input);
-    if (stat(o->source, &about) != 0) return refuse_source(context, o->source, strerror(errno));
-    if (S_ISREG(about.st_mode) && !may_be_archive(o->source))
-        return refuse_source(context, o->source, "neither a folder nor an .npz");
-    if (!S_ISDIR(about.st_mode)) return read_archive(context, o->source, &reading, input);
-    return gnn_input_load(context, o->source, &reading, input);
+    if (stat(o->source, &about) != 0) {
+        sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", o->source, strerror(errno));
+        return refuse_source(context);
+    }
+    if (S_ISDIR(about.st_mode)) return gnn_input_load(context, o->source, &reading, input);
+    return read_archive(context, o->source, &reading, input);
 }
 
 static sp_status convert(sp_context *context, const convert_options *o)

@@ -76,6 +76,10 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
             notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
         }
     }
+    const char *blas = gnn_is_large(job) ? gnn_unknown_blas() : NULL;
+    if (blas)
+        notice_line(&job->line, "the BLAS of this machine is %s; if that is the reference one, as Debian has it, "
+                    "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
     const sp_status status = gnn_open_compute(job, "cpu");
     return status == SP_OK ? work_on_compute(job, work) : status;
 }

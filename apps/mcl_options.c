@@ -548,6 +548,7 @@ bool settings_parse(int argc, char **argv, settings *s)
     mcl_options_default(&s->mcl);
     s->inflations[0] = s->mcl.inflation;
     s->inflation_count = 1;
+    s->read.offers_lenient = true;
     s->device = "auto";
     s->dump_to = 5;
     s->dump_modulo = 1;

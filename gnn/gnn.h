@@ -20,6 +20,10 @@ sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **eng
 void gnn_engine_free(gnn_engine *engine);
 sp_context *gnn_engine_context(const gnn_engine *engine);
 
+/* The file of the BLAS that dense work on the CPU calls, where that is none of OpenBLAS, BLIS, MKL, ATLAS, FlexiBLAS,
+ * Arm's and NVIDIA's; else NULL. With the reference BLAS dense layers take some 20 times as long as with those. */
+const char *gnn_unknown_blas(void);
+
 /* ---- data --------------------------------------------------------------------------------------------- */
 
 typedef enum gnn_split { GNN_UNUSED, GNN_TRAIN, GNN_VALIDATION, GNN_TEST, GNN_SPLITS } gnn_split;

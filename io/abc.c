@@ -29,7 +29,9 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
             return io_slice_fail(slice,
                                  tab ? "one field where two tab-separated labels are expected"
                                      : "one field where two labels are expected, with a tab or blank between them",
-                                 line, end, "write LABEL LABEL [WEIGHT] (--lenient skips such lines)");
+                                 line, end,
+                                 io_slice_remedy(slice, "write LABEL LABEL [WEIGHT]",
+                                                 "write LABEL LABEL [WEIGHT] (--lenient skips such lines)"));
         slice->odd = true;
         return true;
     }

@@ -46,7 +46,9 @@ bool io_line_blast(io_slice *slice, char *line, char *line_end)
         if (!tab && i + 1 < COLUMNS) {
             if (!slice->state->options->lenient)
                 return io_slice_fail(slice, "fewer than 12 tab-separated columns", line, end,
-                                     "give a BLAST or DIAMOND table of -outfmt 6 (--lenient skips such lines)");
+                                     io_slice_remedy(slice, "give a BLAST or DIAMOND table of -outfmt 6",
+                                                     "give a BLAST or DIAMOND table of -outfmt 6 (--lenient skips "
+                                                     "such lines)"));
             slice->odd = true;
             return true;
         }

@@ -386,6 +386,11 @@ static inline bool io_line_continues(const io_slice *slice, const char *line)
 
 /* Refuses the line: what is wrong, the text that is wrong, what would be right. Always false. */
 bool io_slice_fail(io_slice *slice, const char *what, const char *token, const char *token_end, const char *remedy);
+/* The remedy that names --lenient, where the tool has that. */
+static inline const char *io_slice_remedy(const io_slice *slice, const char *strict, const char *lenient)
+{
+    return slice->state->options->offers_lenient ? lenient : strict;
+}
 /* Adds both labels, in this order, and, with `keep`, the arc between them. The labels must stay where they are until
  * the slice ends. A parser uses either this or the two calls below. */
 bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,

@@ -186,7 +186,9 @@ static bool read_weight(io_slice *slice, const char *token, const char *token_en
     if (!slice->state->options->lenient)
         return io_slice_fail(
             slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
-            decimal ? "write a number below 3.4e38" : "write a decimal number (--lenient reads it as mcl does)");
+            decimal ? "write a number below 3.4e38"
+                    : io_slice_remedy(slice, "write a decimal number",
+                                      "write a decimal number (--lenient reads it as mcl does)"));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);
     if (stop == token || !isfinite(*number) || *number > FLT_MAX) *number = 1.0;

@@ -21,7 +21,9 @@ static bool read_pair(io_slice *slice, char *line, char *end)
         if (i == 0) return true; /* an empty line */
         if (!slice->state->options->lenient)
             return io_slice_fail(slice, "fewer columns than the header has", line, end,
-                                 "the file is cut or no STRING links file (--lenient skips such lines)");
+                                 io_slice_remedy(slice, "the file is cut or no STRING links file",
+                                                 "the file is cut or no STRING links file (--lenient skips such "
+                                                 "lines)"));
         slice->odd = true;
         return true;
     }

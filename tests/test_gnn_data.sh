@@ -142,7 +142,7 @@ folder own
 status 0 convert own own.d
 ok 'over a file that is named' fails 2 '"own.d/features.npy" is an input, too: .*see gnn convert --help$' \
     convert --edges own/graph.tsv --features own.d/features.npy --labels own/labels.txt own.d
-ok 'from what is neither' fails 1 'd/labels.txt: neither a folder nor an .npz; the source is a folder, an .npz, .*--edges' \
+ok 'from what is neither' fails 1 'd/labels.txt: no .npz archive; .*; the source is a folder, an .npz, .*--edges' \
     convert d/labels.txt X
 ok 'from what is not there' fails 1 'nofile: No such file or directory; the source is a folder, an .npz' convert nofile X
 ok 'not into a file' fails 1 'give a folder' convert c d/labels.txt

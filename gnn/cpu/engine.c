@@ -1,4 +1,5 @@
 /* The CPU back end: its state, its sums over rows, and the table of its operations. */
+#include <cblas.h>
 #include <dlfcn.h>
 #include <string.h>
 
@@ -61,6 +62,19 @@ static sp_status open_engine(gnn_engine *engine)
     *(void **)&state->blas_threads = dlsym(RTLD_DEFAULT, "openblas_get_num_threads");
     if (!state->blas_threads) state->set_blas_threads = NULL;
     return SP_OK;
+}
+
+/* A BLAS is told by a function that no other has; one that is linked statically was somebody's choice. */
+const char *gnn_unknown_blas(void)
+{
+    static const char *const known[] = {"openblas_get_config", "bli_info_get_version_str", "MKL_Get_Version",
+                                        "ATL_buildinfo",       "flexiblas_get_version",    "armplversion",
+                                        "nvpl_blas_get_version"};
+    Dl_info own, blas;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (dlsym(RTLD_DEFAULT, known[i])) return NULL;
+    if (!dladdr((void *)&gnn_unknown_blas, &own) || !dladdr((void *)&cblas_sgemm, &blas)) return NULL;
+    return blas.dli_fbase == own.dli_fbase ? NULL : blas.dli_fname;
 }
 
 static void close_engine(gnn_engine *engine)
