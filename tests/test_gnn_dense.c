@@ -265,6 +265,10 @@ START_TEST(large_products_keep_the_digits_of_f32)
         check_large_product(&s, false, true, 1310, 252, 204, 0.5);
         check_large_product(&s, false, false, 700, 16, 404, 0);
         check_large_product(&s, true, false, 252, 7, 2400, layout % 2);
+        check_large_product(&s, true, false, 131, 13, 9001, layout % 2);
+        check_large_product(&s, true, false, 600, 16, 8461, 0.5);
+        check_large_product(&s, true, false, 40, 3, 8500, 0);
+        check_large_product(&s, false, false, 9001, 7, 252, layout % 2);
         check_large_product(&s, false, true, 1310, 9, 404, 0.5);
         check_large_product(&s, false, false, 700, 41, 202, 0.5);
         check_large_product(&s, true, false, 100, 41, 1100, 0);
@@ -465,7 +469,8 @@ static void check_dense_backward(subject *s, int64_t rows, int64_t in, int64_t o
 static void dense_layers(subject *s)
 {
     static const int64_t size[][3] = {{0, 5, 3},     {1, 1, 1},     {40, 9, 8},     {700, 33, 7}, {2100, 256, 7},
-                                      {300, 300, 6}, {130, 41, 17}, {1310, 70, 96}, {300, 402, 252}};
+                                      {300, 300, 6}, {130, 41, 17}, {1310, 70, 96}, {300, 402, 252}, {900, 16, 3},
+                                      {1300, 28, 7}, {3000, 8, 2}};
     static const gnn_activation activations[] = {GNN_LINEAR, GNN_RELU, GNN_ELU};
     ck_ok(s->context, s->back->set_step(s->engine, 5));
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)

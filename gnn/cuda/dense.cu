@@ -2,10 +2,11 @@
  * back from narrow products, dX = (Σ G·Wᵀ) ∘ derivative with its column sums and dW = Xᵀ·G, done here.
  *
  * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
- * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. A warp
- * takes V columns a lane of every eighth row of a part of the rows: W's numbers of these columns lie in registers,
- * and so do the sums of dW and of dX's columns; G's numbers of a row, one a lane, are told around. A second launch
- * adds up the parts, always in the same order. All other shapes are done step by step.
+ * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. LANES
+ * lanes take V columns each of a row of a part of the rows, all of a warp or, of 32 columns at most, a quarter: W's
+ * numbers of these columns lie in registers, and so do the sums of dW and of dX's columns; G's numbers of a row, one a
+ * lane, are told around. A second launch adds up the parts, always in the same order. All other shapes are done step
+ * by step.
  */
 #include "backend.cuh"
 
@@ -41,14 +42,18 @@ static __device__ __forceinline__ bool find_column(const narrow_job<T> &job, int
     return *j < (*term)->cols;
 }
 
-/* A block's sums of the same columns by its warps are added up, and are the part's. */
-template <typename T, int V>
-static __device__ __forceinline__ void store_sums(const T (&own)[V], T (*shared)[32 * V], T *to, int64_t cols_left)
+/* A block's sums of the same columns by its groups of lanes are added up, and are the part's. */
+template <typename T, int V, int LANES>
+static __device__ __forceinline__ void store_sums(T (&own)[V], T (*shared)[LANES * V], T *to, int64_t cols_left)
 {
 #pragma unroll
-    for (int v = 0; v < V; v++) shared[threadIdx.x / 32][threadIdx.x % 32 * V + v] = own[v];
+    for (int v = 0; v < V; v++) {
+#pragma unroll
+        for (int apart = LANES; apart < 32; apart *= 2) own[v] += __shfl_xor_sync(0xffffffffu, own[v], apart);
+        if (threadIdx.x % 32 < LANES) shared[threadIdx.x / 32][threadIdx.x % 32 * V + v] = own[v];
+    }
     __syncthreads();
-    for (int c = threadIdx.x; c < 32 * V && c < cols_left; c += THREADS) {
+    for (int c = threadIdx.x; c < LANES * V && c < cols_left; c += THREADS) {
         T sum = 0;
         for (int warp = 0; warp < WARPS; warp++) sum += shared[warp][c];
         to[c] = sum;
@@ -56,18 +61,20 @@ static __device__ __forceinline__ void store_sums(const T (&own)[V], T (*shared)
     __syncthreads();
 }
 
-template <typename T, int V, int COUNT>
+template <typename T, int V, int COUNT, int LANES>
 static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
     go_back_narrow(const __grid_constant__ narrow_job<T> job)
 {
-    constexpr int AHEAD = V == 4 ? 4 : 8;
-    __shared__ T shared[WARPS][32 * V];
+    follow();
+    constexpr int AHEAD = V == 4 ? 4 : 8, GROUPS = THREADS / LANES;
+    static_assert(COUNT <= LANES, "a number of G a lane");
+    __shared__ T shared[WARPS][LANES * V];
     const unsigned part = blockIdx.x / job.col_tiles, col_tile = blockIdx.x - part * job.col_tiles;
-    const int64_t first_col = (int64_t)col_tile * 32 * V, col = first_col + threadIdx.x % 32 * V;
+    const int64_t first_col = (int64_t)col_tile * LANES * V, col = first_col + threadIdx.x % LANES * V;
     const int64_t end = job.rows * (part + 1) / job.parts;
     const uint64_t stream = stream_of(job.how);
     const narrow_term<T> *from;
-    int from_col = threadIdx.x % 32;
+    int from_col = threadIdx.x % LANES;
     const bool gives = find_column(job, &from_col, &from), filled = col < job.cols;
     T w[COUNT][V] = {}, w_sums[COUNT][V] = {}, sums[V] = {};
 #pragma unroll
@@ -78,22 +85,22 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
 #pragma unroll
             for (int v = 0; v < V; v++) w[j][v] = term->w[(col + v) * term->w_stride + k];
     }
-    for (int64_t first = job.rows * part / job.parts + threadIdx.x / 32; first < end; first += AHEAD * WARPS) {
+    for (int64_t first = job.rows * part / job.parts; first < end; first += AHEAD * GROUPS) {
         pack<T, V> x[AHEAD] = {};
         T g[AHEAD] = {};
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            const int64_t row = first + u * WARPS;
+            const int64_t row = first + u * GROUPS + threadIdx.x / LANES;
             if (row < end && filled) x[u] = job.x.template load<V>(row, col);
             if (row < end && gives && row < from->g_rows) g[u] = from->g[row * from->g_stride + from_col];
         }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++) {
-            const int64_t row = first + u * WARPS;
+            const int64_t row = first + u * GROUPS + threadIdx.x / LANES;
             pack<T, V> out = {};
 #pragma unroll
             for (int j = 0; j < COUNT; j++) {
-                const T by = __shfl_sync(0xffffffffu, g[u], j);
+                const T by = __shfl_sync(0xffffffffu, g[u], j, LANES);
 #pragma unroll
                 for (int v = 0; v < V; v++) {
                     out.part[v] = fused(by, w[j][v], out.part[v]);
@@ -111,47 +118,50 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
     }
     const int count = job.term[0].cols + job.term[1].cols;
     T *to = job.partial + (int64_t)part * (1 + count) * job.cols + first_col;
-    store_sums<T, V>(sums, shared, to, job.cols - first_col);
+    store_sums<T, V, LANES>(sums, shared, to, job.cols - first_col);
 #pragma unroll
     for (int j = 0; j < COUNT; j++)
-        if (j < count) store_sums<T, V>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
+        if (j < count) store_sums<T, V, LANES>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
 }
 
-/* The parts of 32 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j), an eighth a warp. */
-template <typename T>
+/* The parts of ACROSS columns of the sums of dX (row 0) or of column j of the dW (row 1 + j). */
+template <typename T, int ACROSS>
 static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
 {
-    __shared__ T shared[WARPS][32];
-    const int count = job.term[0].cols + job.term[1].cols, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    follow();
+    constexpr int DOWN = THREADS / ACROSS;
+    __shared__ T shared[DOWN][ACROSS];
+    const int count = job.term[0].cols + job.term[1].cols, down = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
     const unsigned row = blockIdx.x % (1 + count);
-    const int64_t col = (int64_t)(blockIdx.x / (1 + count)) * 32 + lane;
+    const int64_t col = (int64_t)(blockIdx.x / (1 + count)) * ACROSS + lane;
     T sum = 0;
 #pragma unroll 8
-    for (unsigned part = warp; part < job.parts; part += WARPS)
+    for (unsigned part = down; part < job.parts; part += DOWN)
         if (col < job.cols) sum += job.partial[((int64_t)part * (1 + count) + row) * job.cols + col];
-    shared[warp][lane] = sum;
+    shared[down][lane] = sum;
     __syncthreads();
-    if (warp > 0 || col >= job.cols) return;
-    for (int other = 1; other < WARPS; other++) sum += shared[other][lane];
+    if (down > 0 || col >= job.cols) return;
+    for (int other = 1; other < DOWN; other++) sum += shared[other][lane];
     const narrow_term<T> *term;
     int j = (int)row - 1;
     if (row > 0 && find_column(job, &j, &term)) term->w_gradient[col * term->w_gradient_stride + j] = sum;
     else if (row == 0 && job.sums) job.sums[col] = sum;
 }
 
-template <typename T, int V, int COUNT> static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
+template <typename T, int V, int COUNT, int LANES>
+static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const int64_t col_tiles = ceil_div(job.cols, 32 * V), blocks = NARROW_BLOCKS * state->processors;
-    const int64_t wanted = ceil_div(job.rows, 8 * WARPS), most = blocks / col_tiles;
+    const int64_t col_tiles = ceil_div(job.cols, LANES * V), blocks = NARROW_BLOCKS * state->processors;
+    const int64_t wanted = ceil_div(job.rows, 8 * (THREADS / LANES)), most = blocks / col_tiles;
     job.col_tiles = (unsigned)col_tiles;
     job.parts = (unsigned)(wanted < most ? wanted : most);
     CUDA_TRY(cudaSetDevice(state->device));
-    go_back_narrow<T, V, COUNT><<<job.col_tiles * job.parts, THREADS, 0, state->stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
     const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
-    add_narrow<T><<<(unsigned)(rows * ceil_div(job.cols, 32)), THREADS, 0, state->stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    const bool few = job.cols <= 8;
+    const auto add = few ? add_narrow<T, 8> : add_narrow<T, 16>;
+    CUDA_TRY(queue_kernel(state, add, rows * ceil_div(job.cols, few ? 8 : 16), THREADS, 0, job));
     return SP_OK;
 }
 
@@ -170,9 +180,11 @@ static sp_status go_back(gnn_engine *engine, int count, const gnn_product_gradie
                        p->g->stride, p->w->stride, p->w_gradient->stride, (int)p->g->cols};
         cols += (int)p->g->cols;
     }
-    if (!is_aligned(x) || !is_aligned(x_gradient)) return launch_narrow<T, 1, FEW>(engine, job);
-    return cols <= FEW / 2 ? launch_narrow<T, WHOLE, FEW / 2>(engine, job)
-                           : launch_narrow<T, WHOLE / 2, FEW>(engine, job);
+    if (!is_aligned(x) || !is_aligned(x_gradient)) return launch_narrow<T, 1, FEW, 32>(engine, job);
+    if (cols > FEW / 2) return launch_narrow<T, WHOLE / 2, FEW, 32>(engine, job);
+    return x->cols <= 4 * WHOLE   ? launch_narrow<T, WHOLE / 2, FEW / 2, FEW / 2>(engine, job)
+           : x->cols <= 8 * WHOLE ? launch_narrow<T, WHOLE, FEW / 2, FEW / 2>(engine, job)
+                                  : launch_narrow<T, WHOLE, FEW / 2, 32>(engine, job);
 }
 
 sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,

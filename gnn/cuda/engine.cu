@@ -17,14 +17,14 @@ sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *cal
 
 static __global__ void change_step(int64_t *step, int64_t base, bool from_zero)
 {
+    follow();
     *step = from_zero ? base : *step + base;
 }
 
 static sp_status launch_step(gnn_engine *engine, int64_t base, bool from_zero)
 {
     CUDA_TRY(cudaSetDevice(state_of(engine)->device));
-    change_step<<<1, 1, 0, state_of(engine)->stream>>>(engine->step_there, base, from_zero);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state_of(engine), change_step, 1, 1, 0, engine->step_there, base, from_zero));
     return SP_OK;
 }
 
@@ -134,6 +134,19 @@ static void close_engine(gnn_engine *engine)
     engine->state = NULL;
 }
 
+/* Kernels overlap from Hopper on, where this build has code for it: what the driver makes of older PTX would not
+ * wait. Graphs have such edges from CUDA 12.3 on. */
+static sp_status see_overlap(gnn_engine *engine)
+{
+    gnn_cuda_state *state = state_of(engine);
+    cudaFuncAttributes code;
+    int driver;
+    CUDA_TRY(cudaFuncGetAttributes(&code, change_step));
+    CUDA_TRY(cudaDriverGetVersion(&driver));
+    state->overlaps = CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 && code.ptxVersion >= 90;
+    return SP_OK;
+}
+
 static sp_status open_engine(gnn_engine *engine)
 {
     sp_context *context = engine->context;
@@ -151,6 +164,7 @@ static sp_status open_engine(gnn_engine *engine)
     TRY(sp_array_create(context, state->blocks, sizeof *state->tickets, SP_DEVICE, (void **)&state->tickets));
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
+    TRY(see_overlap(engine));
     TRY(set_step(engine, 0));
     TRY(gnn_cuda_open_split(engine));
     TRY(gnn_cuda_open_tiles(engine));

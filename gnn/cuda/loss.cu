@@ -201,6 +201,7 @@ static __global__ void __launch_bounds__(THREADS)
     score_few(const loss_job job, const dense_view<const float> logits, const dense_view<float> gradients,
               double *partial, float *sums)
 {
+    follow();
     constexpr int WARPS = THREADS / 32, ALL = NUMBERS + MOST;
     __shared__ double shared[ALL][WARPS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -261,8 +262,7 @@ static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_de
     const dense_view<const float> x = {(const float *)logits->values, logits->stride};
     const dense_view<float> dx = {gradient ? (float *)gradient->values : NULL, gradient ? gradient->stride : 0};
     CUDA_TRY(cudaSetDevice(state->device));
-    score_few<MOST><<<(unsigned)blocks, THREADS, 0, state->stream>>>(job, x, dx, state->partial, (float *)sums);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state, score_few<MOST>, blocks, THREADS, 0, job, x, dx, state->partial, (float *)sums));
     return SP_OK;
 }
 

@@ -206,7 +206,7 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                                                  : (aligned ? multiply_thin<double, 2> : multiply_thin<double, 1>);
         return run(engine, transpose_b, alpha, a, b, beta, c);
     }
-    if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, b, c))
+    if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, c))
         return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, b, beta, c);
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
         const gnn_product product = {a, b};

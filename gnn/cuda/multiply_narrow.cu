@@ -1,15 +1,16 @@
-/* C = alpha · op(A)·B + beta · C in f32 where C has 8 columns at most: A is what takes time, and is read once.
+/* C = alpha · op(A)·B + beta · C in f32 where C has few columns, 8 (A·B) or 16 (Aᵀ·B) at most: A is what takes time,
+ * and is read once. It is multiplied on tensor cores as three products of TF32 numbers (11 bits): every
+ * number is the sum of two of them, as in multiply_split.cu, which has f16 ones.
  *
- * A's rows stream through shared memory, ROWS at a time in STAGES buffers, without passing registers: 64 to 130 KB
- * are on their way to a multiprocessor. What is there is multiplied on tensor cores as three products of TF32 numbers
- * (11 bits): every number is the sum of two of them, as in multiply_split.cu, which has f16 ones. A·B: of each row a
- * warp multiplies its share of the inner dimension, for which it keeps B split in registers; the shares of all warps
- * are added up through shared memory. Aᵀ·B: a warp takes its share of A's columns, of all rows, and keeps their sums;
- * those of blocks, which have a part of the rows each, are added up by a second launch, always in the same order. Sums
- * of a share, or of ROWS rows, are formed by tensor cores, which cut off, and those by f32 additions.
+ * A·B: A's rows stream through shared memory, ROWS at a time in STAGES buffers, without passing registers: 64 to 130
+ * KB are on their way to a multiprocessor. Of each row a warp multiplies its share of the inner dimension, for which
+ * it keeps B split in registers; the shares of all warps are added up through shared memory. Aᵀ·B: a warp takes WIDE of
+ * A's columns and a block a part of the rows, which go straight to the registers, and no warp waits for another; what
+ * blocks have summed is added up by a second launch, always in the same order. Sums of a share, or of some rows, are
+ * formed by tensor cores, which cut off, and those by f32 additions.
  *
- * H200, 89,250 rows: 256 columns times 7 take 0.030 ms where multiply_split.cu takes 0.044 and a copy 0.022. With 16
- * columns it is no faster than that (500 columns times 16: 0.064 ms): twice the products an operand.
+ * H200, 89,250 rows: 256 columns times 7 take 0.030 ms where multiply_split.cu takes 0.044 and a copy 0.022. (500
+ * columns)ᵀ times 16 take 0.057 ms where that takes 0.066; 500 columns times 16 do not gain: 0.056 for 0.055.
  */
 #include "backend.cuh"
 
@@ -27,10 +28,9 @@ struct narrow_product {
 /* A warp's share of A's columns is 16 · SHARE. */
 template <int SHARE> struct room {
     static constexpr int COLS = 16 * SHARE * WARPS, BLOCKS = SHARE <= 4 ? 2 : 1;
-    /* From row to row: rows that are read side by side, 64 bytes of each or a column of four, lie in all banks. */
-    static constexpr int ACROSS = COLS + 16, DOWN = COLS + 8;
-    static constexpr size_t BYTES_ACROSS = sizeof(float) * (STAGES * ROWS * ACROSS + WARPS * ROWS * ROOM);
-    static constexpr size_t BYTES_DOWN = sizeof(float) * (STAGES * ROWS * (DOWN + ROOM));
+    /* From row to row: rows that are read side by side, 64 bytes of each, lie in all banks. */
+    static constexpr int ACROSS = COLS + 16;
+    static constexpr size_t BYTES = sizeof(float) * (STAGES * ROWS * ACROSS + WARPS * ROWS * ROOM);
 };
 
 /* ---- instructions ---------------------------------------------------------------------------------------- */
@@ -112,6 +112,7 @@ template <int SHARE>
 static __global__ void __launch_bounds__(THREADS, room<SHARE>::BLOCKS)
     multiply_across(const __grid_constant__ narrow_product p)
 {
+    follow();
     constexpr int PITCH = room<SHARE>::ACROSS, STAGE = ROWS * PITCH;
     extern __shared__ float4 aligned[];
     float *const stages = (float *)aligned, *const shares = stages + STAGES * STAGE;
@@ -163,73 +164,87 @@ static __global__ void __launch_bounds__(THREADS, room<SHARE>::BLOCKS)
 
 /* ---- Aᵀ·B ------------------------------------------------------------------------------------------------ */
 
-/* B's rows that belong to A's. */
-static __device__ __forceinline__ void fetch_beside(const narrow_product &p, int64_t first, int64_t end, float *to)
-{
-    const int row = threadIdx.x / (MOST_COLS / 4), col = threadIdx.x % (MOST_COLS / 4) * 4;
-    if (row >= ROWS) return;
-    const int left = first + row < end ? min(max(p.cols - col, 0), 4) : 0;
-    copy_16(to + row * ROOM + col, left ? p.b + (first + row) * p.b_stride + col : p.b, left * 4);
-}
+/* Threads of a block, columns of a warp, rows of a step. A thread loads BATCH steps at once, and has BATCHES of them on
+ * their way or at work: loads that are waited for one by one run out of the scoreboard's six barriers, and four steps
+ * ahead took 0.070 ms where this takes 0.057. */
+enum { DOWN_THREADS = 512, WIDE = 32, STEP = 8, BATCH = 2, BATCHES = 2, DOWN_COLS = DOWN_THREADS };
 
-template <int SHARE>
-static __global__ void __launch_bounds__(THREADS, room<SHARE>::BLOCKS)
-    multiply_down(const __grid_constant__ narrow_product p)
+/* A thread's numbers of BATCH steps: of rows t and t + 4 of each four columns of A, and of every tile of B one. */
+template <int TILES> struct down_batch {
+    float4 a[BATCH][2];
+    float b[BATCH][TILES][2];
+};
+
+/* C has 8 · TILES columns at most. A is read past the first-level cache, and leaves the second soonest. */
+template <int TILES>
+static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product p)
 {
-    constexpr int PITCH = room<SHARE>::DOWN, STAGE = ROWS * (PITCH + ROOM), BESIDE = ROWS * PITCH;
-    extern __shared__ float4 aligned[];
-    float *const stages = (float *)aligned;
-    const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const int own = warp * 16 * SHARE + 2 * g;
-    const int64_t chunks = (p.a_rows + ROWS - 1) / ROWS, begin = chunks * blockIdx.x / p.parts * ROWS;
-    const int64_t end = min(chunks * (blockIdx.x + 1) / p.parts * ROWS, p.a_rows);
-    float totals[SHARE][4] = {};
-    int64_t coming = begin;
+    follow();
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const unsigned part = blockIdx.x % p.parts, col_tile = blockIdx.x / p.parts;
+    const int first_col = (int)(col_tile * DOWN_COLS + threadIdx.x / 32 * WIDE), col = first_col + 4 * g;
+    const int64_t steps = (p.a_rows + STEP - 1) / STEP;
+    const int64_t begin = steps * part / p.parts * STEP, end = min(steps * (part + 1) / p.parts * STEP, p.a_rows);
+    const int one = min(g, p.cols - 1), apart = min(g + 8, p.cols - 1) - one; /* columns of B that are there */
+    const float *a[2], *b[2];
+    int left = (int)(end - begin) - t;
+    down_batch<TILES> batch[BATCHES];
+    float totals[2][TILES][4] = {};
+    if (first_col >= p.a_cols) return;
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; s++, coming += ROWS) {
-        fetch<SHARE>(p, coming, end, PITCH, stages + s * STAGE);
-        fetch_beside(p, coming, end, stages + s * STAGE + BESIDE);
-        end_of_copies();
+    for (int r = 0; r < 2; r++) {
+        a[r] = p.a + (begin + t + 4 * r) * p.a_stride + col;
+        b[r] = p.b + (begin + t + 4 * r) * p.b_stride + one;
     }
-    int stage = 0;
-    for (int64_t first = begin; first < end; first += ROWS, coming += ROWS) {
-        uint32_t b1[2][2], b2[2][2];
-        wait_for_copies();
-        __syncthreads(); /* the rows are there, and the stage of the last ones is read */
-        float *const next = stages + (stage + STAGES - 1) % STAGES * STAGE;
-        fetch<SHARE>(p, coming, end, PITCH, next);
-        fetch_beside(p, coming, end, next + BESIDE);
-        end_of_copies();
-        const float *rows = stages + stage * STAGE, *beside = rows + BESIDE;
+    const auto load = [&](down_batch<TILES> &to) {
 #pragma unroll
-        for (int k = 0; k < 4; k++) split(beside[(4 * k + t) * ROOM + g], &b1[k / 2][k % 2], &b2[k / 2][k % 2]);
+        for (int u = 0; u < BATCH; u++, left -= STEP)
 #pragma unroll
-        for (int s = 0; s < SHARE; s++) {
-            float sums[4] = {};
+            for (int r = 0; r < 2; r++) {
+                const bool there = 4 * r < left;
+                to.a[u][r] = make_float4(0, 0, 0, 0);
+                if (there && col < p.a_cols) to.a[u][r] = __ldcs((const float4 *)a[r]);
 #pragma unroll
-            for (int k = 0; k < 2; k++) {
-                const float2 upper = *(const float2 *)(rows + (8 * k + t) * PITCH + own + s * 16);
-                const float2 lower = *(const float2 *)(rows + (8 * k + 4 + t) * PITCH + own + s * 16);
-                add_products(sums, {upper.x, upper.y, lower.x, lower.y}, b1[k], b2[k]);
+                for (int n = 0; n < TILES; n++) to.b[u][n][r] = there ? __ldg(b[r] + n * apart) : 0;
+                a[r] += STEP * p.a_stride;
+                b[r] += STEP * p.b_stride;
             }
+    };
 #pragma unroll
-            for (int e = 0; e < 4; e++) totals[s][e] += sums[e];
+    for (int k = 0; k < BATCHES; k++) load(batch[k]);
+    for (int64_t first = begin; first < end; first += BATCHES * BATCH * STEP)
+#pragma unroll
+        for (int k = 0; k < BATCHES; k++) {
+            float sums[2][TILES][4] = {};
+#pragma unroll
+            for (int u = 0; u < BATCH; u++) {
+                const float4 upper = batch[k].a[u][0], lower = batch[k].a[u][1];
+#pragma unroll
+                for (int n = 0; n < TILES; n++) {
+                    uint32_t b1[2], b2[2];
+#pragma unroll
+                    for (int r = 0; r < 2; r++) split(batch[k].b[u][n][r], &b1[r], &b2[r]);
+                    add_products(sums[0][n], {upper.x, upper.y, lower.x, lower.y}, b1, b2);
+                    add_products(sums[1][n], {upper.z, upper.w, lower.z, lower.w}, b1, b2);
+                }
+            }
+            load(batch[k]);
+#pragma unroll
+            for (int e = 0; e < 8 * TILES; e++)
+                totals[e / 4 % 2][e / 8][e % 4] += sums[e / 4 % 2][e / 8][e % 4];
         }
-        stage = (stage + 1) % STAGES;
+    float *to = p.partial + (int64_t)part * p.a_cols * p.cols;
+#pragma unroll
+    for (int e = 0; e < 8 * TILES; e++) {
+        const int row = col + e / 4 % 2 * 2 + e % 4 / 2, c = e / 8 * 8 + 2 * t + e % 2;
+        if (row < p.a_cols && c < p.cols) to[row * p.cols + c] = totals[e / 4 % 2][e / 8][e % 4];
     }
-    float *to = p.partial + (int64_t)blockIdx.x * p.a_cols * p.cols;
-#pragma unroll
-    for (int s = 0; s < SHARE; s++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int row = own + s * 16 + e / 2, col = 2 * t + e % 2;
-            if (row < p.a_cols && col < p.cols) to[row * p.cols + col] = totals[s][e];
-        }
 }
 
 /* The parts of 32 numbers of C, an eighth a warp. */
 static __global__ void __launch_bounds__(THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
 {
+    follow();
     __shared__ float shared[WARPS][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, at = blockIdx.x * 32 + lane, size = p.a_cols * p.cols;
     float sum = 0;
@@ -246,20 +261,27 @@ static __global__ void __launch_bounds__(THREADS) add_narrow_parts(const __grid_
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-template <int SHARE> static sp_status launch(gnn_engine *engine, bool transpose_a, narrow_product p)
+template <int SHARE> static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const auto kernel = transpose_a ? multiply_down<SHARE> : multiply_across<SHARE>;
-    const size_t bytes = transpose_a ? room<SHARE>::BYTES_DOWN : room<SHARE>::BYTES_ACROSS;
+    const auto kernel = multiply_across<SHARE>;
+    const size_t bytes = room<SHARE>::BYTES;
     const int64_t chunks = ceil_div(p.a_rows, ROWS), most = (int64_t)room<SHARE>::BLOCKS * state->processors;
-    p.parts = (int)(chunks < most ? chunks : most);
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<(unsigned)p.parts, THREADS, bytes, state->stream>>>(p);
-    CUDA_TRY(cudaGetLastError());
-    if (!transpose_a) return SP_OK;
-    add_narrow_parts<<<(unsigned)ceil_div((int64_t)p.a_cols * p.cols, 32), THREADS, 0, state->stream>>>(p);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state, kernel, chunks < most ? chunks : most, THREADS, bytes, p));
+    return SP_OK;
+}
+
+static sp_status launch_down(gnn_engine *engine, narrow_product p)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    const int64_t col_tiles = ceil_div(p.a_cols, DOWN_COLS);
+    p.parts = (int)(state->processors / col_tiles);
+    CUDA_TRY(cudaSetDevice(state->device));
+    const auto kernel = p.cols <= MOST_COLS ? multiply_down<1> : multiply_down<2>;
+    CUDA_TRY(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
+    CUDA_TRY(queue_kernel(state, add_narrow_parts, ceil_div((int64_t)p.a_cols * p.cols, 32), THREADS, 0, p));
     return SP_OK;
 }
 
@@ -270,12 +292,12 @@ static bool starts_at_16(const sp_dense *matrix)
 
 /* Fewer rows than fill the device twice are over sooner elsewhere. */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
-                          const sp_dense *b, const sp_dense *c)
+                          const sp_dense *c)
 {
     const gnn_cuda_state *state = state_of(engine);
-    return state->split_partial && c->type == SP_DENSE_F32 && !transpose_b && c->cols <= MOST_COLS &&
-           a->cols > MOST_COLS && a->cols <= room<8>::COLS && a->rows >= 4 * ROWS * (int64_t)state->processors &&
-           starts_at_16(a) && (!transpose_a || starts_at_16(b));
+    return state->split_partial && c->type == SP_DENSE_F32 && !transpose_b &&
+           c->cols <= (transpose_a ? 2 : 1) * MOST_COLS && a->cols > MOST_COLS && a->cols <= room<8>::COLS &&
+           a->rows >= 4 * ROWS * (int64_t)state->processors && starts_at_16(a);
 }
 
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a,
@@ -284,7 +306,8 @@ sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double 
     const narrow_product p = {(const float *)a->values, (const float *)b->values, (float *)c->values,
                               state_of(engine)->split_partial, a->rows, a->stride, b->stride, c->stride,
                               (int)a->cols, (int)c->cols, 0, (float)alpha, (float)beta};
-    return p.a_cols <= room<2>::COLS   ? launch<2>(engine, transpose_a, p)
-           : p.a_cols <= room<4>::COLS ? launch<4>(engine, transpose_a, p)
-                                       : launch<8>(engine, transpose_a, p);
+    if (transpose_a) return launch_down(engine, p);
+    return p.a_cols <= room<2>::COLS   ? launch_across<2>(engine, p)
+           : p.a_cols <= room<4>::COLS ? launch_across<4>(engine, p)
+                                       : launch_across<8>(engine, p);
 }

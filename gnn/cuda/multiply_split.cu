@@ -543,6 +543,7 @@ template <bool INNER_A, bool WIDE, int COLS>
 static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
     multiply_split(const __grid_constant__ split_product p)
 {
+    follow();
     extern __shared__ float4 aligned_shared[];
     using place = layout<COLS>;
     __shared__ uint64_t full[place::STAGES], empty[place::STAGES];
@@ -570,6 +571,7 @@ template <bool INNER, bool WIDE, int COLS>
 static __global__ void __launch_bounds__(2 * COLS)
     split_b(const __grid_constant__ split_product p, __half *image, float *backs)
 {
+    follow();
     using place = layout<COLS>;
     constexpr int QUARTER = COLS / 4, WARPS = 2 * COLS / 32;
     __shared__ alignas(16) __half made[place::STAGE];
@@ -673,8 +675,7 @@ template <bool INNER_A, bool WIDE, int COLS> static sp_status launch(gnn_engine 
     const size_t bytes = layout<COLS>::BYTES;
     const unsigned room = (unsigned)state_of(engine)->processors * shares<COLS>::BLOCKS;
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    kernel<<<p.items < room ? p.items : room, BLOCK, bytes, state_of(engine)->stream>>>(p);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state_of(engine), kernel, p.items < room ? p.items : room, BLOCK, bytes, p));
     return SP_OK;
 }
 
@@ -687,9 +688,8 @@ template <int COLS> static sp_status launch_kind(gnn_engine *engine, const split
 {
     const auto split = shape.inner_b ? (shape.wide_b ? split_b<true, true, COLS> : split_b<true, false, COLS>)
                                      : (shape.wide_b ? split_b<false, true, COLS> : split_b<false, false, COLS>);
-    split<<<(unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, state_of(engine)->stream>>>(p, (__half *)p.image,
-                                                                                     (float *)p.backs);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(queue_kernel(state_of(engine), split, (unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, p, (__half *)p.image,
+                          (float *)p.backs));
     if (shape.inner_a) return (shape.wide_a ? launch<true, true, COLS> : launch<true, false, COLS>)(engine, p);
     return (shape.wide_a ? launch<false, true, COLS> : launch<false, false, COLS>)(engine, p);
 }

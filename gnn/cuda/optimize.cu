@@ -21,6 +21,7 @@ static __device__ __forceinline__ double root(double x) { return sqrt(x); }
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) take_step(const step_job job, T *w, const T *gradients, T *m, T *v)
 {
+    follow();
     __shared__ double shared[3];
     if (threadIdx.x == 0) {
         const double rate = job.pace->rate, t = (double)(job.pace->steps + 1);
@@ -59,14 +60,13 @@ sp_status gnn_cuda_optimize(gnn_engine *engine, const gnn_optimizer_options *how
     const step_job job = {how->method, decay, count, how->beta1, how->beta2, how->epsilon, how->decay, pace,
                           state->tickets};
     const int64_t wanted = ceil_div(count, THREADS), blocks = wanted < state->blocks ? wanted : state->blocks;
-    const unsigned grid = blocks > 0 ? (unsigned)blocks : 1;
+    const int64_t grid = blocks > 0 ? blocks : 1;
     CUDA_TRY(cudaSetDevice(state->device));
     if (type == SP_DENSE_F32)
-        take_step<<<grid, THREADS, 0, state->stream>>>(job, (float *)weights, (const float *)gradients, (float *)m,
-                                                       (float *)v);
+        CUDA_TRY(queue_kernel(state, take_step<float>, grid, THREADS, 0, job, (float *)weights,
+                              (const float *)gradients, (float *)m, (float *)v));
     else
-        take_step<<<grid, THREADS, 0, state->stream>>>(job, (double *)weights, (const double *)gradients, (double *)m,
-                                                       (double *)v);
-    CUDA_TRY(cudaGetLastError());
+        CUDA_TRY(queue_kernel(state, take_step<double>, grid, THREADS, 0, job, (double *)weights,
+                              (const double *)gradients, (double *)m, (double *)v));
     return SP_OK;
 }
