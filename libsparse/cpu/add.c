@@ -63,11 +63,11 @@ sp_status sp_cpu_add(sp_context *context, double alpha, const sp_csr *a, double 
     const row_method method = {.row = add_row, .workers = &job, /* of no size: one for all threads */
                                .threads = sp_threads_for(context, 3 * (a->nnz + b->nnz))};
     int64_t *entries;
-    sp_status status = sp_alloc(context, a->rows, sizeof *entries, (void **)&entries);
+    sp_status status = sp_calloc(context, a->rows + 1, sizeof *entries, (void **)&entries);
     if (status != SP_OK) return status;
-    for (int64_t i = 0; i < a->rows; i++)
-        entries[i] = a->row_offsets[i + 1] - a->row_offsets[i] + b->row_offsets[i + 1] - b->row_offsets[i];
-    status = sp_row_run(context, a->rows, a->cols, entries, &method, a->value_type, c);
+    for (int64_t i = 1; i <= a->rows; i++)
+        entries[i] = a->row_offsets[i] - a->row_offsets[i - 1] + b->row_offsets[i] - b->row_offsets[i - 1];
+    status = sp_row_run(context, a->rows, a->cols, &entries, a->nnz + b->nnz, &method, a->value_type, c);
     sp_free(context, entries);
     return status;
 }

@@ -156,22 +156,23 @@ sp_status sp_cpu_extract(sp_context *context, const sp_csr *a, const int32_t *ro
     row_method method = {.row = take_row, .worker_size = sizeof(worker), .threads = threads, .pattern = !a->values};
     worker *workers = NULL;
     sp_entry *lists = NULL;
-    int64_t *entries = NULL, longest = 0;
+    int64_t *entries = NULL, longest = 0, total = 0;
     sp_status status;
     if (!cols) return copy_rows(context, a, rows, row_count, b);
     SP_TRY(find_places(context, a->cols, cols, col_count, &job));
-    SP_TRY(sp_alloc(context, row_count, sizeof *entries, (void **)&entries));
-#pragma omp parallel for schedule(dynamic, 256) reduction(max : longest) num_threads(threads)
+    SP_TRY(sp_calloc(context, row_count + 1, sizeof *entries, (void **)&entries));
+#pragma omp parallel for schedule(dynamic, 256) reduction(max : longest) reduction(+ : total) num_threads(threads)
     for (int64_t i = 0; i < row_count; i++) {
-        entries[i] = bound_row(&job, source_row(rows, i));
-        if (entries[i] > longest) longest = entries[i];
+        const int64_t most = entries[i + 1] = bound_row(&job, source_row(rows, i));
+        if (most > longest) longest = most;
+        total += most;
     }
     SP_TRY(sp_alloc(context, threads, sizeof *workers, (void **)&workers));
     if (!job.ascending || job.repeated)
         SP_TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
     for (int t = 0; t < threads; t++) workers[t] = (worker){&job, lists ? lists + longest * t : NULL};
     method.workers = workers;
-    status = sp_row_run(context, row_count, col_count, entries, &method, a->value_type, b);
+    status = sp_row_run(context, row_count, col_count, &entries, total, &method, a->value_type, b);
 done:
     sp_free(context, job.first);
     sp_free(context, job.next);
