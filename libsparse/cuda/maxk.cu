@@ -342,6 +342,18 @@ static __device__ __forceinline__ row_part find_part(const row_parts &a)
     return found;
 }
 
+/* In a block of rows without entries, of which there are more than warps, calls take(row) for those of this warp, and
+ * returns true. */
+template <typename Take> static __device__ __forceinline__ bool for_empty_rows(const row_parts &a, Take take)
+{
+    if (!a.blocks) return false;
+    const int4 block = __ldg(a.blocks + blockIdx.x);
+    if (block.x != 0) return false;
+    const int rows = block.w & 0xffff;
+    for (int i = threadIdx.x / 32; i < rows; i += WARPS) take((int64_t)__ldg(a.part_rows + block.y + i));
+    return true;
+}
+
 /* Calls take(cols, weights, count) for 32 entries of a part at a time, an entry a lane; lanes without one have column
  * and weight 0. The next are on their way meanwhile. */
 template <typename T, typename Take>
@@ -485,6 +497,11 @@ static __global__ void __launch_bounds__(THREADS, 4) sum_rows(const sum_product 
     constexpr int subs = SUB_BITS < 0 ? 1 : 1 << SUB_BITS;
     const int packets = subs * p.pitch / (int)(sizeof(int4) / sizeof(T));
     const int first = (int)blockIdx.y * p.tile, width = min(p.width - first, p.tile);
+    if (for_empty_rows(p.a, [&](int64_t row) {
+            T *y = (T *)p.y + row * p.stride + first;
+            for (int j = lane; j < width; j += 32) y[j] = (T)p.beta != 0 ? (T)p.beta * y[j] : T(0);
+        }))
+        return;
     const row_part part = find_part(p.a);
     for (int i = lane; i < packets; i += 32) shared[warp * packets + i] = make_int4(0, 0, 0, 0);
     __syncwarp();
@@ -575,6 +592,11 @@ static __global__ void __launch_bounds__(THREADS, 4) collect_rows(const collect_
     __shared__ T shared[WARPS][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int tile = (int)blockIdx.y / p.chunks, chunk = (int)blockIdx.y % p.chunks;
+    if (for_empty_rows(p.a, [&](int64_t row) {
+            for (int e = (int)blockIdx.y * 32 + lane; e < p.k && !p.add; e += (int)gridDim.y * 32)
+                ((T *)p.values)[row * p.k + e] = 0;
+        }))
+        return;
     const row_part part = find_part(p.a);
     const C *columns = (const C *)p.columns + part.row * p.k;
     int begin = 0, end = part.active ? p.k : 0;
