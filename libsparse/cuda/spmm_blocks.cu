@@ -455,16 +455,18 @@ sp_status cuda_spmm_make_carry(sp_context *context, spmm_blocks *parts, int64_t 
     return SP_OK;
 }
 
-/* *can: 1 where the device lets blocks in before the launch ahead has ended, so that products that follow one another
- * take 2 us less each; 0 otherwise, and where the launch becomes part of a graph. */
-static sp_status can_be_early(sp_context *context, unsigned *can)
+/* *can: 1 where blocks may be let in before the launch ahead has ended, so that products that follow one another take
+ * 2 us less each: with code for Hopper or later, as what the driver makes of older PTX would not wait, and unless the
+ * launch becomes part of a graph. */
+template <typename Kernel> static sp_status can_be_early(sp_context *context, Kernel *kernel, unsigned *can)
 {
-    const cuda_state *state = cuda_state_of(context);
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    int major = 0;
-    CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device));
-    CUDA_TRY(cudaStreamIsCapturing(state->stream, &capture));
-    *can = major >= 9 && capture == cudaStreamCaptureStatusNone;
+    cudaFuncAttributes code;
+    *can = 0;
+    CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+    if (capture != cudaStreamCaptureStatusNone) return SP_OK;
+    CUDA_TRY(cudaFuncGetAttributes(&code, kernel));
+    *can = code.binaryVersion >= 90 && code.ptxVersion >= 90;
     return SP_OK;
 }
 
@@ -496,7 +498,7 @@ template <bool IS_EXTREME> struct block_launch {
         config.blockDim = dim3(SPMM_GROUPS * LANES);
         config.stream = cuda_state_of(context)->stream;
         config.attrs = &early;
-        TRY(can_be_early(context, &config.numAttrs));
+        TRY(can_be_early(context, kernel, &config.numAttrs));
         CUDA_TRY(cudaLaunchKernelEx(&config, kernel, product, block_sizes(parts),
                                     (const int4 *)parts->blocks.data + begin, (const int32_t *)parts->rows.data,
                                     (const int64_t *)parts->starts.data, (const int32_t *)parts->entries.data,
