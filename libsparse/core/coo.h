@@ -1,7 +1,9 @@
-/* What the files that sort entries or read values of either type share: coo.c, coo_blocks.c, csr.c for permutations, and
- * in cpu/ extract.c, reduce.c and top_k.c. */
+/* What the files that sort or copy entries, or read values of either type, share: coo.c, coo_blocks.c, csr.c for
+ * permutations, and in cpu/ extract.c, reduce.c and top_k.c. */
 #ifndef SPARSE_COO_H
 #define SPARSE_COO_H
+
+#include <string.h>
 
 #include "internal.h"
 
@@ -37,6 +39,16 @@ typedef struct sp_triples {
     bool symmetric;
     const int64_t *col_offsets; /* in place of col_indices: column j has triples col_offsets[j] to [j + 1] - 1 */
 } sp_triples;
+
+/* `count` entries of A, from its entry `from` on, become those of B, which has A's type, from `to` on. */
+static inline void sp_copy_entries(const sp_csr *a, int64_t from, int64_t count, const sp_csr *b, int64_t to)
+{
+    const size_t size = sp_value_size(a->value_type);
+    memcpy(b->col_indices + to, a->col_indices + from, (size_t)count * sizeof *b->col_indices);
+    if (a->values)
+        memcpy((char *)b->values + (size_t)to * size, (const char *)a->values + (size_t)from * size,
+               (size_t)count * size);
+}
 
 static inline double sp_load_value(const void *values, sp_value_type type, int64_t at)
 {

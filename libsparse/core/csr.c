@@ -39,6 +39,17 @@ done:
     return status;
 }
 
+sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
+                             sp_space space, sp_csr *matrix)
+{
+    const sp_status status = sp_csr_create(context, rows, cols, nnz, like->value_type, space, matrix);
+    if (status == SP_OK && !like->values) {
+        sp_array_free(context, space, matrix->values);
+        matrix->values = NULL;
+    }
+    return status;
+}
+
 void sp_csr_free(sp_context *context, sp_csr *matrix)
 {
     void *arrays[3] = {matrix->row_offsets, matrix->col_indices, matrix->values};
@@ -54,21 +65,16 @@ sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space,
 {
     sp_csr made;
     memset(copy, 0, sizeof *copy);
-    sp_status status = sp_csr_create(context, source->rows, source->cols, source->nnz, source->value_type, space, &made);
+    sp_status status = sp_csr_create_like(context, source, source->rows, source->cols, source->nnz, space, &made);
     if (status != SP_OK) return status;
     const sp_backend *backend = context->backend;
     size_t nnz = (size_t)source->nnz;
     SP_TRY(backend->copy(context, made.row_offsets, space, source->row_offsets, source->space,
                          ((size_t)source->rows + 1) * sizeof(int64_t)));
     SP_TRY(backend->copy(context, made.col_indices, space, source->col_indices, source->space, nnz * sizeof(int32_t)));
-    if (source->values) {
+    if (source->values)
         SP_TRY(backend->copy(context, made.values, space, source->values, source->space,
                              nnz * sp_value_size(source->value_type)));
-    } else {
-        if (space == SP_HOST) sp_free(context, made.values);
-        else backend->release(context, made.values);
-        made.values = NULL;
-    }
 done:
     if (status == SP_OK) *copy = made;
     else sp_csr_free(context, &made);
@@ -172,12 +178,8 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     int64_t longest = 0;
     memset(b, 0, sizeof *b);
     if (a->space != SP_HOST) return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices can be permuted");
-    sp_status status = sp_csr_create(context, a->rows, a->cols, a->nnz, a->value_type, SP_HOST, &made);
+    sp_status status = sp_csr_create_like(context, a, a->rows, a->cols, a->nnz, SP_HOST, &made);
     if (status != SP_OK) return status;
-    if (!a->values) {
-        sp_free(context, made.values);
-        made.values = NULL;
-    }
     const int threads = sp_threads_for(context, 5 * a->nnz + a->rows);
     const permutation p = {a, row, column, &made, sp_entry_shift(a->cols)};
     made.row_offsets[0] = 0;

@@ -4,17 +4,6 @@
 
 #include "internal.h"
 
-sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
-                             sp_space space, sp_csr *matrix)
-{
-    const sp_status status = sp_csr_create(context, rows, cols, nnz, like->value_type, space, matrix);
-    if (status == SP_OK && !like->values) {
-        sp_array_free(context, space, matrix->values);
-        matrix->values = NULL;
-    }
-    return status;
-}
-
 /* ---- spaces ---------------------------------------------------------------------------------------------- */
 
 /* What lies in host memory is worked on there: sending it away would take longer. */

@@ -26,16 +26,6 @@ static void fetch_row(const sp_csr *a, int64_t row)
     if (a->values) __builtin_prefetch((const char *)a->values + (size_t)begin * sp_value_size(a->value_type));
 }
 
-static void copy_row(const sp_csr *a, int64_t row, const sp_csr *b, int64_t to)
-{
-    const size_t size = sp_value_size(a->value_type);
-    const int64_t begin = a->row_offsets[row], count = a->row_offsets[row + 1] - begin;
-    memcpy(b->col_indices + to, a->col_indices + begin, (size_t)count * sizeof *b->col_indices);
-    if (a->values)
-        memcpy((char *)b->values + (size_t)to * size, (const char *)a->values + (size_t)begin * size,
-               (size_t)count * size);
-}
-
 static sp_status copy_rows(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t count, sp_csr *b)
 {
     const int64_t *offsets = a->row_offsets;
@@ -50,7 +40,8 @@ static sp_status copy_rows(sp_context *context, const sp_csr *a, const int32_t *
     for (int64_t i = 0; i < count; i++) {
         if (i + AHEAD < count) __builtin_prefetch(offsets + source_row(rows, i + AHEAD));
         if (i + AHEAD / 2 < count) fetch_row(a, source_row(rows, i + AHEAD / 2));
-        copy_row(a, source_row(rows, i), b, b->row_offsets[i]);
+        sp_copy_entries(a, a->row_offsets[source_row(rows, i)], b->row_offsets[i + 1] - b->row_offsets[i], b,
+                        b->row_offsets[i]);
     }
     return SP_OK;
 }

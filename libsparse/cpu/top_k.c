@@ -78,15 +78,6 @@ static void select_row(const sp_csr *a, int64_t row, int64_t k, uint64_t *keys, 
     }
 }
 
-static void copy_entries(const sp_csr *a, int64_t from, int64_t count, const sp_csr *b, int64_t to)
-{
-    const size_t size = sp_value_size(a->value_type);
-    memcpy(b->col_indices + to, a->col_indices + from, (size_t)count * sizeof *b->col_indices);
-    if (a->values)
-        memcpy((char *)b->values + (size_t)to * size, (const char *)a->values + (size_t)from * size,
-               (size_t)count * size);
-}
-
 sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b)
 {
     const int threads = sp_threads_for(context, 5 * a->nnz);
@@ -109,7 +100,7 @@ sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t begin = a->row_offsets[i], to = b->row_offsets[i], count = b->row_offsets[i + 1] - to;
-        if (count == a->row_offsets[i + 1] - begin || !keys) copy_entries(a, begin, count, b, to);
+        if (count == a->row_offsets[i + 1] - begin || !keys) sp_copy_entries(a, begin, count, b, to);
         else select_row(a, i, k, keys + 2 * longest * omp_get_thread_num(), b, to);
     }
 done:
