@@ -5,6 +5,7 @@ ones.
 """
 import argparse
 import csv
+import datetime
 import json
 import os
 import re
@@ -14,7 +15,6 @@ WAYS = {"3": "uncached", "1": "cached", "2": "stage"}  # enum sp_aia
 PHASES = [("stage", "gather_ranges"), ("count products", "count_products"), ("symbolic", "count_"),
           ("numeric", "sum_")]
 LOOKUPS = "l1tex__t_sectors_lookup"
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"
 
 
 def rows(path):
@@ -39,10 +39,6 @@ def place(kernel):
     return (WAYS[way[1]], phase) if way and phase else None
 
 
-def ratio(part, whole):
-    return part / whole if whole else None
-
-
 def summarise(path):
     sums = {}
     for row in rows(path):
@@ -57,24 +53,8 @@ def summarise(path):
     for phases in sums.values():
         for c in phases.values():
             hits, misses = c.get(LOOKUPS + "_hit.sum", 0), c.get(LOOKUPS + "_miss.sum", 0)
-            c["l1_hit_ratio"] = ratio(hits, hits + misses)
-            c["l1_load_hit_ratio"] = ratio(c.get(LOADS + "_lookup_hit.sum", 0), c.get(LOADS + ".sum", 0))
+            c["l1_hit_ratio"] = hits / (hits + misses) if hits + misses else None
     return sums
-
-
-def show(value):
-    return "" if value is None else f"{100 * value:.1f} %"
-
-
-def table(results):
-    lines = ["| matrix | phase | L1 hits: uncached | cached | stage | of loads: uncached | cached | stage |",
-             "|---|---|---|---|---|---|---|---|"]
-    for result in results:
-        for phase, _ in PHASES[1:]:
-            cells = [show(result["ways"].get(way, {}).get(phase, {}).get(key))
-                     for key in ("l1_hit_ratio", "l1_load_hit_ratio") for way in WAYS.values()]
-            lines.append(f"| {result['matrix']} | {phase} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def main():
@@ -86,10 +66,11 @@ def main():
     options = parser.parse_args()
     results = [{"matrix": os.path.basename(matrix), "ways": summarise(os.path.join(options.counts, f"{i}.csv"))}
                for i, matrix in enumerate(options.matrices)]
+    said = {"bench": "aia-l1", "date": datetime.date.today().isoformat(), "commit": os.environ.get("BENCH_COMMIT"),
+            "machine": {"gpu": options.gpu, "driver": os.environ.get("BENCH_DRIVER")}, "matrices": results}
     with open(options.output, "w", encoding="utf-8") as file:
-        json.dump({"gpu": options.gpu, "matrices": results}, file, indent=1)
+        json.dump(said, file, indent=1)
         file.write("\n")
-    print(table(results))
 
 
 if __name__ == "__main__":

@@ -5,35 +5,25 @@ cd "$(dirname "$0")/.." || exit 1
 
 usage() {
     cat <<'END'
-usage: bench/ncu_aia.sh [options] [MATRIX...]     writes bench/results/NAME.json and prints a table
-  MATRIX      a file, or what sparse-bench takes after --generate [scircuit cage15]
-  --name N    of the result [aia-l1]
-  --ncu PATH  Nsight Compute [ncu on the PATH, else that of CUDA_HOME or /usr/local/cuda]
-BUILD=DIR is the build. The counters need the right to read them: root, or NVreg_RestrictProfilingToAdminUsers=0.
+usage: bench/ncu_aia.sh [options]      writes bench/results/aia-l1-NAME.json and prints a table
+  --matrices "..."    files, or what sparse-bench takes after --generate [scircuit economics amazon protein wind-tunnel]
+  --name NAME         of the results [that of the GPU]
+  --ncu PATH          Nsight Compute [ncu on the PATH, else that of CUDA_HOME or /usr/local/cuda]
+BUILD=DIR the build, BENCH_COMMIT the commit that is named in the results. The counters need the right to read them:
+root, or NVreg_RestrictProfilingToAdminUsers=0.
 END
 }
 
-build=${BUILD:-build} name=aia-l1 matrices=()
+build=${BUILD:-build}
+device=cuda matrices='' name=''
 ncu=$(command -v ncu || echo "${CUDA_HOME:-/usr/local/cuda}/bin/ncu")
-while [ $# -gt 0 ]; do
-    case $1 in
-    --help) usage && exit 0 ;;
-    --name | --ncu)
-        [ $# -gt 1 ] || { usage >&2 && exit 2; }
-        declare "${1#--}=$2"
-        shift
-        ;;
-    -*) usage >&2 && exit 2 ;;
-    *) matrices+=("$1") ;;
-    esac
-    shift
-done
-[ ${#matrices[@]} -gt 0 ] || matrices=(scircuit cage15)
+options="matrices name ncu"
+. bench/options.sh
+read -ra matrices <<<"${matrices:-scircuit economics amazon protein wind-tunnel}"
 [ -x "$ncu" ] || { echo "no Nsight Compute at $ncu: name it with --ncu" >&2 && exit 1; }
 
-metrics=l1tex__t_sectors_lookup_hit.sum,l1tex__t_sectors_lookup_miss.sum
-metrics+=,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum
-metrics+=,lts__t_sectors_op_read.sum,dram__bytes_read.sum,gpu__time_duration.sum
+metrics=l1tex__t_sectors_lookup_hit.sum,l1tex__t_sectors_lookup_miss.sum,lts__t_sectors_op_read.sum
+metrics+=,dram__bytes_read.sum,gpu__time_duration.sum
 kernels='regex:^(gather_ranges|count_products|(count|sum)_(tiny|rows|wide_rows))'
 counts=$(mktemp -d) || exit 1
 trap 'rm -rf "$counts"' EXIT
@@ -51,5 +41,6 @@ for matrix in "${matrices[@]}"; do
     fi
     number=$((number + 1))
 done
-gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1)
-python3 -B bench/ncu_aia.py --output "bench/results/$name.json" --counts "$counts" --gpu "$gpu" "${matrices[@]}"
+json=bench/results/aia-l1-$name.json
+python3 -B bench/ncu_aia.py --output "$json" --counts "$counts" --gpu "$gpu_name" "${matrices[@]}" &&
+    python3 -B bench/table.py --show "$json"

@@ -1,12 +1,12 @@
 """Writes the tables of README.md and docs/performance.md from bench/results/*.json.
 
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
-<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->,
-<!-- bench:spgemm-stage -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->,
-<!-- bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->,
-<!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->,
-<!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, or <!-- bench:summary --> (all tools in a few lines), and
-<!-- /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
+<!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, <!--
+bench:aia-l1 -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->, <!--
+bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->, <!--
+bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!--
+bench:gnn-accuracy -->, <!-- bench:gnn-check -->, or <!-- bench:summary --> (all tools in a few lines), and <!--
+/bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE REPORT... adds
 reports of gnn train to a result of the same machine and commit; else it is begun anew.
 """
@@ -237,6 +237,22 @@ def spgemm_stage_rows(result):
         lines.append("| " + " | ".join(cells) + " |")
     return lines and ["| matrix | no stage, uncached loads, ms | no stage, ms | stage, ms | gain | stage's share "
                       "| stage 2× as fast, ms | 4× as fast, ms |", "|" + "---|" * 8] + lines
+
+
+def first_level_heading(result):
+    machine = result["machine"]
+    return f"{machine['gpu']} (driver {machine['driver']}), {result['date']}, commit {result['commit']}"
+
+
+def first_level_rows(result):
+    """The paper's Figure 5: hits among the lookups of the first-level cache, by phase."""
+    ways, lines = ("uncached", "cached", "stage"), []
+    for matrix in result["matrices"]:
+        for phase in ("symbolic", "numeric"):
+            counts = [matrix["ways"][way][phase] for way in ways]
+            cells = [matrix["matrix"], phase] + [f"{100 * c['l1_hit_ratio']:.0f} %" for c in counts]
+            lines.append("| " + " | ".join(cells) + " |")
+    return ["| matrix | phase | no stage, uncached loads | no stage | stage |", "|" + "---|" * 5] + lines
 
 
 # ---- quotient graphs
@@ -876,6 +892,7 @@ def filled(text, folder):
 
     made = [("mcl", results_table(results("mcl-*.json"))), ("mcl-phases", phases_table(results("mcl-*.json")))]
     made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
+    made += [("aia-l1", tables(results("aia-l1-*.json"), first_level_rows, first_level_heading))]
     made += [(marker, tables(results("spmm-*.json"), rows, spmm_heading)) for marker, rows in SPMM_TABLES]
     made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
@@ -901,6 +918,8 @@ def main():
             for _, rows in SPMM_TABLES if result["bench"] == "spmm" else ():
                 if rows(result):
                     print(tables([result], rows, spmm_heading), end="\n\n")
+            if result["bench"] == "aia-l1":
+                print(tables([result], first_level_rows, first_level_heading))
             known = {"spgemm": (spgemm_rows, spgemm_plan_rows, spgemm_stage_rows),
                      "contract": [rows for _, rows in CONTRACT_TABLES]}
             for rows in known.get(result["bench"], ()):
