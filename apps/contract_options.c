@@ -190,6 +190,18 @@ static bool find_output_format(contract_options *o)
            mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }
 
+/* Options of hierarchies, which would do nothing for another. */
+static bool check_repeat(contract_options *o)
+{
+    if (o->levels && o->repeat == REPEAT_NEVER) return mistake("--levels goes with --repeat");
+    if (o->inflation > 0 && o->repeat != REPEAT_CLUSTER) return mistake("--inflation goes with --repeat cluster");
+    if (o->seed >= 0 && o->repeat != REPEAT_MATCHING) return mistake("--seed goes with --repeat matching");
+    if (o->levels == 0) o->levels = 10;
+    if (o->inflation <= 0) o->inflation = 2;
+    if (o->seed < 0) o->seed = 1;
+    return true;
+}
+
 static bool check_together(contract_options *o)
 {
     if (!o->graph) return mistake("no graph");
@@ -205,6 +217,7 @@ static bool check_together(contract_options *o)
                        combine_word(o->combine));
     if (o->repeat != REPEAT_NEVER && strcmp(o->out, "-") == 0)
         return mistake("--repeat writes several files: -o takes the name of one");
+    if (!check_repeat(o)) return false;
     const char *const outputs[] = {o->out, o->node_output, o->report};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < i; k++)
@@ -249,7 +262,7 @@ static bool parse_argument(int argc, char **argv, int *i, bool files, contract_o
 contract_request contract_parse(int argc, char **argv, contract_options *o)
 {
     bool files = false;
-    *o = (contract_options){.base = 1, .levels = 10, .seed = 1, .inflation = 2, .device = "auto"};
+    *o = (contract_options){.base = 1, .seed = -1, .device = "auto"};
     for (int i = 1; i < argc; i++) {
         if (!files && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) return CONTRACT_HELP;
         if (!files && strcmp(argv[i], "--version") == 0) return CONTRACT_VERSION;

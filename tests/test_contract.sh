@@ -372,7 +372,8 @@ ok 'folder of the figures is missing' fails 1 'nodir' g.abc pairs -o X --to abc 
 ok 'folder of the report is missing' fails 1 'nodir' g.abc pairs -o X --to abc --report nodir/F
 for wrong in '' '-o' '--foo' '--to xyz' '--to string' '--from xyz' '--combine median' '--loops all' '--base 2' \
     '--unlabelled x' '--unknown x' '--labels x' '--repeat x' '--levels 0' '--engine x' '--device gpu' \
-    '--device cuda:' '--threads 0' '--memory x' '--inflation 0' 'third' '--directed --undirected' '--node-output X' '--report'; do
+    '--device cuda:' '--threads 0' '--memory x' '--inflation 0' 'third' '--directed --undirected' '--node-output X' \
+    '--report' '--levels 3' '--inflation 3' '--seed 2'; do
     ok "usage error: $wrong" fails 2 '; see contract --help$' g.abc pairs ${wrong:+-o X --to abc} $wrong
 done
 ok 'no format' fails 2 'give --to' g.abc pairs -o X
