@@ -266,7 +266,8 @@ static const struct shape {
     {3000, 40, 3000, ALONE},       {2000, 31, 60000, ALONE},   {2000, 33, 60000, ALONE},   {900, 200, 70000, SKEWED},
     {400, 300, 60000, SCATTERED},  {900, 33, 2000000, ALONE},  {300, 150, 2000000, SCATTERED},
     {40000, 3, 20000, SCATTERED},  {40000, 3, 39999, ALONE},   {20000, 6, 100, PARTLY},    {5000, 5, 30, NOBODY},
-    {10, 5, 1000000, ALONE},
+    {10, 5, 1000000, ALONE},       {4000, 5, 60, PARTLY},      {7000, 4, 55, SCATTERED},   {9000, 4, 300, SKEWED},
+    {5000, 3, 400, BLOCKS},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

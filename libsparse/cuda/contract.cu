@@ -1,9 +1,10 @@
 /* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q, on a CUDA device: S·G·Sᵀ for labels
  * (Li et al., Algorithm 7) in one pass over G, without the two products.
  *
- * A radix sort of the nodes by label lists the rows of G that make up each row of C. Beside it the entries of each
- * group are counted, so that the host knows what to launch when it ends. Rows of C are combined by class of length,
- * columns replaced by labels as they are read:
+ * Nodes in the order of their labels list the rows of G that make up each row of C. Where groups have some tens of
+ * nodes, a node's place in its group is counted with the group's entries, and a warp orders the nodes of a group; else
+ * all nodes are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it
+ * ends. Rows of C are combined by class of length, columns replaced by labels as they are read:
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
@@ -28,8 +29,8 @@
  * pattern S with one entry a column does both at once: nothing is sorted or stored between the products.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
- * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for the sort
- * by label, 40 a group.
+ * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for their
+ * order, 40 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -59,19 +60,110 @@ enum { TILE = 256, TILES = 4 }; /* entries that a warp assigns to their rows at 
 
 /* ---- device: nodes by group ------------------------------------------------------------------------------ */
 
-/* Counts the entries of each group, as the end of its range, and looks for bad labels. */
-template <typename V> static __global__ void size_groups(contract_job<V> job)
+/* A group's entries, and above them, in COUNT_BITS, how many nodes have any. */
+enum { COUNT_SHIFT = 36, COUNT_BITS = 27 };
+/* Groups of LEAST_NODES to MOST_NODES on average are ordered by a warp each, if none has more than MOST_ORDERED: a
+ * million nodes take 60 µs instead of the 115 of a sort. A warp would mostly be idle with fewer nodes, and one group
+ * of more means that the sort comes on top. */
+enum { LEAST_NODES = 8, MOST_NODES = 128, MOST_ORDERED = 256, NODE_THREADS = 128 };
+constexpr int64_t COUNT_MASK = ((int64_t)1 << COUNT_SHIFT) - 1;
+
+/* Counts the entries of each group, as the end of its range, and looks for bad labels. Where nodes are counted too,
+ * ranks[i] is how many of its group came before node i, in any order, or UINT32_MAX where it has no entries. */
+template <typename V> static __global__ void size_groups(contract_job<V> job, uint32_t *ranks)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int32_t label = i < job.nodes ? job.labels[i] : -1;
     const bool member = label >= 0 && label < job.groups;
     if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
+    if (i < job.nodes && job.short_labels) job.short_labels[i] = member ? (uint16_t)label : UINT16_MAX;
     unsigned long long entries = member ? (unsigned long long)(job.g.offsets[i + 1] - job.g.offsets[i]) : 0;
-    const bool alike = __all_sync(FULL_WARP, label == __shfl_sync(FULL_WARP, label, 0)); /* as in runs of nodes */
-    if (alike)
+    const bool listed = entries > 0;
+    const unsigned all = __ballot_sync(FULL_WARP, listed);
+    unsigned long long *count = (unsigned long long *)&job.ranges[member ? label : 0].end, before = 0;
+    if (job.counted && listed) entries |= 1ull << COUNT_SHIFT;
+    if (__all_sync(FULL_WARP, label == __shfl_sync(FULL_WARP, label, 0))) { /* as in runs of nodes */
         for (int step = 16; step > 0; step /= 2) entries += __shfl_xor_sync(FULL_WARP, entries, step);
-    if (entries && (!alike || (threadIdx.x & 31) == 0))
-        atomicAdd((unsigned long long *)&job.ranges[label].end, entries);
+        if (entries && (threadIdx.x & 31) == 0) before = atomicAdd(count, entries);
+        before = __shfl_sync(FULL_WARP, before, 0) + ((unsigned long long)__popc(all & lanes_below()) << COUNT_SHIFT);
+    } else if (listed) {
+        before = atomicAdd(count, entries);
+    }
+    if (job.counted && i < job.nodes) ranks[i] = listed ? (uint32_t)(before >> COUNT_SHIFT) : UINT32_MAX;
+}
+
+/* Nodes by group, in any order within it. `begins`: what the groups before have, as counted. */
+template <typename V>
+static __global__ void place_nodes(contract_job<V> job, const int64_t *begins, const uint32_t *ranks, int32_t *placed)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < job.nodes && ranks[i] != UINT32_MAX)
+        placed[(begins[job.labels[i]] >> COUNT_SHIFT) + ranks[i]] = (int32_t)i;
+}
+
+/* Orders up to 32·K nodes of a group, in a warp, and finds where their entries begin. */
+template <int K, typename V>
+static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                   int64_t first, int64_t count, int64_t begin)
+{
+    const int lane = threadIdx.x & 31;
+    uint32_t node[K];
+    int64_t source[K], length = 0;
+    int32_t own[K];
+#pragma unroll
+    for (int u = 0; u < K; u++)
+        node[u] = 32 * u + lane < count ? (uint32_t)placed[first + 32 * u + lane] : UINT32_MAX;
+    sort_keys<K>(node, 32);
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const bool there = lane * K + u < count;
+        source[u] = there ? __ldg(job.g.offsets + node[u]) : 0;
+        own[u] = there ? (int32_t)(__ldg(job.g.offsets + node[u] + 1) - source[u]) : 0;
+        length += own[u];
+    }
+    int64_t upto = length;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const int64_t other = __shfl_up_sync(FULL_WARP, (long long)upto, step);
+        if (lane >= step) upto += other;
+    }
+    begin += upto - length;
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const int64_t k = first + lane * K + u;
+        if (lane * K + u >= count) break;
+        job.sources[k] = source[u];
+        job.starts[k] = begin;
+        job.keys[k] = p;
+        begin += own[u];
+    }
+    if (lane == 0) job.firsts[p] = (int32_t)first;
+}
+
+/* Groups of more nodes than a warp orders are passed over, and what they have is sorted. */
+template <typename V>
+static __global__ void __launch_bounds__(NODE_THREADS, 8)
+    order_groups(contract_job<V> job, const int64_t *begins, const int32_t *placed)
+{
+    const int lane = threadIdx.x & 31;
+    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), all = begins[job.groups];
+    const int64_t own = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (int64_t p = own; p < job.groups; p += warps) {
+        const int64_t first = begins[p] >> COUNT_SHIFT, begin = begins[p] & COUNT_MASK;
+        const int64_t count = (begins[p + 1] >> COUNT_SHIFT) - first;
+        if (count == 0 || count > MOST_ORDERED) continue;
+        if (count <= 32) order_nodes<1>(job, placed, (uint32_t)p, first, count, begin);
+        else if (count <= 64) order_nodes<2>(job, placed, (uint32_t)p, first, count, begin);
+        else if (count <= 128) order_nodes<4>(job, placed, (uint32_t)p, first, count, begin);
+        else order_nodes<8>(job, placed, (uint32_t)p, first, count, begin);
+    }
+    /* Nodes that are in no group, or have no entries. */
+    for (int64_t k = (all >> COUNT_SHIFT) + own * 32 + lane; k <= job.nodes; k += warps * 32) {
+        job.starts[k] = all & COUNT_MASK;
+        if (k == job.nodes) break;
+        job.sources[k] = 0; /* is read ahead */
+        job.keys[k] = (uint32_t)job.groups;
+    }
 }
 
 template <typename V> static __global__ void key_nodes(contract_job<V> job, uint32_t *keys, int32_t *nodes)
@@ -82,7 +174,6 @@ template <typename V> static __global__ void key_nodes(contract_job<V> job, uint
     const bool member = label >= 0 && label < job.groups && job.g.offsets[i + 1] > job.g.offsets[i];
     keys[i] = member ? (uint32_t)label : (uint32_t)job.groups;
     nodes[i] = (int32_t)i;
-    if (job.short_labels) job.short_labels[i] = label >= 0 && label < job.groups ? (uint16_t)label : UINT16_MAX;
 }
 
 template <typename V>
@@ -118,17 +209,26 @@ struct class_limits {
     int sorted, longer, longest; /* 0: none */
 };
 
-/* `begins`: where rows begin whose ranges are only their entries yet; else NULL. */
+/* `begins`: where rows begin whose ranges are only counts yet; else NULL. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
     classify_rows(contract_job<V> job, class_limits limits, const int64_t *begins)
 {
-    __shared__ unsigned members[CLASSES];
+    __shared__ unsigned members[CLASSES], most_nodes;
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
+    if (threadIdx.x == 0) most_nodes = 0;
     __syncthreads();
+    unsigned nodes = 0;
     for (int64_t p = (int64_t)blockIdx.x * 256 + threadIdx.x; p < job.groups; p += (int64_t)gridDim.x * 256) {
-        const int64_t entries = job.ranges[p].end - job.ranges[p].begin;
-        if (begins) job.ranges[p] = {begins[p], begins[p] + entries};
+        int64_t entries = job.ranges[p].end - job.ranges[p].begin;
+        if (job.counted) {
+            nodes = max(nodes, (unsigned)(entries >> COUNT_SHIFT));
+            entries &= COUNT_MASK;
+        }
+        if (begins) {
+            const int64_t begin = job.counted ? begins[p] & COUNT_MASK : begins[p];
+            job.ranges[p] = {begin, begin + entries};
+        }
         const int c = entries == 0               ? IDLE
                       : entries <= 8             ? SMALL_8
                       : entries <= 16            ? SMALL_16
@@ -146,9 +246,11 @@ static __global__ void __launch_bounds__(256)
             atomicAdd(&job.totals->parts, (unsigned long long)parts_of(job, entries));
         }
     }
+    if (nodes) atomicMax(&most_nodes, nodes);
     __syncthreads();
     if (threadIdx.x < CLASSES && members[threadIdx.x])
         atomicAdd(&job.totals->members[threadIdx.x], members[threadIdx.x]);
+    if (threadIdx.x == 0 && most_nodes) atomicMax(&job.totals->most_nodes, most_nodes);
 }
 
 /* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
@@ -722,6 +824,7 @@ struct array_block {
     } arrays[MOST];
     int count;
     size_t bytes;
+    char *base; /* once placed */
 
     /* Lets *pointer have room for so many, once all arrays are named. */
     template <typename T> sp_status add(sp_context *context, int64_t size, T **pointer)
@@ -736,6 +839,7 @@ struct array_block {
     }
     void place(char *block)
     {
+        base = block;
         for (int i = 0; i < count; i++) *arrays[i].pointer = block + arrays[i].at;
     }
     sp_status allocate(sp_context *context)
@@ -756,6 +860,7 @@ template <typename V> struct contract_run {
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of all rows; of wide ones */
+    char *room;                /* C's values, which are written last, or NULL */
     size_t zeros;              /* bytes of cells that begin as such */
     double grouped;            /* when the host knew the classes */
     bool parts;                /* wide rows are near ones or parted */
@@ -854,9 +959,11 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     /* The first three begin as zeros. */
     array_block *arrays = &run->arrays;
     TRY(arrays->add(context, 1, &job->totals));
-    TRY(arrays->add(context, groups, &job->ranges));
+    TRY(arrays->add(context, groups + 1, &job->ranges));
     TRY(arrays->add(context, groups + 1, &job->lengths));
     const size_t zeros = arrays->bytes;
+    job->counted = labels && shortens && groups * LEAST_NODES <= nodes && nodes <= groups * MOST_NODES &&
+                   entries <= COUNT_MASK && nodes >> COUNT_BITS == 0;
     if (shortens && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
     TRY(arrays->add(context, nodes, &job->keys));
     TRY(arrays->add(context, nodes, &job->sources));
@@ -889,51 +996,101 @@ struct range_entries {
     __host__ __device__ int64_t operator()(int64_t p) const { return ranges[p].end; }
 };
 
-/* Sorts the nodes by label and finds where each one's entries, and each group's, begin in the stage. Groups have
- * their sizes, and rows their classes, before nodes have their order: beside the sort, so that the host knows what to
- * launch when that ends. */
-template <typename V> static sp_status group_nodes(contract_run<V> *run)
+/* What the order of nodes is found in: in the stage, which has no entries yet, one block less that comes and goes
+ * each time. */
+struct node_order {
+    array_block arrays;
+    int64_t *begins;
+    uint32_t *keys; /* or ranks */
+    int32_t *nodes, *order, *lengths;
+    char *scratch, *scan_scratch;
+    size_t bytes, scan_bytes;
+    int bits;
+};
+
+static auto counts_of(const stage_range *ranges)
+{
+    return thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), range_entries{ranges});
+}
+
+template <typename V> static sp_status open_order(contract_run<V> *run, node_order *found)
+{
+    sp_context *context = run->context;
+    contract_job<V> &job = run->job;
+    cudaStream_t stream = stream_of(context);
+    array_block &arrays = found->arrays;
+    found->bits = 1;
+    while (job.groups >> found->bits) found->bits++;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, found->bytes, job.keys, job.keys, (int32_t *)nullptr,
+                                             (int32_t *)nullptr, job.nodes, 0, found->bits, stream));
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, found->scan_bytes, counts_of(job.ranges), job.sources,
+                                           job.groups + 1, stream));
+    TRY(arrays.add(context, job.groups + 1, &found->begins));
+    TRY(arrays.add(context, (int64_t)found->scan_bytes, &found->scan_scratch));
+    TRY(arrays.add(context, job.nodes, &found->keys));
+    TRY(arrays.add(context, job.nodes, &found->nodes));
+    TRY(arrays.add(context, job.nodes, &found->order));
+    TRY(arrays.add(context, job.nodes + 1, &found->lengths));
+    TRY(arrays.add(context, (int64_t)found->bytes, &found->scratch));
+    char *stage = (char *)job.cols;
+    if (arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) arrays.place(stage);
+    else TRY(arrays.allocate(context));
+    return SP_OK;
+}
+
+/* Sorts the nodes by label and finds where each one's entries begin. */
+template <typename V> static sp_status sort_nodes(contract_run<V> *run, const node_order &found)
+{
+    sp_context *context = run->context;
+    contract_job<V> &job = run->job;
+    cudaStream_t stream = stream_of(context);
+    const unsigned blocks = blocks_of(job.nodes, 256);
+    size_t bytes = found.bytes;
+    key_nodes<<<blocks, 256, 0, stream>>>(job, found.keys, found.nodes);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(found.scratch, bytes, found.keys, job.keys, found.nodes, found.order,
+                                             job.nodes, 0, found.bits, stream));
+    measure_nodes<<<blocks, 256, 0, stream>>>(job, found.order, found.lengths);
+    CUDA_TRY(cudaGetLastError());
+    return cuda_scan_counts(context, job.nodes, found.lengths, job.starts);
+}
+
+/* What each group has, and where that begins. */
+template <typename V>
+static sp_status count_groups(contract_run<V> *run, const node_order &found, cudaStream_t stream)
+{
+    sp_context *context = run->context;
+    contract_job<V> &job = run->job;
+    size_t bytes = found.scan_bytes;
+    size_groups<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, found.keys);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(found.scan_scratch, bytes, counts_of(job.ranges), found.begins,
+                                           job.groups + 1, stream));
+    return SP_OK;
+}
+
+/* Brings the nodes in the order of their groups and finds where each one's entries, and each group's, begin in the
+ * stage. Groups have their sizes, and rows their classes, before nodes have their order: beside that, so that the
+ * host knows what to launch when it ends. */
+template <typename V> static sp_status group_nodes(contract_run<V> *run, const node_order &found)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
     cudaStream_t stream = stream_of(context), side = cuda_state_of(context)->side[0];
-    const unsigned blocks = blocks_of(job.nodes, 256);
-    const auto sizes =
-        thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), range_entries{job.ranges});
-    array_block arrays = {};
-    uint32_t *keys;
-    int32_t *nodes, *order, *lengths;
-    int64_t *begins;
-    char *scratch, *scan_scratch;
-    size_t bytes = 0, scan_bytes = 0;
-    int bits = 1;
-    while (job.groups >> bits) bits++;
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, job.keys, job.keys, (int32_t *)nullptr,
-                                             (int32_t *)nullptr, job.nodes, 0, bits, stream));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, scan_bytes, sizes, job.sources, job.groups, side));
-    TRY(arrays.add(context, job.groups, &begins));
-    TRY(arrays.add(context, (int64_t)scan_bytes, &scan_scratch));
-    TRY(arrays.add(context, job.nodes, &keys));
-    TRY(arrays.add(context, job.nodes, &nodes));
-    TRY(arrays.add(context, job.nodes, &order));
-    TRY(arrays.add(context, job.nodes + 1, &lengths));
-    TRY(arrays.add(context, (int64_t)bytes, &scratch));
-    /* In the stage, which has no entries yet: one block less that comes and goes each time. */
-    char *stage = (char *)job.cols;
-    if (arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) arrays.place(stage);
-    else TRY(arrays.allocate(context));
+    if (!job.counted) {
+        TRY(cuda_fork(context, 1));
+        TRY(count_groups(run, found, side));
+        TRY(list_classes(run, found.begins, side));
+        TRY(sort_nodes(run, found));
+        return cuda_join(context, 1);
+    }
+    TRY(count_groups(run, found, stream));
     TRY(cuda_fork(context, 1));
-    key_nodes<<<blocks, 256, 0, stream>>>(job, keys, nodes);
+    TRY(list_classes(run, found.begins, side));
+    place_nodes<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, found.begins, found.keys, found.nodes);
     CUDA_TRY(cudaGetLastError());
-    size_groups<<<blocks, 256, 0, side>>>(job);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scan_scratch, scan_bytes, sizes, begins, job.groups, side));
-    TRY(list_classes(run, begins, side));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, bytes, keys, job.keys, nodes, order, job.nodes, 0, bits,
-                                             stream));
-    measure_nodes<<<blocks, 256, 0, stream>>>(job, order, lengths);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, job.nodes, lengths, job.starts));
+    TRY(launch(run, order_groups<V>, NODE_THREADS, 0, blocks_of(job.groups, NODE_THREADS / 32), stream,
+               (const int64_t *)found.begins, (const int32_t *)found.nodes));
     return cuda_join(context, 1);
 }
 
@@ -1033,7 +1190,7 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
         TRY(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
     }
     if (totals->parts == 0) return SP_OK;
-    CUDA_TRY(cudaMemsetAsync(run->cells.memory.data, 0, run->zeros, stream));
+    CUDA_TRY(cudaMemsetAsync(run->cells.base, 0, run->zeros, stream));
     TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
     TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
@@ -1106,8 +1263,29 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     TRY(cells->add(context, entries, &job->cell_cols));
     if (mean) TRY(cells->add(context, entries, &job->counts));
     if (mean || job->operation.combine == SP_COMBINE_SUM) TRY(cells->add(context, entries, &job->grains));
-    TRY(cells->allocate(context));
+    if (run->room && cells->bytes <= (size_t)run->entries * sizeof(V)) cells->place(run->room);
+    else TRY(cells->allocate(context));
     run->parted.sums = job->cells;
+    return SP_OK;
+}
+
+/* C's arrays, for so many entries. */
+template <typename V> static sp_status allocate_result(sp_context *context, sp_csr *c, int64_t entries)
+{
+    TRY(cuda_allocate(context, (size_t)entries * sizeof(int32_t), (void **)&c->col_indices));
+    return cuda_allocate(context, (size_t)entries * sizeof(V), &c->values);
+}
+
+/* Arrays for as many entries as C may have, before its rows are combined; until they are, wide rows have room there.
+ * Where a call asks for sizes that no call before it had, the driver maps memory anew: 40 to 330 µs in which the
+ * device has nothing to do. Where memory is short there are none yet. */
+template <typename V> static sp_status reserve_result(contract_run<V> *run, sp_csr *c)
+{
+    size_t available;
+    TRY(cuda_available(run->context, &available));
+    if ((size_t)run->entries > available / 2 / (sizeof(int32_t) + sizeof(V))) return SP_OK;
+    TRY(allocate_result<V>(run->context, c, run->entries));
+    run->room = (char *)c->values;
     return SP_OK;
 }
 
@@ -1176,9 +1354,20 @@ static bool are_inexact(const contract_totals *totals)
     return false;
 }
 
-/* Moves the rows to C, which has its offsets' array and gets the others once the host knows nnz(C). Inexact rows, of
- * which there mostly are none, are formed anew before: launched ahead, kernels that find nothing to do would stand
- * between others. The run's memory is given back in the order of the stream, before the host waits for it. */
+/* Other ones, once nnz(C) is known, if there are none or more than a quarter of them would not be used. */
+template <typename V> static sp_status fit_result(contract_run<V> *run, sp_csr *c)
+{
+    if (c->col_indices && c->nnz >= run->entries / 4 * 3) return SP_OK;
+    cuda_release(run->context, c->col_indices);
+    cuda_release(run->context, c->values);
+    c->col_indices = NULL;
+    c->values = NULL;
+    return allocate_result<V>(run->context, c, c->nnz);
+}
+
+/* Moves the rows to C. Inexact rows, of which there mostly are none, are formed anew before: launched ahead, kernels
+ * that find nothing to do would stand between others. The run's memory is given back in the order of the stream,
+ * before the host waits for it. */
 template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
     sp_context *context = run->context;
@@ -1188,8 +1377,7 @@ template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr
         TRY(join_rows(context, launch_again(run, totals)));
         TRY(count_result(run, c, totals));
     }
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
+    TRY(fit_result(run, c));
     TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES), stream,
                c->row_offsets, c->col_indices, (V *)c->values));
     run->arrays.memory.free();
@@ -1218,13 +1406,18 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
 {
     const double start = sp_seconds();
     contract_run<V> run = {};
+    node_order order = {};
     contract_totals totals;
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
-    TRY(settle(group_nodes(&run)));
+    TRY(open_order(&run, &order));
+    TRY(settle(group_nodes(&run, order)));
+    TRY(settle(reserve_result(&run, c)));
     TRY(read_totals(&run, &totals, cuda_state_of(context)->side[0]));
+    if (totals.most_nodes > MOST_ORDERED) TRY(sort_nodes(&run, order));
+    order.arrays.memory.free();
     TRY(combine_rows(&run, &totals));
     TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
@@ -1257,6 +1450,7 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
         c->row_offsets = NULL;
         return cuda_finish(context);
     }
+    TRY(reserve_result(run, c));
     TRY(combine_rows(run, &totals));
     TRY(write_result(run, c, &totals));
     info->products = (int64_t)totals.entries;

@@ -19,6 +19,7 @@ struct contract_totals {
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
+    unsigned most_nodes;                        /* of a group, where nodes are counted */
     unsigned nameless; /* whether a row of B has more than one entry and renames no column */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */
 };
@@ -41,6 +42,7 @@ template <typename V> struct contract_job {
     int64_t nodes, groups, columns; /* rows of G that are listed; rows and columns of C */
     contract_operation operation;
     bool whole; /* rows of C are rows of G, which begin in the stage where they do there */
+    bool counted; /* counts of entries have counts of nodes above them, until rows have classes */
     int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
     contract_totals *totals;
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
