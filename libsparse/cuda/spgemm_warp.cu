@@ -1,7 +1,7 @@
 /* C = A·B on a CUDA device in two phases, row-wise (Gustavson 1978), sorted; entries that cancel to zero are kept.
  *
  * Rows are put into classes by what they cost, first by their products to count the columns of C, then by those to
- * form the sums; every class has its own launch, its own tables and its own stream.
+ * form the sums; every class has its own launch and its own tables; the launches run beside each other.
  *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B;
  *   - small rows, up to 96 products: sorted in registers, neighbours together (warp.cuh);
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (warp.cuh); up to 2,048
@@ -11,10 +11,10 @@
  *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
  *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
  *     columns and sums in registers;
- *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few, of plain products only, and with more
- *     than 768 entries of C or half as many as products, whose sums would take as large a network: a block each, or
- *     up to 256 products a warp, the products sorted by column and place in shared memory; those of more than 2,048
- *     are counted with a block's table, those of more than 4,096 as wide rows;
+ *   - sorted rows, up to 4,096 products, or 8,192 where such rows are few or columns many, of plain products only,
+ *     and with more than 768 entries of C or half as many as products, whose sums would take as large a network: a
+ *     block each, or up to 256 products a warp, the products sorted by column and place in shared memory; those of
+ *     more than 2,048 are counted with a block's table, of more than 4,096 as wide rows unless columns are many;
  *   - wide rows: a block each, and a bit a column in windows of 524,288 columns, to count and to write the columns,
  *     which a prefix sum over the bits puts in order. Their sums are done by warps, 512 entries of C at a time, in a
  *     hash table or, where these lie close together, at the column's rank among them.
@@ -55,7 +55,8 @@ static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SL
 
 /* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than MOST_COUNTED,
  * are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more than LONG_BLOCKS a
- * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Longer rows are wide,
+ * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where columns are so
+ * many that wide rows cost more, they are counted by a block and sorted however many there are. Longer rows are wide,
  * and those that the device's shared memory cannot sort. */
 enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
@@ -102,6 +103,21 @@ struct warp_totals {
     unsigned int members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned int next, compact, scattered;          /* wide row to take; parts of wide rows */
 };
+
+/* Kernels of classes may be launched as a chain: each begins when all blocks of that before it have begun, of which
+ * it reads nothing, and ends after it. */
+static __device__ __forceinline__ void let_next_begin()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+static __device__ __forceinline__ void end_after_last()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (blockIdx.x == 0) asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 static __device__ __forceinline__ unsigned first_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 static __device__ __forceinline__ unsigned all_warps() { return gridDim.x * blockDim.x / 32; }
@@ -551,6 +567,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) small_rows(warp_job<V> jo
 enum { STAGED = 256 };
 template <typename V> static __global__ void __launch_bounds__(WARP_THREADS, 8) sum_merged(warp_job<V> job)
 {
+    let_next_begin();
     __shared__ V staged_values[WARP_THREADS / 32][STAGED];
     __shared__ int32_t staged_cols[WARP_THREADS / 32][STAGED];
     const matrix_view<V> &a = job.product.a, &b = job.product.b;
@@ -582,6 +599,7 @@ template <typename V> static __global__ void __launch_bounds__(WARP_THREADS, 8) 
             __syncwarp();
         }
     }
+    end_after_last();
 }
 
 /* Per warp: sums, rows of B, keys, and the list of used slots. */
@@ -605,6 +623,7 @@ template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
     auto table = own_table<PLAIN, false, 1>(job.product, table_memory, counting_slots(c - HASHED), &rows);
@@ -613,6 +632,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_hashed(warp_job<V> 
         walk_row<false>(job.product, table.row, 0, 0, rows, table);
         if ((threadIdx.x & 31) == 0) job.lengths[table.row] = table.used;
     }
+    end_after_last();
 }
 
 /* LEAST to MOST keys a lane to sort. As many blocks as shared memory lets in: 64, 72 and 128 registers a thread. */
@@ -621,6 +641,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8
     sum_hashed(warp_job<V> job, int c, int slots)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, ROWS> *rows;
     auto table = own_table<PLAIN, true, ROWS>(job.product, table_memory, slots, &rows);
@@ -631,6 +652,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, MOST > 8 ? 4 : LEAST == 8
         for (int r = 0; r < ROWS; r++) to[r] = job.offsets[table.row + r];
         write_sorted<LEAST, MOST, PLAIN>(table, to, job.c_cols, job.c_values);
     }
+    end_after_last();
 }
 
 /* ---- device: narrow and wide rows ------------------------------------------------------------------------ */
@@ -681,6 +703,7 @@ template <typename V, bool PLAIN, int WORDS>
 static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     const int lane = threadIdx.x & 31;
     row_of_b<PLAIN, 1> *rows = (row_of_b<PLAIN, 1> *)(table_memory + narrow_bytes<PLAIN>(WORDS) * (threadIdx.x / 32));
@@ -701,6 +724,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
         if (lane == 0) job.lengths[row] = count;
         __syncwarp();
     }
+    end_after_last();
 }
 
 /* Fills a bucket_index of B if rows of C are to be done in parts: eight lanes a row, the block for a long one. */
@@ -826,11 +850,11 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
 }
 
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job, int wide_words)
+static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job, int wide_words, bool with_long)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, true, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, with_long, memory)) >= 0;) {
         int64_t lowest, highest;
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -1085,25 +1109,30 @@ static __device__ __forceinline__ int walk_pieces(const row_product<V> &product,
     return done;
 }
 
-enum { COUNT_THREADS = 512, BLOCK_SLOTS = 4 * MOST_COUNTED };
-struct count_memory {
-    piece_memory<COUNT_THREADS> pieces;
-    int32_t slot[BLOCK_SLOTS];
+/* Of up to 8 products a thread, in a table that is at most half full. */
+template <int THREADS> struct count_memory {
+    static constexpr int SLOTS = 16 * THREADS;
+    piece_memory<THREADS> pieces;
+    int32_t slot[SLOTS];
 };
 
-/* Lengths of the longest sorted rows, a block each, with a table that is at most half full. */
-template <typename V> static __global__ void __launch_bounds__(COUNT_THREADS) count_pieces(warp_job<V> job)
+/* Lengths of the longest sorted rows, a block each. */
+template <int THREADS, typename V>
+static __global__ void __launch_bounds__(THREADS) count_pieces(warp_job<V> job, int c)
 {
-    __shared__ count_memory memory;
-    const class_rows own = rows_of(job.totals, job.list, BLOCK_COUNTED);
+    extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
+    auto &memory = *(count_memory<THREADS> *)table_memory;
+    const int slots = count_memory<THREADS>::SLOTS;
+    const class_rows own = rows_of(job.totals, job.list, c);
     for (unsigned at = blockIdx.x; at < own.count; at += gridDim.x) {
         const int row = own.rows[at];
         int fresh = 0;
-        for (int i = threadIdx.x; i < BLOCK_SLOTS; i += COUNT_THREADS) memory.slot[i] = EMPTY;
+        for (int i = threadIdx.x; i < slots; i += THREADS) memory.slot[i] = EMPTY;
         __syncthreads();
-        walk_pieces<COUNT_THREADS, false>(job.product, row, memory.pieces, [&](int, int32_t col, double, V) {
-            int slot = (int)(scrambled(col) >> (32 - log2_of(BLOCK_SLOTS)));
-            for (;; slot = (slot + 1) & (BLOCK_SLOTS - 1)) {
+        walk_pieces<THREADS, false>(job.product, row, memory.pieces, [&](int, int32_t col, double, V) {
+            int slot = (int)(scrambled(col) >> (32 - log2_of(slots)));
+            for (;; slot = (slot + 1) & (slots - 1)) {
                 int32_t key = *(volatile int32_t *)(memory.slot + slot);
                 if (key == EMPTY) {
                     key = atomicCAS(memory.slot + slot, EMPTY, col);
@@ -1113,10 +1142,11 @@ template <typename V> static __global__ void __launch_bounds__(COUNT_THREADS) co
                 if (key == col) break;
             }
         });
-        fresh = block_reduce<COUNT_THREADS>(fresh, add_op(), memory.pieces.scratch);
+        fresh = block_reduce<THREADS>(fresh, add_op(), memory.pieces.scratch);
         if (threadIdx.x == 0) job.lengths[row] = fresh;
         __syncthreads();
     }
+    end_after_last();
 }
 
 template <int THREADS, int K, typename Key> struct sort_memory {
@@ -1289,6 +1319,7 @@ static __global__ void __launch_bounds__(THREADS, sort_blocks<THREADS>())
     sort_rows(warp_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     constexpr int PLACE_BITS = sorted_shape<THREADS, K>::PLACE_BITS;
     auto &memory = *(sort_memory<THREADS, K, Key> *)table_memory;
     const class_rows own = rows_of(job.totals, job.list, c);
@@ -1329,6 +1360,7 @@ static __global__ void __launch_bounds__(THREADS, sort_blocks<THREADS>())
         }
         __syncthreads();
     }
+    end_after_last();
 }
 
 /* ---- device: ranked rows ----------------------------------------------------------------------------------- */
@@ -1358,7 +1390,8 @@ template <typename V> struct ranked_sink {
     }
 };
 
-/* What a warp sums ROWS rows of the same columns with: the r-th row's sums begin at sums + r·most. */
+/* What a warp sums ROWS rows of the same columns with: the r-th row's sums begin at sums + r·most. The last is
+ * nobody's: lanes without an entry read it, as a branch around the reading takes a fifteenth of the time. */
 template <typename V, int ROWS> struct ranked_sums {
     const row_product<V> &product;
     row_of_b<true, ROWS> *rows;
@@ -1399,7 +1432,7 @@ template <typename V, int ROWS> struct ranked_sums {
             for (int u = 0; u < U; u++) {
                 const int offset = there[u] ? next[u] - lowest : 0;
                 const uint2 word = words[offset / 32];
-                slot[u] = (int)word.y + __popc(word.x & ((1u << offset % 32) - 1));
+                slot[u] = there[u] ? (int)word.y + __popc(word.x & ((1u << offset % 32) - 1)) : most - 1;
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) sum[r][u] = sums[r * most + slot[u]];
             }
@@ -1504,6 +1537,7 @@ template <typename V, int ROWS, bool KNOWN>
 static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V> job, int c, int words, int most)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     const int lane = threadIdx.x & 31;
     unsigned char *memory = table_memory + ranked_bytes<ROWS>(words, most) * (threadIdx.x / 32);
@@ -1531,6 +1565,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 6) sum_ranked(warp_job<V>
             for (int r = 0; r < ROWS; r++) job.c_values[to[r] + i] = (V)table.sums[r * most + i];
         __syncwarp();
     }
+    end_after_last();
 }
 
 /* ---- device: values for a pattern that is there ------------------------------------------------------------ */
@@ -1540,6 +1575,7 @@ template <typename V, bool PLAIN>
 static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job, int c, int entries)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
+    let_next_begin();
     const class_rows own = rows_of(job.totals, job.list, c);
     row_of_b<PLAIN, 1> *rows;
     auto table = own_sorted<V, PLAIN>(job.product, table_memory, entries, &rows);
@@ -1548,6 +1584,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sum_known(warp_job<V> job
         const int64_t first = job.offsets[row];
         sum_part<false, PLAIN>(job, row_part{first, row, (int32_t)(job.offsets[row + 1] - first)}, rows, table);
     }
+    end_after_last();
 }
 
 /* Lists the parts of wide rows, a block a row. */
@@ -1565,9 +1602,12 @@ static __global__ void lengths_of(int64_t rows, const int64_t *offsets, int32_t 
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-/* Streams that classes of rows are spread over: the main one and side streams, at some 2 us each. Small rows have a
- * side stream of their own. */
-enum { STREAMS = 5, SMALL_STREAM = 4 };
+/* Where a launch goes. ALONE: to the main stream, after all that it holds, as the kernels of wide rows read what the
+ * one before them wrote. SMALL_STREAM: a side stream of small rows' own. Any other number: into the phase's chain,
+ * which is on the main stream unless there are wide rows; where the device or the code knows no chains, to the stream
+ * of that number. A stream costs some 2 us to start and to join, and streams share the device at random: chains take
+ * 2 to 3 % off web-Google, 6 off scircuit and webbase, 11 off protein. */
+enum { STREAMS = 5, SMALL_STREAM = 4, CHAIN_STREAM = 1, ALONE = 8 };
 static_assert((int)STREAMS <= (int)SIDE_STREAMS, "side streams are the context's");
 
 /* Side streams that hold work of a phase. A phase that ends early waits for them before memory is released, which is
@@ -1588,6 +1628,10 @@ template <typename V> struct warp_run {
     warp_job<V> job;
     int sorts; /* the most products of a row that is sorted */
     bool twins, merges;
+    bool far;    /* wide rows take more than FEW_WINDOWS windows */
+    bool chains; /* can launches be chained */
+    int chain;   /* the stream of the phase's chain */
+    bool chained; /* a launch of it has been made */
     int streams; /* that the launches of the phase are spread over; 0: the main one takes them all */
     bool small_counted; /* or on their way to be */
     bool pattern_known; /* C has its columns */
@@ -1616,7 +1660,7 @@ template <typename V> static sp_status take_stream(warp_run<V> *run, int number,
 {
     sp_context *context = run->context;
     cuda_state *state = cuda_state_of(context);
-    const int i = run->streams ? number % run->streams : 0;
+    const int i = run->streams && number != ALONE ? number % run->streams : 0;
     *stream = i ? state->side[i] : state->stream;
     if (i == 0 || run->taken.streams >> i & 1) return SP_OK;
     CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
@@ -1624,27 +1668,47 @@ template <typename V> static sp_status take_stream(warp_run<V> *run, int number,
     return SP_OK;
 }
 
-/* Launches a kernel with as many blocks as the device holds. */
+/* The rows of a class, as far as they are known. */
+template <typename V> static int64_t rows_in(const warp_run<V> *run, int c)
+{
+    return run->known ? run->known->members[c] : INT64_MAX;
+}
+
+/* Launches a kernel with as many blocks as the device holds, at most `most`. */
 template <typename V, typename Kernel, typename... Arguments>
-static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int stream, Arguments... arguments)
+static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int64_t most, int stream,
+                        Arguments... arguments)
 {
     sp_context *context = run->context;
     int blocks;
     TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
-    cudaStream_t on;
-    TRY(take_stream(run, stream, &on));
-    kernel<<<blocks, threads, shared, on>>>(run->job, arguments...);
-    CUDA_TRY(cudaGetLastError());
+    if (most < blocks) blocks = (int)most;
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t how = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    how.gridDim = dim3((unsigned)blocks);
+    how.blockDim = dim3((unsigned)threads);
+    how.dynamicSmemBytes = shared;
+    how.attrs = &early;
+    if (run->chains && stream != ALONE && stream != SMALL_STREAM) {
+        how.numAttrs = run->chained;
+        run->chained = true;
+        stream = run->chain;
+    }
+    TRY(take_stream(run, stream, &how.stream));
+    CUDA_TRY(cudaLaunchKernelEx(&how, kernel, run->job, arguments...));
     return SP_OK;
 }
 
-/* The same for a kernel whose warps have tables of so many bytes. */
+/* The same for a kernel whose warps have tables of so many bytes and take a row each. */
 template <typename V, typename Kernel, typename... Arguments>
-static sp_status launch_tables(warp_run<V> *run, Kernel *kernel, size_t bytes, int stream, Arguments... arguments)
+static sp_status launch_tables(warp_run<V> *run, Kernel *kernel, size_t bytes, int64_t rows, int stream,
+                               Arguments... arguments)
 {
     int warps = WARP_THREADS / 32;
     while (warps > 1 && warps * bytes > TABLE_LIMIT) warps /= 2;
-    return launch(run, kernel, 32 * warps, warps * bytes, stream, arguments...);
+    return launch(run, kernel, 32 * warps, warps * bytes, rows / warps + 1, stream, arguments...);
 }
 
 static int wide_words(sp_context *context)
@@ -1662,8 +1726,9 @@ template <typename V, bool PLAIN, bool SUM> static sp_status launch_small(warp_r
     if (!has_rows(run, SMALL)) return SP_OK;
     /* Keys of 32 bits where they can tell eight rows apart. */
     const bool narrow = run->b->cols <= (int64_t)1 << (SUM ? 22 : 29);
-    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_STREAM, each)
-                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, SMALL_STREAM, each);
+    return narrow ? launch(run, small_rows<uint32_t, V, PLAIN, SUM>, WARP_THREADS, 0, INT64_MAX, SMALL_STREAM, each)
+                  : launch(run, small_rows<unsigned long long, V, PLAIN, SUM>, WARP_THREADS, 0, INT64_MAX,
+                           SMALL_STREAM, each);
 }
 
 /* Keys of 32 bits hold column and place where there are not too many columns. */
@@ -1691,10 +1756,10 @@ template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<
 {
     if (!has_rows(run, c)) return SP_OK;
     if (!fits_narrow_keys<THREADS, K>(run->b->cols))
-        return launch(run, sort_rows<THREADS, K, wide_key, V>, THREADS, sizeof(sort_memory<THREADS, K, wide_key>), stream,
-                      c);
-    return launch(run, sort_rows<THREADS, K, uint32_t, V>, THREADS, sizeof(sort_memory<THREADS, K, uint32_t>), stream,
-                  c);
+        return launch(run, sort_rows<THREADS, K, wide_key, V>, THREADS, sizeof(sort_memory<THREADS, K, wide_key>),
+                      rows_in(run, c), stream, c);
+    return launch(run, sort_rows<THREADS, K, uint32_t, V>, THREADS, sizeof(sort_memory<THREADS, K, uint32_t>),
+                  rows_in(run, c), stream, c);
 }
 
 template <typename V> static sp_status launch_sorts(warp_run<V> *run)
@@ -1712,13 +1777,14 @@ template <typename V> static sp_status launch_ranked(warp_run<V> *run)
 {
     for (int i = RANKED_CLASSES - 1; i >= 0; i--) {
         const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
-        const int most = i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED;
+        const int most = (i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED) + 2; /* one is nobody's, two are aligned */
         if (has_rows(run, RANKED_TWINS + i))
             TRY(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
-                              ranked_bytes<2>(words, most), (i + 2) % SMALL_STREAM, RANKED_TWINS + i, words, most));
+                              ranked_bytes<2>(words, most), rows_in(run, RANKED_TWINS + i), (i + 2) % SMALL_STREAM,
+                              RANKED_TWINS + i, words, most));
         if (has_rows(run, RANKED + i))
             TRY(launch_tables(run, run->pattern_known ? sum_ranked<V, 1, true> : sum_ranked<V, 1, false>,
-                              ranked_bytes<1>(words, most), i, RANKED + i, words, most));
+                              ranked_bytes<1>(words, most), rows_in(run, RANKED + i), i, RANKED + i, words, most));
     }
     return SP_OK;
 }
@@ -1775,33 +1841,46 @@ template <typename V> static sp_status index_columns(warp_run<V> *run, cudaStrea
     return launch_strided(context, fill_index, (b->rows * 8 + 255) / 256, stream, run->job.totals, b->rows,
                           b->row_offsets, b->col_indices, index_of(run), run->index.data);
 }
+/* Columns of B in windows of what a block has bits for. Beyond FEW_WINDOWS a wide row costs so much, a search of its
+ * rows of B a window, that rows of class LONG are counted with a table and sorted however many there are, and that
+ * the index is made before wide rows are counted: wb-edu, 19 windows, 24.4 to 20.6 ms. */
+enum { FEW_WINDOWS = 4 };
+static int64_t windows_of(const sp_csr *b) { return b->cols / (32 * WIDE_WORDS) + 1; }
+
 /* A few wide rows look so little up that B need not be read for them: of webs, a hundred rows among a million. */
 enum { INDEX_SHARE = 4096 };
 template <typename V> static bool index_pays(const warp_run<V> *run)
 {
-    return has_rows(run, WIDE) && (int64_t)run->known->members[WIDE] * INDEX_SHARE >= run->b->nnz;
+    return has_rows(run, WIDE) && run->known->members[WIDE] * windows_of(run->b) * INDEX_SHARE >= run->b->nnz;
 }
 template <typename V> static sp_status open_index(warp_run<V> *run)
 {
     return run->index.allocate(run->context, run->b->nnz / 4 + run->b->rows + 1);
 }
 
+template <int THREADS, typename V> static sp_status launch_count_pieces(warp_run<V> *run, int stream, int c)
+{
+    return launch(run, count_pieces<THREADS, V>, THREADS, sizeof(count_memory<THREADS>), rows_in(run, c), stream, c);
+}
+
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
-    if constexpr (PLAIN)
-        if (has_rows(run, BLOCK_COUNTED))
-            TRY(launch(run, count_pieces<V>, COUNT_THREADS, 0, 3));
-    if (has_rows(run, WIDE) || has_rows(run, LONG))
-        TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+    const int64_t wide = rows_in(run, WIDE) + (run->far ? 0 : rows_in(run, LONG));
+    if (wide > 0)
+        TRY(launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), wide, ALONE, words, !run->far));
+    if constexpr (PLAIN) {
+        if (run->far && has_rows(run, LONG)) TRY(launch_count_pieces<1024>(run, 1, LONG));
+        if (has_rows(run, BLOCK_COUNTED)) TRY(launch_count_pieces<512>(run, 3, BLOCK_COUNTED));
+    }
     if (has_rows(run, NARROW))
-        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS), 1,
-                          (int)NARROW));
+        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
+                          rows_in(run, NARROW), 1, (int)NARROW));
     if (has_rows(run, NARROWER))
-        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS), 2,
-                          (int)NARROWER));
+        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS),
+                          rows_in(run, NARROWER), 2, (int)NARROWER));
     /* Made beside the counting, which does not read it. */
-    if (run->index.data) {
+    if (run->index.data && !run->far) {
         cudaStream_t on;
         TRY(take_stream(run, 2, &on));
         TRY(index_columns(run, on));
@@ -1809,14 +1888,14 @@ template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *ru
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
         if (has_rows(run, HASHED + i))
             TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(counting_slots(i), false),
-                              i % SMALL_STREAM, HASHED + i));
+                              rows_in(run, HASHED + i), i % SMALL_STREAM, HASHED + i));
     return run->small_counted ? SP_OK : launch_small<V, PLAIN, false>(run);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
 {
-    TRY(launch_tables(run, sum_compact<V, PLAIN>, rank_bytes<PLAIN>(), 0));
-    return launch_tables(run, sum_scattered<V, PLAIN>, sorted_bytes<PLAIN>(PART_ENTRIES), 0);
+    TRY(launch_tables(run, sum_compact<V, PLAIN>, rank_bytes<PLAIN>(), INT64_MAX, ALONE));
+    return launch_tables(run, sum_scattered<V, PLAIN>, sorted_bytes<PLAIN>(PART_ENTRIES), INT64_MAX, ALONE);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_hashed(warp_run<V> *run, int i)
@@ -1826,11 +1905,13 @@ template <typename V, bool PLAIN> static sp_status launch_hashed(warp_run<V> *ru
                   : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
                            : sum_hashed<V, PLAIN, 16, 32, 1>;
     if (has_rows(run, HASHED + i))
-        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), i, HASHED + i, slots));
+        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), rows_in(run, HASHED + i), i, HASHED + i,
+                          slots));
     if constexpr (PLAIN) {
         if (!run->twins || !has_rows(run, TWINS + i)) return SP_OK;
         auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
-        TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), i + 1, TWINS + i, slots));
+        TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), rows_in(run, TWINS + i), i + 1, TWINS + i,
+                          slots));
     }
     return SP_OK;
 }
@@ -1840,14 +1921,14 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
     const int words = wide_words(run->context);
     if (has_rows(run, WIDE)) {
-        TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), 0, words));
+        TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, WIDE), ALONE, words));
         if (run->job.c_values) TRY((launch_parts<V, PLAIN>(run)));
     }
     TRY((launch_hashed<V, PLAIN>(run, SUMMED_CLASSES - 1)));
     if constexpr (PLAIN) {
         TRY(launch_sorts(run));
         TRY(launch_ranked(run));
-        if (has_rows(run, MERGED)) TRY(launch(run, sum_merged<V>, WARP_THREADS, 0, 0));
+        if (has_rows(run, MERGED)) TRY(launch(run, sum_merged<V>, WARP_THREADS, 0, INT64_MAX, 0));
     }
     for (int i = SUMMED_CLASSES - 2; i >= 0; i--) TRY((launch_hashed<V, PLAIN>(run, i)));
     return launch_small<V, PLAIN, true>(run);
@@ -1855,11 +1936,11 @@ template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 
 template <typename V, bool PLAIN> static sp_status launch_known(warp_run<V> *run)
 {
-    TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, 0));
+    TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, INT64_MAX, ALONE));
     TRY((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int entries = i + 1 < SUMMED_CLASSES ? LEAST_SLOTS / 2 << i : MOST_SUMMED;
-        TRY(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), i, HASHED + i, entries));
+        TRY(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), INT64_MAX, i, HASHED + i, entries));
     }
     return launch_small<V, PLAIN, true>(run);
 }
@@ -1884,6 +1965,8 @@ template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status
     int classes = 0;
     for (int c = SMALL; c < CLASSES; c++) classes += has_rows(run, c);
     run->streams = classes < 2 ? 0 : STREAMS;
+    run->chain = has_rows(run, WIDE) || has_rows(run, LONG) ? (int)CHAIN_STREAM : 0;
+    run->chained = false;
     TRY(cuda_fork(run->context, 0));
     TRY(launches(run));
     return join(run);
@@ -1902,9 +1985,18 @@ template <typename V> static void use_room(warp_run<V> *run, unsigned char *room
     run->job.lengths = run->lengths;
 }
 
+/* Chains are Hopper's; what the driver makes of older code would begin too late. */
+static sp_status find_chains(sp_context *context, bool *can)
+{
+    cudaFuncAttributes code;
+    CUDA_TRY(cudaFuncGetAttributes(&code, list_rows));
+    *can = code.binaryVersion >= 90 && code.ptxVersion >= 90;
+    return SP_OK;
+}
+
 /* A row product's operands. */
 template <typename V>
-static void set_operands(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+static sp_status set_operands(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                          warp_run<V> *run)
 {
     run->context = context;
@@ -1916,6 +2008,7 @@ static void set_operands(sp_context *context, const sp_csr *a, const sp_csr *b, 
         run->job.product.mask_cols = options->mask->col_indices;
     }
     run->job.rows = a->rows;
+    return find_chains(context, &run->chains);
 }
 
 /* The same, and what every phase needs. */
@@ -1923,7 +2016,7 @@ template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                           warp_run<V> *run)
 {
-    set_operands(context, a, b, options, run);
+    TRY(set_operands(context, a, b, options, run));
     TRY(run->room.allocate(context, room_for_rows(a->rows)));
     TRY(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
     use_room(run, run->room.data);
@@ -1987,9 +2080,13 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
 /* lengths[i]: entries of row i of C; rows are classified by them. */
 template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
-    if (run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
+    if (!run->far && run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
         run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
     if (index_pays(run)) TRY(open_index(run));
+    if (run->index.data && run->far) {
+        TRY(index_columns(run, stream_of(run->context)));
+        run->job.product.index = index_of(run);
+    }
     TRY(fork_and_join(run, launch_counts<V, PLAIN>));
     return reclassify_rows(run);
 }
@@ -2073,6 +2170,7 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows;
     run.sorts = PLAIN ? most_sorted(context, b->cols) : 0;
+    run.far = run.sorts >= LEAST_SORTED << (LONG - SORTED) && windows_of(b) > FEW_WINDOWS;
     run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
     /* Offsets are tried before rows that do not merge are counted. */
@@ -2263,7 +2361,7 @@ static sp_status sum_kept(sp_context *context, const kept_rows *rows, const sp_c
 {
     const sp_spgemm_options options = {};
     warp_run<V> run = {};
-    set_operands(context, a, b, &options, &run);
+    TRY(set_operands(context, a, b, &options, &run));
     use_room(&run, rows->room);
     run.twins = run.pattern_known = true;
     run.known = &rows->known;
