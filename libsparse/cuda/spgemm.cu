@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "contract.cuh"
+#include "spgemm_small.cuh"
 #include "terms.cuh"
 
 /* Bytes that the algorithms need a row beside C, its offsets included. */
@@ -171,6 +172,7 @@ static void add_info(sp_spgemm_info *sum, const sp_spgemm_info *part)
 static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                           sp_csr *c, sp_spgemm_info *info)
 {
+    if (cuda_is_small(a, b, options)) return sp_cuda_spgemm_small(context, a, b, c, info);
     return options->algorithm == SP_SPGEMM_HASH ? sp_cuda_spgemm_hash(context, a, b, options, c, info)
                                                 : sp_cuda_spgemm_warp(context, a, b, options, c, info);
 }
