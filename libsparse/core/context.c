@@ -151,11 +151,9 @@ sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_sp
     *array = NULL;
     if (space == SP_HOST) return sp_alloc(context, count, size, array);
     if (context->backend->space != SP_DEVICE)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "a device array needs a CUDA context");
-    if (count < 0 || !sp_mul_size((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
-                       size);
-    return context->backend->allocate(context, bytes ? bytes : 1, array);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "device memory needs a CUDA context");
+    const sp_status status = block_size(context, count, size, &bytes);
+    return status == SP_OK ? context->backend->allocate(context, bytes, array) : status;
 }
 
 void sp_array_free(sp_context *context, sp_space space, void *array)
@@ -168,10 +166,9 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
                         sp_space from_space)
 {
     size_t bytes;
-    if (count < 0 || !sp_mul_size((size_t)count, size, &bytes))
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
-                       size);
-    return bytes ? context->backend->copy(context, to, to_space, from, from_space, bytes) : SP_OK;
+    const sp_status status = block_size(context, count, size, &bytes);
+    if (status != SP_OK || count == 0) return status;
+    return context->backend->copy(context, to, to_space, from, from_space, bytes);
 }
 
 /* ---- failures ------------------------------------------------------------------------------------------ */

@@ -17,22 +17,9 @@ sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t
                        (long long)rows, (long long)cols, (long long)nnz, INT32_MAX);
     sp_csr made = {.rows = rows, .cols = cols, .nnz = nnz, .value_type = type, .space = space};
     sp_status status = SP_OK;
-    if (space == SP_HOST) {
-        SP_TRY(sp_alloc(context, rows + 1, sizeof(int64_t), (void **)&made.row_offsets));
-        SP_TRY(sp_alloc(context, nnz, sizeof(int32_t), (void **)&made.col_indices));
-        SP_TRY(sp_alloc(context, nnz, sp_value_size(type), &made.values));
-    } else {
-        size_t offsets, indices, values;
-        if (context->backend->space != SP_DEVICE)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "a device matrix needs a CUDA context");
-        if (!sp_mul_size((size_t)rows + 1, sizeof(int64_t), &offsets) ||
-            !sp_mul_size((size_t)nnz, sizeof(int32_t), &indices) ||
-            !sp_mul_size((size_t)nnz, sp_value_size(type), &values))
-            return sp_fail(context, SP_ERROR_OVERFLOW, "%lld nonzeros are more than memory can address", (long long)nnz);
-        SP_TRY(context->backend->allocate(context, offsets, (void **)&made.row_offsets));
-        SP_TRY(context->backend->allocate(context, indices ? indices : 1, (void **)&made.col_indices));
-        SP_TRY(context->backend->allocate(context, values ? values : 1, &made.values));
-    }
+    SP_TRY(sp_array_create(context, rows + 1, sizeof(int64_t), space, (void **)&made.row_offsets));
+    SP_TRY(sp_array_create(context, nnz, sizeof(int32_t), space, (void **)&made.col_indices));
+    SP_TRY(sp_array_create(context, nnz, sp_value_size(type), space, &made.values));
 done:
     if (status == SP_OK) *matrix = made;
     else sp_csr_free(context, &made);
@@ -52,12 +39,9 @@ sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t ro
 
 void sp_csr_free(sp_context *context, sp_csr *matrix)
 {
-    void *arrays[3] = {matrix->row_offsets, matrix->col_indices, matrix->values};
-    for (int i = 0; i < 3; i++) {
-        if (!arrays[i]) continue;
-        if (matrix->space == SP_HOST) sp_free(context, arrays[i]);
-        else context->backend->release(context, arrays[i]);
-    }
+    sp_array_free(context, matrix->space, matrix->row_offsets);
+    sp_array_free(context, matrix->space, matrix->col_indices);
+    sp_array_free(context, matrix->space, matrix->values);
     memset(matrix, 0, sizeof *matrix);
 }
 

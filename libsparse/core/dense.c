@@ -13,18 +13,14 @@ sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_de
         !sp_mul_size(count, sp_dense_size(type), &bytes) || bytes > PTRDIFF_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "a dense matrix of %lld x %lld of type %d cannot be addressed",
                        (long long)rows, (long long)cols, (int)type);
-    if (space == SP_DEVICE && context->backend->space != SP_DEVICE)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "a device matrix needs a CUDA context");
-    sp_status status = space == SP_HOST ? sp_alloc(context, (int64_t)bytes, 1, &made.values)
-                                        : context->backend->allocate(context, bytes ? bytes : 1, &made.values);
+    const sp_status status = sp_array_create(context, (int64_t)bytes, 1, space, &made.values);
     if (status == SP_OK) *matrix = made;
     return status;
 }
 
 void sp_dense_free(sp_context *context, sp_dense *matrix)
 {
-    if (matrix->values && matrix->space == SP_HOST) sp_free(context, matrix->values);
-    else if (matrix->values) context->backend->release(context, matrix->values);
+    sp_array_free(context, matrix->space, matrix->values);
     memset(matrix, 0, sizeof *matrix);
 }
 

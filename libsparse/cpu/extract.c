@@ -175,9 +175,10 @@ done:
 
 sp_status sp_cpu_find_outside(sp_context *context, const int32_t *list, int64_t count, int64_t bound, int64_t *place)
 {
-    (void)context;
-    *place = 0;
-    while (*place < count && list[*place] >= 0 && list[*place] < bound) ++*place;
-    if (*place == count) *place = -1;
+    int64_t first = count;
+#pragma omp parallel for schedule(static) reduction(min : first) num_threads(sp_threads_for(context, count / 4))
+    for (int64_t i = 0; i < count; i++)
+        if ((list[i] < 0 || list[i] >= bound) && i < first) first = i;
+    *place = first < count ? first : -1;
     return SP_OK;
 }

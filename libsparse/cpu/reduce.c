@@ -4,39 +4,34 @@
 #include "backend.h"
 #include "coo.h"
 
-static double reduce_row(const sp_csr *a, int64_t i, sp_combine combine)
+/* With the rule known when it is compiled: asked entry by entry, rows of 16 take twice as long. */
+__attribute__((always_inline)) static inline double combine(const sp_csr *a, int64_t i, double result,
+                                                            sp_combine rule)
 {
-    const int64_t begin = a->row_offsets[i], end = a->row_offsets[i + 1], count = end - begin;
-    double result = 0;
-    if (count == 0) return 0;
-    switch (combine) {
-    case SP_COMBINE_COUNT: return (double)count;
-    case SP_COMBINE_FIRST: return sp_load_value(a->values, a->value_type, begin);
-    case SP_COMBINE_MAX:
-        result = -INFINITY;
-        for (int64_t k = begin; k < end; k++) {
-            const double value = sp_load_value(a->values, a->value_type, k);
-            result = value > result ? value : result;
-        }
-        return result;
-    case SP_COMBINE_MIN:
-        result = INFINITY;
-        for (int64_t k = begin; k < end; k++) {
-            const double value = sp_load_value(a->values, a->value_type, k);
-            result = value < result ? value : result;
-        }
-        return result;
-    case SP_COMBINE_SUM:
-    case SP_COMBINE_MEAN: break;
-    }
-    for (int64_t k = begin; k < end; k++) result += sp_load_value(a->values, a->value_type, k);
-    return combine == SP_COMBINE_MEAN ? result / (double)count : result;
+    for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++)
+        result = sp_combine_values(result, sp_load_value(a->values, a->value_type, k), rule);
+    return result;
 }
 
-sp_status sp_cpu_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result)
+static double reduce_row(const sp_csr *a, int64_t i, sp_combine rule)
+{
+    const int64_t begin = a->row_offsets[i], count = a->row_offsets[i + 1] - begin;
+    if (count == 0) return 0;
+    switch (rule) {
+    case SP_COMBINE_COUNT: return (double)count;
+    case SP_COMBINE_FIRST: return sp_load_value(a->values, a->value_type, begin);
+    case SP_COMBINE_MAX: return combine(a, i, -INFINITY, SP_COMBINE_MAX);
+    case SP_COMBINE_MIN: return combine(a, i, INFINITY, SP_COMBINE_MIN);
+    case SP_COMBINE_MEAN: return combine(a, i, 0, SP_COMBINE_SUM) / (double)count;
+    case SP_COMBINE_SUM: break;
+    }
+    return combine(a, i, 0, SP_COMBINE_SUM);
+}
+
+sp_status sp_cpu_reduce_rows(sp_context *context, const sp_csr *a, sp_combine rule, double *result)
 {
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz + a->rows))
-    for (int64_t i = 0; i < a->rows; i++) result[i] = reduce_row(a, i, combine);
+    for (int64_t i = 0; i < a->rows; i++) result[i] = reduce_row(a, i, rule);
     return SP_OK;
 }
 
