@@ -147,8 +147,10 @@ $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 $(OBJ)/gnn/cuda/multiply_split.cu.o: private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
 # Its host code copies with all threads.
 $(OBJ)/libsparse/cuda/spmm_stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
-# Optimised, its loops with sanitizers in them take clang longer than all other files together.
+# Optimised, its loops with sanitizers in them take a compiler longer than all other files together.
 $(OBJ)/libsparse/cpu/spmm_tile.c.o: private COMPILE_C += $(if $(findstring -fsanitize,$(CFLAGS)),-O0)
+# Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.
+$(OBJ)/libsparse/cpu/%.o: private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
