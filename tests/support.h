@@ -16,14 +16,18 @@
 int test_devices(void);
 void test_count_skipped(int tests);
 
-#define test_on_devices(tcase, test)                           \
-    do {                                                       \
-        tcase_add_loop_test(tcase, test, 0, test_devices());   \
-        if (test_devices() == 1) test_count_skipped(1);        \
-    } while (0)
-
 /* How many random cases to run: TEST_CASES of the environment, else `usual`. */
 int64_t test_cases(int64_t usual);
+
+/* Whether few cases are wanted, as where a tool slows kernels down: TEST_CASES is below 100. Suites then reach every
+ * kernel, with what costs least, and of the devices only the last. */
+bool test_is_brief(void);
+
+#define test_on_devices(tcase, test)                                                                  \
+    do {                                                                                              \
+        tcase_add_loop_test(tcase, test, test_is_brief() ? test_devices() - 1 : 0, test_devices());   \
+        if (test_devices() == 1) test_count_skipped(1);                                               \
+    } while (0)
 
 /* Runs the suite and reports; the value for main to return. */
 int test_run(Suite *suite);
