@@ -15,7 +15,8 @@
 # CUDA does not survive a fork, and Check's own time limits need one: hence CK_FORK=no under timeout.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build} CK_FORK=no OMP_WAIT_POLICY=passive
-export TEST_SECONDS=${TEST_SECONDS:-300} SANITIZE_SECONDS=${SANITIZE_SECONDS:-60} CHECK_SECONDS=${CHECK_SECONDS:-480}
+export TEST_SECONDS=${TEST_SECONDS:-300} SANITIZE_SECONDS=${SANITIZE_SECONDS:-60}
+export CHECK_SECONDS=${CHECK_SECONDS:-480}
 tools=${TOOLS:-memcheck racecheck initcheck synccheck}
 export results=$BUILD/device_check
 
