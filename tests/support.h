@@ -19,8 +19,8 @@ void test_count_skipped(int tests);
 /* How many random cases to run: TEST_CASES of the environment, else `usual`. */
 int64_t test_cases(int64_t usual);
 
-/* Whether few cases are wanted, as where a tool slows kernels down: TEST_CASES is below 100. Suites then reach every
- * kernel, with what costs least, and of the devices only the last. */
+/* Whether few cases are wanted, as where a tool slows kernels down: TEST_CASES is below 100. Suites then reach each
+ * kind of kernel with what costs least, and of the devices only the last. */
 bool test_is_brief(void);
 
 #define test_on_devices(tcase, test)                                                                  \
