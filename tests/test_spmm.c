@@ -464,16 +464,21 @@ START_TEST(communities_agree_with_the_reference)
                                              {SP_DENSE_BF16, SP_DENSE_F32}};
     static const double scales[][2] = {{1, 0}, {-0.5, 0.75}};
     static const int64_t some[] = {31, 16, 64, 200, 32, 33, 3};
+    /* whose last tile is a half or a quarter of a line of X; {columns, type} */
+    static const int tails[][2] = {{16, 0}, {8, 0}, {44, 1}, {24, 2}, {96, 2}, {72, 3}, {96, 4}};
+    enum { TAILS = sizeof tails / sizeof *tails };
     sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
     const bool cuda = sp_context_is_cuda(context);
     sp_csr graphs[GRAPHS];
     for (int kind = 0; kind < GRAPHS; kind++) graphs[kind] = random_communities(host, kind);
-    for (uint64_t seed = 1; seed <= WIDTHS; seed++) {
-        const int64_t width = some[seed % 7], stride = width + (seed % 4 == 3 ? 5 : (int64_t)(seed % 4) * 8);
-        if (test_is_brief() && (width % 8 != 0 || seed % 4 == 3)) continue;
-        const int type = (int)(seed % (sizeof types / sizeof *types));
+    for (uint64_t seed = 1; seed <= WIDTHS + TAILS; seed++) {
+        const int *tail = seed > WIDTHS ? tails[seed - WIDTHS - 1] : NULL;
+        const int64_t width = tail ? tail[0] : some[seed % 7];
+        const int64_t stride = width + (seed % 4 == 3 && !tail ? 5 : (int64_t)(seed % 4) * 8);
+        if (test_is_brief() && !tail && (width % 8 != 0 || seed % 4 == 3)) continue;
+        const int type = tail ? tail[1] : (int)(seed % (sizeof types / sizeof *types));
         const sp_spmm_options options = {
-            .reduce = seed % 6 == 5 ? SP_REDUCE_MAX : seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MEAN,
+            .reduce = seed % 6 == 5 && !tail ? SP_REDUCE_MAX : seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MEAN,
             .transpose = seed % 3 == 0};
         test_random random = test_seed(seed);
         scenario s = {.alpha = scales[seed / 2 % 2][0], .beta = scales[seed / 2 % 2][1], .seed = seed};

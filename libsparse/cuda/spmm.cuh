@@ -372,20 +372,23 @@ template <typename T, int V> struct spmm_extremes {
 
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
 
-/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. */
+/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. Of
+ * a group in parts, each has the columns of the first, which writes them. */
 template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     const char *x;
     int32_t at[REPEATS];
     uint32_t delta[REPEATS]; /* bytes from the first of them */
     bool inside[REPEATS];
 
-    __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile)
+    __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile, int parts = 1)
     {
-        const int32_t first = tile * (V * LANES * REPEATS), own = first + (int)(threadIdx.x % LANES) * V;
+        const int lane = threadIdx.x % LANES, each = LANES / parts;
+        const int32_t first = tile * (V * LANES * REPEATS), own = first + lane % each * V;
 #pragma unroll
         for (int r = 0; r < REPEATS; r++) {
             inside[r] = own + r * LANES * V < p.width;
             at[r] = inside[r] ? own + r * LANES * V : r > 0 ? at[0] : first;
+            inside[r] = inside[r] && lane < each;
             delta[r] = (uint32_t)(at[r] - at[0]) * sizeof(T);
         }
         x = (const char *)((const T *)p.x + at[0]);
@@ -473,30 +476,32 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
 
 /* Rows of X of 64 bytes, 4 lanes: the second-level cache answers so many requests a second, half a line or less being
  * one, and columns and weights that are asked for by 4 entries are as many again as half of X's rows. So each lane
- * asks for 4 entries of its own, from a multiple of 4 on, 16 a group. `QUADS` times 4 rows of X are in flight. */
+ * asks for 4 entries of its own, from a multiple of 4 on, 16 a group. Rows of 32 bytes are loaded by two of the
+ * group's lanes, those of two entries at a time: a group has PARTS. `LOADS` times 4 are in flight a lane. */
 template <typename T, int V, int LANES, int REPEATS, bool EXTREME> struct spmm_quads {
     static constexpr bool FIT = sizeof(T) <= 4 && sizeof(T) * V == 16 && LANES == 4 && REPEATS == 1 && !EXTREME;
-    static constexpr int QUADS = sizeof(T) == 4 ? 2 : 1; /* sums of 8 columns leave fewer registers */
+    static constexpr int LOADS = sizeof(T) == 4 ? 2 : 1; /* sums of 8 columns leave fewer registers */
 };
 
 /* As add_entries. A's columns and weights begin at multiples of 16 bytes. */
-template <int QUADS, typename T, int V, int LANES>
+template <int LOADS, int PARTS, typename T, int V, int LANES>
 static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t begin, int count,
                                                  const spmm_columns<T, V, LANES, 1> &columns,
                                                  spmm_sums<T, V> &result)
 {
+    constexpr int QUADS = LOADS * PARTS; /* of entries, whose rows of X are in flight at a time */
     const int64_t whole = p.nnz & ~(int64_t)3;
+    const int lane = threadIdx.x % LANES, lead = (int)(begin & 3), part = lane / (LANES / PARTS);
     int end = count > 0 ? (int)(begin & 3) + count : 0;
     if (begin + count > whole) { /* A's last ones, which are no four, come first */
 #pragma unroll 1
         for (int64_t at = max(begin, whole); at < begin + count; at++) {
             packet<T, V> x;
             x.load((const T *)row_of_x(columns.x, __ldg(p.cols + at), p.x_bytes));
-            result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
+            if (part == 0) result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
         }
         end = (int)(whole - (begin & ~(int64_t)3));
     }
-    const int lane = threadIdx.x % LANES, lead = (int)(begin & 3);
     const uint4 *quad = (const uint4 *)(p.cols + (begin & ~(int64_t)3)) + lane;
     const int64_t away = (const char *)p.values - (const char *)p.cols;
     int longest = end;
@@ -505,9 +510,9 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
     uint4 col = load_kept_if(4 * lane < end, quad, p.keep), weight;
 #pragma unroll 1
     for (int at = 0; at < longest; at += 4 * QUADS) {
-        packet<T, V> gathered[QUADS][4];
-        const int source = at / 4 % LANES;
-        if (source == 0) {
+        packet<T, V> gathered[LOADS][4];
+        const int source = at / 4 % LANES + part;
+        if (at / 4 % LANES == 0) {
             const uint32_t one = 0x3f800000;
             const uint4 *there = (const uint4 *)((const char *)quad + away);
             if (p.values) weight = load_kept_if(at + 4 * lane < end, there, p.keep);
@@ -516,29 +521,34 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
         }
         const auto take = [&](auto all) { /* entries of the row, or only some of them */
             constexpr bool ALL = decltype(all)::value;
-            const auto wanted = [&](int place) { return ALL || (place >= lead && place < end); };
+            const auto wanted = [&](int j, int k) {
+                const int place = at + 4 * (j * PARTS + part) + k;
+                return ALL || (place >= lead && place < end);
+            };
             const auto gather = [&](int j, int k, uint32_t own) {
-                const int32_t c = __shfl_sync(FULL_WARP, (int)own, source + j, LANES);
+                const int32_t c = __shfl_sync(FULL_WARP, (int)own, source + j * PARTS, LANES);
                 const T *from = (const T *)row_of_x(columns.x, c, p.x_bytes);
                 if (ALL) gathered[j][k].load(from, p.keep);
-                else gathered[j][k].load_if(wanted(at + 4 * j + k), from, p.keep);
+                else gathered[j][k].load_if(wanted(j, k), from, p.keep);
             };
             const auto add = [&](int j, int k, uint32_t own) {
-                const float w = __shfl_sync(FULL_WARP, __uint_as_float(own), source + j, LANES);
-                result.add(gathered[j][k], wanted(at + 4 * j + k) ? w : 0.f, 0, true);
+                const float w = __shfl_sync(FULL_WARP, __uint_as_float(own), source + j * PARTS, LANES);
+                result.add(gathered[j][k], wanted(j, k) ? w : 0.f, 0, true);
             };
 #pragma unroll
-            for (int j = 0; j < QUADS; j++)
+            for (int j = 0; j < LOADS; j++)
                 gather(j, 0, col.x), gather(j, 1, col.y), gather(j, 2, col.z), gather(j, 3, col.w);
-            if (source + QUADS == LANES && at + 4 * QUADS < longest)
+            if (at / 4 % LANES + QUADS == LANES && at + 4 * QUADS < longest)
                 col = load_kept_if(at + 4 * QUADS + 4 * lane < end, quad, p.keep);
 #pragma unroll
-            for (int j = 0; j < QUADS; j++)
+            for (int j = 0; j < LOADS; j++)
                 add(j, 0, weight.x), add(j, 1, weight.y), add(j, 2, weight.z), add(j, 3, weight.w);
         };
         if (__all_sync(FULL_WARP, at >= lead && at + 4 * QUADS <= end)) take(std::true_type());
         else take(std::false_type());
     }
+#pragma unroll
+    for (int step = LANES / PARTS; step < LANES; step *= 2) result.merge(result.across(step));
 }
 
 template <typename Y, int V, typename S>

@@ -399,8 +399,8 @@ static __device__ __forceinline__ void await_last()
 #endif
 }
 
-/* QUADS: see spmm_quads; 0: entries one by one. */
-template <int QUADS, typename T, int V, int LANES, int REPEATS, typename Result>
+/* LOADS and PARTS: see spmm_quads; 0 loads: entries one by one. */
+template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, REPEATS, Result, SPMM_GROUPS *LANES))
     work_blocks(const spmm_product p, const block_sizes sizes, const int4 *blocks, const int32_t *rows,
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
@@ -410,7 +410,7 @@ static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, RE
     let_next_in();
     const int4 block = __ldg(blocks + blockIdx.x);
     const bool partial = (int)blockIdx.x < carry.blocks;
-    const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
+    const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y, PARTS);
     const int groups = partial ? SPMM_GROUPS : sizes.groups_of(block.x);
     const int share = partial ? sizes.share(block.w, SPMM_GROUPS) : block.w >> 16;
     const int rows_here = partial ? 1 : block.w & 0xffff;
@@ -430,7 +430,7 @@ static __global__ void __launch_bounds__(SPMM_GROUPS *LANES, SPMM_RESIDENT(T, RE
             write_row(p, __ldg(rows + block.y + i), columns, results);
         return;
     }
-    if constexpr (QUADS > 0) add_quads<QUADS>(p, start + block.z + begin, count, columns, results[0]);
+    if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, start + block.z + begin, count, columns, results[0]);
     else
         add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, count,
                                                                  block.z + begin, columns, results);
@@ -487,9 +487,11 @@ template <bool IS_EXTREME> struct block_launch {
         TRY(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
-        auto kernel = work_blocks<0, T, V, LANES, REPEATS, Result>;
+        auto kernel = work_blocks<0, 1, T, V, LANES, REPEATS, Result>;
         if constexpr (quads::FIT)
-            if (has_quads(product)) kernel = work_blocks<quads::QUADS, T, V, LANES, REPEATS, Result>;
+            if (has_quads(product))
+                kernel = 2 * product.width > V * LANES ? work_blocks<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
+                                                       : work_blocks<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         cudaLaunchAttribute early;
         cudaLaunchConfig_t config = {};
         early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -3,7 +3,7 @@
  * Where the nodes of a community have neighbouring numbers, some hundred neighbouring rows pass over the same columns,
  * and those that do so at about the same time find rows of X in the first-level cache. A panel is a block of threads
  * that starts as many rows at once, alike in length, so that they stay in step by themselves: its groups of 8 lanes
- * take a row each, or, of a row of more than n entries, every k-th run of 8, k being as many groups as the row needs.
+ * take a row each, or, of a row of more than n entries, every k-th run of some, k being as many groups as it needs.
  * Their results meet in shared memory, in their order, so that every sum has the same bits in every run.
  *
  * Where they have others, the order of rows that spmm_order.cu finds brings them together: columns ascend within a
@@ -28,7 +28,6 @@ enum { THREADS = 256 };
 
 enum {
     LANES = 8,
-    RUN = 8,          /* entries that a group loads at a time, and whose rows of X it has in flight */
     GROUPS = 128,     /* of a panel: 1024 threads, alone on a multiprocessor with 64 registers each */
     FEW_GROUPS = 8,   /* of a row; rows that need more have 16, 32, 64 or 128 */
     USABLE = GROUPS - (FEW_GROUPS - 1), /* where rows of few groups may begin in a panel */
@@ -247,11 +246,19 @@ int64_t cuda_spmm_panel_bytes(const spmm_panels *panels)
 
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
-/* Adds a group's runs of a row: the first `left` entries from `begin` on are the row's, a run begins every `step`. All
- * lanes of the warp take part. */
+/* A load of the group is 128 bytes: a row of X of one entry or, where a tile's rows have a half or a quarter of that,
+ * of two or four. So many PARTS, of EACH lanes, a group has. A run is what it has in flight at a time. */
+template <int PARTS> struct runs {
+    static constexpr int EACH = LANES / PARTS, LOADS = PARTS < 4 ? 8 : 4, ENTRIES = LOADS * PARTS;
+    static constexpr int OWN = ENTRIES / LANES; /* entries of A that a lane loads */
+};
+
+/* Adds a group's runs of a row: the first `left` entries from `begin` on are the row's, a run begins every `step`.
+ * All lanes of the warp take part. In f32 registers allow for weights that are handed round ahead of their use:
+ * products at 64 columns 1.86 ms for 1.94. */
 template <typename T, int V>
-static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
-                                                const char *x, spmm_sums<T, V> *result)
+static __device__ __forceinline__ void add_whole_runs(const spmm_product &p, int64_t begin, int left, int step,
+                                                      const char *x, spmm_sums<T, V> *result)
 {
     const int lane = threadIdx.x % LANES;
     const int32_t *cols = p.cols + begin + lane;
@@ -270,12 +277,12 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
     while (__any_sync(FULL_WARP, next_col >= 0)) {
         const int32_t col = next_col;
         const float weight = next_weight;
-        packet<T, V> gathered[RUN];
-        float weights[RUN];
+        packet<T, V> gathered[LANES];
+        float weights[LANES];
         fetch();
         const auto gather = [&](auto whole) {
 #pragma unroll
-            for (int u = 0; u < RUN; u++) {
+            for (int u = 0; u < LANES; u++) {
                 const int32_t c = __shfl_sync(FULL_WARP, col, u, LANES);
                 weights[u] = __shfl_sync(FULL_WARP, weight, u, LANES);
                 if (decltype(whole)::value) gathered[u].load((const T *)row_of_x(x, c, p.x_bytes));
@@ -285,55 +292,121 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
         if (__all_sync(FULL_WARP, col >= 0)) gather(std::true_type());
         else gather(std::false_type());
 #pragma unroll
-        for (int u = 0; u < RUN; u++) result->add(gathered[u], weights[u], 0, true);
+        for (int u = 0; u < LANES; u++) result->add(gathered[u], weights[u], 0, true);
     }
 }
 
-template <typename T, int V>
+/* As add_whole_runs; each of the group's parts has the sum of its own entries then. */
+template <typename T, int V, int PARTS>
+static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
+                                                const char *x, spmm_sums<T, V> *result)
+{
+    using run = runs<PARTS>;
+    const int lane = threadIdx.x % LANES, part = lane / run::EACH;
+    const int32_t *cols = p.cols + begin + lane;
+    const float *values = p.values ? (const float *)p.values + begin + lane : nullptr;
+    int32_t next_col[run::OWN]; /* -1: none */
+    float next_weight[run::OWN];
+    left -= lane;
+    const auto fetch = [&] {
+#pragma unroll
+        for (int i = 0; i < run::OWN; i++) {
+            next_col[i] = left > i * LANES ? __ldg(cols + i * LANES) : -1;
+            next_weight[i] = left > i * LANES ? values ? __ldg(values + i * LANES) : 1 : 0;
+        }
+        cols += step;
+        if (values) values += step;
+        left -= step;
+    };
+    fetch();
+    while (__any_sync(FULL_WARP, next_col[0] >= 0)) {
+        int32_t col[run::OWN];
+        float weight[run::OWN];
+        packet<T, V> gathered[run::LOADS];
+#pragma unroll
+        for (int i = 0; i < run::OWN; i++) {
+            col[i] = next_col[i];
+            weight[i] = next_weight[i];
+        }
+        fetch();
+        const auto source = [&](int u) { return u % run::EACH * PARTS + part; };
+        const auto gather = [&](auto whole) {
+#pragma unroll
+            for (int u = 0; u < run::LOADS; u++) {
+                const int32_t c = __shfl_sync(FULL_WARP, col[u / run::EACH], source(u), LANES);
+                if (decltype(whole)::value) gathered[u].load((const T *)row_of_x(x, c, p.x_bytes));
+                else gathered[u].load_if(c >= 0, (const T *)row_of_x(x, c, p.x_bytes));
+            }
+        };
+        if (__all_sync(FULL_WARP, col[run::OWN - 1] >= 0)) gather(std::true_type());
+        else gather(std::false_type());
+#pragma unroll
+        for (int u = 0; u < run::LOADS; u++)
+            result->add(gathered[u], __shfl_sync(FULL_WARP, weight[u / run::EACH], source(u), LANES), 0, true);
+    }
+}
+
+template <typename T, int V, int PARTS>
 static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_product p, const int2 *slots)
 {
     using Result = spmm_sums<T, V>;
-    __shared__ Result shared[GROUPS][LANES];
+    using run = runs<PARTS>;
+    __shared__ Result shared[GROUPS][run::EACH];
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int2 slot = __ldg(slots + (int64_t)blockIdx.x * GROUPS + group);
-    const spmm_columns<T, V, LANES, 1> columns(p, (int)blockIdx.y);
+    const spmm_columns<T, V, run::EACH, 1> columns(p, (int)blockIdx.y);
     const bool active = slot.x >= 0;
     const int32_t row = active ? slot.x : 0;
     const int part = active ? slot.y >> 8 : 0, groups = active ? slot.y & 0xff : 1;
     const int64_t start = active ? __ldg(p.offsets + row) : 0;
     const int entries = active ? (int)(__ldg(p.offsets + row + 1) - start) : 0;
+    const bool writes = active && part == 0 && lane < run::EACH;
     Result result[1];
     result[0].clear(p);
-    if (active && part == 0) expect_row(p, row, columns);
-    add_runs(p, start + part * RUN, entries - part * RUN, groups * RUN, columns.x, result);
+    if (writes) expect_row(p, row, columns);
+    const int skip = part * run::ENTRIES, step = groups * run::ENTRIES;
+    if constexpr (PARTS == 1 && sizeof(T) == 4)
+        add_whole_runs(p, start + skip, entries - skip, step, columns.x, result);
+    else add_runs<T, V, PARTS>(p, start + skip, entries - skip, step, columns.x, result);
+#pragma unroll
+    for (int away = run::EACH; away < LANES; away *= 2) result[0].merge(result[0].across(away));
     if (__syncthreads_or(groups > 1)) {
-        if (part > 0) shared[group][lane] = result[0];
+        if (part > 0 && lane < run::EACH) shared[group][lane] = result[0];
         __syncthreads();
-        if (part == 0)
+        if (writes)
             for (int i = 1; i < groups; i++) result[0].merge(shared[group + i][lane]);
     }
-    if (active && part == 0) write_row(p, row, columns, result);
+    if (writes) write_row(p, row, columns, result);
 }
 
-template <typename T, int V>
-static sp_status launch_tiles(sp_context *context, const spmm_product &whole, const spmm_panels *panels)
+/* `width` columns from `first` on. */
+template <typename T, int PARTS>
+static sp_status launch_tiles(sp_context *context, const spmm_product &whole, int32_t first, int32_t width,
+                              const spmm_panels *panels)
 {
-    constexpr int COLUMNS = V * LANES;
+    constexpr int V = 16 / sizeof(T), COLUMNS = V * LANES / PARTS;
     spmm_product product = whole;
-    product.tiles = (product.width + COLUMNS - 1) / COLUMNS;
-    work_panels<T, V><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
-                        cuda_state_of(context)->stream>>>(product, panels->slots.data);
+    product.x = (const T *)whole.x + first;
+    product.y = (char *)whole.y + (size_t)first * (whole.y_narrow ? sizeof(T) : sizeof(float));
+    product.width = width;
+    product.tiles = (width + COLUMNS - 1) / COLUMNS;
+    work_panels<T, V, PARTS><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
+                               cuda_state_of(context)->stream>>>(product, panels->slots.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-/* 16 bytes a lane, or 8 where a row of X has no more than half a line. */
+/* Tiles of 128 bytes a row; columns that are left over in one of 32, 64 or 128. */
 template <typename T>
 static sp_status launch(sp_context *context, const spmm_product &product, const spmm_panels *panels)
 {
-    constexpr int V = 16 / sizeof(T);
-    return product.width > V / 2 * LANES ? launch_tiles<T, V>(context, product, panels)
-                                         : launch_tiles<T, V / 2>(context, product, panels);
+    constexpr int COLUMNS = 16 / sizeof(T) * LANES;
+    const int32_t left = product.width % COLUMNS, whole = product.width - left;
+    if (2 * left > COLUMNS) return launch_tiles<T, 1>(context, product, 0, product.width, panels);
+    if (whole > 0) TRY((launch_tiles<T, 1>(context, product, 0, whole, panels)));
+    if (left == 0) return SP_OK;
+    return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, whole, left, panels)
+                              : launch_tiles<T, 4>(context, product, whole, left, panels);
 }
 
 sp_status cuda_spmm_panels(sp_context *context, sp_dense_type type, const spmm_product &product,

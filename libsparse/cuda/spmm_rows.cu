@@ -10,19 +10,19 @@
  */
 #include "spmm.cuh"
 
-template <int QUADS, typename T, int V, int LANES, int REPEATS, typename Result>
+template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPEATS, Result, SPMM_ROW_THREADS))
     split_rows(const spmm_product p)
 {
     const int64_t row = (int64_t)blockIdx.x * (SPMM_ROW_THREADS / LANES) + threadIdx.x / LANES;
-    const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y);
+    const spmm_columns<T, V, LANES, REPEATS> columns(p, (int)blockIdx.y, PARTS);
     const bool there = row < p.rows;
     const int64_t begin = there ? __ldg(p.offsets + row) : 0;
     const int count = there ? (int)(__ldg(p.offsets + row + 1) - begin) : 0;
     Result results[REPEATS];
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
-    if constexpr (QUADS > 0) add_quads<QUADS>(p, begin, count, columns, results[0]);
+    if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, begin, count, columns, results[0]);
     else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
@@ -37,11 +37,13 @@ template <bool IS_EXTREME> struct row_launch {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        auto kernel = split_rows<0, T, V, LANES, REPEATS, Result>;
+        auto kernel = split_rows<0, 1, T, V, LANES, REPEATS, Result>;
         /* With four lanes of f32 they leave too few registers for 1,536 threads. */
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
         if constexpr (quads::FIT && sizeof(T) == 2)
-            if (has_quads(product)) kernel = split_rows<quads::QUADS, T, V, LANES, REPEATS, Result>;
+            if (has_quads(product))
+                kernel = 2 * product.width > V * LANES ? split_rows<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
+                                                       : split_rows<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         kernel<<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
         CUDA_TRY(cudaGetLastError());
         return SP_OK;
