@@ -48,7 +48,7 @@ typedef struct accumulator {
     uint64_t *list[2]; /* hash: column << 32 | slot */
     int64_t room;      /* hash: entries that the arrays can take */
     int64_t listed;    /* entries of list[0], or of the short row */
-    int32_t short_columns[SHORT_PRODUCTS];
+    int32_t short_columns[SHORT_PRODUCTS + 8]; /* a register more, so that the last may be filled up */
     double short_values[SHORT_PRODUCTS];
     int bits_of_table;
     void *sums_block;  /* where `sums` lies */
