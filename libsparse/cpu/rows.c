@@ -162,13 +162,12 @@ done:
     return status;
 }
 
-/* How many entries C may come to have, if the rows to come are like those that are made; and what some rows may
- * reserve beyond what they have. */
+/* How many entries C may come to have, if the rows to come are like those that are made. */
 static int64_t expected_entries(const run *r)
 {
     const double estimate = (double)r->entries_done * 1.05 * (double)r->bound / (double)(r->bound_done + 1);
     const int64_t most = r->entries_done + r->bound - r->bound_done;
-    return (estimate < (double)most ? (int64_t)estimate : most) + 4 * r->largest + 64;
+    return estimate < (double)most ? (int64_t)estimate : most;
 }
 
 /* Makes the rows of one chunk; lengths go into row_offsets[row + 1]. */
@@ -325,7 +324,7 @@ static sp_status make_joined(run *r)
 
 /* ---- one thread ---------------------------------------------------------------------------------------- */
 
-/* One thread: its buffer becomes C. */
+/* One thread: its buffer becomes C; rows, up to four at a time, reserve more than they come to have. */
 static sp_status make_alone(run *r)
 {
     sp_status status = SP_OK;
@@ -336,7 +335,7 @@ static sp_status make_alone(run *r)
         for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) offsets[row + 1] += offsets[row];
         r->bound_done += r->chunks[i].bound;
         r->entries_done = buffer->count;
-        if (r->bound_done >= r->sample) buffer->expected = expected_entries(r);
+        if (r->bound_done >= r->sample) buffer->expected = expected_entries(r) + 4 * r->largest + 64;
     }
     if (buffer->capacity == 0) return SP_OK;
     sp_free(r->context, r->made.col_indices);
