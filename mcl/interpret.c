@@ -354,9 +354,9 @@ done:
 /* ---- components ---------------------------------------------------------------------------------------- */
 
 /* Moves to `component` the members of cluster `cluster` that arcs of the graph reach from `node` within it, and sorts
- * them; returns how many. */
-static int64_t take_component(const sp_csr *graph, int32_t node, int32_t cluster, int32_t *cluster_of,
-                              int32_t *component)
+ * them; returns how many. An arc to a node that has its home elsewhere leads out of the cluster. */
+static int64_t take_component(const sp_csr *graph, int32_t node, int32_t cluster, const int32_t *home,
+                              int32_t *cluster_of, int32_t *component)
 {
     int64_t head = 0, tail = 0;
     component[tail++] = node;
@@ -365,7 +365,7 @@ static int64_t take_component(const sp_csr *graph, int32_t node, int32_t cluster
         const int32_t from = component[head++];
         for (int64_t k = graph->row_offsets[from]; k < graph->row_offsets[from + 1]; k++) {
             const int32_t to = graph->col_indices[k];
-            if (cluster_of[to] != cluster) continue;
+            if (cluster_of[to] != cluster || home[to] != cluster) continue;
             cluster_of[to] = -1;
             component[tail++] = to;
         }
@@ -374,28 +374,34 @@ static int64_t take_component(const sp_csr *graph, int32_t node, int32_t cluster
     return tail;
 }
 
-/* Splits each list into the connected components that the input graph leaves of it. In a directed graph that is what
- * the smallest member reaches, then what the smallest remaining one does, as with mcl. */
+/* Splits each list into the connected components that the input graph leaves of it, as mcl does: in a directed graph
+ * that is what the smallest member reaches, then what the smallest remaining one does; and a node of several lists,
+ * which has its home in the first of them, is reached in that one alone. */
 static sp_status split_components(sp_context *context, const sp_csr *graph, lists *clusters)
 {
     lists made = {0};
-    int32_t *cluster_of = NULL;
+    int32_t *cluster_of = NULL, *home = NULL;
     sp_status status = sp_alloc(context, graph->rows, sizeof *cluster_of, (void **)&cluster_of);
+    if (status == SP_OK) status = sp_alloc(context, graph->rows, sizeof *home, (void **)&home);
     if (status == SP_OK) status = lists_reserve(context, &made, clusters->offsets[clusters->count]);
-    for (int64_t j = 0; j < graph->rows && status == SP_OK; j++) cluster_of[j] = -1;
+    for (int64_t j = 0; j < graph->rows && status == SP_OK; j++) cluster_of[j] = home[j] = -1;
     for (int64_t c = 0; c < clusters->count && status == SP_OK; c++) {
         const int32_t *members = clusters->members + clusters->offsets[c];
         const int64_t count = lists_length(clusters, c);
-        for (int64_t i = 0; i < count; i++) cluster_of[members[i]] = (int32_t)c;
+        for (int64_t i = 0; i < count; i++) {
+            cluster_of[members[i]] = (int32_t)c;
+            if (home[members[i]] < 0) home[members[i]] = (int32_t)c;
+        }
         for (int64_t i = 0; i < count && status == SP_OK; i++) {
             if (cluster_of[members[i]] != c) continue;
             status = lists_reserve(context, &made, 0);
             if (status != SP_OK) break;
             const int64_t at = made.offsets[made.count++];
             made.offsets[made.count] =
-                at + take_component(graph, members[i], (int32_t)c, cluster_of, made.members + at);
+                at + take_component(graph, members[i], (int32_t)c, home, cluster_of, made.members + at);
         }
     }
+    sp_free(context, home);
     sp_free(context, cluster_of);
     if (status == SP_OK) {
         lists_free(context, clusters);
@@ -430,11 +436,12 @@ static int by_falling_size(const void *left, const void *right)
 
 static int by_rising_size(const void *left, const void *right) { return -by_falling_size(left, right); }
 
-/* The lists without empty ones, in the order asked for. */
-static sp_status order_lists(sp_context *context, const lists *clusters, mcl_sort sort, mcl_clustering *result)
+/* Brings the lists into the order asked for, without empty ones. */
+static sp_status order_lists(sp_context *context, mcl_sort sort, lists *clusters)
 {
     static int (*const comparisons[])(const void *, const void *) = {by_falling_size, by_rising_size, by_members};
     placed *order = NULL;
+    lists made = {0};
     int64_t count = 0;
     sp_status status = sp_alloc(context, clusters->count, sizeof *order, (void **)&order);
     if (status != SP_OK) return status;
@@ -442,18 +449,20 @@ static sp_status order_lists(sp_context *context, const lists *clusters, mcl_sor
         if (lists_length(clusters, c) > 0)
             order[count++] = (placed){clusters->members + clusters->offsets[c], lists_length(clusters, c)};
     if (sort != MCL_SORT_NONE) qsort(order, (size_t)count, sizeof *order, comparisons[sort]);
-    status = sp_alloc(context, count + 1, sizeof *result->offsets, (void **)&result->offsets);
+    status = sp_alloc(context, count + 1, sizeof *made.offsets, (void **)&made.offsets);
     if (status == SP_OK)
-        status = sp_alloc(context, clusters->offsets[clusters->count], sizeof *result->members,
-                          (void **)&result->members);
+        status = sp_alloc(context, clusters->offsets[clusters->count], sizeof *made.members, (void **)&made.members);
     if (status == SP_OK) {
-        result->clusters = count;
-        result->offsets[0] = 0;
+        made.count = count;
+        made.offsets[0] = 0;
         for (int64_t c = 0; c < count; c++) {
-            memcpy(result->members + result->offsets[c], order[c].members,
-                   (size_t)order[c].count * sizeof *result->members);
-            result->offsets[c + 1] = result->offsets[c] + order[c].count;
+            memcpy(made.members + made.offsets[c], order[c].members, (size_t)order[c].count * sizeof *made.members);
+            made.offsets[c + 1] = made.offsets[c] + order[c].count;
         }
+        lists_free(context, clusters);
+        *clusters = made;
+    } else {
+        lists_free(context, &made);
     }
     sp_free(context, order);
     return status;
@@ -474,18 +483,23 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
     if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
     if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);
     if (status == SP_OK) status = settle_nodes(context, &clusters, limit->rows, options->overlap, &made);
-    mcl_sort sort = options->sort;
+    if (status == SP_OK) status = order_lists(context, options->sort, &clusters);
     if (status == SP_OK && options->force_connected) {
         const int64_t whole = clusters.count;
         status = split_components(context, graph, &clusters);
-        if (clusters.count > whole) sort = MCL_SORT_SIZE; /* mcl puts what it split in its default order */
+        if (status == SP_OK && clusters.count > whole) /* mcl puts what it split in its default order */
+            status = order_lists(context, MCL_SORT_SIZE, &clusters);
     }
-    if (status == SP_OK) status = order_lists(context, &clusters, sort, &made);
     sp_csr_free(context, &attraction);
     sp_free(context, system_of);
-    lists_free(context, &clusters);
-    if (status == SP_OK) *clustering = made;
-    else mcl_clustering_free(context, &made);
+    if (status == SP_OK) {
+        made.clusters = clusters.count;
+        made.offsets = clusters.offsets;
+        made.members = clusters.members;
+        *clustering = made;
+    } else {
+        lists_free(context, &clusters);
+    }
     return status;
 }
 

@@ -103,6 +103,7 @@ interpretation() {
 -overlap cut -I 8
 -force-connected y -I 1.5
 -force-connected y -overlap keep
+-force-connected y -overlap keep -L 2 -sort lex
 -force-connected y -sort lex -L 4
 -sort lex
 -sort none
