@@ -187,8 +187,8 @@ static bool read_weight(io_slice *slice, const char *token, const char *token_en
         return io_slice_fail(
             slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
             decimal ? "write a number below 3.4e38"
-                    : io_slice_remedy(slice, "write a decimal number",
-                                      "write a decimal number (--lenient reads it as mcl does)"));
+                    : io_slice_remedy(slice, "write a decimal number, and no heading",
+                                      "write a decimal number, and no heading (--lenient reads it as mcl does)"));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);
     if (stop == token || !isfinite(*number) || *number > FLT_MAX) *number = 1.0;
@@ -211,7 +211,10 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
             return io_slice_fail(slice,
                                  options->transform ? "the weight after its transformation is negative"
                                                     : "the weight is negative",
-                                 token, token_end, "weights are similarities, 0 or above");
+                                 token, token_end,
+                                 options->transform ? "weights are similarities, 0 or above; "
+                                                      "end -abc-tf with gt(0) to drop such pairs"
+                                                    : "weights are similarities, 0 or above");
         slice->negative++;
         slice->odd = slice->odd || !options->any_sign;
     }

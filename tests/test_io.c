@@ -221,7 +221,8 @@ END_TEST
 START_TEST(abc_messages_cut_and_escape_what_they_quote)
 {
     expect_error("a b \x01\x7f\xc3\xa9x\n", as(IO_ABC),
-                 "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number");
+                 "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number, and no "
+                 "heading");
     expect_error("a b 0123456789012345678901234567890123456789!!\n", as(IO_ABC),
                  "in:1: the weight is not a number (got \"0123456789012345678901234567890123456789...\");");
     char text[600];
