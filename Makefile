@@ -249,6 +249,7 @@ install: all
 	  libsparse/libsparse.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libsparse.pc
 	for tool in $(TOOLS); do install -m 755 $(BIN)/$$tool $(DESTDIR)$(PREFIX)/bin/ || exit 1; done
 	for page in $(wildcard docs/man/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that programs find the library in /usr/local/lib
 
 clean:
 	rm -rf $(BUILD)
