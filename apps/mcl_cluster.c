@@ -24,7 +24,7 @@ sp_status job_write_matrix(job *j, const char *path, const sp_csr *matrix, const
 typedef struct monitor_state {
     job *job;
     sp_context *context; /* where the iterand lives */
-    bool keep_start;     /* for another inflation, or for the CPU when the device fails */
+    bool keep_start;     /* for another inflation, for the CPU when the device fails, or for -analyze */
     sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
     report_run *run;
     sp_status status;
@@ -35,13 +35,17 @@ static io_clusters as_lists(const mcl_clustering *c)
     return (io_clusters){.nodes = c->nodes, .clusters = c->clusters, .offsets = c->offsets, .members = c->members};
 }
 
-/* KIND-NUMBER.STEM, as mcl names its dumps: beside an output that was named, otherwise in the present folder. */
+/* KIND-NUMBER.STEM, as mcl names its dumps: beside an output that was named, otherwise in the present folder. Beside
+ * stdout the stem is the input's bare name. */
 static sp_status dump_name(const job *j, const report_run *run, const char *kind, int64_t number, char name[MAX_PATH])
 {
     const settings *s = j->settings;
     char made[MAX_PATH];
+    const bool stdout_used = s->output && strcmp(s->output, "-") == 0;
+    const char *base = strrchr(s->input, '/');
     settings_input_name(s, run->inflation, made);
-    const char *stem = s->dump_stem ? s->dump_stem : s->output ? run->output : made;
+    const char *stem = s->dump_stem ? s->dump_stem : stdout_used ? (base ? base + 1 : s->input)
+                                                   : s->output   ? run->output : made;
     const char *slash = strrchr(stem, '/');
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
@@ -135,7 +139,8 @@ static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_cs
 static sp_status iterate_on(job *j, sp_context *context, const mcl_options *options, report_run *run, sp_csr *limit)
 {
     const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
-    monitor_state monitor = {.job = j, .context = context, .run = run, .keep_start = !last || context != j->host};
+    monitor_state monitor = {.job = j, .context = context, .run = run,
+                             .keep_start = !last || context != j->host || j->settings->analyze};
     run->iteration_count = 0;
     snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
     log_header(&j->log, j->start.rows);
@@ -279,6 +284,21 @@ static char *run_information(const job *j, const report_run *run)
     return text;
 }
 
+/* The text of -analyze, in mcl's layout. */
+static void put_measures(io_output *output, const job *j, const report_run *run, const mcl_measures *m)
+{
+    io_output_format(output, "ncl=%lld max=%lld  ctr=%.1f avg=%.1f min=%lld ", (long long)m->clusters,
+                     (long long)m->largest, m->center, m->average, (long long)m->smallest);
+    io_output_format(output, "DGI=%lld TWI=%lld TWL=%lld sgl=%lld qrt=%lld\n", (long long)m->dust,
+                     (long long)m->half, (long long)m->half_size, (long long)m->singletons, (long long)m->quartets);
+    io_output_format(output, "eff=%.5f mod=%.5f mf=%.5f af=%.5f target-name=", m->efficiency, m->modularity,
+                     m->mass_fraction, m->area_fraction);
+    io_output_string(output, j->settings->input);
+    io_output_string(output, "\nsource-name=");
+    io_output_string(output, run->output);
+    io_output_string(output, "\n\n");
+}
+
 /* Whether nodes have names: then clusters are lines of these, else a native matrix. */
 static bool is_labelled(const io_graph *g)
 {
@@ -291,8 +311,11 @@ static sp_status write_clusters(job *j, const report_run *run, const mcl_cluster
 {
     const io_clusters lists = as_lists(clustering);
     const bool labelled = is_labelled(&j->input);
+    mcl_measures measures;
     io_output *output;
-    sp_status status = io_output_open(j->host, run->output, &output);
+    sp_status status = SP_OK;
+    if (j->settings->analyze) status = mcl_measure(j->host, &j->start, clustering, &measures);
+    if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
     if (status != SP_OK) return status;
     if (labelled) {
         log_line(&j->log, "[mcl] output is in %s", run->output);
@@ -308,6 +331,10 @@ static sp_status write_clusters(job *j, const report_run *run, const mcl_cluster
         }
         io_output_string(output, text);
         free(text);
+    }
+    if (j->settings->analyze) {
+        put_measures(output, j, run, &measures);
+        log_line(&j->log, "[mcl parlour] included performance measures in cluster output");
     }
     io_output_settle(output); /* what fails here, the commit tells */
     may_block = 0;            /* renaming is not broken off: either there are no clusters or all is well */

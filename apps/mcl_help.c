@@ -80,7 +80,10 @@ void settings_print(const settings *s, double inflation, FILE *stream)
     print_count(stream, "Selection number", s->mcl.select, "-S n");
     print_count(stream, "Recovery number", s->mcl.recover, "-R n");
     print_count(stream, "Recovery percentage", (int64_t)s->mcl.recover_percent, "-pct n");
+    const bool initial = s->mcl.initial_length > 0;
+    if (initial) print_count(stream, "Initial loop length", s->mcl.initial_length, "-l n");
     print_count(stream, "Main loop length", s->mcl.main_length, "-L n");
+    if (initial) print_inflation(stream, "Initial inflation", s->mcl.initial_inflation, "-i f");
     print_inflation(stream, "Main inflation", inflation, "-I f");
 }
 

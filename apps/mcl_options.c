@@ -118,13 +118,15 @@ static bool parse_prune_number(settings *s, const char *value)
     return true;
 }
 
-/* mcl keeps the whole part of the inverse of the cutoff as f32: -p 0.0003 is -P 3333, -p 0.05 is -P 19. */
+/* mcl keeps the whole part of the inverse of the cutoff as f32: -p 0.0003 is -P 3333, -p 0.05 is -P 19. It takes the
+ * default where that is no 32-bit number, and 0 for no pruning. */
 static bool parse_prune_cutoff(settings *s, const char *value)
 {
     double cutoff;
     if (!read_number(value, &cutoff) || cutoff < 0 || cutoff > 0.1)
         return mistake("-p takes a number from 0 to 0.1 (got \"%.40s\")", value);
-    s->mcl.prune_number = cutoff > 1e-15 ? (int64_t)(1 / (double)(float)cutoff) : 0;
+    const double number = cutoff > 0 ? 1 / (double)(float)cutoff : 0;
+    s->mcl.prune_number = number <= INT32_MAX ? (int64_t)number : 10000;
     s->mcl.prune_cutoff = 0;
     s->prune_given = true;
     return true;
@@ -364,6 +366,7 @@ static const option options[] = {
     {FLAG, "--i3", NULL, "three digits of the inflation in names", PLACE(three_digits)},
     {OWN, "-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
     {YES_NO, "-append-log", "y|n", "append the settings to the clustering", PLACE(append_log)},
+    {YES_NO, "-analyze", "y|n", "append efficiency, modularity and figures of the sizes", PLACE(analyze)},
     {TEXT, "-write-graph", "FILE", "the graph as read", PLACE(write_graph)},
     {TEXT, "-write-graphx", "FILE", "the graph with transforms and loops", PLACE(write_transformed)},
     {TEXT, "-write-expanded", "FILE", "the graph after the first expansion", PLACE(write_expanded)},
@@ -423,7 +426,6 @@ static const option options[] = {
 
     {HEADING, "Options of mcl that are refused", NULL, NULL, NOTHING},
     {REFUSED, "-icl", "FILE", "cluster the subgraphs of a clustering one by one instead", NOTHING},
-    {REFUSED, "-analyze", "y|n", "use `clm info` on the output, or --report", NOTHING},
     {REFUSED_FLAG, "--show", NULL, "use -dump ite", NOTHING},
     {REFUSED_FLAG, "--regularized", NULL, "a different process", NOTHING},
     {REFUSED_FLAG, "--null-node", NULL, "not in mcl 22-282 either", NOTHING},

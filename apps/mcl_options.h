@@ -46,7 +46,7 @@ typedef struct settings {
     const char *prefix, *suffix, *directory; /* -ap, -aa, -odir */
     bool input_directory; /* --d */
     bool three_digits;    /* --i3 */
-    bool append_log;
+    bool append_log, analyze;
 
     const char *write_graph, *write_transformed, *write_expanded;
     bool write_limit, binary;

@@ -127,4 +127,18 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
 
+/* How well clusters fit: the figures of mcl's -analyze, whose names follow where they differ. */
+typedef struct mcl_measures {
+    double efficiency, modularity, mass_fraction, area_fraction; /* eff, mod, mf, af */
+    int64_t clusters, largest, smallest;                         /* ncl, max, min */
+    double center, average;        /* ctr, the mean size of a member's cluster; avg, of a cluster */
+    int64_t dust;                  /* DGI: so many of the smallest hold as many members as the largest */
+    int64_t half, half_size; /* TWI: all but so many of the largest hold half of the nodes; TWL: the size of the next */
+    int64_t singletons, quartets;  /* sgl, of one; qrt, of at most four */
+} mcl_measures;
+
+/* Measures of clusters in the matrix that the process starts from (host, f32). */
+sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
+                      mcl_measures *measures);
+
 #endif

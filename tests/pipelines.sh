@@ -185,6 +185,11 @@ pipeline "HipMCL's baseline" free \
     'mcl edges.abc --abc -te 2 --partition-selection -I 2 -p 0.0001 -S 1100 -R 1400 -pct 90 -o clusters'
 pipeline "Galaxy, abc" free "mcl edges.abc --abc -tf 'mul(2)' -I 4.0 --discard-loops=n -o clusters"
 pipeline "Galaxy, sif" free 'mcl edges.sif --sif -I 4.0 -o clusters'
+pipeline "Galaxy, as its wrapper writes it" free \
+    "mcl edges.abc -I 4.0 --abc -V all -te 1 --sum-loops --discard-loops=y -v pruning -c 2 \
+         -abc-tf 'mul(-1),add(200)' -o clusters"
+pipeline cMonkey free 'mcl edges.abc -o out --abc -I 4.5 -v all -te 3 -S 200000 -scheme 7 --analyze=y -pi 4.0'
+pipeline "statistics from the clusters" silent 'mcl edges.abc --abc -I 1.4 --analyze=y -V all -o out'
 pipeline "long-species" silent 'mcl OrthoFinder_graph.txt -o clusters -I 2 -te 20 -V all'
 pipeline "standard output" silent 'mcl edges.abc --abc -I 2 -o - -V all'
 pipeline "into a filter" free 'mcl - --abc -I 2 -o - < edges.abc 2> /dev/null | awk "{ print NF }"'

@@ -256,6 +256,13 @@ static sp_status call_interpret(sp_context *context, subject *s, void *out)
     return mcl_interpret(context, &s->limit, &s->graph, &options, out);
 }
 
+static sp_status call_measure(sp_context *context, subject *s, void *out)
+{
+    int64_t offsets[] = {0, 50, 200};
+    const mcl_clustering halves = {.nodes = 200, .clusters = 2, .offsets = offsets, .members = s->order};
+    return mcl_measure(context, &s->stochastic, &halves, out);
+}
+
 static sp_status call_transform_parse(sp_context *context, subject *s, void *out)
 {
     (void)s;
@@ -386,6 +393,7 @@ static const trial trials[] = {
     {"mcl_start_matrix", call_start, release_csr, sizeof(sp_csr)},
     {"mcl_iterate", call_iterate, release_csr, sizeof(sp_csr)},
     {"mcl_interpret", call_interpret, release_clustering, sizeof(mcl_clustering)},
+    {"mcl_measure", call_measure, release_nothing, sizeof(mcl_measures)},
     {"mcl_transform_parse", call_transform_parse, release_transform, sizeof(mcl_transform *)},
     {"mcl_transform_graph", call_transform_graph, release_csr, sizeof(sp_csr)},
 };

@@ -131,7 +131,7 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I na
     '-pct 101' '-p 0.2' '-P -1' '-P 1e4' '-S -3' '-resource 0' '-te -1' '-overlap some' '-sort up' '-i 0' '-i 31' \
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
-    '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-analyze y' '--show' '--regularized' \
+    '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '--show' '--regularized' \
     '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' '--min-score 0.7' \
     '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
@@ -234,6 +234,12 @@ printf 'a b c\nd e\n' >g.etc
 ok '--etc' partition 'a,b,c|d,e|' g.etc --etc
 ok 'transforms' \
     partition 'bat,bit,fit,hit|cat,hat|' "$in/cathat.abc" --abc --abc-neg-log10 -abc-tf 'gq(0.3)' -tf 'gq(0.2)'
+printf 'source\ttarget\tweight\na\tb\t1\n' >heading.abc
+ok 'a heading' fails 1 'heading.abc:1: the weight is not a number .*no heading' heading.abc --abc -o X -V all
+printf 'a\tb\t1e-9\nb\tc\t8.2\n' >evalues.abc
+ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*gt\(0\)' \
+    evalues.abc --abc --abc-neg-log10 -o X -V all
+ok 'as that line says' partition 'a,b|c|' evalues.abc --abc --abc-neg-log10 -abc-tf 'gt(0)'
 ok 'unknown transform' fails 2 'foo' nofile -tf 'foo(3)' -V all
 ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
@@ -267,7 +273,23 @@ dump_names() {
             'cathat.mci cls-1.cathat.mci.I20x ite-1.cathat.mci.I20x out.cathat.mci.I20x ' ]
 }
 ok 'names of dumps as mcl makes them' eval '(dump_names)'
+dump_of_stdout() { # is named after the input
+    mkdir -p dump3 && cd dump3 && cp "$in/cathat.mci" . &&
+        "$tool" cathat.mci -dump cls -dump-interval 1:2 -o - -q x >../run.out 2>../run.err &&
+        [ "$(echo *)" = 'cathat.mci cls-1.cathat.mci' ] || { echo *; return 1; }
+}
+ok 'the name of a dump beside stdout' eval '(dump_of_stdout)'
 ok '-append-log' says 'number of clusters <2>' "$in/line7.abc" --abc -append-log y -o -
+ok '-append-log with -l' says 'Initial loop length                            3        [-l n]' \
+    "$in/line7.abc" --abc -append-log y -l 3 -o -
+ok '-p that no prune number holds' says 'Prune number                               10000        [-P n]' \
+    "$in/line7.abc" --abc -append-log y -P 500 -p 1e-10 -o -
+for line in 'ncl=2 max=3  ctr=3.0 avg=3.0 min=3 DGI=1 TWI=1 TWL=3 sgl=0 qrt=2' \
+    "eff=0.87687 mod=0.44021 mf=0.96434 af=0.40000 target-name=$in/cathat.abc" 'source-name=-'; do
+    ok '-analyze, as mcl has it' says "$line" "$in/cathat.abc" --abc -analyze y -o -
+done
+ok '-analyze with several inflations' eval 'status 0 "$in/cathat.abc" --abc --analyze=y -I 2,4 -o A -q x &&
+    grep -q "^eff=0.87687.*" A.I20 && grep -q "^eff=.*" A.I40'
 limited() { status 0 "$in/p2000.abc" --abc -L 2 -o F && grep -qE '^  2 ' run.err && ! grep -qE '^  3 ' run.err; }
 ok '-L ends the process' limited
 unlimited() { status 0 "$in/cathat.mci" -l 30 -o F && grep -qE '^ 31 ' run.err && ! grep -qE '^ 32 ' run.err; }

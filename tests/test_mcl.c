@@ -636,6 +636,69 @@ START_TEST(clusters_split_into_components_when_forced)
 }
 END_TEST
 
+/* Nodes 0 to 2 attract, and 3 goes to 0 and to 2: clusters 0,3 and 2,3 overlap. 3 has its home in the first, so that
+ * the arc from 2 to it does not count, as with mcl; the one from 0 does. */
+START_TEST(nodes_of_two_clusters_are_reached_in_the_first)
+{
+    sp_context *context = test_context(0, 1);
+    const double limit[16] = {[0] = 1, [5] = 1, [10] = 1, [12] = 0.5, [14] = 0.5};
+    const double edges[16] = {[0 * 4 + 3] = 1, [2 * 4 + 3] = 1};
+    sp_csr matrix = test_from_dense(context, 4, 4, limit, SP_F32);
+    sp_csr graph = test_from_dense(context, 4, 4, edges, SP_F32);
+    mcl_options options = defaults();
+    mcl_clustering clustering;
+    options.overlap = MCL_OVERLAP_KEEP;
+    ck_ok(context, mcl_interpret(context, &matrix, NULL, &options, &clustering));
+    ck_assert_str_eq(text(&clustering), "0,3 2,3 1");
+    mcl_clustering_free(context, &clustering);
+    options.force_connected = true;
+    ck_ok(context, mcl_interpret(context, &matrix, &graph, &options, &clustering));
+    ck_assert_str_eq(text(&clustering), "0,3 1 2 3");
+    mcl_clustering_free(context, &clustering);
+    sp_csr_free(context, &matrix);
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- measures ------------------------------------------------------------------------------------------ */
+
+/* A path of five nodes with loops, cut into 0,1,2 and 3,4. Worked out by hand: 2 and 3 keep two thirds of their mass,
+ * the others all; efficiencies 2/3, 1, 1/2, 2/3 and 1; arcs weigh 1/2 at the ends and 2/3 elsewhere, 3 in all, of
+ * which the clusters have 11/6 and 7/6, within them 3/2 and 5/6. */
+START_TEST(measures_are_those_worked_out_by_hand)
+{
+    sp_context *context = test_context(0, 1);
+    double walk[25] = {0};
+    for (int i = 0; i < 5; i++)
+        for (int j = i > 0 ? i - 1 : 0; j <= i + 1 && j < 5; j++) walk[5 * i + j] = i == 0 || i == 4 ? 0.5 : 1 / 3.0;
+    sp_csr start = test_from_dense(context, 5, 5, walk, SP_F32);
+    int64_t offsets[] = {0, 3, 5};
+    int32_t members[] = {0, 1, 2, 3, 4};
+    mcl_clustering clustering = {.nodes = 5, .clusters = 2, .offsets = offsets, .members = members};
+    mcl_measures m;
+    ck_ok(context, mcl_measure(context, &start, &clustering, &m));
+    ck_assert_double_eq_tol(m.mass_fraction, (1 + 1 + 2 / 3.0 + 2 / 3.0 + 1) / 5, 1e-6);
+    ck_assert_double_eq_tol(m.efficiency, (2 / 3.0 + 1 + 0.5 + 2 / 3.0 + 1) / 5, 1e-6);
+    ck_assert_double_eq_tol(m.modularity, (1.5 + 5 / 6.0) / 3 - (121 + 49) / 36.0 / 9, 1e-6);
+    ck_assert_double_eq_tol(m.area_fraction, 8 / 20.0, 1e-12);
+    ck_assert_double_eq_tol(m.center, 13 / 5.0, 1e-12);
+    ck_assert_double_eq_tol(m.average, 2.5, 1e-12);
+    ck_assert_int_eq(m.clusters, 2);
+    ck_assert_int_eq(m.largest, 3);
+    ck_assert_int_eq(m.smallest, 2);
+    ck_assert_int_eq(m.dust, 2);
+    ck_assert_int_eq(m.half, 0);
+    ck_assert_int_eq(m.half_size, 3);
+    ck_assert_int_eq(m.singletons, 0);
+    ck_assert_int_eq(m.quartets, 2);
+    clustering.nodes = 4;
+    ck_assert_int_eq(mcl_measure(context, &start, &clustering, &m), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &start);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- the whole way ------------------------------------------------------------------------------------- */
 
 START_TEST(empty_and_single_graphs_work)
@@ -768,6 +831,8 @@ int main(void)
     tcase_add_test(reading, light_entries_attract_nobody);
     tcase_add_test(reading, unreached_nodes_make_one_cluster);
     tcase_add_test(reading, clusters_split_into_components_when_forced);
+    tcase_add_test(reading, nodes_of_two_clusters_are_reached_in_the_first);
+    tcase_add_test(reading, measures_are_those_worked_out_by_hand);
     test_on_devices(whole, empty_and_single_graphs_work);
     test_on_devices(whole, cat_and_hat_part_from_bit_and_hit);
     test_on_devices(whole, planted_groups_are_found);
