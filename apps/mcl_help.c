@@ -67,10 +67,11 @@ static void print_count(FILE *stream, const char *name, int64_t value, const cha
     print_setting(stream, name, text, remark);
 }
 
+/* To one digit of the f32 that mcl makes of it: 1.05 is 1.0. */
 static void print_inflation(FILE *stream, const char *name, double value, const char *remark)
 {
     char text[400];
-    snprintf(text, sizeof text, "%.1f", value);
+    snprintf(text, sizeof text, "%.1f", (double)(float)value);
     fprintf(stream, "%-28s%22s      [%s]\n", name, text, remark);
 }
 

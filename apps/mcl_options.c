@@ -415,7 +415,6 @@ static const option options[] = {
     {INTEGER, "-warn-factor", "N", NULL, COUNT(warn_factor, 0)},
     {IGNORED_FLAG, "--partition-selection", NULL, NULL, NOTHING},
     {IGNORED, "-partition-p", "N", NULL, NOTHING},
-    {IGNORED, "-wself", "F", NULL, NOTHING},
     {IGNORED, "-ti", "N", NULL, NOTHING},
     {IGNORED, "-set", "KEY=VALUE", NULL, NOTHING},
     {IGNORED, "-devel", "N", NULL, NOTHING},
@@ -431,6 +430,7 @@ static const option options[] = {
     {REFUSED_FLAG, "--null-node", NULL, "not in mcl 22-282 either", NOTHING},
     {REFUSED, "-Q", "N", "use -P", NOTHING},
     {REFUSED, "-wmax", "F", "interpretation is as with mcl's default", NOTHING},
+    {REFUSED, "-wself", "F", "interpretation is as with mcl's default", NOTHING},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };

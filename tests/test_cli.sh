@@ -126,12 +126,12 @@ ok 'the file may stand last' clusters line7-I4 --abc -I 4 "$in/line7.abc"
 ok 'y and n' clusters line7-I2 "$in/line7.abc" --abc --force-connected=n -discard-loops yes
 ok 'what old scripts pass is ignored' silent "$in/cathat.abc" --abc -V all -o F --silent -progress 3 -nj 5 \
     --stream-mirror --partition-selection -v progress -V progress --append-log=n --show-log=y -l 0 -t 1 -ti 1 \
-    -annot text -cache-mx y --unchecked -digits 5 -wself 1 -set k=v -warn-pct 5 -warn-factor 3 -partition-p 9 -devel 1
+    -annot text -cache-mx y --unchecked -digits 5 -set k=v -warn-pct 5 -warn-factor 3 -partition-p 9 -devel 1
 for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I nan' '-I' '-scheme 8' '-scheme 0' \
     '-pct 101' '-p 0.2' '-P -1' '-P 1e4' '-S -3' '-resource 0' '-te -1' '-overlap some' '-sort up' '-i 0' '-i 31' \
     '-force-connected maybe' '--abc=3' '--abc --sif' '--blast score' '--device gpu' '--device cuda:' '--memory 8Q' \
     '--memory 0' '--exact --fast' '--exact --device cuda' '--abc-neg-log --abc-neg-log10' '-dump foo' \
-    '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '--show' '--regularized' \
+    '-dump-modulo 0' '-dump-interval 3' 'another.abc' '-icl x' '-wself 0.5' '--show' '--regularized' \
     '--null-node' '-Q 3' '--abc -use-tab t' '--abc --min-score 3' '--min-score 0.7' \
     '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
@@ -282,6 +282,8 @@ ok 'the name of a dump beside stdout' eval '(dump_of_stdout)'
 ok '-append-log' says 'number of clusters <2>' "$in/line7.abc" --abc -append-log y -o -
 ok '-append-log with -l' says 'Initial loop length                            3        [-l n]' \
     "$in/line7.abc" --abc -append-log y -l 3 -o -
+ok '-append-log with an inflation between two digits' says \
+    'Main inflation                                 1.0      [-I f]' "$in/line7.abc" --abc -append-log y -I 1.05 -o -
 ok '-p that no prune number holds' says 'Prune number                               10000        [-P n]' \
     "$in/line7.abc" --abc -append-log y -P 500 -p 1e-10 -o -
 for line in 'ncl=2 max=3  ctr=3.0 avg=3.0 min=3 DGI=1 TWI=1 TWL=3 sgl=0 qrt=2' \
