@@ -121,9 +121,10 @@ typedef struct gnn_model_options {
     sp_dense_type type;       /* f32, or f64 */
     bool keep_aggregated;     /* full batch of dense features without dropout: A·X of the first layer is computed once
                                  and kept, as long as the first block stays (not with maxk, which aggregates X·W) */
-    bool half_gather;         /* f32 without maxk: what neighbours hear is rounded to bf16 in the products with A,
-                                 forward and backward, which halves what they gather; sums stay f32 (GCN, SAGE mean,
-                                 GIN) */
+    bool half_gather;         /* f32 without maxk: what neighbours hear, if it has more than 32 columns, is rounded to
+                                 bf16 in the products with A, forward and backward, which halves what they gather;
+                                 products with dense features may read these in bf16, too, rounded once for as long
+                                 as the first block stays; sums stay f32 (GCN, SAGE mean, GIN) */
     bool normalised;          /* says of the features that gnn_data_normalise was used; saved for those who predict */
 } gnn_model_options;
 
@@ -151,7 +152,7 @@ const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count);
  * the model's type (GNN_SAGE_MAX: dense) and lies in the engine's space. They belong to the model until its next
  * call; their stride may exceed their columns. Matrices that are given may have a stride too, for the last row as
  * well; one of whole 16 bytes is best. `training` turns dropout on. With the block that came last the same features
- * must come: plans for sparse ones, and what keep_aggregated keeps, stay until another block comes. */
+ * must come: plans for sparse ones, and what keep_aggregated and half_gather keep, stay until another block comes. */
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits);
 /* Gradients of all parameters from that of the logits, after a forward pass with the same blocks and features. */

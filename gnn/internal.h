@@ -71,6 +71,12 @@ typedef struct gnn_product {
     const sp_dense *a, *b;
 } gnn_product;
 
+/* A product C = Y·W of numbers that are made first. */
+typedef struct gnn_product_after {
+    const sp_dense *w;
+    sp_dense *c;
+} gnn_product_after;
+
 /* Of a product X·W: the gradient that it got, and the one that W gets. */
 typedef struct gnn_product_gradient {
     const sp_dense *g, *w;
@@ -116,9 +122,16 @@ typedef struct gnn_backend {
     sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                           const sp_dense *b, double beta, sp_dense *c);
 
+    /* C = op(X)·B + beta · C, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. */
+    sp_status (*multiply_features)(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
+                                   const sp_dense *b, double beta, sp_dense *c);
+
     /* dense: Y = forward(Σ A·B + bias), of one product or two; bias may be NULL. */
     sp_status (*dense)(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                        const void *bias, sp_dense *y);
+    /* Y = forward(Y + bias), and of that each C = Y·W. The second C may have fewer rows than Y: its first ones. */
+    sp_status (*finish_multiply)(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
+                                 int count, const gnn_product_after *product);
     /* The way back to X, which `how` has made, from products X·W: of each dW = Xᵀ·G, and dX = (Σ G·Wᵀ) ∘ the
      * derivative; `sums` (or NULL): those of dX's columns. The second G may have fewer rows than X: only the first
      * ones went into that product. */
@@ -152,6 +165,10 @@ typedef struct gnn_backend {
     sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                               const uint8_t *split, gnn_split of, int64_t count, gnn_score *score,
                               sp_dense *gradient, void *sums);
+    /* softmax_loss of the logits + bias; they themselves may have it then, or not. */
+    sp_status (*open_softmax_loss)(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
+                                   const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                   gnn_score *score, sp_dense *gradient, void *sums);
     sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                               const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                               gnn_score *score, sp_dense *gradient, void *sums);
@@ -248,8 +265,13 @@ static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
 /* The dense operations of a back end step by step, where it has no pass of its own for them. */
 sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                              const void *bias, sp_dense *y);
+sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
+                                       int count, const gnn_product_after *product);
 sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_product_gradient *product,
                                       const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
+sp_status gnn_open_softmax_loss_by_steps(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
+                                         const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                         gnn_score *score, sp_dense *gradient, void *sums);
 /* dX = dX ∘ the derivative, and sums, as far as there is something to do. */
 sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,
                      void *sums);
@@ -308,6 +330,9 @@ static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 *
 sp_status gnn_tiles_prepare_backward(gnn_block *block);
 void gnn_tiles_release(gnn_tiles *tiles);
 
+/* A forward pass whose logits still lack their bias, unless that is NULL. */
+sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
+                                 sp_dense **logits, const void **bias);
 /* Where the sums of the columns of the logits' gradient go, and the backward pass when they are there. */
 void *gnn_model_logit_sums(gnn_model *model);
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,

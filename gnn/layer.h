@@ -18,9 +18,11 @@ typedef struct gnn_weight {
 /* What a layer computes from: numbers, or for the first layer plans for products with sparse features. */
 typedef struct gnn_input {
     sp_dense dense;                  /* of sparse features the shape alone */
+    const sp_dense *rounded;         /* NULL, or features in bf16, which products may read */
     sp_spmm_plan *plan, *transposed; /* X· and Xᵀ·; NULL: dense */
     const gnn_pointwise *how;        /* what the layer before made the numbers with; NULL: there is none */
     void *sums;                      /* NULL, or where those of the columns of their gradient go: its bias's */
+    const gnn_weight *open;          /* NULL, or the bias that, and then `how`, the numbers still lack */
 } gnn_input;
 
 typedef struct gnn_layer_state {
@@ -45,6 +47,7 @@ typedef struct gnn_layer_state {
     gnn_matrix output, gradient; /* what goes to the next layer, and what comes back from it */
 
     /* What the forward pass leaves for the backward pass, and work space. */
+    bool open;                 /* the output lacks its bias and `after`, which the next layer sees to */
     bool aggregate_first;      /* (A·X)·W rather than A·(X·W) */
     gnn_matrix aggregated;     /* A·X */
     int64_t kept_block;        /* the number of the block that it is kept for, and the features; 0: not kept */
@@ -76,7 +79,8 @@ sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_de
 /* Activation, dropout and bias (may be NULL), in place; nothing where there are none. */
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
-/* Forward: layer->output from the block and what it hears; `keep` what A·X was found to be. Backward: the gradients
+/* Forward: layer->output from the block and what it hears, which is no longer open then; `keep` what A·X was found to
+ * be. Backward: the gradients
  * of the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after,
  * whose column sums are the gradient of the bias that is added last and there already. That of the input is meant
  * before input->how likewise, and its sums are formed.

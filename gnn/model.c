@@ -22,6 +22,9 @@ struct gnn_model {
 
     gnn_input input;
     gnn_matrix dropped, ones;  /* features, or their entries' values, after dropout; values of a pattern */
+    gnn_matrix rounded;        /* dense features in bf16, */
+    int64_t rounded_block;     /* those that came with this block, */
+    const void *rounded_from;  /* and from here; NULL: none */
     sp_csr planned;            /* sparse features: those of input.plan (the caller's arrays), */
     int64_t planned_block;     /* the block that came with them, */
     const void *entries;       /* and their values in this pass */
@@ -203,12 +206,28 @@ static sp_status check_features(const gnn_model *model, const gnn_block *block, 
     return SP_OK;
 }
 
-static sp_status take_dense(gnn_model *model, const sp_dense *x, double rate)
+/* Rounded once, for as long as the same features come with the same block. */
+static sp_status round_features(gnn_model *model, const gnn_block *block, const sp_dense *x)
+{
+    gnn_engine *engine = model->engine;
+    sp_status status = SP_OK;
+    model->input.rounded = &model->rounded.now;
+    if (model->rounded_from == x->values && model->rounded_block == block->number) return SP_OK;
+    model->rounded_from = NULL;
+    GNN_TRY(gnn_matrix_shape_rows(engine, x->rows, x->cols, SP_DENSE_BF16, &model->rounded));
+    GNN_TRY(engine->backend->round(engine, x, &model->rounded.now));
+    model->rounded_from = x->values;
+    model->rounded_block = block->number;
+done:
+    return status;
+}
+
+static sp_status take_dense(gnn_model *model, const gnn_block *block, const sp_dense *x, double rate)
 {
     const gnn_pointwise how = {.rate = rate};
     sp_status status;
     model->input.dense = *x;
-    if (rate == 0) return SP_OK;
+    if (rate == 0) return model->options.half_gather ? round_features(model, block, x) : SP_OK;
     GNN_TRY(gnn_matrix_shape_rows(model->engine, x->rows, x->cols, x->type, &model->dropped));
     GNN_TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
     model->input.dense = model->dropped.now;
@@ -301,11 +320,12 @@ static gnn_input output_of(const gnn_layer_state *l)
 {
     const gnn_weight *bias = l->kind == GNN_GIN ? &l->second_bias : &l->bias;
     const bool early = l->maxk > 0 && l->kind != GNN_GIN;
-    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = early ? NULL : bias->gradient.values};
+    return (gnn_input){.dense = l->output.now, .how = &l->after, .sums = early ? NULL : bias->gradient.values,
+                       .open = l->open ? bias : NULL};
 }
 
-sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
-                            const sp_dense **logits)
+sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
+                                 sp_dense **logits, const void **bias)
 {
     const gnn_model_options *o = &model->options;
     const double rate = training ? o->input_dropout : 0;
@@ -315,7 +335,7 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
     GNN_TRY(check_features(model, block[0], x));
     if (x->dense.values) {
         forget_plans(model);
-        GNN_TRY(take_dense(model, &x->dense, rate));
+        GNN_TRY(take_dense(model, block[0], &x->dense, rate));
     } else {
         GNN_TRY(take_sparse(model, block[0], &x->sparse, rate));
     }
@@ -330,8 +350,24 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
         if (o->layer == GNN_GAT) GNN_TRY(gnn_attention_forward(l, block[i], input));
         else GNN_TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
     }
+    gnn_layer_state *const last = &model->layer[o->layers - 1];
     model->forwarded = true;
-    *logits = &model->layer[o->layers - 1].output.now;
+    *logits = &last->output.now;
+    *bias = last->open ? last->bias.value.values : NULL;
+done:
+    return status;
+}
+
+sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
+                            const sp_dense **logits)
+{
+    const gnn_layer_state *last = &model->layer[model->options.layers - 1];
+    const void *bias;
+    sp_dense *made;
+    sp_status status;
+    GNN_TRY(gnn_model_forward_open(model, block, x, training, &made, &bias));
+    if (bias) GNN_TRY(gnn_finish(model->engine, &last->after, &last->bias, made));
+    *logits = made;
 done:
     return status;
 }
@@ -421,6 +457,7 @@ void gnn_model_free(gnn_model *model)
     for (int i = 0; i < model->options.layers; i++) free_layer(&model->layer[i]);
     forget_plans(model);
     gnn_matrix_free(model->engine, &model->dropped);
+    gnn_matrix_free(model->engine, &model->rounded);
     gnn_matrix_free(model->engine, &model->ones);
     sp_array_free(context, model->engine->space, model->weights);
     sp_array_free(context, model->engine->space, model->gradients);

@@ -170,12 +170,19 @@ static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     return SP_OK;
 }
 
-/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. */
-static sp_status lose(gnn_trainer *t, const sp_dense *logits, const int32_t *nodes, int64_t count, gnn_score *score,
-                      sp_dense *gradient)
+/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. The logits lack the bias,
+ * unless that is NULL. */
+static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t count,
+                      gnn_score *score, sp_dense *gradient)
 {
     const gnn_backend *b = t->engine->backend;
+    const gnn_pointwise linear = {.activation = GNN_LINEAR};
     void *sums = gradient ? gnn_model_logit_sums(t->model) : NULL;
+    if (bias && !t->several)
+        return b->open_softmax_loss(t->engine, logits, bias, nodes, t->labels, t->split, GNN_TRAIN, count, score,
+                                    gradient, sums);
+    const sp_status status = bias ? b->forward(t->engine, &linear, logits, bias, logits) : SP_OK;
+    if (status != SP_OK) return status;
     if (t->several)
         return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient,
                                sums);
@@ -186,12 +193,13 @@ static sp_status lose(gnn_trainer *t, const sp_dense *logits, const int32_t *nod
 static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_features *x, const int32_t *nodes,
                       int64_t count, gnn_score *score)
 {
-    const sp_dense *logits;
+    sp_dense *logits;
+    const void *bias;
     sp_status status;
     GNN_TRY(t->engine->backend->advance(t->engine));
-    GNN_TRY(gnn_model_forward(t->model, block, x, true, &logits));
+    GNN_TRY(gnn_model_forward_open(t->model, block, x, true, &logits, &bias));
     GNN_TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
-    GNN_TRY(lose(t, logits, nodes, count, score, &t->gradient));
+    GNN_TRY(lose(t, logits, bias, nodes, count, score, &t->gradient));
     GNN_TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
     GNN_TRY(gnn_optimizer_step(t->optimizer));
 done:
@@ -223,9 +231,10 @@ static sp_status full_step(gnn_trainer *t) { return step(t, t->block, &t->x, NUL
 
 static sp_status full_losses(gnn_trainer *t)
 {
-    const sp_dense *logits;
-    sp_status status = gnn_model_forward(t->model, t->block, &t->x, false, &logits);
-    return status == SP_OK ? lose(t, logits, NULL, t->nodes[GNN_TRAIN], t->score, NULL) : status;
+    sp_dense *logits;
+    const void *bias;
+    sp_status status = gnn_model_forward_open(t->model, t->block, &t->x, false, &logits, &bias);
+    return status == SP_OK ? lose(t, logits, bias, NULL, t->nodes[GNN_TRAIN], t->score, NULL) : status;
 }
 
 /* Does the work, from the second time on as a recorded graph. Minibatches make the model's buffers move: not then. */

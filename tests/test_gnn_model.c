@@ -831,23 +831,26 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
 }
 END_TEST
 
-/* Logits and gradients differ by what bf16 rounds off, 2^-9 of a number, and differ they do. */
+/* Logits and gradients differ by what bf16 rounds off, 2^-9 of a number, and differ they do: rows of 32 numbers are
+ * gathered as they are, but not those of 36. */
 START_TEST(sixteen_bit_gathers_lose_what_rounding_takes)
 {
     static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN};
     sp_context *host = test_context(0, 1);
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (int variant = 0; variant < 2; variant++) {
-            double numbers[2][2][2000], largest = 0, difference = 0;
+            static double numbers[2][2][5000];
+            double largest = 0, difference = 0;
             int64_t count[2] = {0};
             for (int half = 0; half < 2; half++) {
                 example e = draw_example(host, 78, layers[l], 2, DIRECTED, variant, SINGLE);
                 e.o.half_gather = half;
+                e.o.hidden = e.o.outputs = 36;
                 runner r = make_runner(_i, &e);
                 const sp_dense *logits;
                 ck_ok(r.context, gnn_model_forward(r.model, r.block, &r.x, true, &logits));
-                ck_assert_int_le(logits->rows * logits->cols, 2000);
-                ck_assert_int_le(gnn_model_size(r.model), 2000);
+                ck_assert_int_le(logits->rows * logits->cols, 5000);
+                ck_assert_int_le(gnn_model_size(r.model), 5000);
                 rows_to_host(&r, numbers[half][0], logits);
                 sp_dense direction = *logits; /* Σ logits² / 2 */
                 ck_ok(r.context, gnn_model_backward(r.model, r.block, &r.x, &direction));
@@ -1418,6 +1421,155 @@ START_TEST(impossible_optimizers_are_refused_and_say_why)
 }
 END_TEST
 
+/* ---- products with features and with hidden numbers ---------------------------------------------------- */
+
+/* Numbers in ±1 where the engine computes, and on the host: `exact` to 8 bits, as bf16 has them. */
+static sp_dense draw_rows(runner *r, test_random *random, int64_t rows, int64_t cols, sp_dense_type type, bool exact,
+                          double **here)
+{
+    const size_t size = type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
+    sp_dense made;
+    ck_ok(r->context, gnn_rows_create(r->engine, rows, cols, type, &made));
+    void *all = calloc((size_t)(rows * made.stride), size);
+    *here = malloc((size_t)(rows * cols) * sizeof **here + 1);
+    ck_assert(all && *here);
+    for (int64_t k = 0; k < rows * cols; k++) {
+        const double unit = 2 * test_unit(random) - 1;
+        const float number = exact ? (float)(floor(unit * 128) / 128) : (float)unit;
+        const int64_t at = k / cols * made.stride + k % cols;
+        (*here)[k] = (double)number;
+        if (type == SP_DENSE_F64) ((double *)all)[at] = (double)number;
+        else ((float *)all)[at] = number;
+    }
+    ck_ok(r->context, sp_array_copy(r->context, rows * made.stride, size, made.values, made.space, all, SP_HOST));
+    free(all);
+    return made;
+}
+
+static double number_of(const sp_dense *host, int64_t i, int64_t j)
+{
+    const int64_t at = i * host->stride + j;
+    return host->type == SP_DENSE_F64 ? ((double *)host->values)[at] : (double)((float *)host->values)[at];
+}
+
+/* C is Σ_k X(i, k)·B(k, j), X as it lies or the transpose of what lies there, but for rounding. */
+static void check_product(runner *r, const double *x, bool transpose, int64_t inner, const double *b,
+                          const sp_dense *c, const char *what)
+{
+    sp_dense host;
+    ck_ok(r->context, sp_dense_copy(r->context, c, SP_HOST, &host));
+    for (int64_t i = 0; i < c->rows; i += i < 10 || i + 10 > c->rows ? 1 : 13)
+        for (int64_t j = 0; j < c->cols; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < inner; k++) {
+                const double term = (transpose ? x[k * c->rows + i] : x[i * inner + k]) * b[k * c->cols + j];
+                sum += term;
+                size += fabs(term);
+            }
+            ck_assert_msg(fabs(number_of(&host, i, j) - sum) <= 2e-6 * size + 1e-30, "%s: (%lld, %lld) is %g, not %g",
+                          what, (long long)i, (long long)j, number_of(&host, i, j), sum);
+        }
+    sp_dense_free(r->context, &host);
+}
+
+/* 9,001 rows are enough for the kernels of narrow products; features of 8 bits are the same rounded and not. */
+START_TEST(features_are_multiplied_in_either_type)
+{
+    static const int64_t widths[] = {17, 20, 256, 259, 500, 512, 600, 1024}, narrow[] = {1, 7, 8, 9, 16, 17};
+    runner r = open_runner(_i);
+    test_random random = test_seed(91);
+    const int64_t rows = 9001;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        double *x, *b, *g;
+        sp_dense there = draw_rows(&r, &random, rows, widths[w], SP_DENSE_F32, true, &x), rounded;
+        ck_ok(r.context, gnn_rows_create(r.engine, rows, widths[w], SP_DENSE_F32, &rounded));
+        rounded.type = SP_DENSE_BF16;
+        rounded.stride = 2 * rounded.stride;
+        ck_ok(r.context, r.engine->backend->round(r.engine, &there, &rounded));
+        for (size_t n = 0; n < sizeof narrow / sizeof *narrow; n++) {
+            if ((w + n) % 3 > 0 && widths[w] != 500) continue;
+            sp_dense b_there = draw_rows(&r, &random, widths[w], narrow[n], SP_DENSE_F32, false, &b), c, d;
+            sp_dense g_there = draw_rows(&r, &random, rows, narrow[n], SP_DENSE_F32, false, &g);
+            ck_ok(r.context, gnn_rows_create(r.engine, rows, narrow[n], SP_DENSE_F32, &c));
+            ck_ok(r.context, gnn_rows_create(r.engine, widths[w], narrow[n], SP_DENSE_F32, &d));
+            for (int half = 0; half < 2; half++) {
+                char what[80];
+                snprintf(what, sizeof what, "%lld x %lld, %s", (long long)widths[w], (long long)narrow[n],
+                         half ? "rounded" : "whole");
+                ck_ok(r.context, r.engine->backend->multiply_features(r.engine, false, &there, half ? &rounded : NULL,
+                                                                      &b_there, 0, &c));
+                check_product(&r, x, false, widths[w], b, &c, what);
+                ck_ok(r.context, r.engine->backend->multiply_features(r.engine, true, &there, half ? &rounded : NULL,
+                                                                      &g_there, 0, &d));
+                check_product(&r, x, true, rows, g, &d, what);
+            }
+            sp_dense_free(r.context, &b_there);
+            sp_dense_free(r.context, &g_there);
+            sp_dense_free(r.context, &c);
+            sp_dense_free(r.context, &d);
+            free(b);
+            free(g);
+        }
+        rounded.type = SP_DENSE_F32;
+        sp_dense_free(r.context, &rounded);
+        sp_dense_free(r.context, &there);
+        free(x);
+    }
+    free_runner(&r);
+}
+END_TEST
+
+/* Y has the bits of a forward pass by itself, and C is Y·W. */
+START_TEST(hidden_numbers_are_finished_and_multiplied)
+{
+    static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36}, first[] = {7, 8, 3, 16, 20}, second[] = {0, 7, 9, 5, 3};
+    runner r = open_runner(_i);
+    test_random random = test_seed(92);
+    const gnn_backend *backend = r.engine->backend;
+    for (int type = 0; type < 2; type++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (size_t n = 0; n < sizeof first / sizeof *first; n++) {
+                const sp_dense_type t = type ? SP_DENSE_F64 : SP_DENSE_F32;
+                const int64_t rows = 1 + test_below(&random, 700), cols[2] = {first[n], second[n]};
+                const gnn_pointwise how = {n % 2 ? GNN_RELU : GNN_ELU, w % 2 ? 0.4 : 0, 3};
+                double *numbers, *weights[2], *unused;
+                sp_dense y = draw_rows(&r, &random, rows, widths[w], t, false, &numbers), alone, host, v[2], c[2];
+                sp_dense bias = draw_rows(&r, &random, 1, widths[w], t, false, &unused);
+                free(unused);
+                ck_ok(r.context, gnn_rows_create(r.engine, rows, widths[w], t, &alone));
+                ck_ok(r.context, backend->forward(r.engine, &how, &y, bias.values, &alone));
+                for (int k = 0; k < 2; k++) {
+                    v[k] = draw_rows(&r, &random, widths[w], cols[k] ? cols[k] : 1, t, false, &weights[k]);
+                    ck_ok(r.context, gnn_rows_create(r.engine, k ? 1 + rows / 2 : rows, cols[k] ? cols[k] : 1, t,
+                                                     &c[k]));
+                }
+                const gnn_product_after product[] = {{&v[0], &c[0]}, {&v[1], &c[1]}};
+                ck_ok(r.context, backend->finish_multiply(r.engine, &how, bias.values, &y, cols[1] ? 2 : 1, product));
+                sp_dense expected;
+                ck_ok(r.context, sp_dense_copy(r.context, &y, SP_HOST, &host));
+                ck_ok(r.context, sp_dense_copy(r.context, &alone, SP_HOST, &expected));
+                for (int64_t k = 0; k < rows * widths[w]; k++) {
+                    numbers[k] = number_of(&host, k / widths[w], k % widths[w]);
+                    ck_assert(numbers[k] == number_of(&expected, k / widths[w], k % widths[w]));
+                }
+                for (int k = 0; k < (cols[1] ? 2 : 1); k++)
+                    check_product(&r, numbers, false, widths[w], weights[k], &c[k], k ? "the second" : "the first");
+                sp_dense_free(r.context, &host);
+                sp_dense_free(r.context, &expected);
+                sp_dense_free(r.context, &alone);
+                sp_dense_free(r.context, &bias);
+                sp_dense_free(r.context, &y);
+                free(numbers);
+                for (int k = 0; k < 2; k++) {
+                    sp_dense_free(r.context, &v[k]);
+                    sp_dense_free(r.context, &c[k]);
+                    free(weights[k]);
+                }
+            }
+    free_runner(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("gnn_model");
@@ -1442,6 +1594,8 @@ int main(void)
     test_on_devices(models, what_is_aggregated_is_kept_until_another_block_comes);
     test_on_devices(models, maxk_of_all_columns_is_linear);
     test_on_devices(models, sixteen_bit_gathers_lose_what_rounding_takes);
+    test_on_devices(models, features_are_multiplied_in_either_type);
+    test_on_devices(models, hidden_numbers_are_finished_and_multiplied);
     test_on_devices(models, dense_tiles_set_apart_change_nothing_but_rounding);
     tcase_add_test(models, symmetry_is_found_whatever_the_threads);
     tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());

@@ -90,6 +90,8 @@ void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bi
 void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient, sp_dense *x_gradient,
                            int64_t begin, int64_t end, double *sums);
 
+sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
+                                    const sp_dense *b, double beta, sp_dense *c);
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c);
 

@@ -129,3 +129,11 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
         else add_parts_double(&p, i);
     return SP_OK;
 }
+
+/* BLAS reads no bf16. */
+sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
+                                    const sp_dense *b, double beta, sp_dense *c)
+{
+    (void)rounded;
+    return gnn_cpu_multiply(engine, transpose, false, 1, x, b, beta, c);
+}

@@ -86,6 +86,9 @@ static inline sp_status check_grid(gnn_engine *engine, int64_t blocks)
 sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                             const sp_dense *b, double beta, sp_dense *c);
 
+sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
+                                     const sp_dense *b, double beta, sp_dense *c);
+
 /* The same on tensor cores: multiply_split.cu, and whether that is faster. */
 bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
                          const sp_dense *c);
@@ -93,7 +96,7 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
-/* C of few columns: multiply_narrow.cu. */
+/* C of few columns: multiply_narrow.cu; A may be of bf16. */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
                           const sp_dense *c);
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a,
@@ -103,6 +106,8 @@ sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const s
                            sp_dense *y);
 sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                          const void *bias, sp_dense *y);
+sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
+                                   int count, const gnn_product_after *product);
 sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
                                   const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
 
@@ -120,6 +125,9 @@ sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int3
 sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums);
+sp_status gnn_cuda_open_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
+                                     const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                     gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums);
@@ -209,6 +217,22 @@ template <int LANES, typename T> static __device__ __forceinline__ T group_sum(T
 #pragma unroll
     for (int step = LANES / 2; step > 0; step /= 2) value += __shfl_xor_sync(group_mask<LANES>(), value, step);
     return value;
+}
+
+/* Lane j of a group gets the group's sum of sums[j], with LANES - 1 shuffles where one after another would take
+ * LANES · log LANES: half of the sums go to the other half of the lanes, and so on. All lanes of the warp. */
+template <int LANES, typename T> static __device__ __forceinline__ T deal_sums(T *sums)
+{
+#pragma unroll
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        const bool upper = threadIdx.x & half;
+#pragma unroll
+        for (int j = 0; j < half; j++) {
+            const T kept = upper ? sums[j + half] : sums[j], given = upper ? sums[j] : sums[j + half];
+            sums[j] = kept + __shfl_xor_sync(0xffffffffu, given, half);
+        }
+    }
+    return sums[0];
 }
 
 /* True in the block that is the last of `blocks` to get here; it sees what the others have written. The ticket is 0

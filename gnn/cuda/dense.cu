@@ -1,5 +1,6 @@
-/* Dense layers in one pass on CUDA: Y = forward(Σ A·B + bias), which multiply_split.cu does as it stores, and the way
- * back from narrow products, dX = (Σ G·Wᵀ) ∘ derivative with its column sums and dW = Xᵀ·G, done here.
+/* Dense layers in one pass on CUDA: Y = forward(Σ A·B + bias), which multiply_split.cu does as it stores, and narrow
+ * products of hidden numbers, done here: C = Y·W as Y = forward(Y + bias) is made, and the way back from them,
+ * dX = (Σ G·Wᵀ) ∘ derivative with its column sums and dW = Xᵀ·G.
  *
  * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
  * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. LANES
@@ -31,8 +32,8 @@ template <typename T> struct narrow_job {
 };
 
 /* Column j of the products' columns put beside each other, or nothing. */
-template <typename T>
-static __device__ __forceinline__ bool find_column(const narrow_job<T> &job, int *j, const narrow_term<T> **term)
+template <typename Job, typename Term>
+static __device__ __forceinline__ bool find_column(const Job &job, int *j, const Term **term)
 {
     *term = &job.term[0];
     if (*j >= job.term[0].cols) {
@@ -198,6 +199,110 @@ sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_produ
         return gnn_dense_backward_by_steps(engine, count, product, how, x, x_gradient, sums);
     return (x->type == SP_DENSE_F32 ? go_back<float> : go_back<double>)(engine, count, product, own, x, x_gradient,
                                                                         sums);
+}
+
+/* ---- Y = forward(Y + bias), C = Y·W ---------------------------------------------------------------------- */
+
+template <typename T> struct after_term {
+    const T *w;
+    T *c;
+    int64_t rows, w_stride, c_stride;
+    int cols;
+};
+
+template <typename T> struct after_job {
+    after_term<T> term[2];
+    dense_view<T> y;
+    mask how;
+    const T *bias; /* or NULL */
+    int64_t rows, cols;
+};
+
+/* LANES lanes take V columns each of AHEAD rows. */
+enum { AFTER_LANES = 8, AFTER_AHEAD = 4, AFTER_ROWS = AFTER_AHEAD * THREADS / AFTER_LANES };
+
+template <typename T, int V, int COUNT>
+static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_constant__ after_job<T> job)
+{
+    follow();
+    constexpr int LANES = AFTER_LANES, GROUPS = THREADS / LANES, EACH = COUNT / LANES;
+    const int lane = threadIdx.x % LANES, col = lane * V;
+    const int64_t first = (int64_t)blockIdx.x * AFTER_ROWS + threadIdx.x / LANES;
+    const bool filled = col < job.cols;
+    const uint64_t stream = stream_of(job.how);
+    pack<T, V> y[AFTER_AHEAD] = {}, bias = {};
+    T w[COUNT][V] = {};
+#pragma unroll
+    for (int u = 0; u < AFTER_AHEAD; u++)
+        if (filled && first + u * GROUPS < job.rows) y[u] = job.y.template load<V>(first + u * GROUPS, col);
+    if (filled && job.bias) bias = *(const pack<T, V> *)(job.bias + col);
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        const after_term<T> *term;
+        int k = j;
+        if (filled && find_column(job, &k, &term))
+#pragma unroll
+            for (int v = 0; v < V; v++) w[j][v] = term->w[(col + v) * term->w_stride + k];
+    }
+#pragma unroll
+    for (int u = 0; u < AFTER_AHEAD; u++) {
+        const int64_t row = first + u * GROUPS;
+        T sums[COUNT] = {};
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            T &number = y[u].part[v];
+            number = finished<true>(job.how, stream, row * job.cols + col + v, number + bias.part[v]);
+#pragma unroll
+            for (int j = 0; j < COUNT; j++) sums[j] = fused(number, w[j][v], sums[j]);
+        }
+        if (filled && row < job.rows) job.y.store(row, col, y[u]);
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const T sum = deal_sums<LANES>(sums + e * LANES);
+            const after_term<T> *term;
+            int k = e * LANES + lane;
+            if (find_column(job, &k, &term) && row < term->rows) term->c[row * term->c_stride + k] = sum;
+        }
+    }
+}
+
+template <typename T, int V>
+static sp_status finish_narrow(gnn_engine *engine, const after_job<T> &job, bool few)
+{
+    const int64_t blocks = ceil_div(job.rows, AFTER_ROWS);
+    TRY(check_grid(engine, blocks));
+    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    CUDA_TRY(queue_kernel(state_of(engine), few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>, blocks,
+                          THREADS, 0, job));
+    return SP_OK;
+}
+
+template <typename T>
+static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void *bias, sp_dense *y, int count,
+                                 const gnn_product_after *product, int cols)
+{
+    constexpr int WHOLE = 16 / sizeof(T);
+    after_job<T> job = {{}, view_of<T>(y), how, (const T *)bias, y->rows, y->cols};
+    for (int k = 0; k < count; k++) {
+        const sp_dense *w = product[k].w, *c = product[k].c;
+        job.term[k] = {(const T *)w->values, (T *)c->values, c->rows, w->stride, c->stride, (int)w->cols};
+    }
+    return y->cols <= AFTER_LANES * WHOLE / 2 ? finish_narrow<T, WHOLE / 2>(engine, job, cols <= FEW / 2)
+                                              : finish_narrow<T, WHOLE>(engine, job, cols <= FEW / 2);
+}
+
+/* Of more columns than lanes hold, or rows or a bias that are not aligned, one after another. */
+sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
+                                   int count, const gnn_product_after *product)
+{
+    const size_t most = (size_t)AFTER_LANES * 16 / size_of(y->type);
+    int64_t cols = 0;
+    for (int k = 0; k < count; k++) cols += product[k].w->cols;
+    if (cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
+        return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
+    const mask own = make_mask(engine, how->activation, how->rate, how->site);
+    return (y->type == SP_DENSE_F32 ? finish_multiply<float> : finish_multiply<double>)(engine, own, bias, y, count,
+                                                                                       product, (int)cols);
 }
 
 /* ELU's exponential once for each of a thread's 64 numbers would not fit the instruction cache. */

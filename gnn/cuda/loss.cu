@@ -17,6 +17,7 @@ struct loss_job {
     double weight; /* of a node in the mean: 1 / count */
     gnn_score *partial, *score;
     unsigned *ticket;
+    const float *bias; /* of a few classes: the logits lack it; or NULL */
 };
 
 static __device__ __forceinline__ float exponential(float x) { return expf(x); }
@@ -158,13 +159,20 @@ static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp
 /* ---- a few classes --------------------------------------------------------------------------------------- */
 
 /* Softmax, a thread a row, which it keeps in registers; the columns of the gradient are added up as well. What blocks
- * leave behind, number by number: loss, nodes and right ones of each split, sums of columns. */
-enum { FEW_CLASSES = 16, NUMBERS = 3 * GNN_SPLITS };
+ * leave behind, number by number: the loss of each split, its nodes and its right ones, sums of columns. */
+enum { FEW_CLASSES = 16, LOSS = 0, NODES = GNN_SPLITS, RIGHT = 2 * GNN_SPLITS, COLUMNS = 3 * GNN_SPLITS };
 
-/* A thread's score of a row, and the row's gradient in place of its logits. */
+/* A thread's sums. */
+template <int MOST> struct few_sums {
+    double loss[GNN_SPLITS];
+    int counts[2 * GNN_SPLITS]; /* of nodes, then of right ones */
+    float columns[MOST];
+};
+
+/* A row's gradient in place of its logits. */
 template <int MOST>
 static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_t node, float (&x)[MOST],
-                                                     double (&numbers)[NUMBERS])
+                                                     few_sums<MOST> &sums)
 {
     const int split = job.split[node];
     const int32_t label = job.labels[node];
@@ -187,57 +195,81 @@ static __device__ __forceinline__ void score_few_row(const loss_job &job, int64_
 #pragma unroll
     for (int s = 0; s < GNN_SPLITS; s++)
         if (counts && s == split) {
-            numbers[3 * s] += loss;
-            numbers[3 * s + 1] += 1;
-            numbers[3 * s + 2] += place == label;
+            sums.loss[s] += loss;
+            sums.counts[s] += 1;
+            sums.counts[GNN_SPLITS + s] += place == label;
         }
 #pragma unroll
-    for (int j = 0; j < MOST; j++)
+    for (int j = 0; j < MOST; j++) {
         x[j] = counts && split == job.of ? (x[j] / sum - (float)(j == label)) * (float)job.weight : 0;
+        sums.columns[j] += x[j];
+    }
 }
 
-template <int MOST>
-static __global__ void __launch_bounds__(THREADS)
+/* The warp's sums, in lane k that of sums[k]. */
+template <int COUNT, typename T> static __device__ __forceinline__ T warp_sums(T (&sums)[COUNT])
+{
+    T sum = deal_sums<COUNT>(sums);
+#pragma unroll
+    for (int apart = COUNT; apart < 32; apart *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+    return sum;
+}
+
+/* Threads of a block, as registers allow. */
+template <int MOST> struct few_block {
+    static constexpr int THREADS = MOST <= 8 ? 1024 : 512;
+};
+
+/* WIDE: rows are MOST numbers apart at least, and are read and written 16 bytes at a time. */
+template <int MOST, bool WIDE>
+static __global__ void __launch_bounds__(few_block<MOST>::THREADS)
     score_few(const loss_job job, const dense_view<const float> logits, const dense_view<float> gradients,
               double *partial, float *sums)
 {
     follow();
-    constexpr int WARPS = THREADS / 32, ALL = NUMBERS + MOST;
+    constexpr int COUNT = few_block<MOST>::THREADS, WARPS = COUNT / 32, ALL = COLUMNS + MOST;
     __shared__ double shared[ALL][WARPS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    double numbers[NUMBERS] = {};
-    float columns[MOST] = {};
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < job.rows; i += (int64_t)gridDim.x * THREADS) {
-        float x[MOST];
+    few_sums<MOST> own = {};
+    for (int64_t i = (int64_t)blockIdx.x * COUNT + threadIdx.x; i < job.rows; i += (int64_t)gridDim.x * COUNT) {
+        alignas(16) float x[MOST] = {};
+        const float *from = logits.values + i * logits.stride;
+        if (WIDE)
 #pragma unroll
-        for (int j = 0; j < MOST; j++) x[j] = j < job.cols ? logits.values[i * logits.stride + j] : 0;
-        score_few_row<MOST>(job, job.nodes ? job.nodes[i] : i, x, numbers);
+            for (int j = 0; j < MOST; j += 4) *(float4 *)(x + j) = *(const float4 *)(from + j);
+        else
 #pragma unroll
-        for (int j = 0; j < MOST; j++) {
-            if (gradients.values && j < job.cols) gradients.values[i * gradients.stride + j] = x[j];
-            columns[j] += x[j];
-        }
+            for (int j = 0; j < MOST; j++)
+                if (j < job.cols) x[j] = from[j];
+#pragma unroll
+        for (int j = 0; j < MOST; j++)
+            if (job.bias && j < job.cols) x[j] += job.bias[j];
+        score_few_row<MOST>(job, job.nodes ? job.nodes[i] : i, x, own);
+        if (!gradients.values) continue;
+        float *to = gradients.values + i * gradients.stride;
+        if (WIDE)
+#pragma unroll
+            for (int j = 0; j < MOST; j += 4) *(float4 *)(to + j) = *(const float4 *)(x + j);
+        else
+#pragma unroll
+            for (int j = 0; j < MOST; j++)
+                if (j < job.cols) to[j] = x[j];
     }
-#pragma unroll
-    for (int k = 3; k < NUMBERS; k++) { /* the first split is that of unused nodes */
-        const double sum = group_sum<32>(numbers[k]);
-        if (lane == 0) shared[k][warp] = sum;
-    }
-#pragma unroll
-    for (int j = 0; j < MOST; j++) {
-        const float sum = group_sum<32>(columns[j]);
-        if (lane == 0) shared[NUMBERS + j][warp] = (double)sum;
-    }
+    const double loss = warp_sums(own.loss);
+    const int count = warp_sums(own.counts);
+    const float column = warp_sums(own.columns);
+    if (lane < GNN_SPLITS) shared[LOSS + lane][warp] = loss;
+    if (lane < 2 * GNN_SPLITS) shared[NODES + lane][warp] = count;
+    if (lane < MOST) shared[COLUMNS + lane][warp] = (double)column;
     __syncthreads();
-    if (threadIdx.x >= 3 && threadIdx.x < ALL) {
-        double sum = 0;
-        for (int w = 0; w < WARPS; w++) sum += shared[threadIdx.x][w];
-        partial[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = sum;
+    for (int k = warp; k < ALL; k += WARPS) {
+        const double sum = group_sum<32>(lane < WARPS ? shared[k][lane] : 0);
+        if (lane == 0) partial[(int64_t)k * gridDim.x + blockIdx.x] = sum;
     }
     if (!is_last_block(job.ticket, gridDim.x)) return;
-    for (int k = 3 + warp; k < ALL; k += WARPS) {
+    for (int k = warp; k < ALL; k += WARPS) {
         double sum = 0;
-#pragma unroll 4
+#pragma unroll 8
         for (unsigned b = lane; b < gridDim.x; b += 32) sum += __ldcg(partial + (int64_t)k * gridDim.x + b);
         sum = group_sum<32>(sum);
         if (lane == 0) shared[k][0] = sum;
@@ -246,35 +278,42 @@ static __global__ void __launch_bounds__(THREADS)
     const int k = threadIdx.x;
     if (k < GNN_SPLITS)
         job.score[k] = k == GNN_UNUSED ? gnn_score{}
-                                       : gnn_score{shared[3 * k][0], (int64_t)shared[3 * k + 1][0],
-                                                   (int64_t)shared[3 * k + 2][0], 0, 0};
-    if (sums && k < job.cols) sums[k] = (float)shared[NUMBERS + k][0];
+                                       : gnn_score{shared[LOSS + k][0], (int64_t)shared[NODES + k][0],
+                                                   (int64_t)shared[RIGHT + k][0], 0, 0};
+    if (sums && k < job.cols) sums[k] = (float)shared[COLUMNS + k][0];
 }
 
-/* Two blocks a multiprocessor, so that few parts are left to add up. */
+/* A block a multiprocessor, so that few parts are left to add up, by a warp a number at once. */
 template <int MOST>
 static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_dense *logits, sp_dense *gradient,
                             void *sums)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const int64_t wanted = ceil_div(job.rows, THREADS), most = 2 * (int64_t)state->processors;
+    const int64_t wanted = ceil_div(job.rows, few_block<MOST>::THREADS), most = state->processors;
     const int64_t blocks = wanted < 1 ? 1 : wanted < most ? wanted : most;
     const dense_view<const float> x = {(const float *)logits->values, logits->stride};
     const dense_view<float> dx = {gradient ? (float *)gradient->values : NULL, gradient ? gradient->stride : 0};
+    const auto wide = [](const sp_dense *m) {
+        return !m || (m->stride >= MOST && m->stride % 4 == 0 && (uintptr_t)m->values % 16 == 0);
+    };
+    const bool whole = wide(logits) && wide(gradient);
     CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(queue_kernel(state, score_few<MOST>, blocks, THREADS, 0, job, x, dx, state->partial, (float *)sums));
+    CUDA_TRY(queue_kernel(state, whole ? score_few<MOST, true> : score_few<MOST, false>, blocks,
+                          few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums));
     return SP_OK;
 }
 
+static bool has_few(const sp_dense *logits) { return logits->type == SP_DENSE_F32 && logits->cols <= FEW_CLASSES; }
+
 static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
                              const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                             gnn_score *score, sp_dense *gradient, void *sums)
+                             gnn_score *score, sp_dense *gradient, void *sums, const void *bias)
 {
     const gnn_cuda_state *state = state_of(engine);
     const loss_job job = {logits->rows, logits->cols, nodes, labels, targets, split, (int)of, 1 / (double)count,
-                          (gnn_score *)state->partial, score, state->tickets};
+                          (gnn_score *)state->partial, score, state->tickets, (const float *)bias};
     const bool narrow = logits->cols <= 16, single = logits->type == SP_DENSE_F32;
-    if (labels && single && logits->cols <= FEW_CLASSES) {
+    if (labels && has_few(logits)) {
         return logits->cols <= 8 ? launch_few<8>(engine, job, logits, gradient, sums)
                                  : launch_few<FEW_CLASSES>(engine, job, logits, gradient, sums);
     }
@@ -287,14 +326,24 @@ sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, cons
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums);
+    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, NULL);
+}
+
+sp_status gnn_cuda_open_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
+                                     const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                                     gnn_score *score, sp_dense *gradient, void *sums)
+{
+    if (has_few(logits))
+        return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, bias);
+    return gnn_open_softmax_loss_by_steps(engine, logits, bias, nodes, labels, split, of, count, score, gradient,
+                                          sums);
 }
 
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient, sums);
+    return launch_loss(engine, logits, nodes, NULL, targets, split, of, count, score, gradient, sums, NULL);
 }
 
 /* ---- probabilities --------------------------------------------------------------------------------------- */

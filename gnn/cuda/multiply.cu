@@ -190,6 +190,14 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
                     (const T *)a->values, stride_of(a), &keep, (T *)c->values, stride_of(c));
 }
 
+sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
+                                     const sp_dense *b, double beta, sp_dense *c)
+{
+    if (rounded && gnn_cuda_narrow_wins(engine, transpose, false, rounded, c))
+        return gnn_cuda_multiply_narrow(engine, transpose, 1, rounded, b, beta, c);
+    return gnn_cuda_multiply(engine, transpose, false, 1, x, b, beta, c);
+}
+
 sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                             const sp_dense *b, double beta, sp_dense *c)
 {

@@ -24,6 +24,7 @@
 #include <cuda_fp16.h>
 
 #include "backend.cuh"
+#include "copies.cuh"
 
 enum { TILE = 128, SLAB = 64, STEPS = SLAB / 16 };
 
@@ -92,53 +93,6 @@ template <int COUNT> static __device__ __forceinline__ void leave_registers()
 {
 #ifdef HOPPER
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
-#endif
-}
-
-/* A barrier in shared memory: its phase ends when `count` threads have arrived. */
-static __device__ __forceinline__ void make_barrier(uint64_t *barrier, int count)
-{
-#ifdef HOPPER
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((unsigned)__cvta_generic_to_shared(barrier)),
-                 "r"(count)
-                 : "memory");
-#endif
-}
-
-static __device__ __forceinline__ void arrive(uint64_t *barrier)
-{
-#ifdef HOPPER
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((unsigned)__cvta_generic_to_shared(barrier))
-                 : "memory");
-#endif
-}
-
-/* Until the phase of this parity has ended; that before the first counts as one of parity 1. */
-static __device__ __forceinline__ void await(uint64_t *barrier, unsigned parity)
-{
-#ifdef HOPPER
-    unsigned ended;
-    do
-        asm volatile("{\n.reg .pred ended;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, ended;\n}"
-                     : "=r"(ended)
-                     : "r"((unsigned)__cvta_generic_to_shared(barrier)), "r"(parity)
-                     : "memory");
-    while (!ended);
-#endif
-}
-
-/* Copies to shared memory in the background; the barrier's phase, for which this thread arrives, waits for it. */
-static __device__ __forceinline__ void fetch(__half *to, const __half *from, unsigned bytes, uint64_t *barrier)
-{
-#ifdef HOPPER
-    const unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     (unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(bytes), "r"(at)
-                 : "memory");
 #endif
 }
 
@@ -480,6 +434,7 @@ static __device__ __forceinline__ void fetch_slabs(const split_product &p, __hal
     for (unsigned s = 0; at.item < p.items; s++) {
         const unsigned stage = s % place::STAGES;
         await(&empty[stage], s / place::STAGES % 2 ^ 1);
+        announce(&full[stage], place::STAGE * (unsigned)sizeof(__half));
         fetch(shared + stage * place::STAGE, p.image + at.tile(p) * place::STAGE,
               place::STAGE * (unsigned)sizeof(__half), &full[stage]);
         at.next(p);
