@@ -179,6 +179,12 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 # Of the tools and suites only those that use gnn need BLAS.
 $(BIN)/gnn $(BIN)/sparse-bench $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
+# The calls of the runtime that test_alloc makes fail.
+WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync cudaStreamSynchronize \
+           cudaStreamWaitEvent cudaEventRecord cudaFuncGetAttributes cudaMallocFromPoolAsync cudaFreeAsync \
+           cudaGetLastError cudaPeekAtLastError
+$(BUILD)/tests/test_alloc: private LDFLAGS += $(if $(NVCC),$(WRAPPED:%=-Wl$(comma)--wrap=%))
+
 $(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS) -ldl

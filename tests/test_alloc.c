@@ -1,7 +1,12 @@
 /* Every allocation fails once: each public function is called with the first, second, third… allocation failing
  * until it succeeds. After each failure nothing is left allocated, outputs are zero and the status says why. The
- * same with all later allocations failing too, as when memory has really run out. */
+ * same with all later allocations failing too, as when memory has really run out; and on CUDA with each call of the
+ * runtime, and with each allocation on the device. */
 #include <string.h>
+
+#ifdef SPARSE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 #include "contraction.h"
 #include "mcl.h"
@@ -173,7 +178,7 @@ static sp_status call_scale(sp_context *context, subject *s, void *out)
 {
     const double factors[200] = {1};
     sp_csr work;
-    sp_status status = sp_csr_copy(context, &s->mask, SP_HOST, &work);
+    sp_status status = sp_csr_copy(context, &s->mask, s->mask.space, &work);
     if (status == SP_OK) status = sp_csr_scale(context, &work, factors, factors, SP_HOST);
     if (status == SP_OK) memcpy(out, &work, sizeof work);
     else sp_csr_free(context, &work);
@@ -533,16 +538,167 @@ START_TEST(products_on_any_device_leak_no_host_memory)
 }
 END_TEST
 
+/* ---- the CUDA runtime ------------------------------------------------------------------------------------ */
+
+#ifdef SPARSE_CUDA
+/* The linker gives the library these functions in place of the runtime's (--wrap in the Makefile). */
+typedef enum failing { NO_CALL, ONE_CALL, ALLOCATIONS } failing; /* ALLOCATIONS: one and all after it */
+
+static struct {
+    failing what;
+    int64_t calls, fail_at, live; /* live: blocks of device memory */
+    cudaError_t last;
+} runtime;
+
+static bool fails(failing what, cudaError_t error)
+{
+    if (runtime.what != what) return false;
+    const int64_t call = runtime.calls++;
+    if (call != runtime.fail_at && (what == ONE_CALL || call < runtime.fail_at)) return false;
+    runtime.last = error;
+    return true;
+}
+
+#define RUNTIME(name, parameters, ...)                                            \
+    cudaError_t __real_##name parameters __attribute__((weak));                   \
+    cudaError_t __wrap_##name parameters;                                         \
+    cudaError_t __wrap_##name parameters                                          \
+    {                                                                             \
+        if (fails(ONE_CALL, cudaErrorUnknown)) return cudaErrorUnknown;           \
+        return __real_##name(__VA_ARGS__);                                        \
+    }
+RUNTIME(__cudaLaunchKernel, (void *k, dim3 g, dim3 b, void **a, size_t s, cudaStream_t t), k, g, b, a, s, t)
+RUNTIME(cudaLaunchKernel, (const void *k, dim3 g, dim3 b, void **a, size_t s, cudaStream_t t), k, g, b, a, s, t)
+RUNTIME(cudaLaunchKernelExC, (const cudaLaunchConfig_t *c, const void *k, void **a), c, k, a)
+RUNTIME(cudaMemcpyAsync, (void *d, const void *s, size_t n, enum cudaMemcpyKind k, cudaStream_t t), d, s, n, k, t)
+RUNTIME(cudaMemsetAsync, (void *d, int v, size_t n, cudaStream_t t), d, v, n, t)
+RUNTIME(cudaStreamSynchronize, (cudaStream_t t), t)
+RUNTIME(cudaStreamWaitEvent, (cudaStream_t t, cudaEvent_t e, unsigned f), t, e, f)
+RUNTIME(cudaEventRecord, (cudaEvent_t e, cudaStream_t t), e, t)
+RUNTIME(cudaFuncGetAttributes, (struct cudaFuncAttributes * a, const void *k), a, k)
+
+cudaError_t __real_cudaMallocFromPoolAsync(void **, size_t, cudaMemPool_t, cudaStream_t);
+cudaError_t __wrap_cudaMallocFromPoolAsync(void **, size_t, cudaMemPool_t, cudaStream_t);
+cudaError_t __wrap_cudaMallocFromPoolAsync(void **block, size_t bytes, cudaMemPool_t pool, cudaStream_t stream)
+{
+    if (fails(ONE_CALL, cudaErrorUnknown)) return cudaErrorUnknown;
+    if (fails(ALLOCATIONS, cudaErrorMemoryAllocation)) return cudaErrorMemoryAllocation;
+    const cudaError_t error = __real_cudaMallocFromPoolAsync(block, bytes, pool, stream);
+    runtime.live += error == cudaSuccess;
+    return error;
+}
+
+cudaError_t __real_cudaFreeAsync(void *, cudaStream_t);
+cudaError_t __wrap_cudaFreeAsync(void *, cudaStream_t);
+cudaError_t __wrap_cudaFreeAsync(void *block, cudaStream_t stream)
+{
+    runtime.live--;
+    return __real_cudaFreeAsync(block, stream);
+}
+
+cudaError_t __real_cudaGetLastError(void);
+cudaError_t __wrap_cudaGetLastError(void);
+cudaError_t __wrap_cudaGetLastError(void)
+{
+    const cudaError_t own = runtime.last, real = __real_cudaGetLastError();
+    runtime.last = cudaSuccess;
+    return own != cudaSuccess ? own : real;
+}
+
+cudaError_t __real_cudaPeekAtLastError(void);
+cudaError_t __wrap_cudaPeekAtLastError(void);
+cudaError_t __wrap_cudaPeekAtLastError(void)
+{
+    return runtime.last != cudaSuccess ? runtime.last : __real_cudaPeekAtLastError();
+}
+
+/* Calls with one failing; true when nothing was left to fail. What can do with less memory may succeed without. */
+static bool attempt_on_device(const trial *t, sp_context *context, subject *s, failing what, int64_t fail_at)
+{
+    unsigned char out[256] = {0};
+    const int64_t live = runtime.live;
+    runtime.calls = 0;
+    runtime.fail_at = fail_at;
+    runtime.last = cudaSuccess;
+    runtime.what = what;
+    const sp_status status = t->call(context, s, out);
+    const bool reached = runtime.calls > fail_at;
+    runtime.what = NO_CALL;
+    test_expect(runtime.last == cudaSuccess, "%s, %d, %lld: the runtime's last error is left behind", t->name, what,
+                (long long)fail_at);
+    if (status == SP_OK) {
+        test_expect(!reached || what == ALLOCATIONS, "%s: succeeded although call %lld failed", t->name,
+                    (long long)fail_at);
+        t->release(context, out);
+    } else {
+        test_expect(reached && status == (what == ALLOCATIONS ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE),
+                    "%s, %d, %lld: %s (%s)", t->name, what, (long long)fail_at, sp_status_string(status),
+                    sp_last_error(context));
+        test_expect(all_zero(out, t->size), "%s, %d, %lld: the output was touched", t->name, what,
+                    (long long)fail_at);
+    }
+    test_expect(runtime.live == live, "%s, %d, %lld: %lld blocks of device memory leaked", t->name, what,
+                (long long)fail_at, (long long)(runtime.live - live));
+    return !reached;
+}
+
+static void place(sp_context *context, sp_csr *matrix)
+{
+    sp_csr there;
+    ck_ok(context, sp_csr_copy(context, matrix, SP_DEVICE, &there));
+    sp_csr_free(context, matrix);
+    *matrix = there;
+}
+
+/* Operands on the host, then on the device, where most functions of the library take them. */
+START_TEST(any_call_of_the_runtime_may_fail)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = "cuda", .threads = 2, .allocator = &allocator};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    for (int there = 0; there < 2; there++) {
+        subject s = open_subject(context);
+        sp_csr *all[] = {&s.square, &s.negative, &s.wide, &s.mask, &s.stochastic};
+        for (size_t m = 0; there && m < sizeof all / sizeof *all; m++) place(context, all[m]);
+        const int64_t before = heap.live_blocks;
+        for (int i = 0; i < TRIALS; i++) {
+            const trial *t = &trials[i];
+            if (t->call == call_spgemm_dense) continue;
+            if (there && strncmp(t->name, "sp_", 3) != 0) continue;
+            if (there && (t->call == call_permute || t->call == call_community_order)) continue;
+            /* The first call may leave something with the context and the runtime for the next. */
+            attempt_on_device(t, context, &s, NO_CALL, INT64_MAX);
+            for (int64_t n = 0; !attempt_on_device(t, context, &s, ONE_CALL, n); n++) {}
+            for (int64_t n = 0; !attempt_on_device(t, context, &s, ALLOCATIONS, n); n++) {}
+            test_expect(heap.live_blocks == before, "%s: host memory leaked", t->name);
+        }
+        close_subject(context, &s);
+    }
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+    ck_assert_int_eq(runtime.live, 0);
+}
+END_TEST
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("alloc");
-    TCase *cases = tcase_create("failures");
+    TCase *cases = tcase_create("failures"), *device = tcase_create("device");
     tcase_set_timeout(cases, 120);
+    tcase_set_timeout(device, 120);
     suite_add_tcase(suite, cases);
+    suite_add_tcase(suite, device);
     tcase_add_loop_test(cases, one_failed_allocation_leaks_nothing, 0, TRIALS);
     tcase_add_loop_test(cases, memory_that_has_run_out_leaks_nothing, 0, TRIALS);
     tcase_add_loop_test(cases, failures_inside_threads_leak_nothing, 0, TRIALS);
     tcase_add_test(cases, context_creation_survives_a_failed_allocation);
     test_on_devices(cases, products_on_any_device_leak_no_host_memory);
+#ifdef SPARSE_CUDA
+    if (test_devices() > 1) tcase_add_test(device, any_call_of_the_runtime_may_fail);
+#endif
+    if (test_devices() == 1) test_count_skipped(1);
     return test_run(suite);
 }

@@ -164,11 +164,13 @@ sp_status cuda_fork(sp_context *context, int streams)
 sp_status cuda_join(sp_context *context, int streams)
 {
     cuda_state *state = cuda_state_of(context);
-    for (int i = 0; i < streams; i++) {
-        CUDA_TRY(cudaEventRecord(state->joined[i], state->side[i]));
-        CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[i], 0));
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < streams && error == cudaSuccess; i++) {
+        error = cudaEventRecord(state->joined[i], state->side[i]);
+        if (error == cudaSuccess) error = cudaStreamWaitEvent(state->stream, state->joined[i], 0);
     }
-    return SP_OK;
+    if (error != cudaSuccess) cudaDeviceSynchronize(); /* memory is released in the order of the main stream */
+    return cuda_status(context, error, "cudaStreamWaitEvent");
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
