@@ -198,8 +198,8 @@ typedef enum sp_spgemm_algorithm {
     SP_SPGEMM_HASH,  /* hash accumulators for all rows; on CUDA those of Li et al., Algorithms 1 to 5, in two phases,
                         for plus-times without a mask only: else SP_ERROR_UNSUPPORTED */
     SP_SPGEMM_DENSE, /* CPU: dense accumulators for all rows; SP_ERROR_UNSUPPORTED on CUDA */
-    SP_SPGEMM_WARP   /* CUDA, and what AUTO takes there: a warp a row with tables in shared memory sized to the row;
-                        SP_ERROR_UNSUPPORTED on the CPU */
+    SP_SPGEMM_WARP   /* CUDA, and what AUTO takes there but for small matrices, which take fewer launches: a warp a
+                        row with tables in shared memory sized to the row; SP_ERROR_UNSUPPORTED on the CPU */
 } sp_spgemm_algorithm;
 
 /* The stage that gathers the ranges of B's rows before the products are formed ("AIA", Li et al., Algorithm 5; CUDA).

@@ -416,8 +416,6 @@ static void check_one(sp_context *context, const product *p, sp_spgemm_options o
     sp_csr_free(context, &mask_copy);
 }
 
-bool product_is_brief(void) { return test_is_brief(); }
-
 /* A dense accumulator of 2^31 columns is 16 GB a thread, and who asks for it gets it. */
 enum { DENSE_COLUMNS = 1 << 22 };
 
@@ -427,7 +425,7 @@ void product_check(sp_context *context, const product *p, test_random *random, b
     int64_t products;
     sp_csr expected = product_reference(host, p, &products);
     const bool cuda = sp_context_is_cuda(context);
-    const bool brief = product_is_brief();
+    const bool brief = test_is_brief();
     /* By default small products are another algorithm's; in brief it is one or the other. */
     const int left_out = !brief || !cuda ? -1 : test_below(random, 2) ? SP_SPGEMM_AUTO : SP_SPGEMM_WARP;
     for (int algorithm = SP_SPGEMM_AUTO; algorithm <= SP_SPGEMM_WARP; algorithm++) {

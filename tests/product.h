@@ -56,9 +56,6 @@ void product_same(const sp_csr *expected, const sp_csr *c, const char *name);
 /* Whether sparse.h lets the back end refuse these options, with SP_ERROR_UNSUPPORTED. */
 bool product_may_be_refused(sp_context *context, const sp_spgemm_options *options);
 
-/* Whether few cases are wanted, as where a tool slows the kernels down: TEST_CASES is below 100. */
-bool product_is_brief(void);
-
 /* Runs the product on `context` with every algorithm, operands in random spaces, C on the host at random, one random
  * setting of the AIA stage or, with `every_stage` and not in brief, each where it matters; compares each C and its info
  * with the reference. A refusal is accepted only where sparse.h announces it. */

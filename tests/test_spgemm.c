@@ -40,17 +40,17 @@ enum { LIMITS = sizeof limits / sizeof *limits, BITS = 15 };
 static int64_t limit(int i)
 {
     const bool largest = (limits[i] & (limits[i] - 1)) == 0 && i < LIMITS - 2;
-    return !product_is_brief() || largest || i == LIMITS - 1 ? limits[i] : 0;
+    return !test_is_brief() || largest || i == LIMITS - 1 ? limits[i] : 0;
 }
 
 /* Of shapes in columns that lie far apart, whose wide rows cost time by the column. */
-static int64_t most_columns(void) { return product_is_brief() ? 1 << 22 : INT32_MAX; }
+static int64_t most_columns(void) { return test_is_brief() ? 1 << 22 : INT32_MAX; }
 
 /* A whose rows have limits[] products with a B whose row r has 2^r entries: one entry of A a bit of the number. Each
  * row stands three times in succession, in brief once. */
 static sp_csr binary_rows(sp_context *host, test_random *random, sp_value_type type)
 {
-    const int times = product_is_brief() ? 1 : 3;
+    const int times = test_is_brief() ? 1 : 3;
     entry_list list = {0};
     for (int i = 0; i < times * LIMITS; i++)
         for (int bit = 0; bit < BITS; bit++)
@@ -95,7 +95,7 @@ static product every_limit_columns_in_common(sp_context *host, test_random *rand
 static product single_entries(sp_context *host, test_random *random, sp_value_type type, int64_t period,
                               int64_t stride)
 {
-    const int64_t inner = limits[LIMITS - 1], most = product_is_brief() ? 2048 : inner;
+    const int64_t inner = limits[LIMITS - 1], most = test_is_brief() ? 2048 : inner;
     entry_list list = {0};
     for (int i = 0; i < LIMITS; i++)
         for (int64_t j = 0; j < limit(i) && limit(i) <= most; j++) entry_add(&list, i, j, product_value(random));
@@ -251,7 +251,7 @@ static product finite_elements(sp_context *host, test_random *random, sp_value_t
 static sp_csr long_elements_matrix(sp_context *host, test_random *random, sp_value_type type, int64_t stride)
 {
     enum { NODES = 260, UNKNOWNS = 7 };
-    const int64_t nodes = product_is_brief() ? 60 : NODES, third = nodes / 3;
+    const int64_t nodes = test_is_brief() ? 60 : NODES, third = nodes / 3;
     int64_t first[NODES + 1] = {0};
     entry_list list = {0};
     for (int64_t node = 0; node < nodes; node++) first[node + 1] = first[node] + 1 + node * 5 % UNKNOWNS;
@@ -338,7 +338,7 @@ static product nearly_all_rows_empty(sp_context *host, test_random *random, sp_v
 
 static product many_tiny_rows(sp_context *host, test_random *random, sp_value_type type)
 {
-    const int64_t n = product_is_brief() ? 20000 : 100000;
+    const int64_t n = test_is_brief() ? 20000 : 100000;
     sp_csr a = product_matrix(host, random, n, n, 1.5, type, TEST_SIGNED);
     return product_of(a, product_matrix(host, random, n, n, 1.5, type, TEST_SIGNED));
 }
@@ -445,7 +445,7 @@ static product neighbours_that_agree(sp_context *host, test_random *random, sp_v
 /* Columns at multiples of a Fibonacci number, which multiplication by the golden ratio leaves close together. */
 static product columns_at_golden_distances(sp_context *host, test_random *random, sp_value_type type)
 {
-    return single_entries(host, random, type, product_is_brief() ? 1000 : limits[LIMITS - 1], 4181);
+    return single_entries(host, random, type, test_is_brief() ? 1000 : limits[LIMITS - 1], 4181);
 }
 
 static const struct shape {
@@ -535,12 +535,12 @@ static void check_shape(int device, const struct shape *shape)
     sp_context *host = test_context(0, 1), *context = test_context(device, 2);
     const int64_t number = shape - shapes;
     for (int type = SP_F32; type <= SP_F64; type++) {
-        if (product_is_brief() && type == number % 2) continue;
+        if (test_is_brief() && type == number % 2) continue;
         test_random random = test_seed(29);
         product p = shape->make(host, &random, (sp_value_type)type);
         snprintf(p.name, sizeof p.name, "%s", shape->name);
         product_check(context, &p, &random, true);
-        if (product_is_brief()) check_another_product(host, context, number, &p, &random);
+        if (test_is_brief()) check_another_product(host, context, number, &p, &random);
         else check_other_products(host, context, &p, &random);
         product_free(host, &p);
     }
