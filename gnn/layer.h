@@ -80,10 +80,9 @@ sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_de
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);
 
 /* Forward: layer->output from the block and what it hears, which is no longer open then; `keep` what A·X was found to
- * be. Backward: the gradients
- * of the parameters, and of the input where `x_gradient` is not NULL, from that of the output before layer->after,
- * whose column sums are the gradient of the bias that is added last and there already. That of the input is meant
- * before input->how likewise, and its sums are formed.
+ * be. Backward: the gradients of the parameters, and of the input where `x_gradient` is not NULL, from that of the
+ * output before layer->after, whose column sums are the gradient of the bias that is added last and there already.
+ * That of the input is meant before input->how likewise, and its sums are formed.
  * Convolutions are GCN, SAGE and GIN, attention is GAT. */
 sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x, bool keep);
 sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, const gnn_input *x,
