@@ -113,8 +113,15 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     fuzz_require(!a->weights || memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
 }
 
-/* Reads the input twice, in small blocks and in one piece; both must agree, down to the error. With `also`, an
- * accepted graph is handed on before it is freed. */
+/* Whether the error is that compressed data are damaged or end too soon. */
+static inline bool fuzz_is_damage(const char *error)
+{
+    return strstr(error, ": the gzip data ") || strstr(error, ": the zstd data ");
+}
+
+/* Reads the input twice, in small blocks and in one piece; both must agree, down to the error, but that in small
+ * blocks the first part of a long line may be refused before the damage behind it is met. With `also`, an accepted
+ * graph is handed on before it is freed. */
 static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options options,
                             void (*also)(sp_context *context, const io_graph *graph))
 {
@@ -133,7 +140,8 @@ static inline int fuzz_read(const uint8_t *data, size_t size, io_read_options op
         fuzz_same(&graph, &again);
         if (also) also(context, &graph);
     } else {
-        fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0);
+        fuzz_require(strcmp(sp_last_error(context), sp_last_error(alone)) == 0 ||
+                     fuzz_is_damage(sp_last_error(alone)));
         fuzz_require(graph.tails == NULL && graph.packed == NULL && graph.nodes == 0);
     }
     io_graph_free(context, &graph);
