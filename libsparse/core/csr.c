@@ -8,8 +8,8 @@
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
-sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
-                        sp_space space, sp_csr *matrix)
+static sp_status create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
+                        bool has_values, sp_space space, sp_csr *matrix)
 {
     memset(matrix, 0, sizeof *matrix);
     if (rows < 0 || cols < 0 || nnz < 0 || rows > INT32_MAX || cols > INT32_MAX)
@@ -19,22 +19,23 @@ sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t
     sp_status status = SP_OK;
     SP_TRY(sp_array_create(context, rows + 1, sizeof(int64_t), space, (void **)&made.row_offsets));
     SP_TRY(sp_array_create(context, nnz, sizeof(int32_t), space, (void **)&made.col_indices));
-    SP_TRY(sp_array_create(context, nnz, sp_value_size(type), space, &made.values));
+    if (has_values) SP_TRY(sp_array_create(context, nnz, sp_value_size(type), space, &made.values));
 done:
     if (status == SP_OK) *matrix = made;
     else sp_csr_free(context, &made);
     return status;
 }
 
+sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
+                        sp_space space, sp_csr *matrix)
+{
+    return create(context, rows, cols, nnz, type, true, space, matrix);
+}
+
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
                              sp_space space, sp_csr *matrix)
 {
-    const sp_status status = sp_csr_create(context, rows, cols, nnz, like->value_type, space, matrix);
-    if (status == SP_OK && !like->values) {
-        sp_array_free(context, space, matrix->values);
-        matrix->values = NULL;
-    }
-    return status;
+    return create(context, rows, cols, nnz, like->value_type, like->values != NULL, space, matrix);
 }
 
 void sp_csr_free(sp_context *context, sp_csr *matrix)
