@@ -41,11 +41,12 @@ static sp_status dump_name(const job *j, const report_run *run, const char *kind
 {
     const settings *s = j->settings;
     char made[MAX_PATH];
-    const bool stdout_used = s->output && strcmp(s->output, "-") == 0;
-    const char *base = strrchr(s->input, '/');
+    const bool to_stdout = s->output && strcmp(s->output, "-") == 0;
     settings_input_name(s, run->inflation, made);
-    const char *stem = s->dump_stem ? s->dump_stem : stdout_used ? (base ? base + 1 : s->input)
-                                                   : s->output   ? run->output : made;
+    const char *stem = s->dump_stem ? s->dump_stem
+                       : to_stdout  ? settings_input_base(s)
+                       : s->output  ? run->output
+                                    : made;
     const char *slash = strrchr(stem, '/');
     int folder = slash ? (int)(slash - stem) + 1 : 0;
     int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);

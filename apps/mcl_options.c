@@ -596,7 +596,7 @@ void settings_suffix(const settings *s, double inflation, char suffix[SUFFIX_SIZ
     }
 }
 
-static const char *input_base(const settings *s)
+const char *settings_input_base(const settings *s)
 {
     const char *slash = strrchr(s->input, '/');
     return slash ? slash + 1 : s->input;
@@ -606,7 +606,7 @@ void settings_input_name(const settings *s, double inflation, char name[MAX_PATH
 {
     char suffix[SUFFIX_SIZE];
     settings_suffix(s, inflation, suffix);
-    snprintf(name, MAX_PATH, "%s.%s%s", input_base(s), suffix, s->suffix ? s->suffix : "");
+    snprintf(name, MAX_PATH, "%s.%s%s", settings_input_base(s), suffix, s->suffix ? s->suffix : "");
 }
 
 bool settings_output_name(const settings *s, double inflation, char name[MAX_PATH])
@@ -620,7 +620,7 @@ bool settings_output_name(const settings *s, double inflation, char name[MAX_PAT
         return used < MAX_PATH;
     }
     const char *slash = strrchr(s->input, '/');
-    const char *base = input_base(s);
+    const char *base = settings_input_base(s);
     const char *prefix = s->prefix ? s->prefix : "out.=";
     const char *place = strchr(prefix, '=');
     int before = place ? (int)(place - prefix) : (int)strlen(prefix);

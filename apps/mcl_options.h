@@ -72,7 +72,9 @@ bool settings_parse(int argc, char **argv, settings *settings);
 /* The name of a clustering made with `inflation`: -o, or the name that mcl makes. With several inflations -o names
  * the stem: FILE.I14, FILE.I20. false when it is longer than MAX_PATH. */
 bool settings_output_name(const settings *settings, double inflation, char name[MAX_PATH]);
-/* The input's name, without its folder, and the suffix that the settings make. */
+/* The input's name without its folder. */
+const char *settings_input_base(const settings *settings);
+/* That, and the suffix that the settings make. */
 void settings_input_name(const settings *settings, double inflation, char name[MAX_PATH]);
 /* The part of these names that the settings make, such as I20pi08c25. */
 void settings_suffix(const settings *settings, double inflation, char suffix[SUFFIX_SIZE]);
