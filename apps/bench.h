@@ -261,8 +261,7 @@ typedef struct peer {
 
 extern const peer peer_cusparse, peer_graphblas, peer_cub;
 
-/* The shared libraries, wherever they lie; NULL: not on this machine. */
-void *cusparse_library(void);
+/* The shared library, wherever it lies; NULL: not on this machine. */
 void *graphblas_library(void);
 
 /* The peers of a run. Each is opened once: some libraries can be started only once in a process. */

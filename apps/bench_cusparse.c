@@ -10,22 +10,7 @@
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 
 #if defined SPARSE_CUDA && __has_include(<cusparse.h>)
-#include <dlfcn.h>
-#include <stdlib.h>
-
 #include "bench_cuda.h"
-
-#define FUNCTIONS(X)                                                                                                \
-    X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CsrSetPointers)              \
-    X(SpMatGetSize) X(SpGEMM_createDescr) X(SpGEMM_destroyDescr) X(SpGEMM_workEstimation) X(SpGEMM_estimateMemory)  \
-    X(SpGEMM_compute) X(SpGEMM_copy) X(SpGEMMreuse_workEstimation) X(SpGEMMreuse_nnz) X(SpGEMMreuse_copy)           \
-    X(SpGEMMreuse_compute)
-
-#define POINTER(name) __typeof__(cusparse##name) *name;
-typedef struct functions {
-    FUNCTIONS(POINTER)
-} functions;
-#undef POINTER
 
 typedef struct operand {
     int32_t *offsets, *cols;
@@ -36,11 +21,8 @@ typedef struct operand {
 enum { BUFFERS = 6 };
 
 typedef struct library {
-    sp_context *context;
+    cusparse_session s;
     const bench_options *options;
-    functions f;
-    cusparseHandle_t handle;
-    cudaStream_t stream;
     cudaMemPool_t pool;
     operand a, b_own, last, c; /* last: what A·B is multiplied with, if anything */
     const operand *b, *left, *right; /* left and right: of the product at hand */
@@ -49,29 +31,12 @@ typedef struct library {
     cusparseSpGEMMDescr_t product;
     void *buffers[BUFFERS];
     uint64_t operand_bytes;
-    cudaDataType type;
-    size_t size; /* of a value */
-    double one, zero;
-    float one_single, zero_single;
 } library;
 
-/* ---- checked calls ------------------------------------------------------------------------------------- */
+/* ---- memory, checked calls ------------------------------------------------------------------------------ */
 
-sp_status cusparse_result(sp_context *context, cusparseStatus_t code, const char *(*why)(cusparseStatus_t),
-                          const char *call)
-{
-    if (code == CUSPARSE_STATUS_SUCCESS) return SP_OK;
-    const bool memory = code == CUSPARSE_STATUS_ALLOC_FAILED || code == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES;
-    cudaGetLastError();
-    return sp_fail(context,
-                   memory                                   ? SP_ERROR_DEVICE_MEMORY
-                   : code == CUSPARSE_STATUS_NOT_SUPPORTED ? SP_ERROR_UNSUPPORTED
-                                                           : SP_ERROR_DEVICE,
-                   "cusparse%.*s: %s", (int)strcspn(call, "("), call, why(code));
-}
-
-#define CUDA(call) TRY(cuda_result(l->context, call, #call))
-#define CUSPARSE(call) TRY(cusparse_result(l->context, l->f.call, l->f.GetErrorString, #call))
+#define CUDA(call) TRY(cuda_result(l->s.context, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(&l->s, l->s.f.call, #call))
 
 /* A buffer of no bytes must still be one: a null pointer asks cuSPARSE for sizes. As ours, a pool that cannot grow is
  * trimmed and asked once more. */
@@ -79,68 +44,35 @@ static sp_status take(library *l, size_t bytes, void **pointer)
 {
     *pointer = NULL;
     if (bytes == 0) bytes = 1;
-    cudaError_t error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->stream);
+    cudaError_t error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->s.stream);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        cudaStreamSynchronize(l->stream);
+        cudaStreamSynchronize(l->s.stream);
         cudaMemPoolTrimTo(l->pool, 0);
-        error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->stream);
+        error = cudaMallocFromPoolAsync(pointer, bytes, l->pool, l->s.stream);
     }
-    return cuda_result(l->context, error, "allocation");
+    return cuda_result(l->s.context, error, "allocation");
 }
 
 static void give_back(library *l, void **pointer)
 {
-    if (*pointer) cudaFreeAsync(*pointer, l->stream);
+    if (*pointer) cudaFreeAsync(*pointer, l->s.stream);
     *pointer = NULL;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------- */
-
-#define TEXT(x) #x
-#define VERSION_TEXT(x) TEXT(x)
-
-/* The library of the header's version: where the loader looks, then beside the toolkit. nvJitLink, which it needs,
- * may lie there as well. */
-void *cusparse_library(void)
-{
-    static const char *const folders[] = {"", "/lib64/", "/targets/x86_64-linux/lib/", "/lib/"};
-    static const char *const names[] = {"libcusparse.so." VERSION_TEXT(CUSPARSE_VER_MAJOR), "libcusparse.so"};
-    const char *home = getenv("CUDA_HOME");
-    char path[4096];
-    if (!home) home = "/usr/local/cuda";
-    for (size_t folder = 0; folder < sizeof folders / sizeof *folders; folder++)
-        for (size_t name = 0; name < sizeof names / sizeof *names; name++) {
-            const char *root = folder ? home : "";
-            snprintf(path, sizeof path, "%s%slibnvJitLink.so.%d", root, folders[folder], CUDART_VERSION / 1000);
-            dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
-            snprintf(path, sizeof path, "%s%s%s", root, folders[folder], names[name]);
-            void *found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-            if (found) return found;
-        }
-    return NULL;
-}
-
-static bool bind(library *l, void *handle)
-{
-    bool complete = true;
-#define BIND(name) complete &= (*(void **)&l->f.name = dlsym(handle, "cusparse" #name)) != NULL;
-    FUNCTIONS(BIND)
-#undef BIND
-    return complete;
-}
+/* ---- opening ------------------------------------------------------------------------------------------- */
 
 static void cusparse_close(void *state)
 {
     library *l = state;
-    if (l->handle) l->f.Destroy(l->handle);
-    if (l->stream) cudaStreamSynchronize(l->stream);
+    sp_context *context = l->s.context;
+    if (l->s.stream) cudaStreamSynchronize(l->s.stream);
     if (l->pool) cudaMemPoolDestroy(l->pool);
-    if (l->stream) cudaStreamDestroy(l->stream);
-    sp_free(l->context, l);
+    cusparse_end(&l->s);
+    sp_free(context, l);
 }
 
-/* A stream, and a pool on the device that the options name, which is the current one of this thread. */
+/* A pool on the device that the options name, which is the current one of this thread. */
 static sp_status make_pool(library *l)
 {
     struct cudaMemPoolProps properties = {.allocType = cudaMemAllocationTypePinned,
@@ -150,38 +82,28 @@ static sp_status make_pool(library *l)
     CUDA(cudaGetDevice(&properties.location.id));
     CUDA(cudaMemPoolCreate(&l->pool, &properties));
     CUDA(cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    CUDA(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
-    CUSPARSE(Create(&l->handle));
-    CUSPARSE(SetStream(l->handle, l->stream));
 done:
     return status;
 }
 
 static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
 {
-    void *handle = cusparse_library();
     library *l;
-    if (!handle) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libcusparse: %s", dlerror());
     sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
     if (status != SP_OK) return status;
-    *l = (library){.context = context, .options = options, .one = 1, .one_single = 1};
-    l->type = options->type == SP_F32 ? CUDA_R_32F : CUDA_R_64F;
-    l->size = options->type == SP_F32 ? sizeof(float) : sizeof(double);
-    if (!bind(l, handle)) status = sp_fail(context, SP_ERROR_NO_DEVICE, "this libcusparse lacks a function");
-    else if (make_pool(l) != SP_OK) status = SP_ERROR_NO_DEVICE;
+    l->options = options;
+    status = cusparse_begin(context, options->type, &l->s);
+    if (status == SP_OK) status = make_pool(l);
     if (status == SP_OK) *state = l;
     else cusparse_close(l);
     return status;
 }
 
-static const void *one(const library *l) { return l->size == 4 ? (const void *)&l->one_single : &l->one; }
-static const void *zero(const library *l) { return l->size == 4 ? (const void *)&l->zero_single : &l->zero; }
-
 /* ---- operands ------------------------------------------------------------------------------------------ */
 
 static void drop_operand(library *l, operand *o)
 {
-    if (o->matrix) l->f.DestroySpMat(o->matrix);
+    if (o->matrix) l->s.f.DestroySpMat(o->matrix);
     give_back(l, (void **)&o->offsets);
     give_back(l, (void **)&o->cols);
     give_back(l, &o->values);
@@ -190,27 +112,28 @@ static void drop_operand(library *l, operand *o)
 
 static sp_status describe(library *l, operand *o, int64_t rows, int64_t cols, int64_t nnz)
 {
-    return cusparse_result(l->context,
-                           l->f.CreateCsr(&o->matrix, rows, cols, nnz, o->offsets, o->cols, o->values,
-                                          CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, l->type),
-                           l->f.GetErrorString, "CreateCsr");
+    sp_status status;
+    CUSPARSE(CreateCsr(&o->matrix, rows, cols, nnz, o->offsets, o->cols, o->values, CUSPARSE_INDEX_32I,
+                       CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, l->s.type));
+done:
+    return status;
 }
 
 static sp_status load_values(library *l, const sp_csr *from, void *to)
 {
-    const size_t bytes = (size_t)from->nnz * l->size;
+    const size_t bytes = (size_t)from->nnz * l->s.size;
     void *ones = NULL;
     sp_status status = SP_OK;
     if (!from->values) {
-        TRY(sp_alloc(l->context, from->nnz, l->size, &ones));
+        TRY(sp_alloc(l->s.context, from->nnz, l->s.size, &ones));
         for (int64_t k = 0; k < from->nnz; k++)
-            if (l->size == 4) ((float *)ones)[k] = 1;
+            if (l->s.size == 4) ((float *)ones)[k] = 1;
             else ((double *)ones)[k] = 1;
     }
-    CUDA(cudaMemcpyAsync(to, ones ? ones : from->values, bytes, cudaMemcpyDefault, l->stream));
-    CUDA(cudaStreamSynchronize(l->stream));
+    CUDA(cudaMemcpyAsync(to, ones ? ones : from->values, bytes, cudaMemcpyDefault, l->s.stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
 done:
-    sp_free(l->context, ones);
+    sp_free(l->s.context, ones);
     return status;
 }
 
@@ -219,20 +142,20 @@ static sp_status load_operand(library *l, const sp_csr *from, operand *to)
     int32_t *narrow = NULL;
     sp_status status;
     if (from->nnz > INT32_MAX)
-        return sp_fail(l->context, SP_ERROR_UNSUPPORTED, "%lld entries need offsets of 64 bits",
+        return sp_fail(l->s.context, SP_ERROR_UNSUPPORTED, "%lld entries need offsets of 64 bits",
                        (long long)from->nnz);
-    TRY(sp_alloc(l->context, from->rows + 1, sizeof *narrow, (void **)&narrow));
+    TRY(sp_alloc(l->s.context, from->rows + 1, sizeof *narrow, (void **)&narrow));
     for (int64_t i = 0; i <= from->rows; i++) narrow[i] = (int32_t)from->row_offsets[i];
     TRY(take(l, ((size_t)from->rows + 1) * 4, (void **)&to->offsets));
     TRY(take(l, (size_t)from->nnz * 4, (void **)&to->cols));
-    TRY(take(l, (size_t)from->nnz * l->size, &to->values));
-    CUDA(cudaMemcpyAsync(to->offsets, narrow, ((size_t)from->rows + 1) * 4, cudaMemcpyDefault, l->stream));
-    CUDA(cudaMemcpyAsync(to->cols, from->col_indices, (size_t)from->nnz * 4, cudaMemcpyDefault, l->stream));
-    CUDA(cudaStreamSynchronize(l->stream));
+    TRY(take(l, (size_t)from->nnz * l->s.size, &to->values));
+    CUDA(cudaMemcpyAsync(to->offsets, narrow, ((size_t)from->rows + 1) * 4, cudaMemcpyDefault, l->s.stream));
+    CUDA(cudaMemcpyAsync(to->cols, from->col_indices, (size_t)from->nnz * 4, cudaMemcpyDefault, l->s.stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
     TRY(load_values(l, from, to->values));
     TRY(describe(l, to, from->rows, from->cols, from->nnz));
 done:
-    sp_free(l->context, narrow);
+    sp_free(l->s.context, narrow);
     if (status != SP_OK) drop_operand(l, to);
     return status;
 }
@@ -240,7 +163,7 @@ done:
 static void cusparse_drop(void *state)
 {
     library *l = state;
-    if (l->product) l->f.SpGEMM_destroyDescr(l->product);
+    if (l->product) l->s.f.SpGEMM_destroyDescr(l->product);
     l->product = NULL;
     for (int i = 0; i < BUFFERS; i++) give_back(l, &l->buffers[i]);
     drop_operand(l, &l->c);
@@ -253,7 +176,7 @@ static void cusparse_unload(void *state)
     drop_operand(l, &l->a);
     drop_operand(l, &l->b_own);
     drop_operand(l, &l->last);
-    cudaStreamSynchronize(l->stream);
+    cudaStreamSynchronize(l->s.stream);
     cudaMemPoolTrimTo(l->pool, 0);
     cudaGetLastError();
 }
@@ -264,7 +187,7 @@ static sp_status cusparse_load(void *state, const sp_csr *a, const sp_csr *b)
     uint64_t nothing = 0;
     sp_status status;
     if (l->options->semiring != SP_PLUS_TIMES)
-        return sp_fail(l->context, SP_ERROR_UNSUPPORTED, "cuSPARSE has the semiring plus-times alone");
+        return sp_fail(l->s.context, SP_ERROR_UNSUPPORTED, "cuSPARSE has the semiring plus-times alone");
     l->rows = a->rows;
     l->inner = l->cols = b->cols;
     TRY(load_operand(l, a, &l->a));
@@ -293,9 +216,9 @@ done:
 
 /* ---- the product --------------------------------------------------------------------------------------- */
 
-#define SEQUENCE l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
+#define SEQUENCE l->s.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
 #define SCALED \
-    SEQUENCE, one(l), l->left->matrix, l->right->matrix, zero(l), l->c.matrix, l->type, algorithm, l->product
+    SEQUENCE, &l->s.one, l->left->matrix, l->right->matrix, &l->s.zero, l->c.matrix, l->s.type, algorithm, l->product
 #define PATTERN SEQUENCE, l->left->matrix, l->right->matrix, l->c.matrix, CUSPARSE_SPGEMM_DEFAULT, l->product
 
 /* C with offsets alone, which every sequence begins with. */
@@ -320,7 +243,7 @@ static sp_status grow_product(library *l)
     sp_status status;
     CUSPARSE(SpMatGetSize(l->c.matrix, &rows, &cols, &l->nnz));
     TRY(take(l, (size_t)l->nnz * 4, (void **)&l->c.cols));
-    TRY(take(l, (size_t)l->nnz * l->size, &l->c.values));
+    TRY(take(l, (size_t)l->nnz * l->s.size, &l->c.values));
     CUSPARSE(CsrSetPointers(l->c.matrix, l->c.offsets, l->c.cols, l->c.values));
 done:
     return status;
@@ -352,7 +275,7 @@ static sp_status multiply(library *l, const operand *left, const operand *right,
     TRY(grow_product(l));
     CUSPARSE(SpGEMM_copy(SCALED));
     for (int i = 0; i < BUFFERS; i++) give_back(l, &l->buffers[i]);
-    CUDA(cudaStreamSynchronize(l->stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
 done:
     return status;
 }
@@ -383,7 +306,7 @@ static int64_t cusparse_peak(void *state)
 {
     library *l = state;
     uint64_t high = 0;
-    const uint64_t c = ((uint64_t)l->rows + 1) * 4 + (uint64_t)l->nnz * (4 + l->size);
+    const uint64_t c = ((uint64_t)l->rows + 1) * 4 + (uint64_t)l->nnz * (4 + l->s.size);
     if (cudaMemPoolGetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, &high) != cudaSuccess) return 0;
     const uint64_t nothing = 0;
     cudaMemPoolSetAttribute(l->pool, cudaMemPoolAttrUsedMemHigh, (void *)&nothing);
@@ -409,12 +332,12 @@ static sp_status cusparse_plan(void *state)
     give_back(l, &l->buffers[2]);
     TRY(grow_product(l));
     /* They are scaled by zero, not left unread. */
-    CUDA(cudaMemsetAsync(l->c.values, 0, (size_t)l->nnz * l->size, l->stream));
+    CUDA(cudaMemsetAsync(l->c.values, 0, (size_t)l->nnz * l->s.size, l->s.stream));
     CUSPARSE(SpGEMMreuse_copy(PATTERN, &bytes[5], NULL));
     TRY(take(l, bytes[5], &l->buffers[5]));
     CUSPARSE(SpGEMMreuse_copy(PATTERN, &bytes[5], l->buffers[5]));
     give_back(l, &l->buffers[3]);
-    CUDA(cudaStreamSynchronize(l->stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
 done:
     return status;
 }
@@ -425,7 +348,7 @@ static sp_status cusparse_replay(void *state)
     const cusparseSpGEMMAlg_t algorithm = CUSPARSE_SPGEMM_DEFAULT;
     sp_status status;
     CUSPARSE(SpGEMMreuse_compute(SCALED));
-    CUDA(cudaStreamSynchronize(l->stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
 done:
     return status;
 }
@@ -435,8 +358,6 @@ const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load
                             cusparse_unload, cusparse_close};
 
 #else
-
-void *cusparse_library(void) { return NULL; }
 
 static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
 {

@@ -7,82 +7,34 @@
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 
 #if defined SPARSE_CUDA && __has_include(<cusparse.h>)
-#include <dlfcn.h>
-
 #include "bench_cuda.h"
 
-#define FUNCTIONS(X)                                                                                    \
-    X(Create) X(Destroy) X(SetStream) X(GetErrorString) X(CreateCsr) X(DestroySpMat) X(CreateDnMat)      \
-    X(DestroyDnMat) X(SpMM_bufferSize) X(SpMM_preprocess) X(SpMM)
-
-#define POINTER(name) __typeof__(cusparse##name) *name;
-typedef struct functions {
-    FUNCTIONS(POINTER)
-} functions;
-#undef POINTER
-
 typedef struct library {
-    sp_context *context;
-    functions f;
-    cusparseHandle_t handle;
-    cudaStream_t stream;
+    cusparse_session s;
     void *offsets, *cols, *weights, *x, *y, *buffer;
     int64_t rows, width;
     cusparseSpMatDescr_t a;
     cusparseDnMatDescr_t x_matrix, y_matrix;
     cusparseSpMMAlg_t algorithm;
-    cudaDataType type;
-    size_t size; /* of a value */
-    double one, zero;
-    float one_single, zero_single;
 } library;
 
-/* ---- checked calls ------------------------------------------------------------------------------------- */
-
-#define CUDA(call) TRY(cuda_result(l->context, call, #call))
-#define CUSPARSE(call) TRY(cusparse_result(l->context, l->f.call, l->f.GetErrorString, #call))
-
-/* ---- loading ------------------------------------------------------------------------------------------- */
-
-static bool bind(library *l, void *handle)
-{
-    bool complete = true;
-#define BIND(name) complete &= (*(void **)&l->f.name = dlsym(handle, "cusparse" #name)) != NULL;
-    FUNCTIONS(BIND)
-#undef BIND
-    return complete;
-}
+#define CUDA(call) TRY(cuda_result(l->s.context, call, #call))
+#define CUSPARSE(call) TRY(cusparse_result(&l->s, l->s.f.call, #call))
 
 static void cusparse_close(void *state)
 {
     library *l = state;
-    if (l->handle) l->f.Destroy(l->handle);
-    if (l->stream) cudaStreamDestroy(l->stream);
-    sp_free(l->context, l);
-}
-
-static sp_status begin(library *l)
-{
-    sp_status status;
-    CUDA(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
-    CUSPARSE(Create(&l->handle));
-    CUSPARSE(SetStream(l->handle, l->stream));
-done:
-    return status;
+    sp_context *context = l->s.context;
+    cusparse_end(&l->s);
+    sp_free(context, l);
 }
 
 static sp_status cusparse_open(sp_context *context, const bench_options *options, void **state)
 {
-    void *handle = cusparse_library();
     library *l;
-    if (!handle) return sp_fail(context, SP_ERROR_NO_DEVICE, "no libcusparse: %s", dlerror());
     sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
     if (status != SP_OK) return status;
-    *l = (library){.context = context, .one = 1, .one_single = 1};
-    l->type = options->type == SP_F32 ? CUDA_R_32F : CUDA_R_64F;
-    l->size = options->type == SP_F32 ? sizeof(float) : sizeof(double);
-    if (!bind(l, handle)) status = sp_fail(context, SP_ERROR_NO_DEVICE, "this libcusparse lacks a function");
-    else if (begin(l) != SP_OK) status = SP_ERROR_NO_DEVICE;
+    status = cusparse_begin(context, options->type, &l->s);
     if (status == SP_OK) *state = l;
     else cusparse_close(l);
     return status;
@@ -94,10 +46,10 @@ static void cusparse_unload(void *state)
 {
     library *l = state;
     void **arrays[] = {&l->offsets, &l->cols, &l->weights, &l->x, &l->y, &l->buffer};
-    cudaStreamSynchronize(l->stream);
-    if (l->a) l->f.DestroySpMat(l->a);
-    if (l->x_matrix) l->f.DestroyDnMat(l->x_matrix);
-    if (l->y_matrix) l->f.DestroyDnMat(l->y_matrix);
+    cudaStreamSynchronize(l->s.stream);
+    if (l->a) l->s.f.DestroySpMat(l->a);
+    if (l->x_matrix) l->s.f.DestroyDnMat(l->x_matrix);
+    if (l->y_matrix) l->s.f.DestroyDnMat(l->y_matrix);
     l->a = NULL;
     l->x_matrix = l->y_matrix = NULL;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
@@ -123,25 +75,25 @@ static sp_status load_sparse(library *l, const sp_csr *a)
     void *ones = NULL;
     sp_status status;
     if (narrow) {
-        TRY(sp_alloc(l->context, a->rows + 1, sizeof *short_offsets, (void **)&short_offsets));
+        TRY(sp_alloc(l->s.context, a->rows + 1, sizeof *short_offsets, (void **)&short_offsets));
         for (int64_t i = 0; i <= a->rows; i++) short_offsets[i] = (int32_t)a->row_offsets[i];
     }
     if (!a->values) {
-        TRY(sp_alloc(l->context, a->nnz, l->size, &ones));
+        TRY(sp_alloc(l->s.context, a->nnz, l->s.size, &ones));
         for (int64_t k = 0; k < a->nnz; k++)
-            if (l->size == 4) ((float *)ones)[k] = 1;
+            if (l->s.size == 4) ((float *)ones)[k] = 1;
             else ((double *)ones)[k] = 1;
     }
     TRY(place(l, narrow ? (const void *)short_offsets : a->row_offsets, ((size_t)a->rows + 1) * (narrow ? 4 : 8),
               &l->offsets));
     TRY(place(l, a->col_indices, (size_t)a->nnz * 4, &l->cols));
-    TRY(place(l, ones ? ones : a->values, (size_t)a->nnz * l->size, &l->weights));
+    TRY(place(l, ones ? ones : a->values, (size_t)a->nnz * l->s.size, &l->weights));
     CUSPARSE(CreateCsr(&l->a, a->rows, a->cols, a->nnz, l->offsets, l->cols, l->weights,
                        narrow ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
-                       CUSPARSE_INDEX_BASE_ZERO, l->type));
+                       CUSPARSE_INDEX_BASE_ZERO, l->s.type));
 done:
-    sp_free(l->context, short_offsets);
-    sp_free(l->context, ones);
+    sp_free(l->s.context, short_offsets);
+    sp_free(l->s.context, ones);
     return status;
 }
 
@@ -152,10 +104,10 @@ static sp_status cusparse_load(void *state, const sp_csr *a, const sp_dense *x)
     l->rows = a->rows;
     l->width = x->cols;
     TRY(load_sparse(l, a));
-    TRY(place(l, x->values, (size_t)(x->rows * x->cols) * l->size, &l->x));
-    TRY(place(l, NULL, (size_t)(a->rows * x->cols) * l->size, &l->y));
-    CUSPARSE(CreateDnMat(&l->x_matrix, x->rows, x->cols, x->cols, l->x, l->type, CUSPARSE_ORDER_ROW));
-    CUSPARSE(CreateDnMat(&l->y_matrix, a->rows, x->cols, x->cols, l->y, l->type, CUSPARSE_ORDER_ROW));
+    TRY(place(l, x->values, (size_t)(x->rows * x->cols) * l->s.size, &l->x));
+    TRY(place(l, NULL, (size_t)(a->rows * x->cols) * l->s.size, &l->y));
+    CUSPARSE(CreateDnMat(&l->x_matrix, x->rows, x->cols, x->cols, l->x, l->s.type, CUSPARSE_ORDER_ROW));
+    CUSPARSE(CreateDnMat(&l->y_matrix, a->rows, x->cols, x->cols, l->y, l->s.type, CUSPARSE_ORDER_ROW));
 done:
     if (status != SP_OK) cusparse_unload(l);
     return status;
@@ -163,11 +115,9 @@ done:
 
 /* ---- the product --------------------------------------------------------------------------------------- */
 
-#define ONE (l->size == 4 ? (const void *)&l->one_single : &l->one)
-#define ZERO (l->size == 4 ? (const void *)&l->zero_single : &l->zero)
-#define ARGUMENTS                                                                                               \
-    l->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, ONE, l->a, l->x_matrix, ZERO, \
-        l->y_matrix, l->type, l->algorithm
+#define ARGUMENTS                                                                                              \
+    l->s.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &l->s.one, l->a, l->x_matrix, \
+        &l->s.zero, l->y_matrix, l->s.type, l->algorithm
 
 static sp_status cusparse_prepare(void *state, int number)
 {
@@ -182,7 +132,7 @@ static sp_status cusparse_prepare(void *state, int number)
     CUSPARSE(SpMM_bufferSize(ARGUMENTS, &bytes));
     TRY(place(l, NULL, bytes, &l->buffer));
     CUSPARSE(SpMM_preprocess(ARGUMENTS, l->buffer));
-    CUDA(cudaStreamSynchronize(l->stream));
+    CUDA(cudaStreamSynchronize(l->s.stream));
 done:
     return status;
 }
@@ -200,7 +150,7 @@ static sp_status cusparse_view(void *state, const void **y)
 {
     library *l = state;
     *y = l->y;
-    return cuda_result(l->context, cudaStreamSynchronize(l->stream), "cudaStreamSynchronize");
+    return cuda_result(l->s.context, cudaStreamSynchronize(l->s.stream), "cudaStreamSynchronize");
 }
 
 const spmm_peer spmm_peer_cusparse = {algorithms, cusparse_open, cusparse_load, cusparse_prepare, cusparse_run,
