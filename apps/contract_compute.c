@@ -105,12 +105,13 @@ static sp_status contract_on(contract_job *job, sp_context *context)
     const contract_options *o = job->options;
     contraction_options how = {.engine = o->engine,
                                .how = {.combine = job->combine, .loops = o->loops, .half_loops = o->half_loops}};
-    sp_csr times = {0};
+    sp_csr s = job->labelling.s, times = {0};
     sp_status status;
+    if (o->combine != SP_COMBINE_SUM) s.values = NULL; /* counts and means of repeated edges are sums as well */
     if (job->repeats.row_offsets) how.how.half_loops = false; /* a mean of sums and counts, both whole */
-    TRY(contract_with(job, context, &job->g, &job->labelling.s, &how, &job->c));
+    TRY(contract_with(job, context, &job->g, &s, &how, &job->c));
     if (job->repeats.row_offsets) {
-        TRY(contract_with(job, context, &job->repeats, &job->labelling.s, &how, &times));
+        TRY(contract_with(job, context, &job->repeats, &s, &how, &times));
         for (int64_t e = 0; e < job->c.nnz; e++) ((double *)job->c.values)[e] /= ((const double *)times.values)[e];
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(context));
@@ -259,6 +260,16 @@ static sp_status round_means(contract_job *job)
     return SP_OK;
 }
 
+/* Sums of repeated edges made means, as the figures of groups take them. */
+static void average_edges(contract_job *job)
+{
+    if (!job->repeats.row_offsets) return;
+    double *sums = job->g.values;
+    const double *times = job->repeats.values;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(job->host))
+    for (int64_t e = 0; e < job->g.nnz; e++) sums[e] /= times[e];
+}
+
 static sp_status compute_on(contract_job *job, sp_context *context)
 {
     return job->options->repeat == REPEAT_NEVER ? contract_on(job, context) : repeat_on(job, context);
@@ -277,6 +288,7 @@ sp_status contract_compute(contract_job *job)
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = round_means(job);
+    if (status == SP_OK && job->options->node_output) average_edges(job);
     job->c_undirected = job->undirected && job->options->combine != SP_COMBINE_FIRST;
     job->seconds.contract = wall_seconds() - began;
 done:

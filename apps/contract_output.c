@@ -3,6 +3,7 @@
  * it is there, everything is.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -98,7 +99,10 @@ static int64_t number_of(const contract_job *job, int64_t group)
     return number + job->options->base;
 }
 
-static sp_status name_group(const contract_job *job, int64_t p, const int32_t *first, io_name_list *list)
+/* What a group is called by. */
+enum { BY_LABEL = 1, BY_NODE = 2, BY_NUMBER = 4 };
+
+static sp_status name_group(const contract_job *job, int64_t p, const int32_t *first, int *by, io_name_list *list)
 {
     const io_labelling *l = &job->labelling;
     const int64_t before = job->old ? job->old[p] : p;
@@ -108,12 +112,49 @@ static sp_status name_group(const contract_job *job, int64_t p, const int32_t *f
     if (before < l->names.count) {
         name = io_name(&l->names, before);
         length = io_name_length(&l->names, before);
+        *by |= BY_LABEL;
     } else if (first[p] >= 0 && (l->names.count > 0 || job->options->names)) {
         name = node_name(job, first[p], buffer, &length);
+        *by |= BY_NODE;
     } else {
+        *by |= BY_NUMBER;
         length = (size_t)snprintf(buffer, sizeof buffer, "%lld", (long long)number_of(job, before));
     }
     return io_names_append(job->host, list, name, length);
+}
+
+typedef struct name_of_group {
+    const char *bytes;
+    size_t length;
+} name_of_group;
+
+static int compare_names(const void *a, const void *b)
+{
+    const name_of_group *x = a, *y = b;
+    const int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* Groups of one name would be one group to whoever reads the output. */
+static sp_status refuse_namesakes(contract_job *job, const io_names *names, int by)
+{
+    const char *remedy = by & BY_LABEL    ? "a node without a label is called as another's label: rename one, or give "
+                                            "--unlabelled drop"
+                         : by & BY_NUMBER ? "a group without nodes has the number that is a node's name: give --compact"
+                                          : "they overlap in their first node: leave --names out";
+    name_of_group *sorted;
+    sp_status status = sp_alloc(job->host, names->count, sizeof *sorted, (void **)&sorted);
+    if (status != SP_OK) return status;
+    for (int64_t p = 0; p < names->count; p++)
+        sorted[p] = (name_of_group){io_name(names, p), io_name_length(names, p)};
+    qsort(sorted, (size_t)names->count, sizeof *sorted, compare_names);
+    for (int64_t p = 1; p < names->count && status == SP_OK; p++)
+        if (compare_names(&sorted[p - 1], &sorted[p]) == 0)
+            status = sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: two groups are called \"%.*s\"; %s",
+                             job->options->labels, (int)(sorted[p].length < 40 ? sorted[p].length : 40),
+                             sorted[p].bytes, remedy);
+    sp_free(job->host, sorted);
+    return status;
 }
 
 sp_status contract_name_groups(contract_job *job)
@@ -121,11 +162,13 @@ sp_status contract_name_groups(contract_job *job)
     const io_labelling *l = &job->labelling;
     io_name_list list = {0};
     int32_t *first = NULL;
+    int by = 0;
     sp_status status = SP_OK;
     if (l->names.count == 0 && !job->options->names && !job->old && !l->numbers) return SP_OK;
     TRY(sp_alloc(job->host, job->groups, sizeof *first, (void **)&first));
     find_first(job, first);
-    for (int64_t p = 0; p < job->groups; p++) TRY(name_group(job, p, first, &list));
+    for (int64_t p = 0; p < job->groups; p++) TRY(name_group(job, p, first, &by, &list));
+    if ((by & (by - 1)) || (by == BY_NODE && l->s.row_offsets)) TRY(refuse_namesakes(job, &list.names, by));
     job->group_names = list.names;
     memset(&list.names, 0, sizeof list.names);
 done:

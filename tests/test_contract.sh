@@ -133,6 +133,10 @@ ok 'one that may be either' fails 1 'by.number.0:21: 21 labels for nodes .*from 
     numbers.txt by.number.0 -o X --to abc
 printf 'a x\nb x\nb y\nc y\nd y\n' >overlap
 ok 'overlapping groups' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv
+printf 'p 1 0.5\nq 2\n' >half.pairs
+ok 'counts take no weights of memberships' makes '1 2 3|' twice.abc half.pairs --to abc --labels pairs --combine count
+ok 'nor do means' makes '1 2 1.6666666|' twice.abc half.pairs --to abc --labels pairs --combine mean
+ok 'sums do' makes '1 2 2.5|' twice.abc half.pairs --to abc --labels pairs
 ok 'as they are' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv --engine product
 ok 'weighted groups' makes 'x x 1|x y 9.5|y x 9.5|y y 10|' g.abc <(printf 'a x 1\nb x .5\nb y .5\nc y 1\nd y 1\n') \
     --labels pairs --to tsv
@@ -247,6 +251,11 @@ figures() {
         [ "$(head -n 1 f.tsv)" = $'group\tsize\tinternal\tcut\tconductance' ] || { cat f.tsv; return 1; }
 }
 ok '--node-output' figures
+mean_figures() {
+    status 0 twice.abc pq -o f.abc --combine mean --node-output f.tsv &&
+        [ "$(tail -n +2 f.tsv | tr '\t\n' ' |')" = '1 1 0 1.66666667 1|2 1 0 1.66666667 1|' ] || { cat f.tsv; return 1; }
+}
+ok 'figures of repeated edges by their mean' mean_figures
 
 # ---- hierarchies ----------------------------------------------------------------------------------------
 
@@ -366,6 +375,12 @@ ok 'METIS takes no loops' fails 1 'X: the edge from 2 to 2 is a loop' g.abc pair
 ok 'METIS takes no fractions' fails 1 'no whole number' <(printf 'p q .5\n') pq -o X --to metis
 ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --loops drop
 ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
+ok 'a group called as a kept node' fails 1 'called "b".*unlabelled drop' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc \
+    --labels pairs --unlabelled keep
+ok 'a number that is a name' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to mtx --names
+ok 'without empty groups it is none' makes '1 2 1|2 1 8|2 2 22|' g.mtx <(printf '1\n3\n3\n3\n') --to tsv --names --compact
+ok 'one first node of two groups' fails 1 'called "a".*--names' g.abc <(printf 'a b\na c d\n') -o X --to abc --names \
+    --labels clusters
 ok 'figures need one label' fails 1 'several groups' g.abc overlap -o X --to abc --node-output Y
 ok 'folder of the output is missing' fails 1 'nodir' g.abc pairs -o nodir/F.abc
 ok 'folder of the figures is missing' fails 1 'nodir' g.abc pairs -o X --to abc --node-output nodir/F
