@@ -291,13 +291,15 @@ static bool check_outputs(const gnn_settings *s)
     return true;
 }
 
-static bool check_together(const gnn_settings *s)
+static bool check_together(const gnn_saved *saved, const gnn_settings *s)
 {
     if (!s->folder) return mistake("no folder: give one with graph.*, features.* and labels.*");
     if (s->command == COMMAND_PREDICT) {
         if (!s->load) return mistake("no model: give --load FILE");
         return s->out ? check_outputs(s) : mistake("no output: give -o FILE");
     }
+    if (s->resume && !saved) return check_outputs(s); /* the saved model says what the rest has to go with */
+    if (s->maxk > 0 && s->layers == 1) return mistake("--maxk is for what goes between layers: it needs two of them");
     if (s->maxk > s->hidden)
         return mistake("--maxk %lld of %lld columns: it is at most --hidden", (long long)s->maxk,
                        (long long)s->hidden);
@@ -376,5 +378,5 @@ gnn_request gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_setting
                 (long long)saved->seed);
         return REQUEST_MISTAKE;
     }
-    return request == REQUEST_RUN && !check_together(s) ? REQUEST_MISTAKE : request;
+    return request == REQUEST_RUN && !check_together(saved, s) ? REQUEST_MISTAKE : request;
 }

@@ -66,6 +66,7 @@ ok 'sgd' learns 0.9 --optimizer sgd --rate 0.5
 ok 'MaxK' learns 0.9 --maxk 8
 ok '16-bit gathers' learns 0.9 --half-gather
 ok 'three layers, A·X kept' learns 0.9 --layers 3 --keep-aggregated --decay-all --rate-step 20 --rate-factor 0.5
+ok 'MaxK of one layer' fails 2 'maxk is for what goes between layers' train d --layers 1 --maxk 2
 ok 'a drawn split' learns 0.9 --split 6,6
 ok 'nodes renumbered' learns 0.9 --order community
 ok 'nodes renumbered, clusters of a file' learns 0.85 --order community --sampler cluster --clusters clusters.txt --batch 1
@@ -121,6 +122,12 @@ seed_goes_on() { # it draws the split and the matchings of clusters
 }
 ok 'nor the seed of a drawn split' seed_goes_on --split 6,6
 ok 'nor that of clusters' seed_goes_on --sampler cluster --batch 1
+deeper_goes_on() { # what goes with the saved model's options, not with the defaults
+    local deep=(--layers 3 --hidden 20 --sampler node --fanout 3,2,2)
+    status 0 train d "${deep[@]}" --epochs 6 --save whole && status 0 train d "${deep[@]}" --epochs 3 --save deep &&
+        status 0 train d --resume deep --sampler node --fanout 3,2,2 --epochs 6 --save rest && cmp whole rest
+}
+ok 'nor that there are three layers' deeper_goes_on
 ok 'another seed' fails 2 '--seed 8, but the saved model goes on with its own, 9;' train d --resume early --seed 8
 ok 'nothing left to do' fails 1 'part was trained for all epochs: --epochs' train d --resume part --epochs 15
 ok 'another shape' fails 1 'part: the saved model has 12 hidden columns, not 20' train d --resume part --hidden 20 --epochs 50
