@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs every suite and script of tests/ that is there, one a processor at a time, each under a time limit, and adds up
 # what they report. A program reports "N passed, N failed, N skipped" in a line of its own; one that crashes, or fails
-# without saying so, counts as one failure. With --suites only the Check suites run.
+# without saying so, or that ran nothing, counts as one failure. With --suites only the Check suites run.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build} TEST_SECONDS=${TEST_SECONDS:-900}
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} # threads that wait leave the processor to the other program
@@ -22,6 +22,7 @@ run() { # run NAME, a suite's or a script's
     status=$?
     read -r p f s < <(counts "$log")
     p=${p:-0} f=${f:-0} s=${s:-0}
+    if [ $status -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then f=1; fi
     flock 9 # what follows is one piece
     echo "== $name"
     if [ $status -ne 0 ] && [ "$f" -eq 0 ]; then

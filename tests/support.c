@@ -39,6 +39,12 @@ int test_run(Suite *suite)
     int failed = srunner_ntests_failed(runner);
     int passed = srunner_ntests_run(runner) - failed;
     srunner_free(runner);
+    /* Check passes a suite of which it ran nothing, as by a CK_RUN_CASE that is no case's name. */
+    const char *wanted = getenv("CK_RUN_CASE");
+    if (passed + failed == 0 && (wanted || !skipped)) {
+        printf("no test ran%s%s\n", wanted ? ": there is none in a case called " : "", wanted ? wanted : "");
+        failed = 1;
+    }
     if (skipped) printf("skipped on the GPU, of which there is none: %d tests\n", skipped);
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? 1 : 0;
