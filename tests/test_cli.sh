@@ -180,7 +180,7 @@ ok 'a file without a byte' fails 1 'void: the file is empty$' void -o F -V all
 printf '3 2\n2 3\n1\n1\n' >mesh.graph
 cp mesh.graph mesh.txt
 ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
-ok 'no matrix, before it is read as anything' fails 1 'mesh.txt: not a matrix .*give --abc$' mesh.txt -o F -V all
+ok 'no matrix, before it is read as anything' fails 1 'mesh.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' mesh.txt -o F -V all
 printf 'a,b,1\n' >commas.csv
 ok 'commas' fails 1 'commas.csv:1: one field .* with a tab or blank between them .*"a,b,1"' commas.csv --abc -o F -V all
 

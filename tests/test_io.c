@@ -163,7 +163,8 @@ START_TEST(names_decide_where_the_content_does_not)
     ck_assert_str_eq(sp_last_error(context), "g.graph:1: no header of a METIS graph (got \"a b\"); write NODES EDGES "
                                              "[FORMAT [WEIGHTS]], e.g. 100 250 001");
     sp_context_destroy(context);
-    expect_error("a b\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc");
+    expect_error("a b\n", strict, "in: not a matrix and not a STRING file; for label pairs give --abc, for "
+                                 "BLAST tables --blast bits");
     expect_error("2 1\n2\n1\n", strict, "in: not a matrix and not a STRING file");
     expect_error("", strict, "in: the file is empty");
 }
