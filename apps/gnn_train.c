@@ -206,9 +206,12 @@ static void summarise(gnn_job *job)
     const char *measure = job->data.targets ? "micro F1" : "accuracy";
     double deviation;
     gnn_text text[2];
+    bool symmetric = true; /* where it is not, a list may have each edge once; without memory nothing is said of it */
+    gnn_symmetric(job->host, &job->data.graph, &symmetric);
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
-    answer_line("%s: %lld nodes, %lld edges, %lld features, %lld classes; %lld training, %lld validation, %lld test"
+    answer_line("%s: %lld nodes, %lld %sedges, %lld features, %lld classes; %lld training, %lld validation, %lld test"
                 " nodes", job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
+                symmetric ? "" : "directed ",
                 (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes,
                 (long long)job->nodes[GNN_TRAIN], (long long)job->nodes[GNN_VALIDATION],
                 (long long)job->nodes[GNN_TEST]);

@@ -72,6 +72,13 @@ ok 'nodes renumbered' learns 0.9 --order community
 ok 'nodes renumbered, clusters of a file' learns 0.85 --order community --sampler cluster --clusters clusters.txt --batch 1
 ok 'features as they are' learns 0.9 --no-normalise --evaluate-every 5
 ok 'one line of everything' eval 'status 0 train d $quick && [ "$(wc -l <run.out)" -eq 3 ] && grep -q "120 nodes, 504 edges, 6 features, 3 classes; 12 training, 12 validation, 60 test nodes" run.out'
+directed() { # each edge listed once: the line says so, unless it stands for both directions
+    mkdir -p once && cp d/features.mtx d/labels.txt d/t*.txt d/val.txt once &&
+        awk 'NR > 2 { print $1 - 1 "," $2 - 1 }' d/graph.mtx >once/graph.csv &&
+        status 0 train once --epochs 2 && grep -q '120 nodes, 252 directed edges, ' run.out &&
+        status 0 train once --epochs 2 --undirected && grep -q '120 nodes, 504 edges, ' run.out
+}
+ok 'edges that have no opposite' directed
 ok '--quiet' eval 'status 0 train d $quick --quiet && [ ! -s run.out ] && [ ! -s run.err ]'
 ok 'patience ends it' eval 'status 0 train d --rate 0.5 --epochs 5000 --patience 3 && grep -qE "^epoch [0-9]+ of [0-9]{1,3}:" run.out'
 threads() { status 0 train d $quick --save "m$1" --threads "$1" && cmp "m$1" m1; }
