@@ -17,7 +17,7 @@
 
 /* SMALL_ROWS: rows a warp, whose short ones are sorted together; AHEAD: rows of B that are on their way. */
 enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BLOCK_ROWS = SMALL_WARPS * SMALL_ROWS,
-       MOST_SHORT = 96, SCAN_THREADS = 1024, AHEAD = 8, SUMS = 2048 };
+       SCAN_THREADS = 1024, AHEAD = 8, SUMS = 2048 };
 /* The largest operands. Beyond, rows keep the device busy, and warps do the same in fewer instructions: a uniform matrix
  * of 256,000 entries takes 0.40 ms here and 0.13 there. Rows of FULL_ROW elements and more on average may have more of
  * them, as they have the products to fill a block. */
@@ -39,7 +39,7 @@ template <typename V> struct small_job {
     small_totals *totals;
     int32_t *lengths;
     int32_t *list;  /* rows that are not short */
-    uint8_t *notes; /* products of short rows, or OTHER */
+    uint8_t *notes; /* products of short rows, or OTHER, which is more */
     int64_t *offsets;
     int32_t *c_cols;
     V *c_values;
@@ -99,7 +99,7 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
         count = products[warp][lane];
         own.begin = begins[warp][lane];
         own.elements = begins[warp][lane + 1] - begins[warp][lane];
-        own.small = count <= MOST_SHORT && own.elements <= 32;
+        own.small = count <= MOST_SMALL && own.elements <= 32;
         own.products = own.small ? (int)count : 0;
         job.notes[row] = (uint8_t)(own.small ? (int)count : (int)OTHER);
     }
@@ -364,11 +364,7 @@ static __global__ void __launch_bounds__(SMALL_THREADS, 3) sum_small(small_job<V
     small_row own = {};
     int64_t to = 0;
     if (lane < SMALL_ROWS && row < job.rows) {
-        const int note = job.notes[row];
-        own.begin = job.product.a.offsets[row];
-        own.elements = (int)(job.product.a.offsets[row + 1] - own.begin);
-        own.small = note != OTHER;
-        own.products = own.small ? note : 0;
+        own = noted_row(job.product.a, row, job.notes[row]);
         to = job.offsets[row];
     }
     take_packs<uint32_t, true, true>(job.product, base, own, memory.packs[warp], to, job.c_cols, job.c_values, {});

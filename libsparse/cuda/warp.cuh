@@ -265,12 +265,22 @@ template <typename Key, bool SUM, bool PLAIN> struct pack_memory {
     double term[SUM ? PACK_PRODUCTS : 1];
 };
 
-/* A row of A that a lane stands for: small if it has at most 32 elements and not too many products for a pack. */
+/* A row of A that a lane stands for: small if it has at most 32 elements and MOST_SMALL products. */
+enum { MOST_SMALL = 96 };
+static_assert((int)MOST_SMALL <= (int)PACK_PRODUCTS, "a small row fits a pack");
 struct small_row {
     int64_t begin; /* of its elements */
     int elements, products;
     bool small;
 };
+
+/* Where a row's note is its products, if it is small, and else more than MOST_SMALL. */
+template <typename V>
+static __device__ __forceinline__ small_row noted_row(const matrix_view<V> &a, int64_t row, int note)
+{
+    const int64_t begin = a.offsets[row];
+    return {begin, (int)(a.offsets[row + 1] - begin), note, note <= MOST_SMALL};
+}
 
 /* A key is the row's number in its pack, the column and, with SUM, the product's place: a pack has no more rows than
  * the key has bits for. */
