@@ -51,13 +51,14 @@ static __device__ __forceinline__ int class_of(int note)
  * ones. One warp is not to be left with a hub. */
 enum { NARROW_WORDS = 2048, NARROWER_WORDS = 512, NARROW_PRODUCTS = 65536 };
 
-/* Wide rows: 64 KB of bits, three blocks a multiprocessor, or half of it where a block may not have as much. A part of
- * a row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all
- * multiprocessors get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their sums
- * take, a multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry.
+/* Wide rows: bits for all of B's columns, a power of two of words, up to 64 KB, or half of it where a block may not have
+ * as much. A multiprocessor has three blocks with 64 KB, with less as many as registers are to suffice for. A part of a
+ * row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all multiprocessors
+ * get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their sums take, a
+ * multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry.
  * Ranked rows have bits for NARROW_WORDS or NARROWER_WORDS words and sums for LEAST_RANKED or MOST_SUMMED entries. */
-enum { WIDE_THREADS = 256, WIDE_WORDS = 16384, PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20,
-       RANKED_COLUMNS = 16384, LEAST_RANKED = 256 };
+enum { WIDE_THREADS = 256, WIDE_BLOCKS = MOST_THREADS / WIDE_THREADS, WIDE_WORDS = 16384, LEAST_WIDE_WORDS = 1024,
+       PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20, RANKED_COLUMNS = 16384, LEAST_RANKED = 256 };
 
 /* ---- device ---------------------------------------------------------------------------------------------- */
 
@@ -220,6 +221,15 @@ template <typename V> static sp_status take_stream(warp_run<V> *run, int number,
 template <typename V> static int64_t rows_in(const warp_run<V> *run, int c)
 {
     return run->known ? run->known->members[c] : INT64_MAX;
+}
+
+/* Narrow rows are counted by a block each, as wide ones, where there are no more than FEW_NARROW a multiprocessor: a
+ * warp with tens of thousands of products is what all else would wait for. */
+enum { FEW_NARROW = 8 };
+template <typename V> static bool few_narrow(const warp_run<V> *run)
+{
+    const int64_t few = FEW_NARROW * cuda_state_of(run->context)->processors;
+    return run->known && rows_in(run, NARROW) + rows_in(run, NARROWER) <= few;
 }
 
 /* Launches a kernel with as many blocks as the device holds, at most `most`. */

@@ -9,7 +9,8 @@
  *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (spgemm_tables.cu, warp.cuh);
  *     up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have
  *     the same columns;
- *   - narrow rows, whose columns lie within 65,536: a warp each, and a bit a column, to count (spgemm_wide.cu);
+ *   - narrow rows, whose columns lie within 65,536: a warp each, or a block each where they
+ *     are few, and a bit a column, to count (spgemm_wide.cu);
  *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
  *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
  *     columns and sums in registers (spgemm_ranked.cu);
@@ -109,7 +110,8 @@ template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status
     int classes = 0;
     for (int c = SMALL; c < CLASSES; c++) classes += has_rows(run, c);
     run->streams = classes < 2 ? 0 : STREAMS;
-    run->chain = has_rows(run, WIDE) || has_rows(run, LONG) ? (int)CHAIN_STREAM : 0;
+    const bool narrow = (has_rows(run, NARROW) || has_rows(run, NARROWER)) && few_narrow(run);
+    run->chain = narrow || has_rows(run, WIDE) || has_rows(run, LONG) ? (int)CHAIN_STREAM : 0;
     run->chained = false;
     TRY(cuda_fork(run->context, 0));
     TRY(launches(run));

@@ -114,10 +114,12 @@ struct wide_memory {
 };
 static constexpr size_t wide_bytes(int words) { return sizeof(wide_memory) + words * sizeof(uint32_t); }
 
-/* With `more` a row of class LONG where there are no wide ones left. */
-static __device__ int take_wide(warp_totals *totals, const int32_t *list, bool more, wide_memory &memory)
+/* The next row of classes `first` to WIDE; with `more` one of class LONG where there are none left. */
+static __device__ int take_wide(warp_totals *totals, const int32_t *list, int first, bool more, wide_memory &memory)
 {
-    const class_rows own = rows_of(totals, list, WIDE), others = rows_of(totals, list, LONG);
+    class_rows own = rows_of(totals, list, first);
+    const class_rows others = rows_of(totals, list, LONG);
+    for (int c = first + 1; c <= WIDE; c++) own.count += totals->members[c];
     __syncthreads();
     if (threadIdx.x == 0) {
         const unsigned at = atomicAdd(&totals->next, 1u), other = at - own.count;
@@ -193,11 +195,12 @@ static __device__ void set_bits(const row_product<V> &product, int row, int64_t 
 }
 
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WIDE_THREADS) count_wide(warp_job<V> job, int wide_words, bool with_long)
+static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
+    count_wide(warp_job<V> job, int wide_words, int first, bool with_long)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, with_long, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, first, with_long, memory)) >= 0;) {
         int64_t lowest, highest;
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -289,11 +292,12 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
 
 /* Writes the columns of wide rows, ascending, and lists the rows' parts. */
 template <typename V, bool PLAIN>
-static __global__ void __launch_bounds__(WIDE_THREADS) write_wide(warp_job<V> job, int wide_words)
+static __global__ void __launch_bounds__(WIDE_THREADS, WIDE_BLOCKS)
+    write_wide(warp_job<V> job, int wide_words)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     wide_memory &memory = *(wide_memory *)table_memory;
-    for (int row; (row = take_wide(job.totals, job.list, false, memory)) >= 0;) {
+    for (int row; (row = take_wide(job.totals, job.list, WIDE, false, memory)) >= 0;) {
         int64_t lowest, highest, to = job.offsets[row];
         find_wide_span(job.product, row, &lowest, &highest, memory);
         const int64_t window = 32 * (int64_t)wide_words;
@@ -395,10 +399,14 @@ template <typename V> static __global__ void __launch_bounds__(WIDE_THREADS) lis
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-static int wide_words(sp_context *context)
+static int wide_words(sp_context *context, int64_t cols)
 {
     const size_t reserved = 1024; /* of a block's shared memory, by the driver */
-    return wide_bytes(WIDE_WORDS) + reserved <= cuda_state_of(context)->shared_limit ? WIDE_WORDS : WIDE_WORDS / 2;
+    const bool fits = wide_bytes(WIDE_WORDS) + reserved <= cuda_state_of(context)->shared_limit;
+    const int most = fits ? WIDE_WORDS : WIDE_WORDS / 2;
+    int words = LEAST_WIDE_WORDS;
+    while (words < most && words * 32ll < cols) words *= 2;
+    return words;
 }
 
 /* The index of B for rows of C that are done in parts; run->index holds it. */
@@ -429,14 +437,18 @@ template <typename V> sp_status open_index(warp_run<V> *run)
 
 template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run)
 {
-    const int words = wide_words(run->context);
-    const int64_t wide = rows_in(run, WIDE) + (run->far ? 0 : rows_in(run, LONG));
-    if (wide == 0) return SP_OK;
-    return launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), wide, ALONE, words, !run->far);
+    const int words = wide_words(run->context, run->b->cols);
+    const bool narrow = few_narrow(run);
+    const int64_t rows = (narrow ? rows_in(run, NARROW) + rows_in(run, NARROWER) : 0) + rows_in(run, WIDE) +
+                         (run->far ? 0 : rows_in(run, LONG));
+    if (rows == 0) return SP_OK;
+    return launch(run, count_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows, ALONE, words,
+                  narrow ? (int)NARROW : (int)WIDE, !run->far);
 }
 
 template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *run)
 {
+    if (few_narrow(run)) return SP_OK; /* launch_wide_counts has them */
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
                           rows_in(run, NARROW), 1, (int)NARROW));
@@ -454,7 +466,7 @@ template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run
 
 template <typename V, bool PLAIN> sp_status launch_wide(warp_run<V> *run)
 {
-    const int words = wide_words(run->context);
+    const int words = wide_words(run->context, run->b->cols);
     if (!has_rows(run, WIDE)) return SP_OK;
     TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, WIDE), ALONE, words));
     return run->job.c_values ? launch_parts<V, PLAIN>(run) : SP_OK;
