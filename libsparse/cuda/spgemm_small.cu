@@ -3,10 +3,11 @@
  * What takes time here is latency: of launches, of the host's waiting, and of one warp that walks the thousands of
  * products of a long row. So there are two kinds of rows only, and four launches:
  *   - short rows, up to 96 products and 32 elements of A: sorted in registers, neighbours together (warp.cuh);
- *   - all others, a block each: a bit for each of B's at most 16,384 columns gives C's columns in order and their
- *     ranks. Sums lie at these in shared memory, 2,048 at a time; rows of B are added one after another, each by the
- *     whole block, with a barrier between them: sums see their products in A's order, as on the CPU.
- * A row of B takes a block hundreds of cycles, whatever its length up to 256.
+ *   - all others, a block each, those of many products first: a bit for each of B's at most 16,384 columns gives C's
+ *     columns in order and their ranks. Sums lie at these in shared memory, 2,048 at a time. Up to 32 rows of B and
+ *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its products
+ *     lie side by side in A's order, the CPU's.
+ * One row of B after another, with a barrier between, would take a block up to 400 cycles each.
  *
  * The host waits twice, for nnz(C) and for the end. Bytes: 4 + 4 + v of B a product, C written once, 9 a row.
  */
@@ -15,13 +16,13 @@
 #include "spgemm_small.cuh"
 #include "warp.cuh"
 
-/* SMALL_ROWS: rows a warp, whose short ones are sorted together; AHEAD: rows of B that are on their way. */
+/* SMALL_ROWS: rows a warp, whose short ones are sorted together. */
 enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BLOCK_ROWS = SMALL_WARPS * SMALL_ROWS,
-       SCAN_THREADS = 1024, AHEAD = 8, SUMS = 2048 };
+       SCAN_THREADS = 1024, SUMS = 2048 };
 /* The largest operands. Beyond, rows keep the device busy, and warps do the same in fewer instructions: a uniform matrix
- * of 256,000 entries takes 0.40 ms here and 0.13 there. Rows of FULL_ROW elements and more on average may have more of
+ * of 256,000 entries takes 0.32 ms here and 0.14 there. Rows of FULL_ROW elements and more on average may have more of
  * them, as they have the products to fill a block. */
-enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 40960, MOST_OF_FULL = 98304, FULL_ROW = 24,
+enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 49152, MOST_OF_FULL = 98304, FULL_ROW = 24,
        WORDS = MOST_COLUMNS / 32 };
 static_assert(WORDS == 2 * SMALL_THREADS, "a thread has two words");
 
@@ -30,6 +31,7 @@ struct small_totals {
     unsigned long long products;
     long long entries;
     unsigned shorts, others;   /* rows of C that are not empty */
+    unsigned heavy, light;     /* of the others */
     unsigned counted, summed;  /* of the others, begun beyond the first of each block */
 };
 
@@ -38,13 +40,20 @@ template <typename V> struct small_job {
     int64_t rows;
     small_totals *totals;
     int32_t *lengths;
-    int32_t *list;  /* rows that are not short */
+    int32_t *list;  /* rows that are not short: those of MANY products from the front, others from the end */
     uint8_t *notes; /* products of short rows, or OTHER, which is more */
     int64_t *offsets;
     int32_t *c_cols;
     V *c_values;
 };
-enum { OTHER = 255 };
+enum { OTHER = 255, MANY = 4096 };
+
+/* Row `at` of those that are not short, those of many products first: taken last, one would be waited for. */
+template <typename V> static __device__ __forceinline__ int32_t other_row(const small_job<V> &job, unsigned at)
+{
+    const unsigned heavy = job.totals->heavy;
+    return job.list[at < heavy ? at : job.rows - 1 - (at - heavy)];
+}
 
 /* ---- short rows ------------------------------------------------------------------------------------------ */
 
@@ -105,15 +114,20 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
     }
     const unsigned shorts = __ballot_sync(FULL_WARP, own.small && count > 0);
     const unsigned others = __ballot_sync(FULL_WARP, there && !own.small);
+    const unsigned heavy = __ballot_sync(FULL_WARP, there && !own.small && count > MANY), light = others & ~heavy;
     const unsigned all = warp_add(count);
-    unsigned first = 0;
+    unsigned first = 0, first_heavy = 0;
     if (lane == 0) {
-        if (others) first = atomicAdd(&job.totals->others, (unsigned)__popc(others));
+        if (others) atomicAdd(&job.totals->others, (unsigned)__popc(others));
+        if (light) first = atomicAdd(&job.totals->light, (unsigned)__popc(light));
+        if (heavy) first_heavy = atomicAdd(&job.totals->heavy, (unsigned)__popc(heavy));
         if (shorts) atomicAdd(&job.totals->shorts, (unsigned)__popc(shorts));
         if (all) atomicAdd(&job.totals->products, (unsigned long long)all);
     }
     first = __shfl_sync(FULL_WARP, first, 0);
-    if (others >> lane & 1) job.list[first + __popc(others & lanes_below())] = (int32_t)row;
+    first_heavy = __shfl_sync(FULL_WARP, first_heavy, 0);
+    if (heavy >> lane & 1) job.list[first_heavy + __popc(heavy & lanes_below())] = (int32_t)row;
+    if (light >> lane & 1) job.list[job.rows - 1 - first - __popc(light & lanes_below())] = (int32_t)row;
     const int length = take_packs<uint32_t, false, true>(job.product, base, own, packs[warp], 0, (int32_t *)nullptr,
                                                          (V *)nullptr, {});
     if (own.small) job.lengths[row] = length;
@@ -129,7 +143,7 @@ struct alignas(16) factor_row {
 };
 
 struct block_memory {
-    factor_row factor[SMALL_THREADS + 2 * AHEAD]; /* those beyond are read, not used */
+    factor_row factor[SMALL_THREADS];
     uint2 words[WORDS]; /* a bit for each of 32 columns (x), and how many come before them (y) */
     uint64_t scratch[SMALL_WARPS];
     unsigned next;
@@ -156,27 +170,76 @@ static __device__ __forceinline__ int load_factors(const row_product<V> &product
     return count;
 }
 
-/* Sets the bits of the columns of `count` rows of B: a warp takes one of few, eight lanes one of many. */
+/* Up to CHUNK rows of B as one sequence of their entries; a lane stands for a row. Every warp looks alike at all of
+ * them, and for each 32 places for the rows that these belong to. */
+enum { CHUNK = 32 };
+struct row_chunk {
+    uint32_t start; /* of the row, were it to begin at place 0 */
+    int before, length, total;
+
+    __device__ __forceinline__ void open(const factor_row *factors, int count)
+    {
+        const int lane = threadIdx.x & 31;
+        length = lane < count ? factors[lane].length : 0;
+        before = scan_lanes(length, &total);
+        start = lane < count ? factors[lane].start - (uint32_t)before : 0;
+    }
+    /* The row of place `base` + lane, of which *at is the entry of B. */
+    __device__ __forceinline__ int row_of(int base, uint32_t *at) const
+    {
+        const int lane = threadIdx.x & 31, begins = before - base;
+        const unsigned begun = warp_or(length > 0 && (unsigned)begins < 32 ? 1u << begins : 0);
+        const int earlier = __popc(__ballot_sync(FULL_WARP, length > 0 && begins < 0));
+        const int row = earlier + __popc(begun & (lanes_below() * 2 + 1)) - 1;
+        *at = __shfl_sync(FULL_WARP, start, row) + (uint32_t)(base + lane);
+        return row;
+    }
+};
+
+/* Sets a column's bit, for a whole warp; EMPTY: none. Lanes that set bits of one word would wait for each other: where
+ * columns follow one another, one lane sets the bits of all. */
+static __device__ __forceinline__ void set_bits(uint2 *words, int32_t col)
+{
+    enum { FEW_WORDS = 4 };
+    const int lane = threadIdx.x & 31, word = col == EMPTY ? -1 : col / 32;
+    const uint32_t bit = 1u << (col & 31);
+    const int before = __shfl_up_sync(FULL_WARP, word, 1);
+    unsigned heads = __ballot_sync(FULL_WARP, lane == 0 || word != before);
+    if (__popc(heads) <= FEW_WORDS) {
+        for (; heads; heads &= heads - 1) {
+            const int taken = __shfl_sync(FULL_WARP, word, __ffs((int)heads) - 1);
+            const uint32_t bits = warp_or(word == taken ? bit : 0);
+            if (lane == 0 && taken >= 0) atomicOr(&words[taken].x, bits);
+        }
+    } else if (word >= 0 && !(*(volatile uint32_t *)&words[word].x & bit)) {
+        atomicOr(&words[word].x, bit);
+    }
+}
+
+/* Sets the bits of the columns of `count` rows of B: the block takes chunks of few together, a warp one of many. */
 static __device__ __forceinline__ void mark_columns(const int32_t *cols, int count, block_memory &memory)
 {
-    const int lanes = count <= 2 * SMALL_WARPS ? 32 : 8, own = threadIdx.x & (lanes - 1);
-    for (int k = (int)threadIdx.x / lanes; k < count; k += SMALL_THREADS / lanes) {
-        const uint32_t start = memory.factor[k].start;
-        const int length = memory.factor[k].length;
-        for (int i = own; i < length; i += 4 * lanes) {
-            int32_t col[4];
+    enum { LOADS = 4 };
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    const bool together = count <= SMALL_THREADS / 2;
+    const int stride = together ? SMALL_THREADS : 32;
+    for (int base = together ? 0 : warp * CHUNK; base < count; base += together ? CHUNK : SMALL_WARPS * CHUNK) {
+        row_chunk chunk;
+        chunk.open(memory.factor + base, min(count - base, (int)CHUNK));
+        for (int first = together ? warp * 32 : 0; first < chunk.total; first += LOADS * stride) {
+            int32_t col[LOADS];
 #pragma unroll
-            for (int u = 0; u < 4; u++) {
-                const int at = i + u * lanes;
-                col[u] = at < length ? __ldg(cols + start + (uint32_t)at) : EMPTY;
+            for (int u = 0; u < LOADS; u++) {
+                const int place = first + u * stride;
+                uint32_t at;
+                col[u] = EMPTY;
+                if (place >= chunk.total) continue;
+                chunk.row_of(place, &at);
+                if (place + lane < chunk.total) col[u] = __ldg(cols + at);
             }
 #pragma unroll
-            for (int u = 0; u < 4; u++) {
-                if (col[u] == EMPTY) continue;
-                uint32_t *word = &memory.words[col[u] / 32].x;
-                const uint32_t bit = 1u << col[u] % 32;
-                if (!(*(volatile uint32_t *)word & bit)) atomicOr(word, bit);
-            }
+            for (int u = 0; u < LOADS; u++)
+                if (first + u * stride < chunk.total) set_bits(memory.words, col[u]);
         }
     }
 }
@@ -209,7 +272,7 @@ template <typename V> static __global__ void __launch_bounds__(SMALL_THREADS) co
     __shared__ block_memory memory;
     const unsigned rows = job.totals->others;
     for (unsigned at = blockIdx.x; at < rows; at = memory.next) {
-        const int32_t row = job.list[at];
+        const int32_t row = other_row(job, at);
         __syncthreads();
         fetch_next(&job.totals->counted, memory);
         find_columns(job.product, row, false, memory);
@@ -244,44 +307,41 @@ static __global__ void __launch_bounds__(SCAN_THREADS)
     totals->entries = done;
 }
 
+/* LOADED entries of B a thread are added at once: a tile. */
+enum { LOADED = 4, TILE = LOADED * SMALL_THREADS };
 struct sum_memory {
     block_memory block;
     double sums[SUMS];
+    double term[TILE];    /* products of columns that several rows of the tile have, side by side in A's order */
+    uint32_t rows[SUMS];  /* which rows of the tile's chunk have the column: 0 between tiles */
+    uint16_t first[SUMS]; /* its first term */
+    unsigned terms;       /* that have got places: 0 between tiles */
 };
 
-/* Ranks of the row's columns, which are written from `to` on. Ends with a barrier. */
-static __device__ __forceinline__ void rank_bits(int32_t *to, block_memory &memory)
+/* Ranks of the row's columns. Ends with a barrier. */
+static __device__ __forceinline__ void rank_bits(block_memory &memory)
 {
     uint2 *own = memory.words + 2 * threadIdx.x;
+    const int first = __popc(own[0].x);
     int total;
-    int rank = block_scan<SMALL_THREADS>(__popc(own[0].x) + __popc(own[1].x), &total, memory.scratch);
-#pragma unroll
-    for (int w = 0; w < 2; w++) {
-        own[w].y = (uint32_t)rank;
-        for (uint32_t left = own[w].x; left; left &= left - 1)
-            to[rank++] = (int32_t)(2 * threadIdx.x + w) * 32 + __ffs((int)left) - 1;
-    }
+    const int rank = block_scan<SMALL_THREADS>(first + __popc(own[1].x), &total, memory.scratch);
+    own[0].y = (uint32_t)rank;
+    own[1].y = (uint32_t)(rank + first);
     __syncthreads();
 }
 
-/* Entries of AHEAD rows of B, one a thread. */
-template <typename V> struct loaded_entries {
-    int32_t col[AHEAD]; /* EMPTY: none */
-    V value[AHEAD];
-
-    __device__ __forceinline__ void load(const row_product<V> &product, const factor_row *factors, int count)
-    {
+/* Lists columns of ranks [low, low + SUMS). */
+static __device__ __forceinline__ void list_columns(uint32_t low, const block_memory &memory, uint16_t *cols)
+{
 #pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
-            col[u] = EMPTY;
-            value[u] = 0; /* what was there would be waited for */
-            const factor_row factor = factors[u];
-            if (u >= count || (int)threadIdx.x >= factor.length) continue;
-            col[u] = __ldg(product.b.cols + factor.start + threadIdx.x);
-            value[u] = __ldg(product.b.values + factor.start + threadIdx.x);
-        }
+    for (int w = 0; w < 2; w++) {
+        const int word = (int)threadIdx.x + w * SMALL_THREADS;
+        const uint2 own = memory.words[word];
+        uint32_t rank = own.y - low;
+        for (uint32_t left = own.x; left; left &= left - 1, rank++)
+            if (rank < SUMS) cols[rank] = (uint16_t)(word * 32 + __ffs((int)left) - 1);
     }
-};
+}
 
 /* The place of a column's sum; SUMS or more where it is not among those at hand. */
 static __device__ __forceinline__ uint32_t slot_of(int32_t col, uint32_t low, const block_memory &memory)
@@ -291,34 +351,105 @@ static __device__ __forceinline__ uint32_t slot_of(int32_t col, uint32_t low, co
     return word.y + __popc(word.x & ((1u << col % 32) - 1)) - low;
 }
 
-/* Adds the products of `count` rows of B to the sums of ranks [low, low + SUMS), a row between two barriers. */
+/* Entries of B of a tile, and of which row of its chunk they are. */
+template <typename V> struct loaded_entries {
+    int32_t col[LOADED]; /* EMPTY: none */
+    V value[LOADED];
+    int row[LOADED];
+
+    __device__ __forceinline__ void load(const row_product<V> &product, const row_chunk &chunk, int first)
+    {
+        const int lane = threadIdx.x & 31;
+#pragma unroll
+        for (int u = 0; u < LOADED; u++) {
+            const int place = first + u * SMALL_THREADS + (int)threadIdx.x - lane;
+            uint32_t at;
+            col[u] = EMPTY;
+            value[u] = 0;
+            row[u] = 0;
+            if (place >= chunk.total) continue;
+            row[u] = chunk.row_of(place, &at);
+            if (place + lane >= chunk.total) continue;
+            col[u] = __ldg(product.b.cols + at);
+            value[u] = __ldg(product.b.values + at);
+        }
+    }
+};
+
+/* Adds a tile's products to the sums of ranks [low, low + SUMS). A column that one row of the chunk has is added at
+ * once; of several, the thread of the first adds them all, in the order of the rows. */
+template <typename V>
+static __device__ __forceinline__ void add_tile(const loaded_entries<V> &entries, const factor_row *factors,
+                                                uint32_t low, sum_memory &memory)
+{
+    uint32_t slot[LOADED];
+    unsigned rows[LOADED], begin[LOADED];
+    double term[LOADED];
+#pragma unroll
+    for (int u = 0; u < LOADED; u++) {
+        slot[u] = slot_of(entries.col[u], low, memory.block);
+        if (slot[u] < SUMS) atomicOr(memory.rows + slot[u], 1u << entries.row[u]);
+        term[u] = slot[u] < SUMS ? __dmul_rn(factors[entries.row[u]].weight, (double)entries.value[u]) : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < LOADED; u++) {
+        const unsigned own = 1u << entries.row[u];
+        rows[u] = slot[u] < SUMS ? memory.rows[slot[u]] : 0;
+        if (rows[u] == own) {
+            memory.sums[slot[u]] = __dadd_rn(memory.sums[slot[u]], term[u]);
+        } else if (rows[u] && !(rows[u] & (own - 1))) {
+            begin[u] = atomicAdd(&memory.terms, (unsigned)__popc(rows[u]));
+            memory.first[slot[u]] = (uint16_t)begin[u];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < LOADED; u++) {
+        const unsigned before = rows[u] & ((1u << entries.row[u]) - 1);
+        if (rows[u] & (rows[u] - 1)) memory.term[memory.first[slot[u]] + __popc(before)] = term[u];
+        if (rows[u] && !before) memory.rows[slot[u]] = 0;
+    }
+    if (threadIdx.x == 0) memory.terms = 0;
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < LOADED; u++) {
+        if (!(rows[u] & (rows[u] - 1)) || rows[u] & ((1u << entries.row[u]) - 1)) continue;
+        const double *terms = memory.term + begin[u];
+        const int count = __popc(rows[u]);
+        double sum = memory.sums[slot[u]];
+#pragma unroll 4
+        for (int i = 0; i < count; i++) sum = __dadd_rn(sum, terms[i]);
+        memory.sums[slot[u]] = sum;
+    }
+}
+
+/* Adds the products of `count` rows of B, the next tile loaded before the present one is added. */
 template <typename V>
 static __device__ __forceinline__ void add_factors(const row_product<V> &product, int count, uint32_t low,
                                                    sum_memory &memory)
 {
     const factor_row *factors = memory.block.factor;
+    int base = 0, first = 0;
+    row_chunk chunk;
     loaded_entries<V> next;
-    auto add = [&](uint32_t slot, double weight, V value) {
-        if (slot < SUMS) memory.sums[slot] = __dadd_rn(memory.sums[slot], __dmul_rn(weight, (double)value));
-    };
-    next.load(product, factors, count);
-    for (int base = 0; base < count; base += AHEAD) {
+    if (count == 0) return;
+    chunk.open(factors, min(count, (int)CHUNK));
+    next.load(product, chunk, 0);
+    for (bool more = true; more;) {
         const loaded_entries<V> now = next;
-        uint32_t slot[AHEAD];
-        next.load(product, factors + base + AHEAD, count - base - AHEAD);
-#pragma unroll
-        for (int u = 0; u < AHEAD; u++) slot[u] = slot_of(now.col[u], low, memory.block);
-#pragma unroll
-        for (int u = 0; u < AHEAD; u++) {
-            if (base + u >= count) continue;
-            const factor_row factor = factors[base + u];
-            add(slot[u], factor.weight, now.value[u]);
-            for (int at = SMALL_THREADS + (int)threadIdx.x; at < factor.length; at += SMALL_THREADS)
-                add(slot_of(__ldg(product.b.cols + factor.start + (uint32_t)at), low, memory.block), factor.weight,
-                    __ldg(product.b.values + factor.start + (uint32_t)at));
-            __syncthreads();
+        const factor_row *own = factors + base;
+        first += TILE;
+        if (first >= chunk.total) {
+            first = 0;
+            base += CHUNK;
+            more = base < count;
+            if (more) chunk.open(factors + base, min(count - base, (int)CHUNK));
         }
+        if (more) next.load(product, chunk, first);
+        add_tile(now, own, low, memory);
     }
+    __syncthreads();
 }
 
 template <typename V>
@@ -327,10 +458,14 @@ static __device__ __forceinline__ void sum_row(const small_job<V> &job, int32_t 
     const int64_t to = job.offsets[row], begin = job.product.a.offsets[row], last = job.product.a.offsets[row + 1];
     const int length = (int)(job.offsets[row + 1] - to);
     int count = find_columns(job.product, row, true, memory.block);
-    rank_bits(job.c_cols + to, memory.block);
+    rank_bits(memory.block);
     for (int low = 0; low < length; low += SUMS) {
         const int sums = min(length - low, (int)SUMS);
+        uint16_t *cols = (uint16_t *)memory.term; /* whose time comes later */
+        list_columns((uint32_t)low, memory.block, cols);
         for (int i = threadIdx.x; i < sums; i += SMALL_THREADS) memory.sums[i] = no_sum<true>();
+        __syncthreads();
+        for (int i = threadIdx.x; i < sums; i += SMALL_THREADS) job.c_cols[to + low + i] = cols[i];
         __syncthreads();
         for (int64_t first = begin; first < last; first += SMALL_THREADS) {
             if (last - begin > SMALL_THREADS) count = load_factors(job.product, first, last, true, memory.block);
@@ -351,8 +486,10 @@ static __global__ void __launch_bounds__(SMALL_THREADS, 3) sum_small(small_job<V
     } memory;
     if (blockIdx.x < blocks) {
         const unsigned rows = job.totals->others;
+        for (int i = threadIdx.x; i < SUMS; i += SMALL_THREADS) memory.others.rows[i] = 0;
+        if (threadIdx.x == 0) memory.others.terms = 0; /* barriers follow */
         for (unsigned at = blockIdx.x; at < rows; at = memory.others.block.next) {
-            const int32_t row = job.list[at];
+            const int32_t row = other_row(job, at);
             __syncthreads();
             if (threadIdx.x == 0) memory.others.block.next = blocks + atomicAdd(&job.totals->summed, 1u);
             sum_row(job, row, memory.others);
