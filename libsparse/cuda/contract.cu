@@ -857,6 +857,7 @@ template <typename V> struct contract_run {
     contract_job<V> job;
     class_limits limits;
     int ranked_words, longer_words;
+    bool sums;      /* of f32, of entries that 32 bits number */
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of all rows; of wide ones */
@@ -890,8 +891,7 @@ template <typename V> static bool is_summed(const contract_run<V> *run, int entr
 {
     const size_t limit = cuda_state_of(run->context)->shared_limit - 2048; /* less what is static */
     const int64_t columns = run->job.columns, step = WORD_STEP;
-    if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM) return false;
-    if (columns > MOST_COLUMNS) return false;
+    if (!run->sums || columns > MOST_COLUMNS) return false;
     const auto words_of = [&](int64_t each) { return (int)((columns + each * step - 1) / (each * step) * step); };
     if (columns <= (int64_t)FEW_WORDS * 32) *words = {words_of(32), 0, false};
     else *words = {entries, words_of(1024), columns <= 32 * 65536};
@@ -928,7 +928,7 @@ template <typename V> static near_table near_of(const contract_run<V> *run)
     const int64_t all = (run->job.columns + 32 * WORD_STEP - 1) / (32 * WORD_STEP) * WORD_STEP;
     near_table table = {all < NEAR_WINDOW ? (int)all : (int)NEAR_WINDOW, 0};
     const size_t bits = (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
-    if (!std::is_same_v<V, float> || run->job.operation.combine != SP_COMBINE_SUM || bits >= limit) return table;
+    if (!run->sums || bits >= limit) return table;
     const int64_t cells = (int64_t)((limit - bits) / NEAR_BYTES / 4 * 4);
     if (cells >= PART) table.cells = (int)cells;
     return table;
@@ -954,6 +954,8 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     job->operation.loops = options->loops;
     job->operation.half = options->half_loops && (job->operation.combine == SP_COMBINE_SUM ||
                                                   job->operation.combine == SP_COMBINE_COUNT);
+    run->sums = std::is_same_v<V, float> && job->operation.combine == SP_COMBINE_SUM &&
+                g->nnz <= UINT32_MAX && entries <= UINT32_MAX;
     size_tables(run);
     if (columns > NEAR_COLUMNS && near_of(run).cells) job->near = ROW_ENTRIES;
     /* The first three begin as zeros. */
@@ -1174,8 +1176,7 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
 template <typename V> static bool is_parted(const contract_run<V> *run, unsigned count, int64_t *words)
 {
     *words = (run->job.columns + 32 * ROW_WORDS - 1) / (32 * ROW_WORDS) * ROW_WORDS;
-    return std::is_same_v<V, float> && run->job.operation.combine == SP_COMBINE_SUM &&
-           *words * (int64_t)count <= run->entries &&
+    return run->sums && *words * (int64_t)count <= run->entries &&
            PART * sizeof(uint64_t) + 4096 <= cuda_state_of(run->context)->shared_limit;
 }
 

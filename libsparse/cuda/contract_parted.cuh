@@ -77,16 +77,18 @@ static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
     row.p = rows_of(job, WIDE).rows[part.x];
     const stage_range range = job.ranges[row.p];
     int32_t node = job.firsts[row.p];
-    row.begin = range.begin + (int64_t)part.y * PART;
-    row.length = (int)min((int64_t)PART, range.end - row.begin);
+    const int64_t begin = range.begin + (int64_t)part.y * PART;
+    row.begin = (uint32_t)begin;
+    row.length = (int)min((int64_t)PART, range.end - begin);
     __syncthreads();
+    row.reset();
     if (threadIdx.x < 32) {
-        node += (int32_t)last_start(job.starts + node, job.nodes - node, row.begin);
+        node += (int32_t)last_start(job.starts + node, job.nodes - node, begin);
         if (threadIdx.x == 0) found = node;
     }
     __syncthreads();
     node = found;
-    row.start(node, node_at(job, node + (int64_t)threadIdx.x));
+    row.start(node, part_row::node_of(job, node + (int64_t)threadIdx.x));
     return part.x;
 }
 
@@ -125,8 +127,9 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
     for (unsigned i = blockIdx.x; i < job.totals->parts; i += gridDim.x) {
         const unsigned at = open_part(row, i);
         bool minus_zero = false;
-        kept += row.gather();
+        row.gather();
         row.measure();
+        kept += (unsigned)__popc(row.kept);
         const int first = threadIdx.x / 32 * (32 * PART_ITEMS) + (threadIdx.x & 31);
 #pragma unroll
         for (int u = 0; u < PART_ITEMS; u++) {
@@ -357,12 +360,16 @@ struct near_row {
         part.p = p;
         part.words.fine = 0; /* not cleared with each part */
         if (is_whole()) part.clear(part.bits, table.words);
-        for (part.begin = range.begin; part.begin < range.end; part.begin += PART) {
-            uint2 *to = entries + (part.begin - range.begin) + first;
-            part.length = (int)min((int64_t)PART, range.end - part.begin);
-            part.start((int32_t)node, node_at(job, node + (int64_t)threadIdx.x));
-            kept += part.gather();
+        for (int64_t begin = range.begin; begin < range.end; begin += PART) {
+            uint2 *to = entries + (begin - range.begin) + first;
+            part.begin = (uint32_t)begin;
+            part.length = (int)min((int64_t)PART, range.end - begin);
+            __syncthreads(); /* the part before is done with */
+            part.reset();
+            part.start((int32_t)node, part_row::node_of(job, node + (int64_t)threadIdx.x));
+            part.gather();
             part.measure();
+            kept += (unsigned)__popc(part.kept);
             bool minus_zero = false;
 #pragma unroll
             for (int u = 0; u < PART_ITEMS; u++) {
@@ -375,7 +382,7 @@ struct near_row {
             uint32_t begun = 0;
             for (int i = lane; i < PART / 32; i += 32) begun += (uint32_t)__popc(part.shared.begins[i]);
             node += warp_add(begun);
-            if (node >= job.nodes || node_start(job, node, part.begin) > PART) node--; /* goes on in the next part */
+            if (node >= job.nodes || node_start(job, node, begin) > PART) node--; /* goes on in the next part */
             __syncthreads();
             lowest = min(lowest, part.shared.lowest);
             highest = max(highest, part.shared.highest);

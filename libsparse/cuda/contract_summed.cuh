@@ -8,10 +8,13 @@
  *
  * Where there are many columns (DEEP), a bit stands for 32 of them first; only those of the 32 that occur get a word.
  *
- * An entry costs some 40 instructions to be read, 20 to set its bit, 30 to find its cell and 25 to be written, DEEP
- * 30 more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. */
+ * An entry costs some 35 instructions to be read, 15 to set its bit, 20 to find its cell and 15 to be written, DEEP
+ * 30 more; a row 6 or 8 barriers, 250 instructions a thread and those for words of bits. The first thread has where
+ * the next row lies copied to shared memory while a row is summed. */
 #ifndef SPARSE_CUDA_CONTRACT_SUMMED_CUH
 #define SPARSE_CUDA_CONTRACT_SUMMED_CUH
+
+#include <cuda_pipeline_primitives.h>
 
 #include "contract_ranked.cuh"
 
@@ -87,10 +90,17 @@ struct summed_words {
     bool narrow;
 };
 
+/* Labels that a thread asks for before it looks at one of them: one each time takes 1 % longer, all eight 3 % on
+ * R-MAT 22. */
+enum { LOOKUPS = 2 };
+
+/* Fine words after those, one a lane: entries that set no bit set one there; a branch around each costs more. */
+enum { SPARE_WORDS = 32 };
+
 /* Bytes of a block's bits and cells. */
 static __host__ __device__ constexpr size_t summed_bytes(summed_words words, int entries)
 {
-    return (size_t)(words.fine + words.coarse) * (sizeof(uint32_t) + sizeof(uint16_t)) +
+    return (size_t)(words.fine + SPARE_WORDS + words.coarse) * (sizeof(uint32_t) + sizeof(uint16_t)) +
            (size_t)entries * (words.coarse ? words.narrow ? 18 : 20 : 16);
 }
 
@@ -99,6 +109,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     static constexpr int WARPS = THREADS / 32, ENTRIES = THREADS * ITEMS, WRITTEN = 4; /* cells at once */
     struct memory {
         alignas(16) uint32_t begins[ENTRIES / 32]; /* a bit where a node's entries begin */
+        stage_range range;                         /* of the next row, */
+        int32_t first, p;                          /* its first node and its number, below 0: there is none */
         uint32_t cells[WARPS];                     /* of each warp's words */
         uint32_t lowest, highest, signs;           /* as in span_of */
         int late;                                  /* the row is listed */
@@ -108,21 +120,22 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     memory &shared;
     uint32_t *bits, *coarse;
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
-    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, sources of nodes */
-    uint2 *cells;    /* column and first value */
-    int32_t *blocks; /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
+    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, 32 bits a node: where its
+                                 entries lie in G less where they do in the row, modulo 2^32 */
+    uint2 *cells;             /* column and first value */
+    int32_t *blocks;          /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
     summed_words words;
     int32_t p;
-    int64_t begin;
+    uint32_t begin;
     int length;
-    uint32_t later; /* a bit for each entry whose column has an earlier one */
-    unsigned after; /* the number of the row after the next one */
+    uint32_t kept, loops, firsts, repeats; /* a bit for each of the thread's entries; loops are neither of the last */
     bool in_doubt;  /* some loop is -0 */
     int32_t col[ITEMS]; /* DEEP, once found: the place of its bit */
     float value[ITEMS];
 
     __device__ __forceinline__ void clear(uint32_t *of, int count)
     {
+#pragma unroll 1
         for (int i = threadIdx.x; i < count / 4; i += THREADS) ((uint4 *)of)[i] = make_uint4(0, 0, 0, 0);
     }
     /* log2 of a warp's words; the last warps may have none. */
@@ -132,84 +145,90 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     }
     /* Whether the thread's warp has no entries. */
     __device__ __forceinline__ bool is_idle() const { return (int)(threadIdx.x / 32) * (32 * ITEMS) >= length; }
-    /* `ahead`: the start and the source of the thread's first node, as known. */
-    __device__ __forceinline__ void start(int32_t first, longlong2 ahead)
+    /* Clears what the row before has left; a barrier is to follow. */
+    __device__ __forceinline__ void reset()
     {
-        __syncthreads(); /* the row before is done with */
-        for (int i = threadIdx.x; i < ENTRIES / 32; i += THREADS) shared.begins[i] = 0;
+        if (threadIdx.x < ENTRIES / 32) shared.begins[threadIdx.x] = 0;
         if (threadIdx.x == 0) {
             shared.lowest = UINT32_MAX;
             shared.highest = shared.signs = 0;
-            shared.late = 0;
         }
         clear(bits, words.fine);
         if (DEEP) clear(coarse, words.coarse);
-        __syncthreads();
+    }
+    /* Where node k begins in the stage, and in G: the last 32 bits, which tell all there are. */
+    static __device__ __forceinline__ uint2 node_of(const contract_job<float> &job, int64_t k)
+    {
+        if (k >= job.nodes) return make_uint2(0, 0);
+        return make_uint2(__ldg((const uint32_t *)(job.starts + k)), __ldg((const uint32_t *)(job.sources + k)));
+    }
+    /* `ahead`: the thread's first node, as known. A part can begin within a node's entries. */
+    __device__ __forceinline__ void start(int32_t first, uint2 ahead)
+    {
+        __syncthreads(); /* the row before is done with */
+        if (threadIdx.x == 0) shared.late = 0;
         for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes; node += THREADS) {
-            const int64_t from = ahead.x - begin;
-            if (from >= length) break;
-            more[node] = (unsigned long long)(ahead.y - from) * sizeof(float); /* in bytes */
-            const unsigned at = (unsigned)max(from, (int64_t)0); /* a part can begin within a node's */
+            const uint32_t from = ahead.x - begin, at = node == 0 ? 0 : from;
+            if (at >= (uint32_t)length) break;
+            ((uint32_t *)more)[node] = ahead.y - from;
             atomicOr(shared.begins + at / 32, 1u << (at % 32));
             k += THREADS;
-            ahead = node_at(job, k);
+            ahead = node_of(job, k);
         }
         __syncthreads();
     }
-    /* The row's entries to registers. Returns how many of the thread's are not left out. */
-    __device__ __forceinline__ unsigned gather()
+    /* The row's entries to registers, EMPTY those that are left out. */
+    __device__ __forceinline__ void gather()
     {
         const int word = threadIdx.x / 32 * ITEMS, lane = threadIdx.x & 31, first = word * 32 + lane;
-        const char *entry_cols = (const char *)(job.g.cols + first);
-        const char *entry_values = (const char *)(job.g.values + first);
-        uint32_t node = 0, upto = lanes_below() * 2 + 1, begins[ITEMS];
+        uint32_t node = 0, upto = lanes_below() * 2 + 1, at[ITEMS];
+#pragma unroll 1
         for (int i = lane; i < word; i += 32) node += (uint32_t)__popc(shared.begins[i]);
         node = warp_add(node) - 1;
 #pragma unroll
-        for (int u = 0; u < ITEMS; u += 4) {
-            const uint4 four = *(const uint4 *)(shared.begins + word + u);
-            begins[u] = four.x;
-            begins[u + 1] = four.y;
-            begins[u + 2] = four.z;
-            begins[u + 3] = four.w;
-        }
-        int64_t at[ITEMS];
-#pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            at[u] = (int64_t)more[first + u * 32 < length ? node + __popc(begins[u] & upto) : 0];
-            node += __popc(begins[u]);
+            const uint32_t begins = shared.begins[word + u];
+            at[u] = ((const uint32_t *)more)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
+            node += __popc(begins);
         }
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            const bool there = first + u * 32 < length;
-            col[u] = there ? __ldg((const int32_t *)(entry_cols + at[u]) + u * 32) : EMPTY;
-            value[u] = there ? __ldg((const float *)(entry_values + at[u]) + u * 32) : 0;
+            const bool there = first + 32 * u < length;
+            col[u] = there ? __ldg(job.g.cols + at[u]) : EMPTY;
+            value[u] = there ? __ldg(job.g.values + at[u]) : 0;
         }
         const uint32_t columns = (uint32_t)job.columns;
-        unsigned kept = 0;
+        kept = 0;
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) {
-            if (col[u] != EMPTY)
-                col[u] = job.short_labels ? (int32_t)__ldg(job.short_labels + col[u])
-                         : job.labels     ? __ldg(job.labels + col[u])
-                                          : col[u];
-            const bool inside = (uint32_t)col[u] < columns;
-            col[u] = inside ? col[u] : EMPTY;
-            value[u] = inside ? value[u] : 0;
-            kept += inside;
+        for (int some = 0; some < ITEMS; some += LOOKUPS) {
+            if (job.short_labels) {
+#pragma unroll
+                for (int u = some; u < some + LOOKUPS; u++)
+                    if (col[u] != EMPTY) col[u] = (int32_t)__ldg(job.short_labels + (uint32_t)col[u]);
+            } else if (job.labels) {
+#pragma unroll
+                for (int u = some; u < some + LOOKUPS; u++)
+                    if (col[u] != EMPTY) col[u] = __ldg(job.labels + (uint32_t)col[u]);
+            }
+#pragma unroll
+            for (int u = some; u < some + LOOKUPS; u++) {
+                const bool inside = (uint32_t)col[u] < columns;
+                col[u] = inside ? col[u] : EMPTY;
+                value[u] = inside ? value[u] : 0;
+                if (inside) kept |= 1u << u;
+            }
         }
-        return job.operation.loops == SP_LOOPS_KEEP ? kept : leave_out();
+        if (job.operation.loops != SP_LOOPS_KEEP) leave_out();
     }
-    __device__ __forceinline__ unsigned leave_out()
+    __device__ __forceinline__ void leave_out()
     {
-        unsigned kept = 0;
+        kept = 0;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
             if ((col[u] == p) != (job.operation.loops == SP_LOOPS_ONLY)) col[u] = EMPTY;
             if (col[u] == EMPTY) value[u] = 0;
-            kept += col[u] != EMPTY;
+            else kept |= 1u << u;
         }
-        return kept;
     }
     __device__ __forceinline__ void measure()
     {
@@ -231,25 +250,30 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (signs >> 31) atomicOr(&shared.signs, signs);
     }
     /* Loops are never a cell's first entry: where labels follow communities most of a row's entries are loops, and
-     * would meet in one word. */
+     * would meet in one word. Entries that set no bit get a place of the lane's own. */
     __device__ __forceinline__ void set_bits(int32_t own)
     {
-        bool loops = false;
-        uint32_t old[ITEMS];
+        const int32_t spare = (words.fine + (int)(threadIdx.x & 31)) * 32;
+        bool any = false;
+        uint32_t old[ITEMS], seen = 0;
+#pragma unroll
+        for (int u = 0; u < ITEMS; u++) any = any || col[u] == own;
+        loops = 0;
+        if (__any_sync(FULL_WARP, any)) {
+#pragma unroll
+            for (int u = 0; u < ITEMS; u++)
+                if (col[u] == own) loops |= 1u << u;
+            if ((threadIdx.x & 31) == 0) atomicOr(bits + own / 32, 1u << (own % 32));
+        }
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            uint32_t *word = bits + (uint32_t)col[u] / 32;
-            old[u] = 0;
-            if (col[u] != EMPTY && col[u] != own) old[u] = atomicOr(word, 1u << ((uint32_t)col[u] % 32));
+            if (col[u] == EMPTY || col[u] == own) col[u] = spare;
+            old[u] = atomicOr(bits + (uint32_t)col[u] / 32, 1u << ((uint32_t)col[u] % 32));
         }
-        later = 0;
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) {
-            const bool loop = col[u] == own;
-            if (loop || (old[u] >> ((uint32_t)col[u] % 32) & 1)) later |= 1u << u;
-            loops = loops || loop;
-        }
-        if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0) atomicOr(bits + own / 32, 1u << (own % 32));
+        for (int u = 0; u < ITEMS; u++) seen |= (old[u] >> ((uint32_t)col[u] % 32) & 1) << u;
+        firsts = kept & ~loops & ~seen;
+        repeats = kept & ~loops & seen;
     }
     /* Counts the bits before each of a warp's words. */
     __device__ __forceinline__ void count(const uint32_t *of, uint16_t *counts, int size)
@@ -257,6 +281,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, shift = shift_of(size);
         const int end = min((warp + 1) << shift, size);
         uint32_t total = 0;
+#pragma unroll 1
         for (int first = warp << shift; first < end; first += WORD_STEP) {
             const uint4 word = ((const uint4 *)of)[first / 4 + lane];
             const uint32_t a = __popc(word.x), b = a + __popc(word.y), c = b + __popc(word.z), d = c + __popc(word.w);
@@ -332,36 +357,48 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         const int word = rank(coarse, coarse_before, words.coarse, (uint32_t)p / 32, base);
         return coarse[p / 1024] >> (p / 32 % 32) & 1 ? word * 32 + p % 32 : INT_MAX;
     }
+    /* of[u]: registers have no numbers. */
+    template <typename T, int N> static __device__ __forceinline__ T pick(const T (&of)[N], int u)
+    {
+        T some[N];
+#pragma unroll
+        for (int i = 0; i < N; i++) some[i] = of[i];
+#pragma unroll
+        for (int half = N / 2; half > 0; half /= 2)
+#pragma unroll
+            for (int i = 0; i < half; i++) some[i] = u & half ? some[i + half] : some[i];
+        return some[0];
+    }
     __device__ __forceinline__ void place_entries(int32_t own, uint32_t base, const sum_units &units)
     {
-        unsigned long long sum = 0;
-        bool loops = false, flags = false;
         in_doubt = false;
         if (is_idle()) return;
         int to[ITEMS];
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) to[u] = cell_of(col[u] == EMPTY ? 0 : (uint32_t)col[u], base);
+        for (int u = 0; u < ITEMS; u++) to[u] = cell_of((uint32_t)col[u], base);
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) {
-            if (col[u] == EMPTY || (later >> u & 1)) continue;
-            cells[to[u]] = make_uint2((uint32_t)column_at(col[u]), __float_as_uint(value[u]));
+        for (int u = 0; u < ITEMS; u++)
+            if (firsts & 1u << u) cells[to[u]] = make_uint2((uint32_t)column_at(col[u]), __float_as_uint(value[u]));
+        for (uint32_t left = repeats; left; left &= left - 1) {
+            const int u = __ffs((int)left) - 1, cell = pick(to, u);
+            const float number = pick(value, u);
+            add_shared(more + cell, units.of(number));
+            if (units.flags(number)) flag_shared(more + cell);
         }
+        __syncwarp();
+        if (__any_sync(FULL_WARP, loops)) add_loops(own, base, units);
+    }
+    __device__ __forceinline__ void add_loops(int32_t own, uint32_t base, const sum_units &units)
+    {
+        unsigned long long sum = 0;
+        bool flags = false;
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            if (!(later >> u & 1)) continue;
-            const unsigned long long state = units.of(value[u]);
-            const bool flag = units.flags(value[u]);
-            if (col[u] != own) {
-                add_shared(more + to[u], state);
-                if (flag) flag_shared(more + to[u]);
-                continue;
-            }
-            sum += state;
+            if (!(loops & 1u << u)) continue;
+            sum += units.of(value[u]);
+            flags = flags || units.flags(value[u]);
             in_doubt = in_doubt || __float_as_uint(value[u]) == 0x80000000u;
-            loops = true;
-            flags = flags || flag;
         }
-        if (!__any_sync(FULL_WARP, loops)) return;
         for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(FULL_WARP, sum, step);
         const int cell = cell_of((uint32_t)own, base);
         flags = __any_sync(FULL_WARP, flags);
@@ -370,16 +407,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (flags) flag_shared(more + cell);
         cells[cell] = make_uint2((uint32_t)p, 0);
     }
-    /* The row's entries to cells, whose bits are set; returns their number. */
-    __device__ __forceinline__ int fill_cells(int32_t own, const sum_units &units)
+    /* Finds the cells of the bits that are set. */
+    __device__ __forceinline__ void count_cells()
     {
-        int found;
         count(bits, before, words.fine);
         clear((uint32_t *)more, 2 * ENTRIES);
-        __syncthreads();
-        place_entries(own, cells_before(&found), units);
-        __syncthreads();
-        return found;
     }
     /* So many cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int count, const sum_units &units) const
@@ -397,52 +429,71 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
                 beyond[u] = more[from];
                 sum[u] = __uint_as_float(both.y);
             }
+            uint32_t sums = 0; /* of several entries */
 #pragma unroll
             for (int u = 0; u < WRITTEN; u++) {
                 const int cell = first + u * THREADS;
                 if (cell >= count) break;
                 late = late || __float_as_uint(sum[u]) == 0x80000000u;
-                if (beyond[u]) {
-                    const unsigned long long flag = units.flags(sum[u]) ? 1ull << 63 : 0;
-                    const unsigned long long state = (units.of(sum[u]) + beyond[u]) | flag;
-                    late = late || units.is_late(state, length);
-                    sum[u] = (float)cell_value(job.operation, units.number_of(state), 1, column[u] == p);
-                }
                 job.cols[begin + cell] = column[u];
-                job.values[begin + cell] = sum[u];
+                if (beyond[u]) sums |= 1u << u;
+                else job.values[begin + cell] = sum[u];
+            }
+            for (; sums; sums &= sums - 1) {
+                const int u = __ffs((int)sums) - 1;
+                const float number = pick(sum, u);
+                const unsigned long long flag = units.flags(number) ? 1ull << 63 : 0;
+                const unsigned long long state = (units.of(number) + pick(beyond, u)) | flag;
+                late = late || units.is_late(state, length);
+                job.values[begin + first + u * THREADS] =
+                    (float)cell_value(job.operation, units.number_of(state), 1, pick(column, u) == p);
             }
         }
         return late;
     }
-    /* Returns how many of the thread's entries are not left out. */
-    __device__ __forceinline__ unsigned contract(next_row<float> &next, const class_rows &own, unsigned following,
-                                                 int32_t *listed, unsigned *listed_count)
+    /* Row `next` will be the next one, for a thread, which is to wait for the copies. */
+    __device__ __forceinline__ void look_ahead(int32_t next)
     {
-        start(next.first, next.node);
-        after = shared.drawn;
-        next.read_number(own, following);
-        const unsigned kept = gather();
-        next.read_range(job);
+        shared.p = next;
+        if (next < 0) return;
+        __pipeline_memcpy_async(&shared.range, job.ranges + next, sizeof shared.range);
+        __pipeline_memcpy_async(&shared.first, job.firsts + next, sizeof shared.first);
+        __pipeline_commit();
+    }
+    /* `following`: the number of the next row; *node: the thread's first of this row, and then of that one. */
+    __device__ __forceinline__ void contract(int32_t first, uint2 *node, const class_rows &own, unsigned following,
+                                             int32_t *listed, unsigned *listed_count)
+    {
+        const int32_t next = threadIdx.x == 0 && following < own.count ? __ldg(own.rows + following) : -1;
+        start(first, *node);
+        if (threadIdx.x == 0) look_ahead(next);
+        gather();
         measure();
         if (DEEP) set_coarse();
         else set_bits(p);
         __syncthreads();
-        next.read_node(job, (int)threadIdx.x);
         const sum_units units(shared.lowest, shared.highest, shared.signs, length, true);
-        if (!units.exact) {
-            if (threadIdx.x == 0) listed[atomicAdd(listed_count, 1u)] = p;
-            return kept;
-        }
         int32_t loop = p;
-        if (DEEP) {
-            loop = find_places();
-            set_bits(loop);
+        int found = 0;
+        if (units.exact) {
+            if (DEEP) {
+                loop = find_places();
+                set_bits(loop);
+                __syncthreads();
+            }
+            count_cells();
+        }
+        if (threadIdx.x == 0) __pipeline_wait_prior(0);
+        __syncthreads();
+        *node = shared.p < 0 ? make_uint2(0, 0) : node_of(job, shared.first + (int64_t)threadIdx.x);
+        if (units.exact) {
+            place_entries(loop, cells_before(&found), units);
+            if (threadIdx.x == 0) job.lengths[p] = found;
             __syncthreads();
         }
-        const int found = fill_cells(loop, units);
-        if (threadIdx.x == 0) job.lengths[p] = found;
-        if (write_cells(found, units) && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
-        return kept;
+        reset();
+        const bool late = !units.exact || write_cells(found, units);
+        if (late && atomicExch(&shared.late, 1) == 0) listed[atomicAdd(listed_count, 1u)] = p;
     }
 };
 
@@ -458,32 +509,33 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     using row_type = summed_row<THREADS, ITEMS, DEEP>;
     __shared__ typename row_type::memory memory;
     constexpr int entries = THREADS * ITEMS;
-    uint32_t *bits = (uint32_t *)row_memory, *coarse = bits + words.fine;
+    uint32_t *bits = (uint32_t *)row_memory, *coarse = bits + words.fine + SPARE_WORDS;
     unsigned long long *more = (unsigned long long *)(coarse + words.coarse);
     uint2 *cells = (uint2 *)(more + entries);
     int32_t *blocks = (int32_t *)(cells + entries);
     uint16_t *before = (uint16_t *)((char *)blocks + (DEEP ? words.narrow ? 2 : 4 : 0) * entries);
-    uint16_t *coarse_before = before + words.fine;
+    uint16_t *coarse_before = before + words.fine + SPARE_WORDS;
     const class_rows own = rows_of(job, c);
     int32_t *listed = job.inexact + (own.rows - job.list);
-    unsigned long long kept = 0;
-    next_row<float> next;
-    next.read_number(own, blockIdx.x);
-    next.read_range(job);
-    next.read_node(job, (int)threadIdx.x);
-    unsigned drawn = 0, following = blockIdx.x + gridDim.x;
-    if (threadIdx.x == 0) drawn = atomicAdd(job.totals->drawn + c, 1u);
-    for (unsigned i = blockIdx.x; i < own.count;) {
-        const int64_t begin = next.range.begin;
-        row_type row = {job,   memory, bits,  coarse, before, coarse_before,
-                        more,  cells,  blocks, words,  next.p, begin, (int)(next.range.end - begin)};
-        if (threadIdx.x == 0) {
-            memory.drawn = 2 * gridDim.x + drawn;
-            drawn = atomicAdd(job.totals->drawn + c, 1u);
-        }
-        kept += row.contract(next, own, following, listed, job.totals->inexact + c);
-        i = following;
-        following = row.after;
+    unsigned kept = 0, drawn = 0, following = blockIdx.x + gridDim.x;
+    row_type row = {job, memory, bits, coarse, before, coarse_before, more, cells, blocks, words};
+    if (threadIdx.x == 0) {
+        row.look_ahead(blockIdx.x < own.count ? __ldg(own.rows + blockIdx.x) : -1);
+        drawn = atomicAdd(job.totals->drawn + c, 1u);
+        __pipeline_wait_prior(0);
+    }
+    row.reset();
+    __syncthreads();
+    uint2 node = memory.p < 0 ? make_uint2(0, 0) : row_type::node_of(job, memory.first + (int64_t)threadIdx.x);
+    while ((row.p = memory.p) >= 0) {
+        const int32_t first = memory.first;
+        row.begin = (uint32_t)memory.range.begin;
+        row.length = (int)(memory.range.end - memory.range.begin);
+        row.contract(first, &node, own, following, listed, job.totals->inexact + c);
+        kept += (unsigned)__popc(row.kept);
+        if (threadIdx.x != 0) continue;
+        following = 2 * gridDim.x + drawn;
+        drawn = atomicAdd(job.totals->drawn + c, 1u);
     }
     add_entries(job.totals, kept);
 }
