@@ -57,27 +57,14 @@ done:
 }
 
 sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                       int count, const gnn_product_after *product)
+                                       int count, const gnn_product_with *product)
 {
     const gnn_backend *backend = engine->backend;
     sp_status status = SP_OK;
     if (bias || changes(how)) GNN_TRY(backend->forward(engine, how, y, bias, y));
-    for (int k = 0; k < count; k++) {
-        const sp_dense from = gnn_first_rows(y, product[k].c->rows);
-        GNN_TRY(backend->multiply(engine, false, false, 1, &from, product[k].w, 0, product[k].c));
-    }
+    GNN_TRY(backend->multiply_features(engine, false, y, NULL, count, product));
 done:
     return status;
-}
-
-sp_status gnn_open_softmax_loss_by_steps(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                         const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                         gnn_score *score, sp_dense *gradient, void *sums)
-{
-    const gnn_pointwise linear = {.activation = GNN_LINEAR};
-    const sp_status status = engine->backend->forward(engine, &linear, logits, bias, logits);
-    if (status != SP_OK) return status;
-    return engine->backend->softmax_loss(engine, logits, nodes, labels, split, of, count, score, gradient, sums);
 }
 
 sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,

@@ -71,11 +71,11 @@ typedef struct gnn_product {
     const sp_dense *a, *b;
 } gnn_product;
 
-/* A product C = Y·W of numbers that are made first. */
-typedef struct gnn_product_after {
-    const sp_dense *w;
+/* A product C = A·B or Aᵀ·B with an A that several share. */
+typedef struct gnn_product_with {
+    const sp_dense *b;
     sp_dense *c;
-} gnn_product_after;
+} gnn_product_with;
 
 /* Of a product X·W: the gradient that it got, and the one that W gets. */
 typedef struct gnn_product_gradient {
@@ -122,16 +122,17 @@ typedef struct gnn_backend {
     sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                           const sp_dense *b, double beta, sp_dense *c);
 
-    /* C = op(X)·B + beta · C, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. */
+    /* C = op(X)·B, one or two, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. C, or
+     * with the transpose B, may have fewer rows than X: it goes with the first ones. */
     sp_status (*multiply_features)(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                   const sp_dense *b, double beta, sp_dense *c);
+                                   int count, const gnn_product_with *product);
 
     /* dense: Y = forward(Σ A·B + bias), of one product or two; bias may be NULL. */
     sp_status (*dense)(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                        const void *bias, sp_dense *y);
-    /* Y = forward(Y + bias), and of that each C = Y·W. The second C may have fewer rows than Y: its first ones. */
+    /* Y = forward(Y + bias), and of that each C = Y·B. The second C may have fewer rows than Y: its first ones. */
     sp_status (*finish_multiply)(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                 int count, const gnn_product_after *product);
+                                 int count, const gnn_product_with *product);
     /* The way back to X, which `how` has made, from products X·W: of each dW = Xᵀ·G, and dX = (Σ G·Wᵀ) ∘ the
      * derivative; `sums` (or NULL): those of dX's columns. The second G may have fewer rows than X: only the first
      * ones went into that product. */
@@ -161,14 +162,10 @@ typedef struct gnn_backend {
      * whose label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A
      * node's sigmoid loss is the mean over its classes; a class is predicted where its logit is positive. `gradient`
      * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere; `sums` (or NULL): those of its
-     * columns. */
-    sp_status (*softmax_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes, const int32_t *labels,
-                              const uint8_t *split, gnn_split of, int64_t count, gnn_score *score,
-                              sp_dense *gradient, void *sums);
-    /* softmax_loss of the logits + bias; they themselves may have it then, or not. */
-    sp_status (*open_softmax_loss)(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                   const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                   gnn_score *score, sp_dense *gradient, void *sums);
+     * columns. Softmax is of the logits + bias (or NULL); they themselves may have it then, or not. */
+    sp_status (*softmax_loss)(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
+                              const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
+                              gnn_score *score, sp_dense *gradient, void *sums);
     sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                               const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                               gnn_score *score, sp_dense *gradient, void *sums);
@@ -266,12 +263,9 @@ static inline sp_dense gnn_first_rows(const sp_dense *matrix, int64_t rows)
 sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                              const void *bias, sp_dense *y);
 sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                       int count, const gnn_product_after *product);
+                                       int count, const gnn_product_with *product);
 sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_product_gradient *product,
                                       const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
-sp_status gnn_open_softmax_loss_by_steps(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                         const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                         gnn_score *score, sp_dense *gradient, void *sums);
 /* dX = dX ∘ the derivative, and sums, as far as there is something to do. */
 sp_status gnn_derive(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient,
                      void *sums);

@@ -54,23 +54,26 @@ void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix)
 
 /* ---- products with the input -------------------------------------------------------------------------- */
 
-/* C = op(X)·B + beta · C for dense X. */
-static sp_status multiply_dense(gnn_engine *engine, bool transpose, const gnn_input *x, const sp_dense *b, double beta,
-                                sp_dense *c)
+/* C = op(X)·B, one or two, for dense X. */
+static sp_status multiply_dense(gnn_engine *engine, bool transpose, const gnn_input *x, int count,
+                                const gnn_product_with *product)
 {
     const sp_dense rounded = x->rounded ? gnn_first_rows(x->rounded, x->dense.rows) : (sp_dense){0};
-    return engine->backend->multiply_features(engine, transpose, &x->dense, x->rounded ? &rounded : NULL, b, beta, c);
+    return engine->backend->multiply_features(engine, transpose, &x->dense, x->rounded ? &rounded : NULL, count,
+                                              product);
 }
 
-sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c)
+sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c)
 {
-    return x->plan ? sp_spmm_execute(x->plan, 1, w, beta, c) : multiply_dense(engine, false, x, w, beta, c);
+    const gnn_product_with product = {w, c};
+    return x->plan ? sp_spmm_execute(x->plan, 1, w, 0, c) : multiply_dense(engine, false, x, 1, &product);
 }
 
 sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient)
 {
+    const gnn_product_with product = {g, w_gradient};
     return x->plan ? sp_spmm_execute(x->transposed, 1, g, 0, w_gradient)
-                   : multiply_dense(engine, true, x, g, 0, w_gradient);
+                   : multiply_dense(engine, true, x, 1, &product);
 }
 
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y)
@@ -83,15 +86,10 @@ sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_wei
 static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dense *z)
 {
     gnn_engine *engine = layer->engine;
-    gnn_input own = *x;
     sp_status status;
-    if (!x->plan) {
-        own.dense = gnn_first_rows(&x->dense, z->rows);
-        return gnn_input_multiply(engine, &own, &layer->own.value, 0, z);
-    }
-    if (x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.value, 0, z);
+    if (!x->plan || x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.value, z);
     GNN_TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, layer->type, &layer->padded));
-    GNN_TRY(gnn_input_multiply(engine, x, &layer->own.value, 0, &layer->padded.now));
+    GNN_TRY(gnn_input_multiply(engine, x, &layer->own.value, &layer->padded.now));
     const sp_dense first = gnn_first_rows(&layer->padded.now, z->rows);
     GNN_TRY(engine->backend->copy(engine, &first, z));
 done:
@@ -102,18 +100,15 @@ done:
 static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const sp_dense *g)
 {
     gnn_engine *engine = layer->engine;
-    gnn_input own = *x;
     sp_status status;
-    if (!x->plan) {
-        own.dense = gnn_first_rows(&x->dense, g->rows);
-    } else if (x->dense.rows != g->rows) {
+    if (x->plan && x->dense.rows != g->rows) {
         GNN_TRY(gnn_matrix_shape_rows(engine, x->dense.rows, g->cols, layer->type, &layer->padded));
         GNN_TRY(engine->backend->fill(engine, 0, &layer->padded.now));
         sp_dense first = gnn_first_rows(&layer->padded.now, g->rows);
         GNN_TRY(engine->backend->copy(engine, g, &first));
         g = &layer->padded.now;
     }
-    GNN_TRY(gnn_input_gradient(engine, &own, g, &layer->own.gradient));
+    GNN_TRY(gnn_input_gradient(engine, x, g, &layer->own.gradient));
 done:
     return status;
 }
@@ -314,7 +309,7 @@ static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_de
     const gnn_product product = {&x->dense, &layer->weight.value};
     if (layer->maxk > 0 && !x->plan)
         return engine->backend->dense(engine, 1, &product, &nothing, layer->bias.value.values, p);
-    sp_status status = gnn_input_multiply(engine, x, &layer->weight.value, 0, p);
+    sp_status status = gnn_input_multiply(engine, x, &layer->weight.value, p);
     if (status == SP_OK && layer->maxk > 0) status = gnn_finish(engine, &nothing, &layer->bias, p);
     return status;
 }
@@ -323,11 +318,12 @@ static sp_status input_product(gnn_layer_state *layer, const gnn_input *x, sp_de
 static sp_status input_products(gnn_layer_state *layer, const gnn_input *x, sp_dense *p, sp_dense *z)
 {
     const bool own = layer->own.value.values != NULL;
-    const gnn_product_after product[] = {{&layer->weight.value, p}, {&layer->own.value, z}};
+    const gnn_product_with product[] = {{&layer->weight.value, p}, {&layer->own.value, z}};
     sp_dense numbers = x->dense;
     if (x->open)
         return layer->engine->backend->finish_multiply(layer->engine, x->how, x->open->value.values, &numbers,
                                                        own ? 2 : 1, product);
+    if (own && !x->plan && layer->maxk == 0) return multiply_dense(layer->engine, false, x, 2, product);
     const sp_status status = own ? own_forward(layer, x, z) : SP_OK;
     return status == SP_OK ? input_product(layer, x, p) : status;
 }
@@ -424,6 +420,8 @@ static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, cons
                                                 {g, &layer->own.value, &layer->own.gradient}};
         return engine->backend->dense_backward(engine, own ? 2 : 1, product, x->how, &x->dense, x_gradient, x->sums);
     }
+    const gnn_product_with product[] = {{&between->now, &layer->weight.gradient}, {g, &layer->own.gradient}};
+    if (own && !x->plan) return multiply_dense(engine, true, x, 2, product);
     GNN_TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
     if (own) GNN_TRY(own_gradient(layer, x, g));
 done:

@@ -73,8 +73,8 @@ sp_status gnn_matrix_shape_rows(gnn_engine *engine, int64_t rows, int64_t cols, 
                                 gnn_matrix *matrix);
 void gnn_matrix_free(gnn_engine *engine, gnn_matrix *matrix);
 
-/* C = X·W + beta · C, and dW = Xᵀ·G. */
-sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, double beta, sp_dense *c);
+/* C = X·W, and dW = Xᵀ·G; of dense X for as many rows as C or G has. */
+sp_status gnn_input_multiply(gnn_engine *engine, const gnn_input *x, const sp_dense *w, sp_dense *c);
 sp_status gnn_input_gradient(gnn_engine *engine, const gnn_input *x, const sp_dense *g, sp_dense *w_gradient);
 /* Activation, dropout and bias (may be NULL), in place; nothing where there are none. */
 sp_status gnn_finish(gnn_engine *engine, const gnn_pointwise *how, const gnn_weight *bias, sp_dense *y);

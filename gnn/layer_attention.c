@@ -58,7 +58,7 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
     const int64_t width = layer->weight.value.cols / layer->heads;
     sp_status status;
     GNN_TRY(shape_forward(layer, block));
-    GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, 0, &layer->product.now));
+    GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, &layer->product.now));
     const sp_dense own = gnn_first_rows(&layer->product.now, block->a.rows);
     GNN_TRY(backend->head_scores(engine, &own, layer->heads, layer->left.value.values, &layer->left_scores.now));
     GNN_TRY(backend->head_scores(engine, &layer->product.now, layer->heads, layer->right.value.values,

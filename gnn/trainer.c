@@ -178,15 +178,12 @@ static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const 
     const gnn_backend *b = t->engine->backend;
     const gnn_pointwise linear = {.activation = GNN_LINEAR};
     void *sums = gradient ? gnn_model_logit_sums(t->model) : NULL;
-    if (bias && !t->several)
-        return b->open_softmax_loss(t->engine, logits, bias, nodes, t->labels, t->split, GNN_TRAIN, count, score,
-                                    gradient, sums);
+    if (!t->several)
+        return b->softmax_loss(t->engine, logits, bias, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient,
+                               sums);
     const sp_status status = bias ? b->forward(t->engine, &linear, logits, bias, logits) : SP_OK;
     if (status != SP_OK) return status;
-    if (t->several)
-        return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient,
-                               sums);
-    return b->softmax_loss(t->engine, logits, nodes, t->labels, t->split, GNN_TRAIN, count, score, gradient, sums);
+    return b->sigmoid_loss(t->engine, logits, nodes, t->targets, t->split, GNN_TRAIN, count, score, gradient, sums);
 }
 
 /* One step down the gradient; `nodes` (NULL: all) are those behind the rows of the last block. */

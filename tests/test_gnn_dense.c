@@ -766,7 +766,7 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     gnn_score *scores = put(s, 2 * GNN_SPLITS, sizeof *scores, (gnn_score[2 * GNN_SPLITS]){{0}});
     void *sums = put_numbers(s, cols, sum);
     for (int k = 0; k < 2; k++)
-        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, node, label, split, GNN_TRAIN, count,
+        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, NULL, node, label, split, GNN_TRAIN, count,
                                                           scores + k * GNN_SPLITS, k ? NULL : &dx,
                                                           k ? NULL : sums)
                                   : s->back->sigmoid_loss(s->engine, &logits, node, target, split, GNN_TRAIN, count,
@@ -812,7 +812,7 @@ START_TEST(loss_of_nan_is_nan)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     sp_dense logits = put_matrix(&s, 2, 2, x);
     void *labels = put(&s, 2, sizeof *label, label), *splits = put(&s, 2, 1, split), *targets = put(&s, 4, 1, target);
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL, NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
     ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL,
@@ -1288,7 +1288,7 @@ static void repeatable_bits(int device, int threads, double *to)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     ck_ok(s.context, s.back->multiply(s.engine, true, false, 1, &x, &x, 0, &product));
     ck_ok(s.context, s.back->column_sums(s.engine, &x, sums));
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, label, split, GNN_TRAIN, 1, scores, NULL, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &x, NULL, NULL, label, split, GNN_TRAIN, 1, scores, NULL, NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     double *first = take_matrix(&s, &product), *second = take_numbers(&s, COLS, sums);
     memcpy(to, first, COLS * COLS * sizeof *to);

@@ -1472,44 +1472,61 @@ static void check_product(runner *r, const double *x, bool transpose, int64_t in
     sp_dense_free(r->context, &host);
 }
 
-/* 9,001 rows are enough for the kernels of narrow products; features of 8 bits are the same rounded and not. */
+/* 9,001 rows are enough for the kernels of narrow products; features of 8 bits are the same rounded and not. Of two
+ * products the second is with the first rows only. */
+static void check_features(runner *r, test_random *random, const sp_dense *there, const sp_dense *rounded,
+                           const double *x, int count, int64_t narrow)
+{
+    const gnn_backend *backend = r->engine->backend;
+    const int64_t rows[] = {there->rows, there->rows - 37};
+    sp_dense b_there[2], g_there[2], c[2], d[2];
+    double *b[2], *g[2];
+    for (int k = 0; k < count; k++) {
+        b_there[k] = draw_rows(r, random, there->cols, narrow, SP_DENSE_F32, false, &b[k]);
+        g_there[k] = draw_rows(r, random, rows[k], narrow, SP_DENSE_F32, false, &g[k]);
+        ck_ok(r->context, gnn_rows_create(r->engine, rows[k], narrow, SP_DENSE_F32, &c[k]));
+        ck_ok(r->context, gnn_rows_create(r->engine, there->cols, narrow, SP_DENSE_F32, &d[k]));
+    }
+    const gnn_product_with forward[] = {{&b_there[0], &c[0]}, {&b_there[1], &c[1]}};
+    const gnn_product_with back[] = {{&g_there[0], &d[0]}, {&g_there[1], &d[1]}};
+    for (int half = 0; half < 2; half++) {
+        const sp_dense *in_half = half ? rounded : NULL;
+        ck_ok(r->context, backend->multiply_features(r->engine, false, there, in_half, count, forward));
+        ck_ok(r->context, backend->multiply_features(r->engine, true, there, in_half, count, back));
+        for (int k = 0; k < count; k++) {
+            char what[80];
+            snprintf(what, sizeof what, "%lld x %lld, %s, %d of %d", (long long)there->cols, (long long)narrow,
+                     half ? "rounded" : "whole", k + 1, count);
+            check_product(r, x, false, there->cols, b[k], &c[k], what);
+            check_product(r, x, true, rows[k], g[k], &d[k], what);
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        sp_dense_free(r->context, &b_there[k]);
+        sp_dense_free(r->context, &g_there[k]);
+        sp_dense_free(r->context, &c[k]);
+        sp_dense_free(r->context, &d[k]);
+        free(b[k]);
+        free(g[k]);
+    }
+}
+
 START_TEST(features_are_multiplied_in_either_type)
 {
     static const int64_t widths[] = {17, 20, 256, 259, 500, 512, 600, 1024}, narrow[] = {1, 7, 8, 9, 16, 17};
     runner r = open_runner(_i);
     test_random random = test_seed(91);
-    const int64_t rows = 9001;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
-        double *x, *b, *g;
-        sp_dense there = draw_rows(&r, &random, rows, widths[w], SP_DENSE_F32, true, &x), rounded;
-        ck_ok(r.context, gnn_rows_create(r.engine, rows, widths[w], SP_DENSE_F32, &rounded));
+        double *x;
+        sp_dense there = draw_rows(&r, &random, 9001, widths[w], SP_DENSE_F32, true, &x), rounded;
+        ck_ok(r.context, gnn_rows_create(r.engine, there.rows, widths[w], SP_DENSE_F32, &rounded));
         rounded.type = SP_DENSE_BF16;
         rounded.stride = 2 * rounded.stride;
         ck_ok(r.context, r.engine->backend->round(r.engine, &there, &rounded));
-        for (size_t n = 0; n < sizeof narrow / sizeof *narrow; n++) {
-            if ((w + n) % 3 > 0 && widths[w] != 500) continue;
-            sp_dense b_there = draw_rows(&r, &random, widths[w], narrow[n], SP_DENSE_F32, false, &b), c, d;
-            sp_dense g_there = draw_rows(&r, &random, rows, narrow[n], SP_DENSE_F32, false, &g);
-            ck_ok(r.context, gnn_rows_create(r.engine, rows, narrow[n], SP_DENSE_F32, &c));
-            ck_ok(r.context, gnn_rows_create(r.engine, widths[w], narrow[n], SP_DENSE_F32, &d));
-            for (int half = 0; half < 2; half++) {
-                char what[80];
-                snprintf(what, sizeof what, "%lld x %lld, %s", (long long)widths[w], (long long)narrow[n],
-                         half ? "rounded" : "whole");
-                ck_ok(r.context, r.engine->backend->multiply_features(r.engine, false, &there, half ? &rounded : NULL,
-                                                                      &b_there, 0, &c));
-                check_product(&r, x, false, widths[w], b, &c, what);
-                ck_ok(r.context, r.engine->backend->multiply_features(r.engine, true, &there, half ? &rounded : NULL,
-                                                                      &g_there, 0, &d));
-                check_product(&r, x, true, rows, g, &d, what);
-            }
-            sp_dense_free(r.context, &b_there);
-            sp_dense_free(r.context, &g_there);
-            sp_dense_free(r.context, &c);
-            sp_dense_free(r.context, &d);
-            free(b);
-            free(g);
-        }
+        for (size_t n = 0; n < sizeof narrow / sizeof *narrow; n++)
+            if ((w + n) % 3 == 0 || widths[w] == 500)
+                for (int count = 1; count <= 2; count++)
+                    check_features(&r, &random, &there, &rounded, x, count, narrow[n]);
         rounded.type = SP_DENSE_F32;
         sp_dense_free(r.context, &rounded);
         sp_dense_free(r.context, &there);
@@ -1543,7 +1560,7 @@ START_TEST(hidden_numbers_are_finished_and_multiplied)
                     ck_ok(r.context, gnn_rows_create(r.engine, k ? 1 + rows / 2 : rows, cols[k] ? cols[k] : 1, t,
                                                      &c[k]));
                 }
-                const gnn_product_after product[] = {{&v[0], &c[0]}, {&v[1], &c[1]}};
+                const gnn_product_with product[] = {{&v[0], &c[0]}, {&v[1], &c[1]}};
                 ck_ok(r.context, backend->finish_multiply(r.engine, &how, bias.values, &y, cols[1] ? 2 : 1, product));
                 sp_dense expected;
                 ck_ok(r.context, sp_dense_copy(r.context, &y, SP_HOST, &host));

@@ -91,7 +91,7 @@ void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dens
                            int64_t begin, int64_t end, double *sums);
 
 sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                    const sp_dense *b, double beta, sp_dense *c);
+                                    int count, const gnn_product_with *product);
 sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                            const sp_dense *b, double beta, sp_dense *c);
 
@@ -113,7 +113,7 @@ sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp
 sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);
 sp_status gnn_cpu_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
 
-sp_status gnn_cpu_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+sp_status gnn_cpu_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,

@@ -125,7 +125,6 @@ const gnn_backend gnn_backend_cpu = {
     .column_sums = gnn_cpu_column_sums,
     .gather_rows = gnn_cpu_gather_rows,
     .softmax_loss = gnn_cpu_softmax_loss,
-    .open_softmax_loss = gnn_open_softmax_loss_by_steps,
     .sigmoid_loss = gnn_cpu_sigmoid_loss,
     .probabilities = gnn_cpu_probabilities,
     .optimize = gnn_cpu_optimize,

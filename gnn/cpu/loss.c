@@ -127,12 +127,14 @@ static sp_status score_rows(gnn_engine *engine, const loss_job *job, gnn_score *
     return SP_OK;
 }
 
-sp_status gnn_cpu_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+sp_status gnn_cpu_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                gnn_score *score, sp_dense *gradient, void *sums)
 {
     const loss_job job = {logits, nodes, labels, NULL, split, of, 1 / (double)count, gradient};
-    const sp_status status = score_rows(engine, &job, score);
+    const gnn_pointwise linear = {.activation = GNN_LINEAR};
+    sp_status status = bias ? gnn_cpu_forward(engine, &linear, logits, bias, logits) : SP_OK;
+    if (status == SP_OK) status = score_rows(engine, &job, score);
     return status == SP_OK && sums ? gnn_cpu_column_sums(engine, gradient, sums) : status;
 }
 

@@ -132,8 +132,13 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
 
 /* BLAS reads no bf16. */
 sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                    const sp_dense *b, double beta, sp_dense *c)
+                                    int count, const gnn_product_with *each)
 {
+    sp_status status = SP_OK;
     (void)rounded;
-    return gnn_cpu_multiply(engine, transpose, false, 1, x, b, beta, c);
+    for (int k = 0; status == SP_OK && k < count; k++) {
+        const sp_dense first = gnn_first_rows(x, (transpose ? each[k].b : each[k].c)->rows);
+        status = gnn_cpu_multiply(engine, transpose, false, 1, &first, each[k].b, 0, each[k].c);
+    }
+    return status;
 }

@@ -87,7 +87,7 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                             const sp_dense *b, double beta, sp_dense *c);
 
 sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                     const sp_dense *b, double beta, sp_dense *c);
+                                     int count, const gnn_product_with *product);
 
 /* The same on tensor cores: multiply_split.cu, and whether that is faster. */
 bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
@@ -96,18 +96,18 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
-/* C of few columns: multiply_narrow.cu; A may be of bf16. */
-bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
-                          const sp_dense *c);
-sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a,
-                                   const sp_dense *b, double beta, sp_dense *c);
+/* C, or two of the same A, of few columns: multiply_narrow.cu; A may be of bf16. */
+bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
+                          const gnn_product_with *product);
+sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
+                                   const gnn_product_with *product, double beta);
 
 sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                            sp_dense *y);
 sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
                          const void *bias, sp_dense *y);
 sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                   int count, const gnn_product_after *product);
+                                   int count, const gnn_product_with *product);
 sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
                                   const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
 
@@ -122,12 +122,9 @@ sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, s
 sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);
 sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
 
-sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+sp_status gnn_cuda_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums);
-sp_status gnn_cuda_open_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                     const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                     gnn_score *score, sp_dense *gradient, void *sums);
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
                                 const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums);

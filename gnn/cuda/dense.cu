@@ -43,6 +43,20 @@ static __device__ __forceinline__ bool find_column(const Job &job, int *j, const
     return *j < (*term)->cols;
 }
 
+/* V rows, from `row` on, of the W put beside each other: w[j] is of column j, 0 where there is none. */
+template <typename Job, typename T, int COUNT, int V>
+static __device__ __forceinline__ void fetch_rows(const Job &job, int64_t row, T (&w)[COUNT][V])
+{
+#pragma unroll
+    for (int j = 0; j < COUNT; j++) {
+        decltype(&job.term[0]) term;
+        int k = j;
+        const bool there = row < job.cols && find_column(job, &k, &term);
+#pragma unroll
+        for (int v = 0; v < V; v++) w[j][v] = there ? term->w[(row + v) * term->w_stride + k] : 0;
+    }
+}
+
 /* A block's sums of the same columns by its groups of lanes are added up, and are the part's. */
 template <typename T, int V, int LANES>
 static __device__ __forceinline__ void store_sums(T (&own)[V], T (*shared)[LANES * V], T *to, int64_t cols_left)
@@ -77,15 +91,8 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
     const narrow_term<T> *from;
     int from_col = threadIdx.x % LANES;
     const bool gives = find_column(job, &from_col, &from), filled = col < job.cols;
-    T w[COUNT][V] = {}, w_sums[COUNT][V] = {}, sums[V] = {};
-#pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        const narrow_term<T> *term;
-        int k = j;
-        if (filled && find_column(job, &k, &term))
-#pragma unroll
-            for (int v = 0; v < V; v++) w[j][v] = term->w[(col + v) * term->w_stride + k];
-    }
+    T w[COUNT][V], w_sums[COUNT][V] = {}, sums[V] = {};
+    fetch_rows(job, col, w);
     for (int64_t first = job.rows * part / job.parts; first < end; first += AHEAD * GROUPS) {
         pack<T, V> x[AHEAD] = {};
         T g[AHEAD] = {};
@@ -231,19 +238,12 @@ static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_con
     const bool filled = col < job.cols;
     const uint64_t stream = stream_of(job.how);
     pack<T, V> y[AFTER_AHEAD] = {}, bias = {};
-    T w[COUNT][V] = {};
+    T w[COUNT][V];
 #pragma unroll
     for (int u = 0; u < AFTER_AHEAD; u++)
         if (filled && first + u * GROUPS < job.rows) y[u] = job.y.template load<V>(first + u * GROUPS, col);
     if (filled && job.bias) bias = *(const pack<T, V> *)(job.bias + col);
-#pragma unroll
-    for (int j = 0; j < COUNT; j++) {
-        const after_term<T> *term;
-        int k = j;
-        if (filled && find_column(job, &k, &term))
-#pragma unroll
-            for (int v = 0; v < V; v++) w[j][v] = term->w[(col + v) * term->w_stride + k];
-    }
+    fetch_rows(job, col, w);
 #pragma unroll
     for (int u = 0; u < AFTER_AHEAD; u++) {
         const int64_t row = first + u * GROUPS;
@@ -279,12 +279,12 @@ static sp_status finish_narrow(gnn_engine *engine, const after_job<T> &job, bool
 
 template <typename T>
 static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void *bias, sp_dense *y, int count,
-                                 const gnn_product_after *product, int cols)
+                                 const gnn_product_with *product, int cols)
 {
     constexpr int WHOLE = 16 / sizeof(T);
     after_job<T> job = {{}, view_of<T>(y), how, (const T *)bias, y->rows, y->cols};
     for (int k = 0; k < count; k++) {
-        const sp_dense *w = product[k].w, *c = product[k].c;
+        const sp_dense *w = product[k].b, *c = product[k].c;
         job.term[k] = {(const T *)w->values, (T *)c->values, c->rows, w->stride, c->stride, (int)w->cols};
     }
     return y->cols <= AFTER_LANES * WHOLE / 2 ? finish_narrow<T, WHOLE / 2>(engine, job, cols <= FEW / 2)
@@ -293,11 +293,11 @@ static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void
 
 /* Of more columns than lanes hold, or rows or a bias that are not aligned, one after another. */
 sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                   int count, const gnn_product_after *product)
+                                   int count, const gnn_product_with *product)
 {
     const size_t most = (size_t)AFTER_LANES * 16 / size_of(y->type);
     int64_t cols = 0;
-    for (int k = 0; k < count; k++) cols += product[k].w->cols;
+    for (int k = 0; k < count; k++) cols += product[k].b->cols;
     if (cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
         return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
     const mask own = make_mask(engine, how->activation, how->rate, how->site);

@@ -196,7 +196,6 @@ const gnn_backend gnn_backend_cuda = {
     .column_sums = gnn_cuda_column_sums,
     .gather_rows = gnn_cuda_gather_rows,
     .softmax_loss = gnn_cuda_softmax_loss,
-    .open_softmax_loss = gnn_cuda_open_softmax_loss,
     .sigmoid_loss = gnn_cuda_sigmoid_loss,
     .probabilities = gnn_cuda_probabilities,
     .optimize = gnn_cuda_optimize,

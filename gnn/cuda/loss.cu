@@ -322,21 +322,13 @@ static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const i
     return sums ? gnn_cuda_column_sums(engine, gradient, sums) : SP_OK;
 }
 
-sp_status gnn_cuda_softmax_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
+sp_status gnn_cuda_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
                                 const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
                                 gnn_score *score, sp_dense *gradient, void *sums)
 {
-    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, NULL);
-}
-
-sp_status gnn_cuda_open_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                     const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                     gnn_score *score, sp_dense *gradient, void *sums)
-{
-    if (has_few(logits))
-        return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, bias);
-    return gnn_open_softmax_loss_by_steps(engine, logits, bias, nodes, labels, split, of, count, score, gradient,
-                                          sums);
+    const gnn_pointwise linear = {GNN_LINEAR, 0, 0};
+    if (bias && !has_few(logits)) TRY(gnn_cuda_forward(engine, &linear, logits, bias, logits));
+    return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, bias);
 }
 
 sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,

@@ -191,11 +191,19 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
 }
 
 sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                     const sp_dense *b, double beta, sp_dense *c)
+                                     int count, const gnn_product_with *product)
 {
-    if (rounded && gnn_cuda_narrow_wins(engine, transpose, false, rounded, c))
-        return gnn_cuda_multiply_narrow(engine, transpose, 1, rounded, b, beta, c);
-    return gnn_cuda_multiply(engine, transpose, false, 1, x, b, beta, c);
+    const sp_dense *const read = rounded && gnn_cuda_narrow_wins(engine, transpose, false, rounded, count, product)
+                                     ? rounded
+                                     : x;
+    if (gnn_cuda_narrow_wins(engine, transpose, false, read, count, product))
+        return gnn_cuda_multiply_narrow(engine, transpose, 1, read, count, product, 0);
+    if (count > 1) {
+        TRY(gnn_cuda_multiply_features(engine, transpose, x, rounded, 1, product));
+        return gnn_cuda_multiply_features(engine, transpose, x, rounded, count - 1, product + 1);
+    }
+    const sp_dense first = gnn_first_rows(x, (transpose ? product->b : product->c)->rows);
+    return gnn_cuda_multiply(engine, transpose, false, 1, &first, product->b, 0, product->c);
 }
 
 sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
@@ -203,6 +211,7 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
 {
     const cublas *blas = state_of(engine)->blas;
     const int64_t inner = transpose_a ? a->rows : a->cols;
+    const gnn_product_with narrow = {b, c};
     if (!fits_blas(a) || !fits_blas(b) || !fits_blas(c))
         return sp_fail(engine->context, SP_ERROR_UNSUPPORTED,
                        "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
@@ -214,8 +223,8 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                                                  : (aligned ? multiply_thin<double, 2> : multiply_thin<double, 1>);
         return run(engine, transpose_b, alpha, a, b, beta, c);
     }
-    if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, c))
-        return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, b, beta, c);
+    if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, 1, &narrow))
+        return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, 1, &narrow, beta);
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {
         const gnn_product product = {a, b};
         const gnn_pointwise no_more = {GNN_LINEAR, 0, 0};

@@ -19,16 +19,22 @@
 #include "backend.cuh"
 #include "copies.cuh"
 
-/* Columns of C, 8 for each tile; from row to row of shares of it there are ACROSS, so that four rows lie in all
- * banks. */
-enum { WARPS = THREADS / 32, TILE = 8, MOST_COLS = 2 * TILE, ACROSS = 24 };
+/* Columns of C, 8 for each tile. */
+enum { WARPS = THREADS / 32, TILE = 8, MOST_COLS = 2 * TILE };
+
+/* One of TERMS products with the same A. A·B has the first `rows` rows of A only, Aᵀ·B is with those. */
+struct narrow_term {
+    const float *b;
+    float *c;
+    int64_t rows, b_stride, c_stride;
+};
 
 struct narrow_product {
+    narrow_term term[2];
     const void *a;
-    const float *b;
-    float *c, *partial;
-    int64_t a_rows, a_stride, b_stride, c_stride;
-    int a_cols, cols, parts;
+    float *partial;
+    int64_t a_rows, a_stride;
+    int a_cols, cols, parts; /* cols: of each C */
     float alpha, beta;
 };
 
@@ -84,20 +90,21 @@ static __device__ __forceinline__ float4 four_of(const __nv_bfloat16 *a) { retur
 /* ---- A·B ------------------------------------------------------------------------------------------------- */
 
 /* A warp's share of A's columns is 16 · SHARE; a stage holds so many rows that all are of the same size, 4 of them
- * 135 KB with 512 columns. */
-template <typename A, int SHARE> struct across {
+ * 135 KB with 512 columns. EACH tiles are a C's. */
+template <typename A, int SHARE, int TERMS, int EACH> struct across {
     static constexpr int COLS = 16 * SHARE * WARPS, ROWS = 64 / (int)sizeof(A), STAGES = 16 / SHARE;
-    /* From row to row: rows that are read side by side, four numbers a thread, lie in all banks. */
-    static constexpr int PITCH = COLS + 16, STAGE = ROWS * PITCH, SHARES = WARPS * ROWS * ACROSS;
+    /* From row to row: rows that are read side by side, four numbers a thread, lie in all banks; so do four rows of
+     * shares of C. */
+    static constexpr int PITCH = COLS + 16, STAGE = ROWS * PITCH, TILES = TERMS * EACH;
+    static constexpr int ACROSS = TILES <= 2 ? 24 : 40, SHARES = WARPS * ROWS * ACROSS;
     static constexpr size_t BYTES = STAGES * STAGE * sizeof(A) + 2 * SHARES * sizeof(float);
 };
 
 /* A warp copies A, chunk after chunk of ROWS rows. */
-template <typename A, int SHARE>
+template <typename shape, typename A>
 static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *stages, uint64_t *full,
                                                     uint64_t *empty)
 {
-    using shape = across<A, SHARE>;
     const unsigned bytes = (unsigned)(p.a_cols * sizeof(A) + 15) / 16 * 16, lane = threadIdx.x % 32;
     unsigned s = 0;
     for (int64_t first = (int64_t)blockIdx.x * shape::ROWS; first < p.a_rows;
@@ -113,21 +120,22 @@ static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *
     }
 }
 
-template <typename A, int SHARE, int TILES>
+template <typename A, int SHARE, int TERMS, int EACH>
 static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, const A *stages, float *shares,
                                                        uint64_t *full, uint64_t *empty)
 {
-    using shape = across<A, SHARE>;
+    using shape = across<A, SHARE, TERMS, EACH>;
     constexpr bool EXACT = sizeof(A) == 2;
-    constexpr int COLS = TILE * TILES;
+    constexpr int TILES = shape::TILES, COLS = TILE * TILES, ACROSS = shape::ACROSS;
     const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, own = warp * 16 * SHARE + 4 * t;
     uint32_t b1[TILES][2 * SHARE][2], b2[TILES][2 * SHARE][2];
 #pragma unroll
     for (int n = 0; n < TILES; n++)
 #pragma unroll
         for (int k = 0; k < 4 * SHARE; k++) {
-            const int inner = own + k / 4 * 16 + k % 4, col = n * TILE + g;
-            const float number = inner < p.a_cols && col < p.cols ? p.b[inner * p.b_stride + col] : 0.0f;
+            const narrow_term &term = p.term[n / EACH];
+            const int inner = own + k / 4 * 16 + k % 4, col = n % EACH * TILE + g;
+            const float number = inner < p.a_cols && col < p.cols ? term.b[inner * term.b_stride + col] : 0.0f;
             split(number, &b1[n][k / 2][k % 2], &b2[n][k / 2][k % 2]);
         }
     unsigned s = 0;
@@ -168,22 +176,23 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
         asm volatile("bar.sync 1, %0;" ::"r"((int)THREADS) : "memory"); /* shares of two chunks: no other is needed */
 #pragma unroll
         for (int at = threadIdx.x; at < shape::ROWS * COLS; at += THREADS) {
-            const int row = at / COLS, col = at % COLS;
+            const int row = at / COLS, place = at % COLS, col = place % (TILE * EACH);
+            const narrow_term &term = p.term[place / (TILE * EACH)];
             float total = 0;
 #pragma unroll
-            for (int w = 0; w < WARPS; w++) total += to[(w * shape::ROWS + row) * ACROSS + col];
-            if (first + row >= p.a_rows || col >= p.cols) continue;
-            float *c = p.c + (first + row) * p.c_stride + col;
+            for (int w = 0; w < WARPS; w++) total += to[(w * shape::ROWS + row) * ACROSS + place];
+            if (first + row >= term.rows || col >= p.cols) continue;
+            float *c = term.c + (first + row) * term.c_stride + col;
             *c = p.beta != 0 ? p.alpha * total + p.beta * *c : p.alpha * total;
         }
     }
 }
 
-template <typename A, int SHARE, int TILES>
+template <typename A, int SHARE, int TERMS, int EACH>
 static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const __grid_constant__ narrow_product p)
 {
     follow();
-    using shape = across<A, SHARE>;
+    using shape = across<A, SHARE, TERMS, EACH>;
     extern __shared__ float4 aligned[];
     __shared__ uint64_t full[shape::STAGES], empty[shape::STAGES];
     A *const stages = (A *)aligned;
@@ -193,8 +202,9 @@ static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const 
     }
     __syncthreads();
     if (threadIdx.x < THREADS)
-        multiply_chunks<A, SHARE, TILES>(p, stages, (float *)(stages + shape::STAGES * shape::STAGE), full, empty);
-    else fetch_chunks<A, SHARE>(p, stages, full, empty);
+        multiply_chunks<A, SHARE, TERMS, EACH>(p, stages, (float *)(stages + shape::STAGES * shape::STAGE), full,
+                                               empty);
+    else fetch_chunks<shape>(p, stages, full, empty);
 }
 
 /* ---- Aᵀ·B ------------------------------------------------------------------------------------------------ */
@@ -208,8 +218,8 @@ enum { DOWN_THREADS = 512, WIDE = 32, STEP = 8, BATCH = 4, DOWN_COLS = DOWN_THRE
 static __device__ __forceinline__ float4 passing(const float *a) { return __ldcs((const float4 *)a); }
 static __device__ __forceinline__ float4 passing(const __nv_bfloat16 *a) { return widened(__ldcs((const uint2 *)a)); }
 
-/* C has 8 · TILES columns at most. The parts take turns in A's rows, a batch each. */
-template <typename A, int TILES>
+/* The parts take turns in A's rows, a batch each. */
+template <typename A, int TERMS, int EACH>
 static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product p)
 {
     follow();
@@ -219,58 +229,67 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     const int first_col = (int)(col_tile * DOWN_COLS + threadIdx.x / 32 * WIDE), col = first_col + 4 * g;
     const int one = min(g, p.cols - 1), apart = min(g + 8, p.cols - 1) - one; /* columns of B that are there */
     const int64_t turn = (int64_t)p.parts * BATCH * STEP;
-    float4 a[BATCH][2];       /* of rows t and t + 4 of each step four columns of A, */
-    float b[BATCH][TILES][2]; /* and of every tile of B one */
-    float totals[2][TILES][4] = {};
+    float4 a[BATCH][2];      /* of rows t and t + 4 of each step four columns of A, */
+    float b[BATCH][EACH][2]; /* and of every tile of a B one */
+    float totals[TERMS][2][EACH][4] = {};
     if (first_col >= p.a_cols) return;
-    const auto load = [&](int64_t first) {
+    const auto load = [&](int64_t first, int k) {
+        const narrow_term &term = p.term[k];
 #pragma unroll
         for (int u = 0; u < BATCH; u++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
                 const int64_t row = first + u * STEP + t + 4 * r;
-                const bool there = row < p.a_rows;
-                a[u][r] = make_float4(0, 0, 0, 0);
-                if (there && col < p.a_cols) a[u][r] = passing((const A *)p.a + row * p.a_stride + col);
+                if (k == 0) a[u][r] = make_float4(0, 0, 0, 0);
+                if (k == 0 && row < p.a_rows && col < p.a_cols)
+                    a[u][r] = passing((const A *)p.a + row * p.a_stride + col);
 #pragma unroll
-                for (int n = 0; n < TILES; n++)
-                    b[u][n][r] = there ? __ldg(p.b + row * p.b_stride + one + n * apart) : 0;
+                for (int n = 0; n < EACH; n++)
+                    b[u][n][r] = row < term.rows ? __ldg(term.b + row * term.b_stride + one + n * apart) : 0;
             }
     };
     int64_t first = (int64_t)part * BATCH * STEP;
-    load(first);
+    load(first, 0);
     for (; first < p.a_rows; first += turn) {
-        float sums[2][TILES][4] = {};
 #pragma unroll
-        for (int u = 0; u < BATCH; u++) {
-            const float4 upper = a[u][0], lower = a[u][1];
+        for (int k = 0; k < TERMS; k++) {
+            float sums[2][EACH][4] = {};
 #pragma unroll
-            for (int n = 0; n < TILES; n++) {
-                uint32_t b1[2], b2[2];
+            for (int u = 0; u < BATCH; u++) {
+                const float4 upper = a[u][0], lower = a[u][1];
 #pragma unroll
-                for (int r = 0; r < 2; r++) split(b[u][n][r], &b1[r], &b2[r]);
-                add_products<EXACT>(sums[0][n], {upper.x, upper.y, lower.x, lower.y}, b1, b2);
-                add_products<EXACT>(sums[1][n], {upper.z, upper.w, lower.z, lower.w}, b1, b2);
+                for (int n = 0; n < EACH; n++) {
+                    uint32_t b1[2], b2[2];
+#pragma unroll
+                    for (int r = 0; r < 2; r++) split(b[u][n][r], &b1[r], &b2[r]);
+                    add_products<EXACT>(sums[0][n], {upper.x, upper.y, lower.x, lower.y}, b1, b2);
+                    add_products<EXACT>(sums[1][n], {upper.z, upper.w, lower.z, lower.w}, b1, b2);
+                }
             }
+            load(k + 1 < TERMS ? first : first + turn, (k + 1) % TERMS);
+#pragma unroll
+            for (int e = 0; e < 8 * EACH; e++)
+                totals[k][e / 4 % 2][e / 8][e % 4] += sums[e / 4 % 2][e / 8][e % 4];
         }
-        load(first + turn);
-#pragma unroll
-        for (int e = 0; e < 8 * TILES; e++) totals[e / 4 % 2][e / 8][e % 4] += sums[e / 4 % 2][e / 8][e % 4];
     }
-    float *to = p.partial + (int64_t)part * p.a_cols * p.cols;
+    const int cols = TERMS * p.cols;
+    float *to = p.partial + (int64_t)part * p.a_cols * cols;
 #pragma unroll
-    for (int e = 0; e < 8 * TILES; e++) {
-        const int row = col + e / 4 % 2 * 2 + e % 4 / 2, c = e / 8 * 8 + 2 * t + e % 2;
-        if (row < p.a_cols && c < p.cols) to[row * p.cols + c] = totals[e / 4 % 2][e / 8][e % 4];
+    for (int e = 0; e < 8 * TERMS * EACH; e++) {
+        const int row = col + e / 4 % 2 * 2 + e % 4 / 2, k = e / (8 * EACH), n = e / 8 % EACH;
+        const int c = n * TILE + 2 * t + e % 2;
+        if (row < p.a_cols && c < p.cols) to[row * cols + k * p.cols + c] = totals[k][e / 4 % 2][n][e % 4];
     }
 }
 
-/* The parts of 32 numbers of C, an eighth a warp. */
+/* The parts of 32 numbers of the C, an eighth a warp. */
+template <int TERMS>
 static __global__ void __launch_bounds__(THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
 {
     follow();
     __shared__ float shared[WARPS][32];
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, at = blockIdx.x * 32 + lane, size = p.a_cols * p.cols;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, at = blockIdx.x * 32 + lane;
+    const int cols = TERMS * p.cols, size = p.a_cols * cols;
     float sum = 0;
 #pragma unroll 8
     for (int part = warp; part < p.parts; part += WARPS)
@@ -279,18 +298,19 @@ static __global__ void __launch_bounds__(THREADS) add_narrow_parts(const __grid_
     __syncthreads();
     if (warp > 0 || at >= size) return;
     for (int other = 1; other < WARPS; other++) sum += shared[other][lane];
-    float *to = p.c + at / p.cols * p.c_stride + at % p.cols;
+    const narrow_term &term = p.term[TERMS > 1 && at % cols >= p.cols];
+    float *to = term.c + at / cols * term.c_stride + at % p.cols;
     *to = p.beta != 0 ? p.alpha * sum + p.beta * *to : p.alpha * sum;
 }
 
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
-template <typename A, int SHARE, int TILES>
+template <typename A, int SHARE, int TERMS, int EACH>
 static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
 {
-    using shape = across<A, SHARE>;
+    using shape = across<A, SHARE, TERMS, EACH>;
     const gnn_cuda_state *state = state_of(engine);
-    const auto kernel = multiply_across<A, SHARE, TILES>;
+    const auto kernel = multiply_across<A, SHARE, TERMS, EACH>;
     const int64_t chunks = ceil_div(p.a_rows, shape::ROWS), most = state->processors;
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::BYTES));
@@ -298,15 +318,16 @@ static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
     return SP_OK;
 }
 
-template <typename A> static sp_status launch_down(gnn_engine *engine, narrow_product p)
+template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine, narrow_product p)
 {
     const gnn_cuda_state *state = state_of(engine);
     const int64_t col_tiles = ceil_div(p.a_cols, DOWN_COLS);
     p.parts = (int)(state->processors / col_tiles);
     CUDA_TRY(cudaSetDevice(state->device));
-    const auto kernel = p.cols <= TILE ? multiply_down<A, 1> : multiply_down<A, 2>;
+    const auto kernel = p.cols <= TILE ? multiply_down<A, TERMS, 1> : multiply_down<A, TERMS, 2>;
     CUDA_TRY(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
-    CUDA_TRY(queue_kernel(state, add_narrow_parts, ceil_div((int64_t)p.a_cols * p.cols, 32), THREADS, 0, p));
+    CUDA_TRY(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32), THREADS,
+                          0, p));
     return SP_OK;
 }
 
@@ -318,33 +339,45 @@ static bool starts_at_16(const sp_dense *matrix)
 }
 
 /* Columns of A that a row of a stage has room for: of B's numbers a warp keeps those of its share. */
-static int64_t most_inner(int64_t cols) { return across<float, 8>::COLS / (cols <= TILE ? 1 : 2); }
+static int64_t most_inner(int64_t cols) { return across<float, 8, 1, 1>::COLS / (cols <= TILE ? 1 : 2); }
 
 /* Fewer rows than fill the device twice are over sooner elsewhere. */
-bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
-                          const sp_dense *c)
+bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
+                          const gnn_product_with *product)
 {
     const gnn_cuda_state *state = state_of(engine);
-    const int64_t most = most_inner(transpose_a ? 1 : c->cols);
-    return state->split_partial && c->type == SP_DENSE_F32 && !transpose_b && c->cols <= MOST_COLS &&
-           a->cols > MOST_COLS && a->cols <= most && a->rows >= 64 * (int64_t)state->processors && starts_at_16(a);
+    const int64_t cols = product->c->cols, together = count > 1 ? (int64_t)MOST_COLS : cols;
+    const int64_t most = most_inner(transpose_a ? 1 : together);
+    return state->split_partial && product->c->type == SP_DENSE_F32 && !transpose_b && cols <= MOST_COLS &&
+           product[count - 1].c->cols == cols && a->cols > MOST_COLS && a->cols <= most &&
+           a->rows >= 64 * (int64_t)state->processors && starts_at_16(a);
 }
 
-template <typename A> static sp_status multiply_narrow(gnn_engine *engine, bool transpose_a, const narrow_product &p)
+template <typename A, int TERMS>
+static sp_status multiply_narrow(gnn_engine *engine, bool transpose_a, const narrow_product &p)
 {
     const bool few = p.cols <= TILE;
-    if (transpose_a) return launch_down<A>(engine, p);
-    if (p.a_cols <= across<A, 2>::COLS) return (few ? launch_across<A, 2, 1> : launch_across<A, 2, 2>)(engine, p);
-    if (p.a_cols <= across<A, 4>::COLS) return (few ? launch_across<A, 4, 1> : launch_across<A, 4, 2>)(engine, p);
-    return launch_across<A, 8, 1>(engine, p);
+    if (transpose_a) return launch_down<A, TERMS>(engine, p);
+    if (p.a_cols <= across<A, 2, 1, 1>::COLS)
+        return (few ? launch_across<A, 2, TERMS, 1> : launch_across<A, 2, TERMS, 2>)(engine, p);
+    if (p.a_cols <= across<A, 4, 1, 1>::COLS)
+        return (few ? launch_across<A, 4, TERMS, 1> : launch_across<A, 4, TERMS, 2>)(engine, p);
+    return launch_across<A, 8, 1, 1>(engine, p);
 }
 
-sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a,
-                                   const sp_dense *b, double beta, sp_dense *c)
+sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
+                                   const gnn_product_with *product, double beta)
 {
-    const narrow_product p = {a->values, (const float *)b->values, (float *)c->values,
-                              state_of(engine)->split_partial, a->rows, a->stride, b->stride, c->stride,
-                              (int)a->cols, (int)c->cols, 0, (float)alpha, (float)beta};
-    return (a->type == SP_DENSE_BF16 ? multiply_narrow<__nv_bfloat16> : multiply_narrow<float>)(engine, transpose_a,
-                                                                                               p);
+    narrow_product p = {{}, a->values, state_of(engine)->split_partial, 0, a->stride, (int)a->cols,
+                        (int)product->c->cols, 0, (float)alpha, (float)beta};
+    for (int k = 0; k < count; k++) {
+        const sp_dense *b = product[k].b, *c = product[k].c;
+        p.term[k] = {(const float *)b->values, (float *)c->values, transpose_a ? b->rows : c->rows, b->stride,
+                     c->stride};
+        p.a_rows = p.term[k].rows > p.a_rows ? p.term[k].rows : p.a_rows;
+    }
+    const auto run = a->type == SP_DENSE_BF16
+                         ? count > 1 ? multiply_narrow<__nv_bfloat16, 2> : multiply_narrow<__nv_bfloat16, 1>
+                         : count > 1 ? multiply_narrow<float, 2> : multiply_narrow<float, 1>;
+    return run(engine, transpose_a, p);
 }
