@@ -132,12 +132,12 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
         if (j < count) store_sums<T, V, LANES>(w_sums[j], shared, to + (1 + j) * job.cols, job.cols - first_col);
 }
 
-/* The parts of ACROSS columns of the sums of dX (row 0) or of column j of the dW (row 1 + j). */
-template <typename T, int ACROSS>
+/* The parts of 8 columns of the sums of dX (row 0) or of column j of the dW (row 1 + j). */
+template <typename T>
 static __global__ void __launch_bounds__(THREADS) add_narrow(const __grid_constant__ narrow_job<T> job)
 {
     follow();
-    constexpr int DOWN = THREADS / ACROSS;
+    constexpr int ACROSS = 8, DOWN = THREADS / ACROSS;
     __shared__ T shared[DOWN][ACROSS];
     const int count = job.term[0].cols + job.term[1].cols, down = threadIdx.x / ACROSS, lane = threadIdx.x % ACROSS;
     const unsigned row = blockIdx.x % (1 + count);
@@ -167,9 +167,7 @@ static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
     CUDA_TRY(cudaSetDevice(state->device));
     CUDA_TRY(queue_kernel(state, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
     const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
-    const bool few = job.cols <= 8;
-    const auto add = few ? add_narrow<T, 8> : add_narrow<T, 16>;
-    CUDA_TRY(queue_kernel(state, add, rows * ceil_div(job.cols, few ? 8 : 16), THREADS, 0, job));
+    CUDA_TRY(queue_kernel(state, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job));
     return SP_OK;
 }
 

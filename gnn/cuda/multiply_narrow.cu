@@ -1,6 +1,7 @@
-/* C = alpha · op(A)·B + beta · C in f32 where C has 16 columns at most: A, of f32 or bf16, is what takes time, and is
- * read once. It is multiplied on tensor cores as three products of TF32 numbers (11 bits): every number is the sum of
- * two of them, as in multiply_split.cu, which has f16 ones; but those of bf16 are one, and two products do.
+/* C = alpha · op(A)·B + beta · C in f32 where C has 16 columns at most: A, of f32 or bf16, is what takes time, and
+ * is read once, also for two C of as many columns. It is multiplied on tensor cores as three products of TF32
+ * numbers (11 bits): every number is the sum of two of them, as in multiply_split.cu, which has f16 ones; but those
+ * of bf16 are one, and two products do.
  *
  * A·B: a warp has A's rows copied to shared memory, ROWS at a time in STAGES buffers, 135 KB together. Of each row
  * eight others multiply a share of the inner dimension each, for which they keep B split in registers; their shares
@@ -9,10 +10,10 @@
  * always in the same order. Sums of a share, or of some rows, are formed by tensor cores, which cut off, and those by
  * f32 additions.
  *
- * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: times 16 takes 0.052 ms where multiply_split.cu takes
- * 0.058 and 0.003 for its split of B, and 0.033 in bf16; their transpose times 16 takes 0.051 where that takes 0.066,
- * and 0.041 in bf16. More stages are slower: 192 KB on their way to each multiprocessor are read in 0.054 ms where 96
- * to 128 KB are in 0.043, whatever the order of the rows.
+ * H200, 89,250 rows of 500 columns, which are read in 0.040 ms: times 16 takes 0.052 ms where multiply_split.cu
+ * takes 0.058 and 0.003 for its split of B, and 0.033 in bf16; their transpose times 16 takes some 0.042 where that
+ * takes 0.066. More stages are slower: 192 KB on their way to each multiprocessor are read in 0.054 ms where 96 to
+ * 128 KB are in 0.043, whatever the order of the rows.
  */
 #include <cuda_bf16.h>
 
@@ -209,9 +210,9 @@ static __global__ void __launch_bounds__(THREADS + 32, 1) multiply_across(const 
 
 /* ---- Aᵀ·B ------------------------------------------------------------------------------------------------ */
 
-/* Threads of a block, columns of a warp, rows of a step. A thread loads BATCH steps at once, when it is done with those
- * before: 0.051 ms, where two times two steps took 0.063 and single ones, four ahead, 0.079, as loads that are waited
- * for one by one run out of the scoreboard's six barriers. */
+/* Threads of a block, columns of a warp, rows of a step. A thread loads BATCH steps at once, when it is done with
+ * those before: with checks of every row 0.051 ms, where two times two steps took 0.063 and single ones, four
+ * ahead, 0.079, as loads that are waited for one by one run out of the scoreboard's six barriers. */
 enum { DOWN_THREADS = 512, WIDE = 32, STEP = 8, BATCH = 4, DOWN_COLS = DOWN_THREADS };
 
 /* A is read past the first-level cache, and leaves the second soonest. */
@@ -233,20 +234,29 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     float b[BATCH][EACH][2]; /* and of every tile of a B one */
     float totals[TERMS][2][EACH][4] = {};
     if (first_col >= p.a_cols) return;
-    const auto load = [&](int64_t first, int k) {
+    const int64_t a_step = 4 * p.a_stride;
+    const A *const own_a = (const A *)p.a + t * p.a_stride + (col < p.a_cols ? col : 0);
+    /* Checks of every row, and products for its place, are as many instructions as all else. */
+    const auto load_rows = [&](int64_t first, int k, bool whole) {
         const narrow_term &term = p.term[k];
+        const int64_t b_step = 4 * term.b_stride;
+        const A *from_a = own_a + first * p.a_stride;
+        const float *from_b = term.b + (first + t) * term.b_stride + one;
+        const int64_t a_left = p.a_rows - first - t, b_left = term.rows - first - t;
 #pragma unroll
         for (int u = 0; u < BATCH; u++)
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int64_t row = first + u * STEP + t + 4 * r;
-                if (k == 0) a[u][r] = make_float4(0, 0, 0, 0);
-                if (k == 0 && row < p.a_rows && col < p.a_cols)
-                    a[u][r] = passing((const A *)p.a + row * p.a_stride + col);
+            for (int r = 0; r < 2; r++, from_a += a_step, from_b += b_step) {
+                const int row = u * STEP + 4 * r;
+                if (k == 0) a[u][r] = whole || row < a_left ? passing(from_a) : make_float4(0, 0, 0, 0);
 #pragma unroll
                 for (int n = 0; n < EACH; n++)
-                    b[u][n][r] = row < term.rows ? __ldg(term.b + row * term.b_stride + one + n * apart) : 0;
+                    b[u][n][r] = whole || row < b_left ? __ldg(from_b + n * apart) : 0;
             }
+    };
+    const auto load = [&](int64_t first, int k) {
+        if (first + BATCH * STEP <= p.term[k].rows) load_rows(first, k, true);
+        else load_rows(first, k, false);
     };
     int64_t first = (int64_t)part * BATCH * STEP;
     load(first, 0);
@@ -282,11 +292,12 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     }
 }
 
-/* The parts of 32 numbers of the C, an eighth a warp. */
+/* The parts of 32 numbers of the C, a sixteenth a warp. */
 template <int TERMS>
-static __global__ void __launch_bounds__(THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
+static __global__ void __launch_bounds__(DOWN_THREADS) add_narrow_parts(const __grid_constant__ narrow_product p)
 {
     follow();
+    constexpr int WARPS = DOWN_THREADS / 32;
     __shared__ float shared[WARPS][32];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, at = blockIdx.x * 32 + lane;
     const int cols = TERMS * p.cols, size = p.a_cols * cols;
@@ -326,8 +337,8 @@ template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine
     CUDA_TRY(cudaSetDevice(state->device));
     const auto kernel = p.cols <= TILE ? multiply_down<A, TERMS, 1> : multiply_down<A, TERMS, 2>;
     CUDA_TRY(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
-    CUDA_TRY(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32), THREADS,
-                          0, p));
+    CUDA_TRY(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
+                          DOWN_THREADS, 0, p));
     return SP_OK;
 }
 

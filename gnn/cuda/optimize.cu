@@ -23,11 +23,12 @@ static __global__ void __launch_bounds__(THREADS) take_step(const step_job job, 
 {
     follow();
     __shared__ double shared[3];
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0 || threadIdx.x == 32) { /* a power each, of two warps */
         const double rate = job.pace->rate, t = (double)(job.pace->steps + 1);
-        shared[0] = rate;
-        shared[1] = rate / (1 - pow(job.beta1, t));
-        shared[2] = sqrt(1 - pow(job.beta2, t));
+        const double rest = 1 - pow(threadIdx.x == 0 ? job.beta1 : job.beta2, t);
+        if (threadIdx.x == 0) shared[0] = rate;
+        if (threadIdx.x == 0) shared[1] = rate / rest;
+        else shared[2] = sqrt(rest);
     }
     __syncthreads();
     const T rate = (T)shared[0], first = (T)shared[1], second = (T)shared[2], epsilon = (T)job.epsilon;
