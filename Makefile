@@ -64,7 +64,8 @@ HARDENING := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 WARNINGS  := -Wall -Wextra -Wshadow -Wconversion
 C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -ffp-contract=off \
              $(HARDENING) $(WARNINGS)
-CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
+CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xfatbin=-compress-all \
+             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
 INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
