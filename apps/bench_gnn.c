@@ -266,9 +266,6 @@ sp_status gnn_run(sp_context *host, const bench_options *o, const volatile int *
     TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
     if (o->json) TRY(io_output_check(host, o->json));
     TRY(machine_look_around(host, o, &m, &cuda));
-    if (!cuda && gnn_unknown_blas())
-        fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
-                "fast\n", gnn_unknown_blas());
     gnn_report_header(&m, o);
     for (int i = 0; i < o->source_count; i++) {
         c.result = &results[i];
@@ -279,6 +276,9 @@ sp_status gnn_run(sp_context *host, const bench_options *o, const volatile int *
         if (!ran(c.result)) *code = EXIT_FAILED;
         if (o->json) TRY(gnn_report_json(host, &m, o, results, i + 1));
     }
+    if (!cuda && gnn_unknown_blas())
+        fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
+                "fast\n", gnn_unknown_blas());
 done:
     for (int i = 0; results && i < o->source_count; i++) {
         sp_free(host, results[i].trainings);
