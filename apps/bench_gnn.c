@@ -276,9 +276,10 @@ sp_status gnn_run(sp_context *host, const bench_options *o, const volatile int *
         if (!ran(c.result)) *code = EXIT_FAILED;
         if (o->json) TRY(gnn_report_json(host, &m, o, results, i + 1));
     }
-    if (!cuda && gnn_unknown_blas())
+    const char *blas = cuda ? NULL : gnn_unknown_blas();
+    if (blas)
         fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
-                "fast\n", gnn_unknown_blas());
+                "fast\n", blas);
 done:
     for (int i = 0; results && i < o->source_count; i++) {
         sp_free(host, results[i].trainings);

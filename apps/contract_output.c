@@ -3,7 +3,6 @@
  * it is there, everything is.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -123,18 +122,6 @@ static sp_status name_group(const contract_job *job, int64_t p, const int32_t *f
     return io_names_append(job->host, list, name, length);
 }
 
-typedef struct name_of_group {
-    const char *bytes;
-    size_t length;
-} name_of_group;
-
-static int compare_names(const void *a, const void *b)
-{
-    const name_of_group *x = a, *y = b;
-    const int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
-    return order ? order : (x->length > y->length) - (x->length < y->length);
-}
-
 /* Groups of one name would be one group to whoever reads the output. */
 static sp_status refuse_namesakes(contract_job *job, const io_names *names, int by)
 {
@@ -142,19 +129,12 @@ static sp_status refuse_namesakes(contract_job *job, const io_names *names, int 
                                             "--unlabelled drop"
                          : by & BY_NUMBER ? "a group without nodes has the number that is a node's name: give --compact"
                                           : "they overlap in their first node: leave --names out";
-    name_of_group *sorted;
-    sp_status status = sp_alloc(job->host, names->count, sizeof *sorted, (void **)&sorted);
-    if (status != SP_OK) return status;
-    for (int64_t p = 0; p < names->count; p++)
-        sorted[p] = (name_of_group){io_name(names, p), io_name_length(names, p)};
-    qsort(sorted, (size_t)names->count, sizeof *sorted, compare_names);
-    for (int64_t p = 1; p < names->count && status == SP_OK; p++)
-        if (compare_names(&sorted[p - 1], &sorted[p]) == 0)
-            status = sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: two groups are called \"%.*s\"; %s",
-                             job->options->labels, (int)(sorted[p].length < 40 ? sorted[p].length : 40),
-                             sorted[p].bytes, remedy);
-    sp_free(job->host, sorted);
-    return status;
+    int64_t twin;
+    const sp_status status = io_names_repeated(job->host, names, &twin);
+    if (status != SP_OK || twin < 0) return status;
+    const size_t length = io_name_length(names, twin);
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: two groups are called \"%.*s\"; %s", job->options->labels,
+                   (int)(length < 40 ? length : 40), io_name(names, twin), remedy);
 }
 
 sp_status contract_name_groups(contract_job *job)

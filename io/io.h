@@ -149,6 +149,8 @@ typedef struct io_name_list {
 
 sp_status io_names_append(sp_context *context, io_name_list *list, const char *name, size_t length);
 void io_names_free(sp_context *context, io_names *names);
+/* The first name that one before it equals; -1: all differ. */
+sp_status io_names_repeated(sp_context *context, const io_names *names, int64_t *repeated);
 
 static inline int64_t io_name_begin(const io_names *names, int64_t i)
 {

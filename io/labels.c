@@ -288,6 +288,20 @@ sp_status io_labels_index(sp_context *context, const io_names *names, io_labels 
     return make_slots(context, labels, names->count + names->count / 2 + FIRST_SLOTS);
 }
 
+sp_status io_names_repeated(sp_context *context, const io_names *names, int64_t *repeated)
+{
+    io_labels labels;
+    sp_status status = io_labels_index(context, names, &labels);
+    *repeated = -1;
+    for (int64_t i = 0; status == SP_OK && *repeated < 0 && i < names->count; i++) {
+        const char *name = io_name(names, i);
+        const size_t length = io_name_length(names, i);
+        if (io_labels_find(&labels, name, length, io_label_hash(name, length)) != i) *repeated = i;
+    }
+    sp_free(context, labels.slots);
+    return status;
+}
+
 /* Appends a label that is new. */
 static sp_status append(sp_context *context, io_labels *labels, const char *label, size_t length, int32_t *id)
 {
