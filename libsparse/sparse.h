@@ -117,7 +117,7 @@ typedef struct sp_csr {
     int64_t *row_offsets; /* rows + 1 entries, from 0 to nnz */
     int32_t *col_indices; /* nnz */
     void *values;         /* nnz of value_type; NULL: a pattern, every entry is one */
-    sp_value_type value_type;
+    sp_value_type value_type; /* of a pattern, too: its products have values of this type */
     sp_space space;
 } sp_csr;
 
@@ -143,9 +143,10 @@ typedef enum sp_combine {
 } sp_combine;
 
 /* Coordinate triples (host) to CSR (host): counting sort by row, columns sorted within a row, duplicates combined in
- * the order of their appearance. `values` are f32 or f64 by `type`, or NULL for a pattern. With `symmetric` every
- * triple also stands for its mirror image (rows must equal cols; a diagonal entry counts once). A triple outside the
- * matrix is SP_ERROR_ARGUMENT, more than 2^33 are SP_ERROR_OVERFLOW. O(count + rows + sorting of rows), parallel. */
+ * the order of their appearance. `values` are f32 or f64 by `type`, or NULL for ones; the matrix has values in any
+ * case, and is a pattern once they are released by sp_free and set to NULL. With `symmetric` every triple also stands
+ * for its mirror image (rows must equal cols; a diagonal entry counts once). A triple outside the matrix is
+ * SP_ERROR_ARGUMENT, more than 2^33 are SP_ERROR_OVERFLOW. O(count + rows + sorting of rows), parallel. */
 sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
                           bool symmetric, sp_csr *matrix);
@@ -239,10 +240,10 @@ typedef struct sp_spgemm_info {
     sp_spgemm_group group[SP_SPGEMM_GROUPS];
 } sp_spgemm_info;
 
-/* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type. C
- * lies where the context computes (host for cpu, device for CUDA), or in host memory if `options` say so or if it
- * does not fit the device beside what the product needs. Entries that cancel to zero are kept. `options` and `info`
- * may be NULL.
+/* C = A·B, sorted; A and B in either space (copied for the call if they are elsewhere), of the same value type, which
+ * is C's too. C lies where the context computes (host for cpu, device for CUDA), or in host memory if `options` say
+ * so or if it does not fit the device beside what the product needs. Entries that cancel to zero are kept. `options`
+ * and `info` may be NULL.
  * Row-wise (Gustavson 1978), on the CPU in one pass with an accumulator chosen by row: dense sums with a bitmap of
  * the touched columns, hash tables (Nagasaka et al. 2018), or places counted in registers. On CUDA in two phases:
  * rows are classed by their products, then by their entries of C; a warp takes a row, with tables in shared memory
@@ -354,10 +355,10 @@ sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *label
 
 /* C = S·G·Sᵀ for any S with a column a row of a square G (a Galerkin product): G·Sᵀ, then S·(G·Sᵀ). Both are formed
  * as `options` say, over their semiring; mask and to_host are C's, transposes are refused. Where S is a pattern with
- * one entry a column at most, as of a labelling, and nothing but sums is asked for, the product between is not formed:
- * sums are rounded once then, else twice. Spaces and types as for sp_spgemm. `options` and `info` may be NULL; the
- * products and times in it are those of both, or of the second where the first is left out, its groups the second's.
- * O(products). */
+ * one entry a column at most, as of a labelling, and nothing but sums is asked for, the product between is not
+ * formed: sums are rounded once then, else twice. Spaces and types as for sp_spgemm. `options` and `info` may be
+ * NULL; the products and times in it are those of both, or of the second where the first is left out, its groups the
+ * second's. O(products). */
 sp_status sp_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, const sp_spgemm_options *options,
                             sp_csr *c, sp_spgemm_info *info);
 
@@ -419,13 +420,13 @@ const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan);
 /* New values for A's entries, in A's order, of A's value type, in `space`: for weights that change while the pattern
  * stays. They are copied. O(nnz). */
 sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space);
-/* Y = alpha · reduce(A · X) + beta · Y. X has A.cols rows (transposed: A.rows), Y A.rows rows (A.cols), both the same
- * number of columns, and lie where the context computes or are moved for the call; on CUDA, where they do not fit the
- * device, in tiles behind the computation (Y is undefined after a failure then). Types: A f32 with X f32, f16 or bf16
- * and Y f32 or X's type; A f64 with X and Y f64; a pattern with any of these. Sums are f32, for f64 f64. With
- * beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on the device, the call returns when the product
- * is queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
- * O(nnz · width). */
+/* Y = alpha · reduce(A · X) + beta · Y; with one column a product with a vector. X has A.cols rows (transposed:
+ * A.rows), Y A.rows rows (A.cols), both the same number of columns, and lie where the context computes or are moved
+ * for the call; on CUDA, where they do not fit the device, in tiles behind the computation (Y is undefined after a
+ * failure then). Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with
+ * any of these. Sums are f32, for f64 f64. With beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on
+ * the device, the call returns when the product is queued: every later call with the context waits for it, other
+ * streams' work must (cudaDeviceSynchronize). O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
  * the lowest of equals; -1 for a row without entries) that gave each value: Y.rows * Y.cols of them, in Y's space. */
@@ -499,8 +500,9 @@ sp_status sp_csr_extract(sp_context *context, const sp_csr *a, const int32_t *ro
                          const int32_t *cols, int64_t col_count, sp_space space, sp_csr *b);
 
 /* B = A with the k largest entries of each row, of equals those of the lowest columns; columns ascend as before. A
- * row of up to k entries stays whole, k = 0 leaves none, of a pattern the first k stay. Zeros of both signs are equal,
- * NaN is larger than all else. Selection goes by the digits of values as integers: O(rows + nnz) whatever the values. */
+ * row of up to k entries stays whole, k = 0 leaves none, of a pattern the first k stay. Zeros of both signs are
+ * equal, NaN is larger than all else. Selection goes by the digits of values as integers: O(rows + nnz) whatever the
+ * values. */
 sp_status sp_csr_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
 
 /* result[i] = the entries of row i combined, 0 for a row without any; A.rows of them. Sums run in an order that

@@ -1,0 +1,100 @@
+"""Each row's nearest neighbours by cosine, of a sparse matrix of scipy's: libsparse by ctypes, without a binding.
+
+    LD_LIBRARY_PATH=/usr/local/lib python3 neighbours.py      compares with scipy and says how long both took
+"""
+import ctypes
+import time
+
+import numpy
+import scipy.sparse
+
+SP_HOST = 0
+lib = ctypes.CDLL("libsparse.so.0")
+lib.sp_last_error.restype = ctypes.c_char_p
+
+
+class Csr(ctypes.Structure):  # sp_csr
+    _fields_ = [(name, ctypes.c_int64) for name in ("rows", "cols", "nnz")] + \
+               [(name, ctypes.c_void_p) for name in ("row_offsets", "col_indices", "values")] + \
+               [(name, ctypes.c_int) for name in ("value_type", "space")]
+
+
+class SpgemmOptions(ctypes.Structure):  # sp_spgemm_options
+    _fields_ = [("semiring", ctypes.c_int), ("transpose_a", ctypes.c_bool), ("transpose_b", ctypes.c_bool),
+                ("mask", ctypes.POINTER(Csr)), ("complement", ctypes.c_bool), ("algorithm", ctypes.c_int),
+                ("aia", ctypes.c_int), ("to_host", ctypes.c_bool)]
+
+
+class Context:
+    def __init__(self):
+        self.handle = ctypes.c_void_p()
+        if lib.sp_context_create(None, ctypes.byref(self.handle)):
+            raise RuntimeError("no context")
+
+    def __del__(self):
+        lib.sp_context_destroy(self.handle)
+
+    def call(self, function, *arguments):
+        if function(self.handle, *arguments):
+            raise RuntimeError(lib.sp_last_error(self.handle).decode())
+
+
+def lend(a):
+    """The arrays of a sorted matrix, in place; offsets are copied where they have 32 bits."""
+    offsets, columns = a.indptr.astype(numpy.int64, copy=False), a.indices.astype(numpy.int32, copy=False)
+    lent = Csr(*a.shape, a.nnz, offsets.ctypes.data, columns.ctypes.data, a.data.ctypes.data,
+               {"float32": 0, "float64": 1}[a.dtype.name], SP_HOST)
+    lent.arrays = offsets, columns, a.data  # live as long as the struct
+    return lent
+
+
+def take(context, made):
+    """A matrix of the library's, wherever it lies, as one of scipy's."""
+    host = Csr()
+    context.call(lib.sp_csr_copy, ctypes.byref(made), SP_HOST, ctypes.byref(host))
+
+    def array(address, count, dtype):
+        return numpy.frombuffer(ctypes.string_at(address, count * numpy.dtype(dtype).itemsize), dtype)
+
+    taken = scipy.sparse.csr_matrix((array(host.values, host.nnz, ("f4", "f8")[host.value_type]),
+                                     array(host.col_indices, host.nnz, "i4"),
+                                     array(host.row_offsets, host.rows + 1, "i8")), shape=(host.rows, host.cols))
+    for matrix in made, host:
+        lib.sp_csr_free(context.handle, ctypes.byref(matrix))
+    return taken
+
+
+def unit_rows(x):
+    norms = numpy.sqrt(numpy.asarray(x.multiply(x).sum(axis=1)).ravel())
+    unit = scipy.sparse.csr_matrix(scipy.sparse.diags(1 / numpy.where(norms > 0, norms, 1)) @ x)
+    unit.sort_indices()
+    return unit
+
+
+def nearest(context, x, k):
+    """The k largest cosines of each row of x to the others: X·Xᵀ of unit rows without its diagonal, then top k."""
+    a, diagonal = lend(unit_rows(x)), lend(scipy.sparse.identity(x.shape[0], format="csr"))
+    cosines, largest = Csr(), Csr()
+    options = SpgemmOptions(transpose_b=True, mask=ctypes.pointer(diagonal), complement=True)
+    context.call(lib.sp_spgemm, ctypes.byref(a), ctypes.byref(a), ctypes.byref(options), ctypes.byref(cosines), None)
+    context.call(lib.sp_csr_top_k, ctypes.byref(cosines), ctypes.c_int64(k), ctypes.byref(largest))
+    lib.sp_csr_free(context.handle, ctypes.byref(cosines))
+    return take(context, largest)
+
+
+def main():
+    x = scipy.sparse.random(3000, 1000, 0.02, "csr", random_state=1)
+    began = time.perf_counter()
+    found = nearest(Context(), x, 10)
+    middle = time.perf_counter()
+    cosines = (unit_rows(x) @ unit_rows(x).T).toarray()
+    numpy.fill_diagonal(cosines, 0)
+    best = numpy.sort(cosines, axis=1)[:, -10:]
+    ended = time.perf_counter()
+    same = numpy.allclose(numpy.sort(found.toarray(), axis=1)[:, -10:], best)
+    print("as scipy" if same else "not as scipy", f"({middle - began:.2f} and {ended - middle:.2f} s)")
+    return not same
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
