@@ -274,7 +274,7 @@ static int run(const settings *s)
     sp_status status = job_open_host(&j);
     if (status == SP_OK) {
         status = parse_transforms(&j);
-        if (status == SP_ERROR_ARGUMENT) code = EXIT_USAGE;
+        if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) code = EXIT_USAGE;
     }
     if (status == SP_OK) status = run_job(&j);
     if (status == SP_OK) {

@@ -12,6 +12,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -655,6 +656,22 @@ static sp_status parse_argument(sp_context *context, const tf_definition *defini
     return check_argument(context, definition, number, &operation->count);
 }
 
+/* For a name that is none: those that there are. */
+static sp_status fail_unknown(sp_context *context, const char *name, int shown, bool values_only)
+{
+    char known[300]; /* the names take 166 bytes */
+    size_t used = 0;
+    known[0] = '\0';
+    for (size_t i = 0; i < sizeof definitions / sizeof *definitions; i++) {
+        const tf_kind kind = definitions[i].kind;
+        if (kind == UNSUPPORTED || (values_only && (!is_value(kind) || kind == RAND))) continue;
+        const int length = snprintf(known + used, sizeof known - used, " %s", definitions[i].name);
+        if (length < 0 || (size_t)length >= sizeof known - used) break;
+        used += (size_t)length;
+    }
+    return sp_fail(context, SP_ERROR_ARGUMENT, "unknown transform \"%.*s\"; there are%s", shown, name, known);
+}
+
 /* Parses NAME(ARGUMENT) at *text and moves past it. */
 static sp_status parse_operation(sp_context *context, const char **text, bool values_only, tf_operation *operation)
 {
@@ -666,10 +683,9 @@ static sp_status parse_operation(sp_context *context, const char **text, bool va
         return sp_fail(context, SP_ERROR_ARGUMENT, "transform list: expected NAME(NUMBER) at \"%.*s\"", SHOWN, *text);
     const tf_definition *definition = find_definition(name, length);
     int shown = length < SHOWN ? (int)length : SHOWN;
-    if (!definition)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "unknown transform \"%.*s\"", shown, name);
+    if (!definition) return fail_unknown(context, name, shown, values_only);
     if (definition->kind == UNSUPPORTED)
-        return sp_fail(context, SP_ERROR_UNSUPPORTED, "transform %s is not supported", definition->name);
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "transform %s of mcl is not offered", definition->name);
     if (values_only && !is_value(definition->kind))
         return sp_fail(context, SP_ERROR_ARGUMENT, "transform %s works on whole graphs: give it to -tf, not -abc-tf",
                        definition->name);

@@ -240,7 +240,9 @@ printf 'a\tb\t1e-9\nb\tc\t8.2\n' >evalues.abc
 ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*gt\(0\)' \
     evalues.abc --abc --abc-neg-log10 -o X -V all
 ok 'as that line says' partition 'a,b|c|' evalues.abc --abc --abc-neg-log10 -abc-tf 'gt(0)'
-ok 'unknown transform' fails 2 'foo' nofile -tf 'foo(3)' -V all
+ok 'unknown transform' fails 2 'unknown transform "foo"; there are lt lq .* #thread$' nofile -tf 'foo(3)' -V all
+ok 'the same of weights' fails 2 'unknown transform "foo"; there are lt lq .* acos$' nofile --abc -abc-tf 'foo(3)' -V all
+ok 'a transform that is not offered' fails 2 '#tug of mcl is not offered' nofile -tf '#tug(2)' -V all
 ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
 ok 'which mcl clusters' status 0 "$in/cathat.mci" -tf 'add(-0.1)' -o X -V all --lenient
