@@ -263,7 +263,7 @@ clean:
 
 help:
 	@echo 'make                 library and tools, under build/ (CPU-only without nvcc)'
-	@echo 'make demo            installs what is missing, builds, clusters the yeast network in data/'
+	@echo 'make demo            installs what is missing, builds, clusters the two yeast networks in data/'
 	@echo 'make test            installs what is missing, builds, runs every test that this machine can run'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='

@@ -175,6 +175,8 @@ pipeline "mcxload to binary, mcl, mcxdump" free \
 pipeline "clm on our clusters" free \
     'mcl OrthoFinder_graph.txt -I 2 -o a.cls && mcl OrthoFinder_graph.txt -I 4 -o b.cls
      clm dist a.cls b.cls 2>> x.log; clm info OrthoFinder_graph.txt a.cls b.cls 2>> x.log'
+command -v rcl >/dev/null && pipeline RCL free \
+    'rcl mcl T -p 2 -n OrthoFinder_graph.txt -I "1.4 2 4" >x.log 2>&1 && mv T/out.* . && rm -r T'
 pipeline Ensembl free "mcl edges.abc --abc -I 2.1 -tf 'gq(50)' -scheme 6 -o families"
 pipeline "Ensembl, old" free 'mcl edges.abc --abc -I 2.1 -P 10000 -S 1000 -R 1260 -pct 90 -o families'
 pipeline "R wrapper" free "mcl OrthoFinder_graph.txt -I 2 -tf 'gq(0.2)' -o out"
