@@ -44,7 +44,7 @@ static void log_read(job *j)
         log_matrix_read(&j->log, s->input, g->lines == 0, g->nodes, g->nodes, g->arcs);
     else
         log_labels_read(&j->log, g->lines);
-    if (g->odd_lines > 0 || g->negative > 0)
+    if (g->odd_lines > 0)
         log_warning(&j->log, "mcl-gpu: %s: %lld odd lines taken as mcl takes them, %lld negative weights", s->input,
                     (long long)g->odd_lines, (long long)g->negative);
 }
@@ -54,6 +54,7 @@ static sp_status read_input(job *j)
     const settings *s = j->settings;
     io_read_options options = s->read;
     options.refuse_others = true;
+    options.any_sign = s->graph_transform && !s->read.lenient; /* it is what the transforms leave that counts */
     if (j->value_transform || s->negative_log || s->negative_log10) {
         options.transform = transform_value;
         options.transform_user = j;

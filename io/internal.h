@@ -391,6 +391,12 @@ static inline const char *io_slice_remedy(const io_slice *slice, const char *str
 {
     return slice->state->options->offers_lenient ? lenient : strict;
 }
+/* What becomes of negative weights. */
+static inline const char *io_sign_remedy(const io_read_options *options)
+{
+    return options->offers_lenient ? "weights are similarities, 0 or above; -tf 'gt(0)' drops such arcs"
+                                   : "weights are similarities, 0 or above";
+}
 /* Adds both labels, in this order, and, with `keep`, the arc between them. The labels must stay where they are until
  * the slice ends. A parser uses either this or the two calls below. */
 bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,

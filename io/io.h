@@ -34,7 +34,7 @@ typedef struct io_read_options {
     io_format format;
     bool refuse_others;    /* IO_AUTO: what nothing tells apart is no label triples but an error */
     bool lenient;          /* take odd lines as mcl does, count them */
-    bool offers_lenient;   /* the tool has an option --lenient, which advice may name */
+    bool offers_lenient;   /* the tool has options --lenient and -tf, which advice may name */
     bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */
     bool matrix;           /* IO_CSR: the graph comes as `matrix`, without arcs */
     bool expect_values;    /* SIF / ETC labels carry :VALUE */

@@ -214,7 +214,7 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
                                  token, token_end,
                                  options->transform ? "weights are similarities, 0 or above; "
                                                       "end -abc-tf with gt(0) to drop such pairs"
-                                                    : "weights are similarities, 0 or above");
+                                                    : io_sign_remedy(options));
         slice->negative++;
         slice->odd = slice->odd || !options->any_sign;
     }

@@ -43,7 +43,7 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
                              "say real in the first line");
     if (*value >= 0) return true;
     if (!slice->state->options->lenient && !slice->state->options->any_sign)
-        return io_slice_fail(slice, "the value is negative", word, end, "weights are similarities, 0 or above");
+        return io_slice_fail(slice, "the value is negative", word, end, io_sign_remedy(slice->state->options));
     slice->negative++;
     slice->odd = slice->odd || !slice->state->options->any_sign;
     return true;
@@ -72,7 +72,7 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
             return io_slice_fail(slice, "a diagonal entry in a skew-symmetric matrix", line, end, "it can only be 0");
         if (!slice->state->options->lenient && !slice->state->options->any_sign)
             return io_slice_fail(slice, "a skew-symmetric matrix has negative values", line, end,
-                                 "weights are similarities, 0 or above");
+                                 io_sign_remedy(slice->state->options));
         slice->negative++;
         slice->odd = slice->odd || !slice->state->options->any_sign;
         if (!io_slice_arc(slice, row, col, (float)-value)) return false;

@@ -329,7 +329,7 @@ static sp_status take_value(text *from, double *value)
     if (*value < 0) {
         const io_read_options *options = from->to->options;
         if (!options->lenient && !options->any_sign)
-            return fail(from, "the value is negative", "weights are similarities, 0 or above");
+            return fail(from, "the value is negative", io_sign_remedy(options));
         from->to->negative++;
         from->to->odd_lines += !options->any_sign;
     }

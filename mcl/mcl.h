@@ -60,8 +60,8 @@ sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transfor
 /* ---- the process -------------------------------------------------------------------------------------- */
 
 /* Drops loops, sets them to the column maximum (1 for an empty column), scales them, pre-inflates, makes columns
- * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight, before or
- * after transforms, is SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are
+ * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight that
+ * transforms leave is SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are
  * dropped. */
 sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                            const mcl_options *options, bool lenient, sp_csr *start);

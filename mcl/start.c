@@ -152,7 +152,7 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
     sp_csr work = {0}, made = {0};
     const sp_csr *source = graph;
     memset(prepared, 0, sizeof *prepared);
-    sp_status status = check_graph(context, graph, lenient, "");
+    sp_status status = check_graph(context, graph, lenient || transform, "");
     if (status != SP_OK) return status;
     if (!loops || transform || options->degree_power != 0) {
         source = &work;

@@ -177,6 +177,11 @@ pipeline "clm on our clusters" free \
      clm dist a.cls b.cls 2>> x.log; clm info OrthoFinder_graph.txt a.cls b.cls 2>> x.log'
 command -v rcl >/dev/null && pipeline RCL free \
     'rcl mcl T -p 2 -n OrthoFinder_graph.txt -I "1.4 2 4" >x.log 2>&1 && mv T/out.* . && rm -r T'
+pipeline "correlation network" free \
+    "awk '{ print \$1, \$2, NR % 5 == 0 ? -\$3 : \$3 }' fraction.abc | mcxload -abc - --stream-mirror -write-tab n.tab \
+         -o n.mci 2>> x.log; mcl n.mci -tf 'gq(0.2),add(-0.1)' -I 2 -use-tab n.tab -o n.cls"
+pipeline "correlation network, labels" free \
+    "awk '{ print \$1, \$2, NR % 5 == 0 ? -\$3 : \$3 }' fraction.abc | mcl - --abc -tf 'gq(0.2)' -I 2 -o n.cls"
 pipeline Ensembl free "mcl edges.abc --abc -I 2.1 -tf 'gq(50)' -scheme 6 -o families"
 pipeline "Ensembl, old" free 'mcl edges.abc --abc -I 2.1 -P 10000 -S 1000 -R 1260 -pct 90 -o families'
 pipeline "R wrapper" free "mcl OrthoFinder_graph.txt -I 2 -tf 'gq(0.2)' -o out"

@@ -245,6 +245,12 @@ ok 'the same of weights' fails 2 'unknown transform "foo"; there are lt lq .* ac
 ok 'a transform that is not offered' fails 2 '#tug of mcl is not offered' nofile -tf '#tug(2)' -V all
 ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all
+printf 'a b -0.5\nb c 0.9\nc d 0.4\na c -0.9\n' >correlations.abc
+ok 'correlations' fails 1 "correlations.abc:1: the weight is negative .*-tf 'gt\(0\)'" correlations.abc --abc -o X -V all
+ok 'as that line says' partition 'b,c,d|a|' correlations.abc --abc -tf 'gt(0)' -V all
+ok 'which says nothing then' eval '[ ! -s run.err ]'
+ok 'correlations of either sign' partition 'a,b,c,d|' correlations.abc --abc -tf 'abs()'
+ok 'correlations that are left' fails 1 'negative weight -0.4; .*gt\(0\)' correlations.abc --abc -tf 'add(0.5)' -o X -V all
 ok 'which mcl clusters' status 0 "$in/cathat.mci" -tf 'add(-0.1)' -o X -V all --lenient
 printf 'a b 3e38\nb c 2e38\n' >large.abc
 for options in '-pi 1.3' '-c 10' '--sum-loops' '-dae -1'; do

@@ -157,8 +157,17 @@ START_TEST(odd_graphs_are_refused)
     ck_assert_ptr_null(start.row_offsets);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "-1"));
     ck_ok(context, mcl_start_matrix(context, &graph, NULL, &options, true, &start));
-    sp_csr_free(context, &graph);
     sp_csr_free(context, &start);
+    mcl_transform *magnitudes, *doubled;
+    ck_ok(context, mcl_transform_parse(context, "abs()", false, &magnitudes));
+    ck_ok(context, mcl_transform_parse(context, "mul(2)", false, &doubled));
+    ck_ok(context, mcl_start_matrix(context, &graph, magnitudes, &options, false, &start));
+    sp_csr_free(context, &start);
+    ck_assert_int_eq(mcl_start_matrix(context, &graph, doubled, &options, false, &start), SP_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "-2"));
+    mcl_transform_free(context, magnitudes);
+    mcl_transform_free(context, doubled);
+    sp_csr_free(context, &graph);
     sp_csr wide = test_from_dense(context, 1, 2, path, SP_F32), f64 = test_from_dense(context, 2, 2, path, SP_F64);
     ck_assert_int_eq(mcl_start_matrix(context, &wide, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(mcl_start_matrix(context, &f64, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
