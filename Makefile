@@ -37,6 +37,10 @@ ifeq ($(CUDA),1)
 $(error CUDA=1 needs nvcc, which is neither in CUDA_HOME/bin, /usr/local/cuda/bin nor on the PATH: install the CUDA \
         toolkit, or name its folder with CUDA_HOME=DIR, or build for the CPU with CUDA=0)
 endif
+ifneq ($(and $(filter install,$(MAKECMDGOALS)),$(filter auto,$(CUDA)),$(wildcard $(BUILD)/obj/cuda)),)
+$(error $(BUILD) was made with nvcc, which is not found now; sudo forgets the PATH: add CUDA_HOME=DIR, or CUDA=0 to \
+        install a build without CUDA)
+endif
 CONFIG := cpu
 else
 CONFIG := cuda
@@ -104,7 +108,7 @@ MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OB
            $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
-.PHONY: all lib tools suites generators fuzzers test demo bench install setup help clean
+.PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
 .PHONY: check-layers fuzz sanitize notice FORCE
 
 all: notice lib tools
@@ -258,6 +262,11 @@ install: all
 	for page in $(wildcard docs/man/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that programs find the library in /usr/local/lib
 
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/sparse.h lib/pkgconfig/libsparse.pc lib/libsparse.a \
+	  lib/libsparse.so lib/libsparse.so.$(MAJOR) lib/libsparse.so.$(VERSION) $(TOOLS:%=bin/%) \
+	  $(patsubst docs/man/%,share/man/man1/%,$(wildcard docs/man/*.1)))
+
 clean:
 	rm -rf $(BUILD)
 
@@ -267,6 +276,7 @@ help:
 	@echo 'make test            installs what is missing, builds, runs every test that this machine can run'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
+	@echo 'make uninstall       takes them away again; the same PREFIX and DESTDIR'
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'

@@ -53,12 +53,13 @@ def take(context, made):
     host = Csr()
     context.call(lib.sp_csr_copy, ctypes.byref(made), SP_HOST, ctypes.byref(host))
 
-    def array(address, count, dtype):
-        return numpy.frombuffer(ctypes.string_at(address, count * numpy.dtype(dtype).itemsize), dtype)
+    def copy(address, count, kind):
+        return numpy.array((kind * count).from_address(address))
 
-    taken = scipy.sparse.csr_matrix((array(host.values, host.nnz, ("f4", "f8")[host.value_type]),
-                                     array(host.col_indices, host.nnz, "i4"),
-                                     array(host.row_offsets, host.rows + 1, "i8")), shape=(host.rows, host.cols))
+    parts = (copy(host.values, host.nnz, (ctypes.c_float, ctypes.c_double)[host.value_type]),
+             copy(host.col_indices, host.nnz, ctypes.c_int32),
+             copy(host.row_offsets, host.rows + 1, ctypes.c_int64))
+    taken = scipy.sparse.csr_matrix(parts, shape=(host.rows, host.cols))
     for matrix in made, host:
         lib.sp_csr_free(context.handle, ctypes.byref(matrix))
     return taken

@@ -59,6 +59,17 @@ exports() { # but for OpenMP's locks
     [ ! -s run.out ] || { head -n 20 run.out; return 1; }
 }
 ok 'only the header is exported' exports
+mkdir -p forgot/obj/cuda
+forgets() { # a build with nvcc is not installed as one without
+    ! env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=auto NVCC= install >run.out 2>&1 &&
+        grep 'not found now.*CUDA_HOME=DIR' run.out
+}
+ok 'make install where nvcc is no longer found' forgets
+uninstalls() {
+    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$root" "${variables[@]}" uninstall PREFIX="$prefix" &&
+        [ -z "$(find "$prefix" ! -type d | tee run.out)" ]
+}
+ok 'make uninstall' uninstalls
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
