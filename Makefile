@@ -3,7 +3,8 @@
 #   CUDA=auto|0|1     build the CUDA back end: if nvcc is there (default), never, or stop without it
 #   CUDA_HOME=DIR     where CUDA is; otherwise /usr/local/cuda, then nvcc on the PATH
 #   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here, and where
-#                     there are none, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work
+#                     there are none, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
+#                     make install takes those of the build that there is
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
 #   V=1               show whole command lines
@@ -48,8 +49,10 @@ CUDA_ROOT := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 OFFERED   := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null))
 DROPPED   := $(filter-out $(OFFERED),$(ALL_ARCHS))
 ifndef CUDA_ARCHS
-CUDA_ARCHS := $(filter $(OFFERED),$(subst .,,$(sort $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader \
-                2>/dev/null))))
+CUDA_ARCHS := $(if $(filter install,$(MAKECMDGOALS)),$(subst code=sm_,,$(shell grep -o 'code=sm_[0-9]*' \
+                $(BUILD)/obj/cuda/flags 2>/dev/null)))
+CUDA_ARCHS := $(or $(CUDA_ARCHS),$(filter $(OFFERED),$(subst .,,$(sort $(shell nvidia-smi \
+                --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))))
 endif
 ARCHS     := $(or $(filter-out all,$(CUDA_ARCHS)),$(filter-out $(if $(DROPPED),,75),$(filter \
                $(OFFERED),$(ALL_ARCHS)))) # sm_70 code runs on 75 too

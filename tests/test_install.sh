@@ -65,6 +65,14 @@ forgets() { # a build with nvcc is not installed as one without
         grep 'not found now.*CUDA_HOME=DIR' run.out
 }
 ok 'make install where nvcc is no longer found' forgets
+if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
+    echo 'code=sm_80' >forgot/obj/cuda/flags
+    remembers() { # and has code for the GPUs that the build is for
+        env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=1 install >run.out 2>&1
+        grep 'CUDA build: sm_80 and PTX' run.out
+    }
+    ok 'make install after CUDA_ARCHS=80' remembers
+else skip 'no nvcc: make install after CUDA_ARCHS=80'; fi
 uninstalls() {
     env -u MAKEFLAGS -u MAKELEVEL make -s -C "$root" "${variables[@]}" uninstall PREFIX="$prefix" &&
         [ -z "$(find "$prefix" ! -type d | tee run.out)" ]
