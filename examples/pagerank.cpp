@@ -1,5 +1,5 @@
 // PageRank: r becomes d·Pᵀ·r + (1 - d) / n, P the graph with rows that sum to 1, until it moves no more. A product
-// with one vector is an SpMM of one column; the plan transposes P once for all of them.
+// with one vector is an SpMM of one column, whose plan is made once for all of them.
 //
 //   c++ pagerank.cpp -o pagerank $(pkg-config --cflags --libs libsparse)
 //   ./pagerank rmat:18,16           of a graph made up, as sp_generate takes it
@@ -36,10 +36,10 @@ static std::vector<double> pagerank(sp_context *context, sp_csr &graph, double d
     for (std::size_t i = 0; i < n; i++) scale[i] = out[i] > 0 ? 1 / out[i] : 0;
     check(context, sp_csr_scale(context, &graph, scale.data(), nullptr, SP_HOST));
 
-    sp_spmm_options options = {};
-    options.transpose = true;
+    matrix back(context);
+    check(context, sp_csr_transpose(context, &graph, &back));
     sp_spmm_plan *made;
-    check(context, sp_spmm_plan_create(context, &graph, 1, &options, &made));
+    check(context, sp_spmm_plan_create(context, &back, 1, nullptr, &made));
     const plan_handle plan(made, sp_spmm_plan_free);
     double moved = 1;
     for (*iterations = 0; moved > 1e-10 && *iterations < 200; ++*iterations) {
