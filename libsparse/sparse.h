@@ -396,8 +396,8 @@ typedef enum sp_spmm_algorithm {
 typedef struct sp_spmm_options {
     sp_spmm_algorithm algorithm;
     sp_reduce reduce;
-    bool transpose;       /* Aᵀ·X; the plan also keeps where A's values go, and takes twice as long as sp_csr_transpose
-                             and a plan of what that makes, which do where values stay */
+    bool transpose;       /* Aᵀ·X; the plan also keeps where A's values go, and takes twice as long as
+                             sp_csr_transpose and a plan of what that makes, which do where values stay */
     bool deterministic;   /* the same bits in every run: no floating-point atomics */
     size_t partition_bytes; /* bidirectional: the gathered table of one launch; 0: by the cache's size */
 } sp_spmm_options;
