@@ -30,6 +30,19 @@ int64_t test_cases(int64_t usual)
 
 bool test_is_brief(void) { return test_cases(100) < 100; }
 
+bool test_is_mine(void)
+{
+    static int number;
+    const char *share = getenv("TEST_SHARE");
+    if (!share) return true;
+    int index, count, end = 0;
+    if (sscanf(share, "%d/%d%n", &index, &count, &end) != 2 || share[end] || index < 0 || index >= count) {
+        fprintf(stderr, "TEST_SHARE=%s: I/N is wanted, I from 0 to N - 1\n", share);
+        exit(2);
+    }
+    return number++ % count == index;
+}
+
 int test_run(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);

@@ -2,6 +2,10 @@
  * and a runner that ends with the line "N passed, N failed, N skipped".
  *
  * A test registered with test_on_devices runs once a device; its loop index `_i` is the device for test_context.
+ *
+ * From the environment: TEST_CASES=N runs N random cases in place of a suite's own, and less of the rest if N is below
+ * 100; TEST_SHARE=I/N runs every N-th test of a suite, from number I on, so that N processes, I = 0 .. N - 1, run each
+ * test once. A turn of a loop counts as a test.
  */
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
@@ -23,10 +27,26 @@ int64_t test_cases(int64_t usual);
  * kind of kernel with what costs least, and of the devices only the last. */
 bool test_is_brief(void);
 
-#define test_on_devices(tcase, test)                                                                  \
-    do {                                                                                              \
-        tcase_add_loop_test(tcase, test, test_is_brief() ? test_devices() - 1 : 0, test_devices());   \
-        if (test_devices() == 1) test_count_skipped(1);                                               \
+/* Whether the test that is registered next is of this process's share; ends a program whose TEST_SHARE is no share. */
+bool test_is_mine(void);
+
+/* Check's own two ways to register a test, by shares. */
+#undef tcase_add_test
+#undef tcase_add_loop_test
+#define tcase_add_test(tcase, test) tcase_add_loop_test(tcase, test, 0, 1)
+#define tcase_add_loop_test(tcase, test, first, end)                                                            \
+    do {                                                                                                        \
+        for (int test_turn = (first); test_turn < (end); test_turn++)                                           \
+            if (test_is_mine()) tcase_add_loop_test_raise_signal(tcase, test, 0, test_turn, test_turn + 1);     \
+    } while (0)
+
+#define test_on_devices(tcase, test) test_loop_on_devices(tcase, test, 1)
+/* `_i` is the device times `turns` plus the turn. */
+#define test_loop_on_devices(tcase, test, turns)                                                                \
+    do {                                                                                                        \
+        tcase_add_loop_test(tcase, test, test_is_brief() ? (turns) * (test_devices() - 1) : 0,                  \
+                            (turns) * test_devices());                                                          \
+        if (test_devices() == 1) test_count_skipped(turns);                                                     \
     } while (0)
 
 /* Runs the suite and reports; the value for main to return. */

@@ -1040,9 +1040,8 @@ int main(int argc, char **argv)
         return test_run(suite);
     }
     test_on_devices(random, both_engines_give_what_the_definition_says);
-    tcase_add_loop_test(limits, shapes_give_what_the_definition_says, 0, SHAPES * test_devices());
-    tcase_add_loop_test(sums, sums_of_f32_have_the_bits_of_sums_in_order, 0, LONG_ROWS * test_devices());
-    if (test_devices() == 1) test_count_skipped(SHAPES + LONG_ROWS);
+    test_loop_on_devices(limits, shapes_give_what_the_definition_says, SHAPES);
+    test_loop_on_devices(sums, sums_of_f32_have_the_bits_of_sums_in_order, LONG_ROWS);
     test_on_devices(engines, values_do_not_depend_on_threads);
     test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
     test_on_devices(engines, impossible_requests_are_refused);

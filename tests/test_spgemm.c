@@ -1045,8 +1045,7 @@ int main(void)
         suite_add_tcase(suite, all[i]);
     }
     test_on_devices(random, random_products_have_the_bits_of_the_reference);
-    tcase_add_loop_test(limit, shapes_have_the_bits_of_the_reference, 0, SHAPES * test_devices());
-    if (test_devices() == 1) test_count_skipped(SHAPES);
+    test_loop_on_devices(limit, shapes_have_the_bits_of_the_reference, SHAPES);
     test_on_devices(contract, degenerate_shapes_work);
     test_on_devices(contract, small_products_are_what_they_are_by_hand);
     test_on_devices(contract, entries_that_cancel_are_kept);
@@ -1061,7 +1060,7 @@ int main(void)
     /* Seconds on a CPU, where counts have no other type than int64_t. */
     tcase_add_loop_test(large, products_may_outnumber_32_bits, 1, test_devices());
     if (test_devices() == 1) test_count_skipped(1);
-    if (device_has(large_room)) tcase_add_test(large, entries_may_outnumber_32_bits);
+    if (!test_is_brief() && device_has(large_room)) tcase_add_test(large, entries_may_outnumber_32_bits);
     else test_count_skipped(1);
     return test_run(suite);
 }
