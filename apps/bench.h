@@ -114,6 +114,10 @@ sp_status device_copy(sp_context *context, void *to, const void *from, size_t by
 /* A file (Matrix Market, edge lists and the other formats of io, by content) or a generated matrix, on the host. */
 sp_status input_load(sp_context *context, const source *from, const bench_options *options, sp_csr *matrix);
 
+/* The values of a matrix on the host, as peers that know no patterns are given them: its own, or as many ones, which
+ * are then in *ones for sp_free. */
+sp_status values_or_ones(sp_context *context, const sp_csr *matrix, const void **values, void **ones);
+
 /* The presets of a command: a specification by its short name, NULL if there is none; `index` counts them. */
 const source *preset_named(bench_kind kind, const char *name);
 const source *preset_at(bench_kind kind, int index);

@@ -97,16 +97,10 @@ done:
 static sp_status load_values(sorter *s, const sp_csr *g)
 {
     const size_t size = s->graph.wide ? sizeof(double) : sizeof(float);
-    void *ones = NULL;
-    sp_status status = SP_OK;
-    if (!g->values) {
-        TRY(sp_alloc(s->context, g->nnz, size, &ones));
-        for (int64_t k = 0; k < g->nnz; k++)
-            if (s->graph.wide) ((double *)ones)[k] = 1;
-            else ((float *)ones)[k] = 1;
-    }
-    TRY(load_array(s, ones ? ones : g->values, (size_t)g->nnz * size, (void **)&s->graph.values));
-done:
+    const void *values;
+    void *ones;
+    sp_status status = values_or_ones(s->context, g, &values, &ones);
+    if (status == SP_OK) status = load_array(s, values, (size_t)g->nnz * size, (void **)&s->graph.values);
     sp_free(s->context, ones);
     return status;
 }

@@ -122,15 +122,11 @@ done:
 static sp_status load_values(library *l, const sp_csr *from, void *to)
 {
     const size_t bytes = (size_t)from->nnz * l->s.size;
-    void *ones = NULL;
-    sp_status status = SP_OK;
-    if (!from->values) {
-        TRY(sp_alloc(l->s.context, from->nnz, l->s.size, &ones));
-        for (int64_t k = 0; k < from->nnz; k++)
-            if (l->s.size == 4) ((float *)ones)[k] = 1;
-            else ((double *)ones)[k] = 1;
-    }
-    CUDA(cudaMemcpyAsync(to, ones ? ones : from->values, bytes, cudaMemcpyDefault, l->s.stream));
+    const void *values;
+    void *ones;
+    sp_status status;
+    TRY(values_or_ones(l->s.context, from, &values, &ones));
+    CUDA(cudaMemcpyAsync(to, values, bytes, cudaMemcpyDefault, l->s.stream));
     CUDA(cudaStreamSynchronize(l->s.stream));
 done:
     sp_free(l->s.context, ones);

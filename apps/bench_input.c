@@ -262,3 +262,17 @@ sp_status input_load(sp_context *context, const source *from, const bench_option
     if (from->spec) return sp_generate(context, from->spec, options->seed, options->type, matrix);
     return read_file(context, from->name, options, matrix);
 }
+
+sp_status values_or_ones(sp_context *context, const sp_csr *matrix, const void **values, void **ones)
+{
+    *values = matrix->values;
+    *ones = NULL;
+    if (matrix->values) return SP_OK;
+    const bool single = matrix->value_type == SP_F32;
+    const sp_status status = sp_alloc(context, matrix->nnz, single ? sizeof(float) : sizeof(double), ones);
+    for (int64_t k = 0; status == SP_OK && k < matrix->nnz; k++)
+        if (single) ((float *)*ones)[k] = 1;
+        else ((double *)*ones)[k] = 1;
+    *values = *ones;
+    return status;
+}

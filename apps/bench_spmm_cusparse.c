@@ -72,22 +72,18 @@ static sp_status load_sparse(library *l, const sp_csr *a)
 {
     const bool narrow = a->nnz <= INT32_MAX;
     int32_t *short_offsets = NULL;
+    const void *weights;
     void *ones = NULL;
     sp_status status;
     if (narrow) {
         TRY(sp_alloc(l->s.context, a->rows + 1, sizeof *short_offsets, (void **)&short_offsets));
         for (int64_t i = 0; i <= a->rows; i++) short_offsets[i] = (int32_t)a->row_offsets[i];
     }
-    if (!a->values) {
-        TRY(sp_alloc(l->s.context, a->nnz, l->s.size, &ones));
-        for (int64_t k = 0; k < a->nnz; k++)
-            if (l->s.size == 4) ((float *)ones)[k] = 1;
-            else ((double *)ones)[k] = 1;
-    }
+    TRY(values_or_ones(l->s.context, a, &weights, &ones));
     TRY(place(l, narrow ? (const void *)short_offsets : a->row_offsets, ((size_t)a->rows + 1) * (narrow ? 4 : 8),
               &l->offsets));
     TRY(place(l, a->col_indices, (size_t)a->nnz * 4, &l->cols));
-    TRY(place(l, ones ? ones : a->values, (size_t)a->nnz * l->s.size, &l->weights));
+    TRY(place(l, weights, (size_t)a->nnz * l->s.size, &l->weights));
     CUSPARSE(CreateCsr(&l->a, a->rows, a->cols, a->nnz, l->offsets, l->cols, l->weights,
                        narrow ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
                        CUSPARSE_INDEX_BASE_ZERO, l->s.type));
