@@ -55,26 +55,18 @@ static int parse(int argc, char **argv, info_options *o)
 
 /* ---- counting ------------------------------------------------------------------------------------------ */
 
-/* Row after row, an entry (i, j) of a symmetric matrix meets (j, i) as the next one of row j: the places of those are
- * kept. Marks the nodes that have an edge to another. */
-static bool walk_edges(const sp_csr *a, int64_t *place, uint8_t *connected, info *found)
+/* Marks the nodes that have an edge to another. */
+static void walk_edges(const sp_csr *a, uint8_t *connected, info *found)
 {
-    const float *weights = a->values;
-    bool symmetric = true;
-    memcpy(place, a->row_offsets, (size_t)a->rows * sizeof *place);
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t begin = a->row_offsets[i], end = a->row_offsets[i + 1];
         if (end - begin > found->longest) found->longest = end - begin;
         for (int64_t e = begin; e < end; e++) {
             const int32_t j = a->col_indices[e];
-            const int64_t mirror = place[j]++;
-            symmetric = symmetric && mirror < a->row_offsets[j + 1] && a->col_indices[mirror] == i &&
-                        (!weights || weights[mirror] == weights[e]);
             found->loops += i == j;
             if (i != j) connected[i] = connected[j] = 1;
         }
     }
-    return symmetric;
 }
 
 static void count_labels(const gnn_data *data, info *found)
@@ -97,16 +89,14 @@ static void count_labels(const gnn_data *data, info *found)
 static sp_status count(sp_context *context, const gnn_data *data, info *found)
 {
     uint8_t *connected = NULL;
-    int64_t *place = NULL;
     sp_status status;
-    TRY(sp_alloc(context, data->graph.rows, sizeof *place, (void **)&place));
     TRY(sp_calloc(context, data->graph.rows, 1, (void **)&connected));
     TRY(sp_calloc(context, data->classes, sizeof *found->members, (void **)&found->members));
-    found->symmetric = walk_edges(&data->graph, place, connected, found);
+    TRY(gnn_symmetric(context, &data->graph, &found->symmetric));
+    walk_edges(&data->graph, connected, found);
     for (int64_t i = 0; i < data->graph.rows; i++) found->isolated += !connected[i];
     count_labels(data, found);
 done:
-    sp_free(context, place);
     sp_free(context, connected);
     return status;
 }
