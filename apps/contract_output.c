@@ -139,16 +139,20 @@ static sp_status refuse_namesakes(contract_job *job, const io_names *names, int 
 
 sp_status contract_name_groups(contract_job *job)
 {
+    const contract_options *o = job->options;
     const io_labelling *l = &job->labelling;
     io_name_list list = {0};
     int32_t *first = NULL;
     int by = 0;
     sp_status status = SP_OK;
-    if (l->names.count == 0 && !job->options->names && !job->old && !l->numbers) return SP_OK;
+    if (l->names.count == 0 && !o->names && !job->old && !l->numbers) return SP_OK;
     TRY(sp_alloc(job->host, job->groups, sizeof *first, (void **)&first));
     find_first(job, first);
     for (int64_t p = 0; p < job->groups; p++) TRY(name_group(job, p, first, &by, &list));
-    if ((by & (by - 1)) || (by == BY_NODE && l->s.row_offsets)) TRY(refuse_namesakes(job, &list.names, by));
+    /* Where some groups have names, those called by numbers are empty: a list of edges does not show them. */
+    const bool edges_alone = (o->to == IO_ABC || o->to == IO_TSV) && !o->node_output;
+    const int shown = edges_alone ? by & ~BY_NUMBER : by;
+    if ((shown & (shown - 1)) || (shown == BY_NODE && l->s.row_offsets)) TRY(refuse_namesakes(job, &list.names, by));
     job->group_names = list.names;
     memset(&list.names, 0, sizeof list.names);
 done:

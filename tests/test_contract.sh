@@ -378,6 +378,8 @@ ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to a
 ok 'a group called as a kept node' fails 1 'called "b".*unlabelled drop' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc \
     --labels pairs --unlabelled keep
 ok 'a number that is a name' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to mtx --names
+ok 'which a list of edges does not show' makes '1 2 1|2 1 8|2 2 22|' g.mtx <(printf '1\n3\n3\n3\n') --to tsv --names
+ok 'but figures do' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to tsv --names --node-output Y
 ok 'without empty groups it is none' makes '1 2 1|2 1 8|2 2 22|' g.mtx <(printf '1\n3\n3\n3\n') --to tsv --names --compact
 ok 'one first node of two groups' fails 1 'called "a".*--names' g.abc <(printf 'a b\na c d\n') -o X --to abc --names \
     --labels clusters
