@@ -185,7 +185,8 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
 
 # Of the tools and suites only those that use gnn need BLAS.
-$(BIN)/gnn $(BIN)/sparse-bench $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
+$(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc \
+$(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.
 WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync cudaStreamSynchronize \

@@ -112,6 +112,7 @@ static void forget(gnn_engine *engine, void *graph)
     cudaSetDevice(state_of(engine)->device);
     cudaStreamSynchronize(state_of(engine)->stream);
     cudaGraphExecDestroy(made->work);
+    cudaGetLastError();
     sp_free(engine->context, made);
 }
 
@@ -130,6 +131,7 @@ static void close_engine(gnn_engine *engine)
     sp_array_free(engine->context, SP_DEVICE, state->split_backs);
     sp_array_free(engine->context, SP_DEVICE, state->split_image);
     sp_array_free(engine->context, SP_DEVICE, engine->step_there);
+    cudaGetLastError();
     sp_free(engine->context, state);
     engine->state = NULL;
 }
