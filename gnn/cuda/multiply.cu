@@ -193,11 +193,9 @@ static int multiply(const cublas *blas, cublas_multiply<T> *function, bool trans
 sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
                                      int count, const gnn_product_with *product)
 {
-    const sp_dense *const read = rounded && gnn_cuda_narrow_wins(engine, transpose, false, rounded, count, product)
-                                     ? rounded
-                                     : x;
-    if (gnn_cuda_narrow_wins(engine, transpose, false, read, count, product))
-        return gnn_cuda_multiply_narrow(engine, transpose, 1, read, count, product, 0);
+    for (const sp_dense *read : {rounded, x})
+        if (read && gnn_cuda_narrow_wins(engine, transpose, false, read, count, product))
+            return gnn_cuda_multiply_narrow(engine, transpose, 1, read, count, product, 0);
     if (count > 1) {
         TRY(gnn_cuda_multiply_features(engine, transpose, x, rounded, 1, product));
         return gnn_cuda_multiply_features(engine, transpose, x, rounded, count - 1, product + 1);
