@@ -17,9 +17,9 @@
 # CUDA does not survive a fork, and Check's own time limits need one: hence CK_FORK=no under timeout.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build} CK_FORK=no OMP_WAIT_POLICY=passive
-export TEST_SECONDS=${TEST_SECONDS:-300} SANITIZE_SECONDS=${SANITIZE_SECONDS:-60}
-export CHECK_SECONDS=${CHECK_SECONDS:-480}
-tools=${TOOLS:-racecheck initcheck memcheck synccheck}
+export TEST_SECONDS=${TEST_SECONDS:-300} SANITIZE_SECONDS=${SANITIZE_SECONDS:-150}
+export CHECK_SECONDS=${CHECK_SECONDS:-330}
+tools=${TOOLS:-initcheck memcheck synccheck racecheck} # the slowest last
 export results=$BUILD/device_check
 
 # Suite, test case ("-": all) and the number of processes among which its tests are dealt out (TEST_SHARE). Few random

@@ -53,9 +53,10 @@ int test_run(Suite *suite)
     int passed = srunner_ntests_run(runner) - failed;
     srunner_free(runner);
     /* Check passes a suite of which it ran nothing, as by a CK_RUN_CASE that is no case's name. */
-    const char *wanted = getenv("CK_RUN_CASE");
-    if (passed + failed == 0 && (wanted || !skipped)) {
-        printf("no test ran%s%s\n", wanted ? ": there is none in a case called " : "", wanted ? wanted : "");
+    const char *wanted = getenv("CK_RUN_CASE"), *share = getenv("TEST_SHARE");
+    if (passed + failed == 0 && (wanted || share || !skipped)) {
+        printf("no test ran%s%s%s%s\n", wanted ? ": there is none in a case called " : "", wanted ? wanted : "",
+               share ? ": there is none in share " : "", share ? share : "");
         failed = 1;
     }
     if (skipped) printf("skipped on the GPU, of which there is none: %d tests\n", skipped);

@@ -3,9 +3,9 @@
  *
  * A test registered with test_on_devices runs once a device; its loop index `_i` is the device for test_context.
  *
- * From the environment: TEST_CASES=N runs N random cases in place of a suite's own, and less of the rest if N is below
- * 100; TEST_SHARE=I/N runs every N-th test of a suite, from number I on, so that N processes, I = 0 .. N - 1, run each
- * test once. A turn of a loop counts as a test.
+ * From the environment: TEST_CASES=N runs N random cases in place of a suite's own, and less of the rest if N is
+ * below 100; TEST_SHARE=I/N runs every N-th test of a suite, from number I on, so that N processes, I = 0 .. N - 1,
+ * run each test once. A turn of a loop counts as a test.
  */
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
@@ -27,7 +27,7 @@ int64_t test_cases(int64_t usual);
  * kind of kernel with what costs least, and of the devices only the last. */
 bool test_is_brief(void);
 
-/* Whether the test that is registered next is of this process's share; ends a program whose TEST_SHARE is no share. */
+/* Whether the test that is registered next is of this process's share; a TEST_SHARE that is none ends the program. */
 bool test_is_mine(void);
 
 /* Check's own two ways to register a test, by shares. */
