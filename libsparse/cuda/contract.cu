@@ -11,7 +11,7 @@
  *   - longer rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
  *     in registers and cells in shared memory. Sums of f32 are contract_summed.cuh's, all else contract_ranked.cuh's;
  *   - wide rows, above 8,192 entries: sums of f32 are formed by a block in shared memory or, where there are few
- *     columns or above 65,536 entries, by a block every 8,192 (contract_parted.cuh); all else by a block a row, whose
+ *     columns or above 196,608 entries, by a block every 8,192 (contract_parted.cuh); all else by a block a row, whose
  *     cells lie in global memory.
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
@@ -274,12 +274,16 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
         for (int u = 0; u < 4; u++) {
             if (own[u] == IDLE) continue;
             const int64_t p = base + u * 256 + threadIdx.x;
-            const unsigned to = place[own[u]] + at[u];
+            const int64_t entries = job.ranges[p].end - job.ranges[p].begin;
+            unsigned to = place[own[u]] + at[u];
+            if (own[u] == WIDE) /* the longest first, since a block each sums them */
+                to = entries > 2 * PART ? atomicAdd(&job.totals->wide_long, 1u)
+                                        : job.totals->members[WIDE] - 1 - atomicAdd(&job.totals->wide_short, 1u);
             job.list[first_of_class(job.totals, own[u]) + to] = (int32_t)p;
             if (own[u] != WIDE) continue;
-            const int64_t cells = cells_in(job, job.ranges[p].end - job.ranges[p].begin);
+            const int64_t cells = cells_in(job, entries);
             job.cells_of[to] = (int64_t)atomicAdd(&job.totals->wide_placed, (unsigned long long)cells);
-            const unsigned parts = parts_of(job, job.ranges[p].end - job.ranges[p].begin);
+            const unsigned parts = parts_of(job, entries);
             const unsigned long long first = atomicAdd(&job.totals->parts_placed, (unsigned long long)parts);
             for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2(to, part);
         }
@@ -886,6 +890,25 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
     return SP_OK;
 }
 
+/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache, in which each label
+ * on its way has a line. Without a preference the split stays as the kernel before had it, which may have needed more. */
+template <typename V, typename Kernel>
+static sp_status leave_cache(contract_run<V> *run, Kernel *kernel, int threads, size_t shared)
+{
+    sp_context *context = run->context;
+    const cuda_state *state = cuda_state_of(context);
+    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
+    cudaFuncAttributes own;
+    int blocks;
+    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
+    const size_t used = blocks / state->processors * (shared + own.sharedSizeBytes + reserved);
+    const size_t percent = (used * 100 + whole - 1) / whole;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  percent < 100 ? (int)percent : 100));
+    return SP_OK;
+}
+
 /* How rows of so many entries are summed_rows', and whether they are. */
 template <typename V> static bool is_summed(const contract_run<V> *run, int entries, summed_words *words)
 {
@@ -924,7 +947,8 @@ template <typename V> static void size_tables(contract_run<V> *run)
 /* How near rows lie in shared memory; no cells where they do not. */
 template <typename V> static near_table near_of(const contract_run<V> *run)
 {
-    const size_t limit = cuda_state_of(run->context)->shared_limit - NEAR_STATIC;
+    const size_t whole = cuda_state_of(run->context)->shared_limit - NEAR_STATIC;
+    const size_t limit = run->job.columns <= NEAR_FEW && whole > NEAR_SHARED ? (size_t)NEAR_SHARED : whole;
     const int64_t all = (run->job.columns + 32 * WORD_STEP - 1) / (32 * WORD_STEP) * WORD_STEP;
     near_table table = {all < NEAR_WINDOW ? (int)all : (int)NEAR_WINDOW, 0};
     const size_t bits = (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
@@ -1165,9 +1189,12 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
 {
     if constexpr (std::is_same_v<V, float>) {
         summed_words summed;
-        if (!again && is_summed(run, THREADS * ITEMS, &summed))
-            return launch(run, summed.coarse ? summed_rows<THREADS, ITEMS, true> : summed_rows<THREADS, ITEMS, false>,
-                          THREADS, summed_bytes(summed, THREADS * ITEMS), count, stream, c, summed);
+        if (!again && is_summed(run, THREADS * ITEMS, &summed)) {
+            auto kernel = summed.coarse ? summed_rows<THREADS, ITEMS, true> : summed_rows<THREADS, ITEMS, false>;
+            const size_t bytes = summed_bytes(summed, THREADS * ITEMS);
+            TRY(leave_cache(run, kernel, THREADS, bytes));
+            return launch(run, kernel, THREADS, bytes, count, stream, c, summed);
+        }
     }
     return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, again, stream);
 }
@@ -1188,6 +1215,7 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     const size_t bytes = PART * sizeof(uint64_t);
     if (run->job.near) {
         const near_table table = near_of(run);
+        TRY(leave_cache(run, near_rows, PART_THREADS, near_bytes(table)));
         TRY(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
     }
     if (totals->parts == 0) return SP_OK;

@@ -19,6 +19,7 @@ struct contract_totals {
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
+    unsigned wide_long, wide_short;             /* wide rows listed from the front, from the back */
     unsigned most_nodes;                        /* of a group, where nodes are counted */
     unsigned nameless; /* whether a row of B has more than one entry and renames no column */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */

@@ -25,10 +25,11 @@ enum { COUNTED_WORDS = 8, ROW_WORDS = 128 }; /* of bits: counted at once; a row'
 enum { NEAR_WORDS = 2048, NEAR_CELLS = PART / 2 }; /* of a row, which its parts gather in shared memory first */
 /* Of a row that one block sums: entries at most, words of bits at once, bytes a cell, bytes of shared memory that are
  * kept for what is static. */
-enum { ROW_ENTRIES = 65536, NEAR_WINDOW = 16384, NEAR_BYTES = 12, NEAR_STATIC = 4096 };
-/* Rows of fewer columns are parted: that takes as long for ten thousand of them and 3 to 8 % less for forty thousand,
- * and 20 bytes an entry less memory where entries are more than cells. */
-enum { NEAR_COLUMNS = 65536 };
+enum { ROW_ENTRIES = 3 << 16, NEAR_WINDOW = 16384, NEAR_BYTES = 12, NEAR_STATIC = 4096 };
+/* Up to so many columns rows get less shared memory than a block could have, and labels more cache: R-MAT 22 with 1 %
+ * groups takes 3 % less. With more columns, cells would need several turns beside the bits: 5 to 10 % more. */
+enum { NEAR_FEW = 65536, NEAR_SHARED = 128 << 10 };
+enum { NEAR_COLUMNS = 8192 }; /* rows of fewer are parted: 3 % faster with 3,146 */
 enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row, of which a warp writes so many in turn */
 
 /* Blocks a multiprocessor: most of a part's time is waiting for its first entries. */
@@ -322,6 +323,27 @@ static __host__ __device__ constexpr size_t near_bytes(near_table table)
     return (size_t)table.cells * NEAR_BYTES + (size_t)table.words * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
+/* The nodes of a row, of so many entries at once: where they begin among them, how many before each 32, and by
+ * summed_row.list where their entries lie in G. */
+struct node_list {
+    int entries;
+    uint32_t *begins, *sources;
+    uint16_t *before; /* as summed_row.count has it */
+
+    /* In the memory of a row's cells: 4.2 bytes an entry. */
+    __device__ __forceinline__ node_list(near_table table, void *memory)
+    {
+        entries = table.cells * NEAR_BYTES * 4 / 17 / (32 * WORD_STEP) * (32 * WORD_STEP);
+        begins = (uint32_t *)memory;
+        sources = begins + entries / 32;
+        before = (uint16_t *)(sources + entries);
+    }
+    static __device__ __forceinline__ int words_of(int count)
+    {
+        return (count + 32 * WORD_STEP - 1) / (32 * WORD_STEP) * WORD_STEP;
+    }
+};
+
 struct near_row {
     const contract_job<float> &job;
     part_row &part;
@@ -330,7 +352,6 @@ struct near_row {
     stage_range range;
     int64_t length;
     uint2 *entries; /* where cells of wide rows lie else: labels and values */
-    uint32_t lowest, highest, signs;
 
     /* One window does for all columns. */
     __device__ __forceinline__ bool is_whole() const { return job.columns <= (int64_t)table.words * 32; }
@@ -348,47 +369,75 @@ struct near_row {
         if (__any_sync(FULL_WARP, loops) && (threadIdx.x & 31) == 0)
             atomicOr(part.bits + (p - low) / 32, 1u << ((p - low) % 32));
     }
-    /* All entries, part by part, under the labels of their columns, and their span. Returns how many of the thread's
-     * are not left out. */
-    __device__ __forceinline__ unsigned gather()
+    /* Lists the nodes of `count` entries of the stage from `begin` on, of which `node` has the first; counts those that
+     * begin before each word of bits, and returns how many do; *base as in part.cells_before. */
+    __device__ __forceinline__ int list(const node_list &nodes, int64_t begin, int count, int64_t node, uint32_t *base)
     {
-        const int lane = threadIdx.x & 31, first = threadIdx.x / 32 * (32 * PART_ITEMS) + lane;
-        int64_t node = job.firsts[p];
+        const int words = nodes.words_of(count);
+        int begun;
+        __syncthreads(); /* the memory is another's no more */
+        part.clear(nodes.begins, words);
+        __syncthreads();
+        part.list(nodes.sources, nodes.begins, (uint32_t)begin, count, node, part_row::node_of(job, node + threadIdx.x));
+        __syncthreads();
+        part.count(nodes.begins, nodes.before, words);
+        __syncthreads();
+        *base = part.cells_before(&begun);
+        return begun;
+    }
+    /* All entries, under the labels of their columns, and their span; as much of the row at once as its nodes have room
+     * for where cells will lie. Returns how many of the thread's are not left out. */
+    __device__ __forceinline__ unsigned gather(int64_t node, void *memory)
+    {
+        const int lane = threadIdx.x & 31;
+        const uint32_t upto = lanes_below() * 2 + 1;
+        const node_list nodes(table, memory);
+        uint32_t least = UINT32_MAX, most = 0, sign = 0, base;
         unsigned kept = 0;
-        lowest = UINT32_MAX;
-        highest = signs = 0;
         part.p = p;
-        part.words.fine = 0; /* not cleared with each part */
-        if (is_whole()) part.clear(part.bits, table.words);
-        for (int64_t begin = range.begin; begin < range.end; begin += PART) {
-            uint2 *to = entries + (begin - range.begin) + first;
-            part.begin = (uint32_t)begin;
-            part.length = (int)min((int64_t)PART, range.end - begin);
-            __syncthreads(); /* the part before is done with */
-            part.reset();
-            part.start((int32_t)node, part_row::node_of(job, node + (int64_t)threadIdx.x));
-            part.gather();
-            part.measure();
-            kept += (unsigned)__popc(part.kept);
-            bool minus_zero = false;
-#pragma unroll
-            for (int u = 0; u < PART_ITEMS; u++) {
-                const uint32_t number = __float_as_uint(part.value[u]);
-                minus_zero = minus_zero || (part.col[u] != EMPTY && number == 0x80000000u);
-                if (first + 32 * u < part.length) to[32 * u] = make_uint2((uint32_t)part.col[u], number);
-            }
-            if (minus_zero) atomicMax(&part.shared.highest, UINT32_MAX);
-            if (is_whole()) set_bits(part.col, 0);
-            uint32_t begun = 0;
-            for (int i = lane; i < PART / 32; i += 32) begun += (uint32_t)__popc(part.shared.begins[i]);
-            node += warp_add(begun);
-            if (node >= job.nodes || node_start(job, node, begin) > PART) node--; /* goes on in the next part */
-            __syncthreads();
-            lowest = min(lowest, part.shared.lowest);
-            highest = max(highest, part.shared.highest);
-            signs |= part.shared.signs;
+        if (threadIdx.x == 0) {
+            part.shared.lowest = UINT32_MAX;
+            part.shared.highest = part.shared.signs = 0;
         }
-        part.words.fine = table.words;
+        if (is_whole()) part.clear(part.bits, table.words);
+        for (int64_t begin = range.begin; begin < range.end; begin += nodes.entries) {
+            const int count = (int)min((int64_t)nodes.entries, range.end - begin);
+            const int begun = list(nodes, begin, count, node, &base), shift = part_row::shift_of(nodes.words_of(count));
+            for (int from = threadIdx.x / 32 * (32 * PART_ITEMS); from < count; from += PART) {
+                uint2 *to = entries + (begin - range.begin) + from + lane;
+                const int left = count - from - lane;
+                uint32_t at[PART_ITEMS];
+#pragma unroll
+                for (int u = 0; u < PART_ITEMS; u++) {
+                    const int word = from / 32 + u;
+                    const uint32_t before = __shfl_sync(FULL_WARP, base, word >> shift) + nodes.before[word];
+                    at[u] = nodes.sources[before + __popc(nodes.begins[word] & upto) - 1] +
+                            (uint32_t)(from + 32 * u + lane);
+                }
+                part.fetch(at, left);
+                kept += (unsigned)__popc(part.kept);
+#pragma unroll
+                for (int u = 0; u < PART_ITEMS; u++) {
+                    const uint32_t number = __float_as_uint(part.value[u]), magnitude = number & 0x7fffffffu;
+                    least = min(least, magnitude - 1);
+                    most = max(most, number == 0x80000000u ? UINT32_MAX : magnitude); /* -0 is left to ranked_rows */
+                    sign |= number;
+                    if (32 * u < left) to[32 * u] = make_uint2((uint32_t)part.col[u], number);
+                }
+                if (is_whole()) set_bits(part.col, 0);
+            }
+            node += begun;
+            if (node >= job.nodes || node_start(job, node, begin) > nodes.entries) node--; /* goes on after these */
+        }
+        least = ~warp_max(~least);
+        most = warp_max(most);
+        sign = warp_or(sign);
+        if (lane == 0) {
+            atomicMin(&part.shared.lowest, least);
+            atomicMax(&part.shared.highest, most);
+            atomicOr(&part.shared.signs, sign);
+        }
+        __syncthreads();
         return kept;
     }
     /* So many entries of a thread. */
@@ -482,18 +531,31 @@ static __global__ void __launch_bounds__(PART_THREADS, 1) near_rows(contract_job
     part_row part = {job, memory, bits, NULL, before, NULL, sums};
     const class_rows own = rows_of(job, WIDE);
     unsigned long long kept = 0;
-    for (;;) {
-        __syncthreads();
-        if (threadIdx.x == 0) memory.drawn = atomicAdd(job.totals->drawn + WIDE, 1u);
-        __syncthreads();
+    part.words.fine = table.words;
+    const auto look_ahead = [&] {
+        const unsigned at = atomicAdd(job.totals->drawn + WIDE, 1u);
+        memory.drawn = at;
+        part.look_ahead(at < own.count ? __ldg(own.rows + at) : -1);
+    };
+    if (threadIdx.x == 0) {
+        look_ahead();
+        __pipeline_wait_prior(0);
+    }
+    __syncthreads();
+    while (memory.p >= 0) {
         const unsigned at = memory.drawn;
-        if (at >= own.count) break;
-        const int32_t p = own.rows[at];
-        const stage_range range = job.ranges[p];
-        if (range.end - range.begin > job.near) continue;
+        const int32_t p = memory.p, first = memory.first;
+        const stage_range range = memory.range;
         near_row row = {job, part, table, p, range, range.end - range.begin, (uint2 *)(job.cells + job.cells_of[at])};
-        kept += row.gather();
-        const sum_units units(row.lowest, row.highest, row.signs, row.length, true);
+        __syncthreads();
+        if (threadIdx.x == 0) look_ahead();
+        if (row.length > job.near) {
+            if (threadIdx.x == 0) __pipeline_wait_prior(0);
+            __syncthreads();
+            continue;
+        }
+        kept += row.gather(first, row_memory);
+        const sum_units units(memory.lowest, memory.highest, memory.signs, row.length, true);
         int64_t begin = range.begin;
         bool late = !units.exact;
         for (int64_t low = 0; low < job.columns && units.exact; low += (int64_t)table.words * 32) {
@@ -522,6 +584,7 @@ static __global__ void __launch_bounds__(PART_THREADS, 1) near_rows(contract_job
             }
             begin += found;
         }
+        if (threadIdx.x == 0) __pipeline_wait_prior(0);
         late = __syncthreads_or(late);
         if (threadIdx.x != 0) continue;
         job.lengths[p] = (int32_t)(begin - range.begin);

@@ -120,8 +120,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     memory &shared;
     uint32_t *bits, *coarse;
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
-    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, 32 bits a node: where its
-                                 entries lie in G less where they do in the row, modulo 2^32 */
+    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, 32 bits a node (list) */
     uint2 *cells;             /* column and first value */
     int32_t *blocks;          /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
     summed_words words;
@@ -162,22 +161,29 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (k >= job.nodes) return make_uint2(0, 0);
         return make_uint2(__ldg((const uint32_t *)(job.starts + k)), __ldg((const uint32_t *)(job.sources + k)));
     }
-    /* `ahead`: the thread's first node, as known. A part can begin within a node's entries. */
+    /* Lists the nodes of `count` entries of the stage from `from` on, of which node `first` has the first: for each
+     * where its entries lie in G less where they do among these, modulo 2^32, and a bit where they begin. `ahead`: the
+     * thread's first node, as known. */
+    __device__ __forceinline__ void list(uint32_t *sources, uint32_t *begins, uint32_t from, int count, int64_t first,
+                                         uint2 ahead) const
+    {
+        for (int64_t k = first + threadIdx.x, node = threadIdx.x; k < job.nodes; node += THREADS) {
+            const uint32_t own = ahead.x - from, at = node == 0 ? 0 : own; /* they may begin before these */
+            if (at >= (uint32_t)count) break;
+            sources[node] = ahead.y - own;
+            atomicOr(begins + at / 32, 1u << (at % 32));
+            k += THREADS;
+            ahead = node_of(job, k);
+        }
+    }
     __device__ __forceinline__ void start(int32_t first, uint2 ahead)
     {
         __syncthreads(); /* the row before is done with */
         if (threadIdx.x == 0) shared.late = 0;
-        for (int64_t k = first + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes; node += THREADS) {
-            const uint32_t from = ahead.x - begin, at = node == 0 ? 0 : from;
-            if (at >= (uint32_t)length) break;
-            ((uint32_t *)more)[node] = ahead.y - from;
-            atomicOr(shared.begins + at / 32, 1u << (at % 32));
-            k += THREADS;
-            ahead = node_of(job, k);
-        }
+        list((uint32_t *)more, shared.begins, begin, length, first, ahead);
         __syncthreads();
     }
-    /* The row's entries to registers, EMPTY those that are left out. */
+    /* The row's entries to registers. */
     __device__ __forceinline__ void gather()
     {
         const int word = threadIdx.x / 32 * ITEMS, lane = threadIdx.x & 31, first = word * 32 + lane;
@@ -191,9 +197,14 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             at[u] = ((const uint32_t *)more)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
             node += __popc(begins);
         }
+        fetch(at, length - first);
+    }
+    /* Entries of G to registers, the first of each 32 that are `left`, EMPTY those that are left out. */
+    __device__ __forceinline__ void fetch(const uint32_t (&at)[ITEMS], int left)
+    {
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
-            const bool there = first + 32 * u < length;
+            const bool there = 32 * u < left;
             col[u] = there ? __ldg(job.g.cols + at[u]) : EMPTY;
             value[u] = there ? __ldg(job.g.values + at[u]) : 0;
         }
