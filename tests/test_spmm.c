@@ -1248,6 +1248,47 @@ START_TEST(what_no_tile_fits_is_refused)
 }
 END_TEST
 
+/* Pageable operands go through buffers that a plan keeps: those that cannot be had fail the product alone. */
+START_TEST(failed_allocations_out_of_core_leave_nothing)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    sp_context *host = test_context(0, 1), *context = budget_context(&allocator, NULL);
+    test_random random = test_seed(6);
+    sp_csr a = large_sparse(host, &random, 1500, 1500, SP_F32);
+    sp_dense x = random_dense(&random, 1500, 700, 700, SP_DENSE_F32, TEST_SIGNED);
+    sp_dense y = make_dense(1500, 700, 700, SP_DENSE_F32), expected = make_dense(1500, 700, 700, SP_DENSE_F32);
+    sp_spmm_plan *plan;
+    const int64_t empty = heap.live_blocks;
+    int64_t kept;
+    ck_ok(context, sp_spmm_plan_create(context, &a, 700, NULL, &plan));
+    kept = heap.live_blocks;
+    for (int64_t n = 0;; n++) {
+        const int64_t before = heap.live_blocks;
+        heap.allocations = 0;
+        heap.fail_at = n;
+        const sp_status status = sp_spmm_execute(plan, 1, &x, 0, &y);
+        heap.fail_at = -1;
+        if (status == SP_OK) break;
+        ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
+        test_expect(heap.live_blocks - before <= n, "allocation %lld: %lld blocks more", (long long)n,
+                    (long long)(heap.live_blocks - before));
+        ck_assert_int_lt(n, 20);
+    }
+    ck_assert_int_gt(heap.live_blocks, kept);
+    ck_ok(context, sp_spmm_execute(plan, 1, &x, 0, &expected));
+    ck_assert_mem_eq(y.values, expected.values, bytes_of(&y));
+    sp_spmm_plan_free(plan);
+    ck_assert_int_eq(heap.live_blocks, empty);
+    sp_context_destroy(context);
+    sp_csr_free(host, &a);
+    sp_context_destroy(host);
+    free(x.values);
+    free(y.values);
+    free(expected.values);
+}
+END_TEST
+
 /* ---- over the edges ------------------------------------------------------------------------------------ */
 
 /* Values that a call wrote or changes in place, in the space where the context computes. */
@@ -1416,6 +1457,7 @@ int main(void)
         tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
         tcase_add_test(products, tall_results_go_out_in_blocks);
         tcase_add_test(products, what_no_tile_fits_is_refused);
+        tcase_add_test(products, failed_allocations_out_of_core_leave_nothing);
     } else {
         test_count_skipped(5);
     }

@@ -193,6 +193,8 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->row_parts);
         cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
+        cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_in);
+        cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_out);
         ((spmm_state *)state)->lines.free();
     }
     sp_free(context, state);

@@ -50,6 +50,7 @@ struct spmm_state {
     int64_t cache;      /* bytes of the second-level cache */
     device_array<uint4> lines;  /* a line of the caches for each row of X, once rows across lines were copied */
     struct spmm_panels *panels; /* where neighbouring rows have columns in common, or NULL */
+    struct stream_staging *staging_in, *staging_out; /* pinned buffers, once pageable memory was streamed */
 };
 
 /* One launch's operands. */

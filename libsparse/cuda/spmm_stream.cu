@@ -28,12 +28,16 @@
  * gather from memory has pushed the pages' translations out of the second-level cache: so A and X pass through it
  * (SPMM_PASSES), 52.6 -> 49.4 ms at 1,024 columns. Copies alone would take 83 to 87 % of the link; neither kernels
  * of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings more. Blocks of rows of
- * 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of 4 MB, which stay in
- * the host's caches, filled and emptied by all threads while the link moves the others. Pinning the caller's memory
- * instead would walk all of its pages for every product.
+ * 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of 4 MB, which the plan
+ * keeps, for to pin them takes 17 ms; all threads fill and empty them while the link moves the others. Pinning the
+ * caller's memory instead would take 50 to 75 ms a GB and product.
  */
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "spmm_stream.cuh"
 
@@ -54,7 +58,8 @@ static const struct {
 /* At multiples of which rows should begin for them. */
 static const size_t ENGINE_ALIGNMENT = 256;
 /* Seconds for a page of the host's memory, however little of it is moved. */
-static const double PAGE = 10e-9, PAGE_BYTES = 4096;
+static const double PAGE = 10e-9;
+static const size_t PAGE_BYTES = 4096, PIECE_BYTES = (size_t)2 << 20 /* of the pages that a thread makes at a time */;
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
 static const size_t STAGING_BYTES = (size_t)4 << 20;
@@ -105,6 +110,11 @@ struct stream_memory {
     char *mapped;
 };
 
+static size_t extent(int64_t rows, int64_t cols, int64_t stride, size_t size)
+{
+    return rows > 0 ? ((size_t)(rows - 1) * (size_t)stride + (size_t)cols) * size : 0;
+}
+
 static sp_status look_at(sp_context *context, const void *values, size_t bytes, stream_memory *memory)
 {
     cudaPointerAttributes first = {}, last = {};
@@ -117,33 +127,50 @@ static sp_status look_at(sp_context *context, const void *values, size_t bytes, 
     return SP_OK;
 }
 
-/* Pinned buffers of one direction, and when each of them was last moved. */
+/* Pinned buffers of one direction, which the plan keeps, and when each of them was last moved. */
 struct stream_staging {
-    char *memory = nullptr;
-    size_t bytes = 0; /* of one */
-    cudaEvent_t moved[PARTS] = {};
+    char *memory;
+    size_t bytes; /* of one */
+    cudaEvent_t moved[PARTS];
+};
 
-    stream_staging() = default;
-    stream_staging(const stream_staging &) = delete;
-    stream_staging &operator=(const stream_staging &) = delete;
-    ~stream_staging()
-    {
-        for (int i = 0; i < PARTS; i++)
-            if (moved[i]) cudaEventDestroy(moved[i]);
-        if (memory) cudaFreeHost(memory);
+void cuda_spmm_free_staging(sp_context *context, stream_staging *staging)
+{
+    if (!staging) return;
+    for (int i = 0; i < PARTS; i++)
+        if (staging->moved[i]) cudaEventDestroy(staging->moved[i]);
+    if (staging->memory) cudaFreeHost(staging->memory);
+    cudaGetLastError();
+    sp_free(context, staging);
+}
+
+static sp_status fill_staging(sp_context *context, stream_staging *staging, size_t bytes)
+{
+    for (int i = 0; i < PARTS; i++)
+        CUDA_TRY(cudaEventCreateWithFlags(&staging->moved[i], cudaEventDisableTiming));
+    if (cudaMallocHost((void **)&staging->memory, PARTS * bytes) != cudaSuccess) {
         cudaGetLastError();
-    }
-    sp_status create(sp_context *context, size_t part_bytes)
-    {
-        bytes = part_bytes;
-        for (int i = 0; i < PARTS; i++) CUDA_TRY(cudaEventCreateWithFlags(&moved[i], cudaEventDisableTiming));
-        if (cudaMallocHost((void **)&memory, PARTS * bytes) == cudaSuccess) return SP_OK;
-        cudaGetLastError();
-        memory = nullptr;
+        staging->memory = nullptr;
         return sp_fail(context, SP_ERROR_HOST_MEMORY, "%zu bytes of pinned memory could not be allocated",
                        PARTS * bytes);
     }
-};
+    staging->bytes = bytes;
+    return SP_OK;
+}
+
+/* Those that there are, if they are large enough. */
+static sp_status need_staging(sp_context *context, size_t bytes, stream_staging **staging)
+{
+    if (*staging && (*staging)->bytes >= bytes) return SP_OK;
+    cuda_spmm_free_staging(context, *staging);
+    *staging = nullptr;
+    TRY(sp_calloc(context, 1, sizeof **staging, (void **)staging));
+    const sp_status status = fill_staging(context, *staging, bytes);
+    if (status == SP_OK) return SP_OK;
+    cuda_spmm_free_staging(context, *staging);
+    *staging = nullptr;
+    return status;
+}
 
 /* Rows between the device, where they lie side by side, and the outside. */
 struct stream_copy {
@@ -158,21 +185,77 @@ struct stream_copy {
     bool finished() const { return done >= rows || bytes == 0; }
 };
 
+typedef void (*stream_write)(char *to, const char *from, size_t bytes);
+
+static void write_cached(char *to, const char *from, size_t bytes) { memcpy(to, from, bytes); }
+
+/* Whole lines past the caches, which would read them first: 1 GB by 16 threads 12 ms for 33. Not what the link takes
+ * next: two threads, whose 4 MB the caches hold, take twice as long to it. */
+static void write_past(char *to, const char *from, size_t bytes)
+{
+#ifdef __SSE2__
+    enum { LINE = 64, WORD = 16 };
+    const size_t before = -(uintptr_t)to % LINE;
+    if (bytes >= before + LINE) {
+        const size_t end = before + (bytes - before) / LINE * LINE;
+        memcpy(to, from, before);
+        for (size_t at = before; at < end; at += WORD)
+            _mm_stream_si128((__m128i *)(to + at), _mm_loadu_si128((const __m128i *)(from + at)));
+        to += end;
+        from += end;
+        bytes -= end;
+    }
+#endif
+    memcpy(to, from, bytes);
+}
+
+/* What was written past the caches comes before all that follows. */
+static void end_writing()
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+
+/* By as many threads as have 25 KB each or more, some 3 us of work. */
 static void copy_on_host(sp_context *context, char *to, size_t to_pitch, const char *from, size_t from_pitch,
-                         size_t bytes, int64_t rows)
+                         size_t bytes, int64_t rows, stream_write write)
 {
     if (to_pitch == bytes && from_pitch == bytes && bytes < RUN) { /* one run, however short its rows */
         const int64_t group = (int64_t)(RUN / bytes), whole = rows / group * group;
         if (group > 1 && whole > group) {
             const size_t run = (size_t)group * bytes, at = (size_t)whole * bytes;
-            copy_on_host(context, to, run, from, run, run, whole / group);
+            copy_on_host(context, to, run, from, run, run, whole / group, write);
             if (rows > whole) memcpy(to + at, from + at, (size_t)(rows - whole) * bytes);
             return;
         }
     }
-    const int threads = sp_threads_for(context, rows * (int64_t)(1 + bytes / 64));
+    const int threads = sp_threads_for(context, rows * (int64_t)bytes * 2);
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static) nowait
+        for (int64_t i = 0; i < rows; i++) write(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, bytes);
+        end_writing();
+    }
+}
+
+/* Has the system make the pages of memory that nobody has touched, as it often is where results are to go: threads
+ * that copy to it would wait for each other where their rows share a page (99 -> 79 ms a product). What pages hold
+ * stays as it is. */
+static void make_pages(sp_context *context, void *values, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    char *const begin = (char *)((uintptr_t)values / PAGE_BYTES * PAGE_BYTES);
+    const int64_t pieces = (int64_t)(bytes / PIECE_BYTES);
+    unsigned char there = 1;
+    if (mincore(begin + bytes / 2 / PAGE_BYTES * PAGE_BYTES, 1, &there) != 0 || there & 1) return;
+    const int threads = sp_threads_for(context, pieces * (int64_t)PIECE_BYTES / 16);
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < rows; i++) memcpy(to + (size_t)i * to_pitch, from + (size_t)i * from_pitch, bytes);
+    for (int64_t i = 0; i < pieces; i++) /* a wish */
+        madvise(begin + (size_t)i * PIECE_BYTES, PIECE_BYTES, MADV_POPULATE_WRITE);
+#else
+    (void)context, (void)values, (void)bytes;
+#endif
 }
 
 /* All of it at once, by the device. */
@@ -218,7 +301,7 @@ static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging 
     char *const buffer = staging->memory + (size_t)part * staging->bytes;
     CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
     copy_on_host(context, buffer, copy->bytes, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
-                 copy->bytes, rows);
+                 copy->bytes, rows, write_cached);
     CUDA_TRY(cudaMemcpyAsync(copy->device + (size_t)copy->done * copy->bytes, buffer, (size_t)rows * copy->bytes,
                              cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
@@ -226,8 +309,8 @@ static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging 
     return SP_OK;
 }
 
-/* The next part out: all buffers are on their way when the oldest is waited for and emptied. */
-static sp_status step_out(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
+/* The next parts out, into all buffers that are empty. */
+static sp_status start_out(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
 {
     if (copy->memory.direct) return move_directly(context, copy, false, stream);
     while (copy->started < copy->rows && copy->part_started - copy->part_done < PARTS) {
@@ -239,11 +322,18 @@ static sp_status step_out(sp_context *context, stream_copy *copy, stream_staging
         CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
         copy->started += rows;
     }
+    return SP_OK;
+}
+
+/* Empties the buffer that has been on its way for longest. */
+static sp_status finish_out(sp_context *context, stream_copy *copy, stream_staging *staging)
+{
+    if (copy->memory.direct) return SP_OK;
     const int part = copy->part_done++ % PARTS;
     const int64_t rows = rows_of_part(*staging, *copy, copy->done);
     CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
     copy_on_host(context, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
-                 staging->memory + (size_t)part * staging->bytes, copy->bytes, copy->bytes, rows);
+                 staging->memory + (size_t)part * staging->bytes, copy->bytes, copy->bytes, rows, write_past);
     copy->done += rows;
     return SP_OK;
 }
@@ -361,7 +451,7 @@ static bool goes_by_blocks(const stream_job &job)
 static double seconds_of(size_t size, int64_t stride, int64_t rows, int64_t columns, int copies)
 {
     const size_t row = (size_t)columns * size;
-    const double pages = fmin((double)stride * (double)size / PAGE_BYTES, 1);
+    const double pages = fmin((double)stride * (double)size / (double)PAGE_BYTES, 1);
     double rate = BY_THREADS;
     for (const auto &point : BY_ENGINES)
         if (row >= point.row) rate = row % ENGINE_ALIGNMENT ? BY_ENGINES[0].rate : point.rate;
@@ -525,7 +615,6 @@ struct stream_run {
     const stream_cut &cut;
     spmm_blocks *range_parts;
     char *x[2], *y[2], *argument[2], *sums; /* buffers */
-    stream_staging staging_in, staging_out;
     stream_line line;
 
     stream_run(const stream_job &whole, const stream_cut &pieces, spmm_blocks *parts, char *memory)
@@ -637,12 +726,13 @@ static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64
         if (next_in == &in[1] && in[1].done == 0)
             CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[run->y_slot(y_step)], 0));
         if (!next_in && !next_out) break;
-        if (next_in) TRY(step_in(context, next_in, &run->staging_in, line->in));
+        if (next_out) TRY(start_out(context, next_out, run->job.state->staging_out, line->out));
+        if (next_in) TRY(step_in(context, next_in, run->job.state->staging_in, line->in));
         if (next_in == &in[0] && in[0].finished())
             CUDA_TRY(cudaEventRecord(line->loaded[run->x_slot(x_step)], line->in));
         if (next_in == &in[1] && in[1].finished())
             CUDA_TRY(cudaEventRecord(line->added[run->y_slot(y_step)], line->in));
-        if (next_out) TRY(step_out(context, next_out, &run->staging_out, line->out));
+        if (next_out) TRY(finish_out(context, next_out, run->job.state->staging_out));
     }
     return SP_OK;
 }
@@ -727,8 +817,11 @@ static sp_status make_staging(stream_run *run)
     size_t bytes = most < STAGING_BYTES ? most : STAGING_BYTES;
     const size_t row = (size_t)run->cut.columns * sizeof(int64_t); /* the longest: one must fit */
     if (bytes < row) bytes = row;
-    if (x || (y && job.beta != 0)) TRY(run->staging_in.create(job.context, bytes));
-    if (y || argument) TRY(run->staging_out.create(job.context, bytes));
+    if (x || (y && job.beta != 0)) TRY(need_staging(job.context, bytes, &job.state->staging_in));
+    if (y || argument) TRY(need_staging(job.context, bytes, &job.state->staging_out));
+    if (y && job.y->stride == job.y->cols)
+        make_pages(job.context, job.y->values,
+                   extent(job.y->rows, job.y->cols, job.y->stride, sp_dense_size(job.y->type)));
     return SP_OK;
 }
 
@@ -763,11 +856,6 @@ static sp_dense on_device(const sp_dense *matrix)
         there.values = NULL;
     }
     return there;
-}
-
-static size_t extent(int64_t rows, int64_t cols, int64_t stride, size_t size)
-{
-    return rows > 0 ? ((size_t)(rows - 1) * (size_t)stride + (size_t)cols) * size : 0;
 }
 
 sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_options *options, spmm_state *state,
