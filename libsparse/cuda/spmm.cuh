@@ -3,7 +3,7 @@
  *
  * A group of LANES threads takes a row (or a part of one) and a tile of columns: lane l holds columns l·V of REPEATS
  * stretches of LANES·V, so that every load of X is 16 bytes a lane and whole sectors a group. The group loads LANES
- * entries of A at a time, ahead of their use, and shuffles hand them round.
+ * entries of A at a time, ahead of their use, and shuffles or shared memory hand them round.
  *
  * Latency decides: a row is a chain of four loads and a store, some 3 µs under load, and 10 TB/s at 0.7 µs are 53 KB
  * in flight a multiprocessor. So groups are narrow, 4 or 8 lanes with up to 4 packets each, for many rows in flight,
@@ -77,7 +77,8 @@ static const uint64_t SPMM_STAYS = 0x1000000000000000, SPMM_PASSES = 0x12f000000
 /* How the columns of X are dealt to lanes. */
 struct spmm_shape {
     int vector, lanes, repeats;
-    int columns() const { return vector * lanes * repeats; }
+    bool pairs = false; /* the last repeat is half as wide: lanes are dealt to two entries there */
+    int columns() const { return vector * (lanes * repeats - (pairs ? lanes / 2 : 0)); }
 };
 
 /* 8 groups a block: 32 threads with 4 lanes a group, 256 with 32. */
@@ -373,8 +374,8 @@ template <typename T, int V> struct spmm_extremes {
 
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
 
-/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. Of
- * a group in parts, each has the columns of the first, which writes them. */
+/* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. A
+ * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. */
 template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     const char *x;
     int32_t at[REPEATS];
@@ -384,12 +385,14 @@ template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile, int parts = 1)
     {
         const int lane = threadIdx.x % LANES, each = LANES / parts;
-        const int32_t first = tile * (V * LANES * REPEATS), own = first + lane % each * V;
+        const int32_t first = tile * V * (LANES * (REPEATS - 1) + each);
 #pragma unroll
         for (int r = 0; r < REPEATS; r++) {
-            inside[r] = own + r * LANES * V < p.width;
-            at[r] = inside[r] ? own + r * LANES * V : r > 0 ? at[0] : first;
-            inside[r] = inside[r] && lane < each;
+            const bool last = r == REPEATS - 1;
+            const int32_t own = first + (r * LANES + (last ? lane % each : lane)) * V;
+            inside[r] = own < p.width;
+            at[r] = inside[r] ? own : r > 0 ? at[0] : first;
+            inside[r] = inside[r] && (!last || lane < each);
             delta[r] = (uint32_t)(at[r] - at[0]) * sizeof(T);
         }
         x = (const char *)((const T *)p.x + at[0]);
@@ -552,6 +555,136 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
     for (int step = LANES / PARTS; step < LANES; step *= 2) result.merge(result.across(step));
 }
 
+/* What the lanes of a warp load of A for each other, a group's entries side by side. The pipe of the first-level
+ * cache takes a turn for every shuffle, of one word of each of 4 groups, and one for a load of two of each: where
+ * rows of X come from that cache, turns decide. */
+template <int COUNT> struct __align__(16) spmm_hands {
+    int32_t cols[COUNT]; /* -1: none */
+    float weights[COUNT];
+};
+
+/* As add_entries, through `hands`: R-MAT 17 at 32 columns of f32 33.2 -> 30.4 us. At 64 of f16 R-MAT 18 took 245 for
+ * 240. */
+template <int UNROLL, typename T, int V, int LANES, int REPEATS>
+static __device__ __forceinline__ void add_handed(const spmm_product &p, int64_t begin, int count,
+                                                  const spmm_columns<T, V, LANES, REPEATS> &columns,
+                                                  spmm_sums<T, V> (&results)[REPEATS], spmm_hands<32> &hands)
+{
+    const int own = threadIdx.x % 32, lane = own % LANES;
+    const int32_t *cols = p.cols + begin + lane;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
+    int longest = count, left = count; /* of the warp's groups; of this one */
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    int32_t next_col; /* 0 beyond the row */
+    float next_weight;
+    const auto fetch = [&](int there) {
+        const float *weights = (const float *)((const char *)cols + away);
+        next_col = lane < there ? load_kept(cols, p.keep) : 0;
+        next_weight = lane < there ? p.values ? load_kept(weights, p.keep) : 1.f : 0.f;
+        cols += LANES;
+    };
+    fetch(left);
+    for (; longest > 0; longest -= LANES, left -= LANES) {
+        __syncwarp();
+        hands.cols[own] = next_col;
+        hands.weights[own] = next_weight;
+        __syncwarp();
+        if (longest > LANES) fetch(left - LANES);
+#pragma unroll 1
+        for (int at = 0; at < LANES && at < longest; at += UNROLL) {
+            packet<T, V> gathered[UNROLL][REPEATS];
+            const auto gather = [&](auto all) {
+                const auto take = [&](int u, int32_t col) {
+                    const char *row = row_of_x(columns.x, col, p.x_bytes);
+#pragma unroll
+                    for (int r = 0; r < REPEATS; r++)
+                        if (decltype(all)::value) gathered[u][r].load((const T *)(row + columns.delta[r]), p.keep);
+                        else gathered[u][r].load_if(at + u < left, (const T *)(row + columns.delta[r]), p.keep);
+                };
+#pragma unroll
+                for (int u = 0; u < UNROLL; u += 2) {
+                    const int2 pair = *(const int2 *)(hands.cols + own - lane + at + u);
+                    take(u, pair.x), take(u + 1, pair.y);
+                }
+            };
+            if (__all_sync(FULL_WARP, at + UNROLL <= left)) gather(std::true_type());
+            else gather(std::false_type());
+#pragma unroll
+            for (int u = 0; u < UNROLL; u += 2) {
+                const float2 pair = *(const float2 *)(hands.weights + own - lane + at + u);
+#pragma unroll
+                for (int r = 0; r < REPEATS; r++) {
+                    results[r].add(gathered[u][r], pair.x, 0, true);
+                    results[r].add(gathered[u + 1][r], pair.y, 0, true);
+                }
+            }
+        }
+    }
+}
+
+/* Rows of X of 12 packets, 8 lanes: two entries are three loads, one of each and one of the last 4 packets of both,
+ * where two loads an entry would leave a quarter of the lanes idle. Adds a group's runs of LANES entries, which begin
+ * every `step`; the first `left` entries from `begin` on are the row's. All lanes of the warp take part. */
+template <int PAIRS, typename T, int V, int LANES>
+static __device__ __forceinline__ void add_pairs(const spmm_product &p, int64_t begin, int left, int step,
+                                                 const spmm_columns<T, V, LANES, 2> &columns,
+                                                 spmm_sums<T, V> (&results)[2], spmm_hands<32> &hands)
+{
+    const int own = threadIdx.x % 32, lane = own % LANES;
+    const bool second = lane >= LANES / 2; /* of a pair */
+    const int32_t *cols = p.cols + begin + lane;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
+    int32_t next_col;
+    float next_weight;
+    left -= lane;
+    const auto fetch = [&] {
+        const float *weights = (const float *)((const char *)cols + away);
+        next_col = left > 0 ? load_kept(cols, p.keep) : -1;
+        next_weight = left > 0 ? p.values ? load_kept(weights, p.keep) : 1.f : 0.f;
+        cols += step;
+        left -= step;
+    };
+    fetch();
+    while (__any_sync(FULL_WARP, next_col >= 0)) {
+        const bool whole = __all_sync(FULL_WARP, next_col >= 0);
+        __syncwarp();
+        hands.cols[own] = next_col;
+        hands.weights[own] = next_weight;
+        __syncwarp();
+        fetch();
+#pragma unroll 1
+        for (int at = own - lane; at < own - lane + LANES; at += 2 * PAIRS) {
+            packet<T, V> gathered[PAIRS][3];
+            const auto gather = [&](auto all) {
+#pragma unroll
+                for (int j = 0; j < PAIRS; j++) {
+                    const int2 pair = *(const int2 *)(hands.cols + at + 2 * j);
+                    const int32_t shared = second ? pair.y : pair.x;
+                    const auto take = [&](packet<T, V> &to, int32_t col, int r) {
+                        const T *from = (const T *)(row_of_x(columns.x, col, p.x_bytes) + columns.delta[r]);
+                        if (decltype(all)::value) to.load(from, p.keep);
+                        else to.load_if(col >= 0, from, p.keep);
+                    };
+                    take(gathered[j][0], pair.x, 0);
+                    take(gathered[j][1], pair.y, 0);
+                    take(gathered[j][2], shared, 1);
+                }
+            };
+            if (whole) gather(std::true_type());
+            else gather(std::false_type());
+#pragma unroll
+            for (int j = 0; j < PAIRS; j++) {
+                const float2 pair = *(const float2 *)(hands.weights + at + 2 * j);
+                results[0].add(gathered[j][0], pair.x, 0, true);
+                results[0].add(gathered[j][1], pair.y, 0, true);
+                results[1].add(gathered[j][2], second ? pair.y : pair.x, 0, true);
+            }
+        }
+    }
+    results[1].merge(results[1].across(LANES / 2));
+}
+
 template <typename Y, int V, typename S>
 static __device__ __forceinline__ void write_columns(Y *y, const S (&result)[V], S beta)
 {
@@ -615,11 +748,13 @@ static inline bool has_quads(const spmm_product &p)
 
 /* ---- host: from shapes to kernels ------------------------------------------------------------------------ */
 
-/* Calls launch.run<T, V, LANES, REPEATS>() for one of the shapes that spmm.cu chooses from. */
+/* Calls launch.run<T, V, LANES, REPEATS, PAIRS>() for one of the shapes that spmm.cu chooses from. */
 template <typename T, int V, typename Launch>
 static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
 {
     constexpr bool whole = sizeof(T) * V == 16, single = sizeof(T) == 4;
+    if constexpr (whole && sizeof(T) <= 4 && !Launch::EXTREME)
+        if (shape.pairs) return launch.template run<T, V, 8, 2, true>();
     if constexpr (whole && single && !Launch::EXTREME) {
         if (shape.repeats == 4) return launch.template run<T, V, 8, 4>();
         if (shape.repeats == 3) return launch.template run<T, V, 8, 3>();

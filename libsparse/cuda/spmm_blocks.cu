@@ -424,7 +424,7 @@ static __device__ __forceinline__ void await_last()
 #endif
 }
 
-/* LOADS and PARTS: see spmm_quads; 0 loads: entries one by one. */
+/* LOADS and PARTS: see spmm_quads; 0 loads: entries one by one, or in pairs where the last repeat has two parts. */
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void
     __launch_bounds__(block_threads<LANES>::COUNT *block_threads<LANES>::TOGETHER,
@@ -433,6 +433,7 @@ static __global__ void
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
     using threads = block_threads<LANES>;
+    constexpr bool HANDED = sizeof(T) == 4 && V == 4 && LANES == 8 && REPEATS == 1 && !Result::EXTREME;
     __shared__ Result shared[threads::WARP ? 1 : threads::COUNT / 32][REPEATS][LANES];
     const int group = threads::thread() / LANES, number = threads::number();
     let_next_in();
@@ -460,7 +461,14 @@ static __global__ void
         return;
     }
     if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0]);
-    else
+    else if constexpr (PARTS > 1) {
+        __shared__ spmm_hands<32> hands[threads::COUNT / 32];
+        add_pairs<2>(p, start + block.z + begin, own, LANES, columns, results, hands[threadIdx.x / 32]);
+    } else if constexpr (HANDED) {
+        __shared__ spmm_hands<32> hands[threads::COUNT / 32];
+        add_handed<spmm_depth<T, REPEATS, false>::UNROLL>(p, start + block.z + begin, own, columns, results,
+                                                          hands[threadIdx.x / 32]);
+    } else
         add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, own,
                                                                  block.z + begin, columns, results);
     if (groups > 1) merge_groups<LANES>(groups, results, shared);
@@ -507,7 +515,7 @@ template <bool IS_EXTREME> struct block_launch {
     spmm_blocks *parts;
     int bin;
 
-    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         const int64_t begin = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - begin,
@@ -517,7 +525,7 @@ template <bool IS_EXTREME> struct block_launch {
         TRY(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
-        auto kernel = work_blocks<0, 1, T, V, LANES, REPEATS, Result>;
+        auto kernel = work_blocks<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
         if constexpr (quads::FIT)
             if (has_quads(product))
                 kernel = 2 * product.width > V * LANES ? work_blocks<quads::LOADS, 1, T, V, LANES, REPEATS, Result>

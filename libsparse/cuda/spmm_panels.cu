@@ -36,8 +36,8 @@ enum {
 };
 /* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. Ordered by
  * communities, 122 million entries, 50 a row, take 1.91 ms for 2.20 at 32 columns and 7.7 for 9.0 at 128, but 1.74
- * for 1.62 at 16. */
-static const int64_t LEAST_MEAN = 96, LEAST_ORDERED = 32;
+ * for 1.62 at 16; 1.6 million, 33 a row, 28.9 us for 26.4 at 32 and, of f16, 25.6 for 22.3. */
+static const int64_t LEAST_MEAN = 96, LEAST_ORDERED = 48;
 /* Times that a group may have more entries than others, in the longest row. */
 static const int64_t MOST_TURNS = 4;
 
@@ -251,160 +251,135 @@ int64_t cuda_spmm_panel_bytes(const spmm_panels *panels)
 template <int PARTS> struct runs {
     static constexpr int EACH = LANES / PARTS, LOADS = PARTS < 4 ? 8 : 4, ENTRIES = LOADS * PARTS;
     static constexpr int OWN = ENTRIES / LANES; /* entries of A that a lane loads */
+    using hands = spmm_hands<32 * OWN>;
 };
 
 /* Adds a group's runs of a row: the first `left` entries from `begin` on are the row's, a run begins every `step`.
- * All lanes of the warp take part. In f32 registers allow for weights that are handed round ahead of their use:
- * products at 64 columns 1.86 ms for 1.94. */
-template <typename T, int V>
-static __device__ __forceinline__ void add_whole_runs(const spmm_product &p, int64_t begin, int left, int step,
-                                                      const char *x, spmm_sums<T, V> *result)
-{
-    const int lane = threadIdx.x % LANES;
-    const int32_t *cols = p.cols + begin + lane;
-    const float *values = p.values ? (const float *)p.values + begin + lane : nullptr;
-    int32_t next_col; /* -1: none */
-    float next_weight;
-    left -= lane;
-    const auto fetch = [&] {
-        next_col = left > 0 ? __ldg(cols) : -1;
-        next_weight = left > 0 ? values ? __ldg(values) : 1 : 0;
-        cols += step;
-        if (values) values += step;
-        left -= step;
-    };
-    fetch();
-    while (__any_sync(FULL_WARP, next_col >= 0)) {
-        const int32_t col = next_col;
-        const float weight = next_weight;
-        packet<T, V> gathered[LANES];
-        float weights[LANES];
-        fetch();
-        const auto gather = [&](auto whole) {
-#pragma unroll
-            for (int u = 0; u < LANES; u++) {
-                const int32_t c = __shfl_sync(FULL_WARP, col, u, LANES);
-                weights[u] = __shfl_sync(FULL_WARP, weight, u, LANES);
-                if (decltype(whole)::value) gathered[u].load((const T *)row_of_x(x, c, p.x_bytes));
-                else gathered[u].load_if(c >= 0, (const T *)row_of_x(x, c, p.x_bytes));
-            }
-        };
-        if (__all_sync(FULL_WARP, col >= 0)) gather(std::true_type());
-        else gather(std::false_type());
-#pragma unroll
-        for (int u = 0; u < LANES; u++) result->add(gathered[u], weights[u], 0, true);
-    }
-}
-
-/* As add_whole_runs; each of the group's parts has the sum of its own entries then. */
-template <typename T, int V, int PARTS>
+ * All lanes of the warp take part. Each of the group's parts has the sum of its own entries then. */
+template <typename run, typename T, int V>
 static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
-                                                const char *x, spmm_sums<T, V> *result)
+                                                const char *x, spmm_sums<T, V> *result, typename run::hands &hands)
 {
-    using run = runs<PARTS>;
-    const int lane = threadIdx.x % LANES, part = lane / run::EACH;
+    const int lane = threadIdx.x % LANES, own = threadIdx.x % 32 / LANES * run::ENTRIES + lane;
+    const int first = own - lane + lane / run::EACH * run::LOADS; /* of the part's entries */
     const int32_t *cols = p.cols + begin + lane;
-    const float *values = p.values ? (const float *)p.values + begin + lane : nullptr;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
     int32_t next_col[run::OWN]; /* -1: none */
     float next_weight[run::OWN];
     left -= lane;
     const auto fetch = [&] {
 #pragma unroll
         for (int i = 0; i < run::OWN; i++) {
-            next_col[i] = left > i * LANES ? __ldg(cols + i * LANES) : -1;
-            next_weight[i] = left > i * LANES ? values ? __ldg(values + i * LANES) : 1 : 0;
+            const bool there = left > i * LANES;
+            next_col[i] = there ? __ldg(cols + i * LANES) : -1;
+            next_weight[i] = there ? p.values ? __ldg((const float *)((const char *)cols + away) + i * LANES) : 1 : 0;
         }
         cols += step;
-        if (values) values += step;
         left -= step;
     };
     fetch();
     while (__any_sync(FULL_WARP, next_col[0] >= 0)) {
-        int32_t col[run::OWN];
-        float weight[run::OWN];
-        packet<T, V> gathered[run::LOADS];
+        const bool whole = __all_sync(FULL_WARP, next_col[run::OWN - 1] >= 0);
+        packet<T, V> gathered[run::LOADS / 4][4];
+        __syncwarp();
 #pragma unroll
         for (int i = 0; i < run::OWN; i++) {
-            col[i] = next_col[i];
-            weight[i] = next_weight[i];
+            hands.cols[own + i * LANES] = next_col[i];
+            hands.weights[own + i * LANES] = next_weight[i];
         }
+        __syncwarp();
         fetch();
-        const auto source = [&](int u) { return u % run::EACH * PARTS + part; };
-        const auto gather = [&](auto whole) {
+        const auto gather = [&](auto all) {
 #pragma unroll
-            for (int u = 0; u < run::LOADS; u++) {
-                const int32_t c = __shfl_sync(FULL_WARP, col[u / run::EACH], source(u), LANES);
-                if (decltype(whole)::value) gathered[u].load((const T *)row_of_x(x, c, p.x_bytes));
-                else gathered[u].load_if(c >= 0, (const T *)row_of_x(x, c, p.x_bytes));
+            for (int u = 0; u < run::LOADS / 4; u++) {
+                const int4 four = ((const int4 *)(hands.cols + first))[u];
+                const auto take = [&](packet<T, V> &to, int32_t col) {
+                    if (decltype(all)::value) to.load((const T *)row_of_x(x, col, p.x_bytes));
+                    else to.load_if(col >= 0, (const T *)row_of_x(x, col, p.x_bytes));
+                };
+                take(gathered[u][0], four.x), take(gathered[u][1], four.y);
+                take(gathered[u][2], four.z), take(gathered[u][3], four.w);
             }
         };
-        if (__all_sync(FULL_WARP, col[run::OWN - 1] >= 0)) gather(std::true_type());
+        if (whole) gather(std::true_type());
         else gather(std::false_type());
 #pragma unroll
-        for (int u = 0; u < run::LOADS; u++)
-            result->add(gathered[u], __shfl_sync(FULL_WARP, weight[u / run::EACH], source(u), LANES), 0, true);
+        for (int u = 0; u < run::LOADS / 4; u++) {
+            const float4 four = ((const float4 *)(hands.weights + first))[u];
+            result->add(gathered[u][0], four.x, 0, true), result->add(gathered[u][1], four.y, 0, true);
+            result->add(gathered[u][2], four.z, 0, true), result->add(gathered[u][3], four.w, 0, true);
+        }
     }
+#pragma unroll
+    for (int away = run::EACH; away < LANES; away *= 2) result->merge(result->across(away));
 }
 
-template <typename T, int V, int PARTS>
+/* REPEATS 2: a tile of 12 packets a row, by pairs of entries. */
+template <typename T, int V, int PARTS, int REPEATS>
 static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_product p, const int2 *slots)
 {
     using Result = spmm_sums<T, V>;
-    using run = runs<PARTS>;
-    __shared__ Result shared[GROUPS][run::EACH];
+    using run = std::conditional_t<REPEATS == 1, runs<PARTS>, runs<1>>;
+    __shared__ union {
+        typename run::hands hands[GROUPS * LANES / 32];
+        char results[GROUPS * run::EACH * sizeof(Result)];
+    } shared;
+    const auto merged = (Result(*)[run::EACH])shared.results;
+    typename run::hands &hands = shared.hands[threadIdx.x / 32];
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int2 slot = __ldg(slots + (int64_t)blockIdx.x * GROUPS + group);
-    const spmm_columns<T, V, run::EACH, 1> columns(p, (int)blockIdx.y);
+    const spmm_columns<T, V, run::EACH, REPEATS> columns(p, (int)blockIdx.y, REPEATS);
     const bool active = slot.x >= 0;
     const int32_t row = active ? slot.x : 0;
     const int part = active ? slot.y >> 8 : 0, groups = active ? slot.y & 0xff : 1;
     const int64_t start = active ? __ldg(p.offsets + row) : 0;
     const int entries = active ? (int)(__ldg(p.offsets + row + 1) - start) : 0;
     const bool writes = active && part == 0 && lane < run::EACH;
-    Result result[1];
-    result[0].clear(p);
+    Result result[REPEATS];
+#pragma unroll
+    for (int r = 0; r < REPEATS; r++) result[r].clear(p);
     if (writes) expect_row(p, row, columns);
     const int skip = part * run::ENTRIES, step = groups * run::ENTRIES;
-    if constexpr (PARTS == 1 && sizeof(T) == 4)
-        add_whole_runs(p, start + skip, entries - skip, step, columns.x, result);
-    else add_runs<T, V, PARTS>(p, start + skip, entries - skip, step, columns.x, result);
+    if constexpr (REPEATS == 2) add_pairs<2>(p, start + skip, entries - skip, step, columns, result, hands);
+    else add_runs<run>(p, start + skip, entries - skip, step, columns.x, result, hands);
+    if (__syncthreads_or(groups > 1))
 #pragma unroll
-    for (int away = run::EACH; away < LANES; away *= 2) result[0].merge(result[0].across(away));
-    if (__syncthreads_or(groups > 1)) {
-        if (part > 0 && lane < run::EACH) shared[group][lane] = result[0];
-        __syncthreads();
-        if (writes)
-            for (int i = 1; i < groups; i++) result[0].merge(shared[group + i][lane]);
-    }
+        for (int r = 0; r < REPEATS; r++) {
+            if (r > 0) __syncthreads();
+            if (part > 0 && lane < run::EACH) merged[group][lane] = result[r];
+            __syncthreads();
+            if (writes)
+                for (int i = 1; i < groups; i++) result[r].merge(merged[group + i][lane]);
+        }
     if (writes) write_row(p, row, columns, result);
 }
 
 /* `width` columns from `first` on. */
-template <typename T, int PARTS>
+template <typename T, int PARTS, int REPEATS = 1>
 static sp_status launch_tiles(sp_context *context, const spmm_product &whole, int32_t first, int32_t width,
                               const spmm_panels *panels)
 {
-    constexpr int V = 16 / sizeof(T), COLUMNS = V * LANES / PARTS;
+    constexpr int V = 16 / sizeof(T), COLUMNS = REPEATS * V * LANES / PARTS;
     spmm_product product = whole;
     product.x = (const T *)whole.x + first;
     product.y = (char *)whole.y + (size_t)first * (whole.y_narrow ? sizeof(T) : sizeof(float));
     product.width = width;
     product.tiles = (width + COLUMNS - 1) / COLUMNS;
-    work_panels<T, V, PARTS><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
-                               cuda_state_of(context)->stream>>>(product, panels->slots.data);
+    work_panels<T, V, PARTS, REPEATS><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
+                                        cuda_state_of(context)->stream>>>(product, panels->slots.data);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-/* Tiles of 128 bytes a row; columns that are left over in one of 32, 64 or 128. */
+/* Tiles of 128 bytes a row; what is left over in one of 32, 64, 128 or, with the last of them, 192. */
 template <typename T>
 static sp_status launch(sp_context *context, const spmm_product &product, const spmm_panels *panels)
 {
     constexpr int COLUMNS = 16 / sizeof(T) * LANES;
     const int32_t left = product.width % COLUMNS, whole = product.width - left;
-    if (2 * left > COLUMNS) return launch_tiles<T, 1>(context, product, 0, product.width, panels);
-    if (whole > 0) TRY((launch_tiles<T, 1>(context, product, 0, whole, panels)));
-    if (left == 0) return SP_OK;
+    if (left == 0 || 2 * left > COLUMNS) return launch_tiles<T, 1>(context, product, 0, product.width, panels);
+    if (whole > COLUMNS) TRY((launch_tiles<T, 1>(context, product, 0, whole - COLUMNS, panels)));
+    if (whole > 0) return launch_tiles<T, 1, 2>(context, product, whole - COLUMNS, left + COLUMNS, panels);
     return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, whole, left, panels)
                               : launch_tiles<T, 4>(context, product, whole, left, panels);
 }

@@ -23,7 +23,10 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPE
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
     if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, begin, count, columns, results[0]);
-    else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
+    else if constexpr (PARTS > 1) {
+        __shared__ spmm_hands<32> hands[SPMM_ROW_THREADS / 32];
+        add_pairs<2>(p, begin, count, LANES, columns, results, hands[threadIdx.x / 32]);
+    } else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
 
@@ -32,12 +35,12 @@ template <bool IS_EXTREME> struct row_launch {
     sp_context *context;
     const spmm_product &product;
 
-    template <typename T, int V, int LANES, int REPEATS> sp_status run() const
+    template <typename T, int V, int LANES, int REPEATS, bool PAIRS = false> sp_status run() const
     {
         using Result = std::conditional_t<EXTREME, spmm_extremes<T, V>, spmm_sums<T, V>>;
         constexpr int ROWS = SPMM_ROW_THREADS / LANES;
         const dim3 grid((unsigned)((product.rows + ROWS - 1) / ROWS), (unsigned)product.tiles);
-        auto kernel = split_rows<0, 1, T, V, LANES, REPEATS, Result>;
+        auto kernel = split_rows<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
         /* With four lanes of f32 they leave too few registers for 1,536 threads. */
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
         if constexpr (quads::FIT && sizeof(T) == 2)
@@ -135,13 +138,14 @@ struct short_launch {
         return SP_OK;
     }
     /* As many lanes as a row has packets. Those that are too many load nothing, and with too little under way memory
-     * waits: 24 packets, 0.54 ms for 32 with 0.61, take 8 lanes three times. */
+     * waits: 24 packets, 0.54 ms for 32 with 0.61, take 8 lanes three times, and 12 take 4. */
     template <typename T> sp_status run_wide() const
     {
         constexpr int V = 16 / sizeof(T);
         const int packets = product.width / V;
         if (packets <= 4) return run<T, V, 4>();
         if (packets <= 8) return run<T, V, 8>();
+        if (packets <= 12) return run<T, V, 4, 3>();
         if (packets <= 16) return run<T, V, 16>();
         if ((packets + 23) / 24 * 24 < (packets + 31) / 32 * 32) return run<T, V, 8, 3>();
         return run<T, V, 32>();
