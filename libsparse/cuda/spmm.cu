@@ -241,6 +241,16 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
     return best;
 }
 
+/* Rows of X of 9 to 12 packets are one tile, two entries at a time, beyond the cache too: R-MAT 20 at 96 columns of
+ * f16 2.07 -> 1.81 ms by ranges. But where rows are alike, narrower tiles, which the cache holds, take 1.37 ms for
+ * 1.76. */
+static bool takes_pairs(const sp_dense *x, const sp_dense *y, bool extreme, sp_spmm_algorithm algorithm, int64_t most)
+{
+    const int64_t packet = 16 / (int64_t)size_of(x->type), packets = x->cols / packet;
+    return packets > 8 && packets <= 12 && x->type != SP_DENSE_F64 && !extreme && fits(x, packet) &&
+           fits(y, packet) && (algorithm != SP_SPMM_ROW_SPLIT || 12 * packet <= most);
+}
+
 /* ---- the product ----------------------------------------------------------------------------------------- */
 
 static bool is_extreme(const sp_spmm_options *options)
@@ -266,7 +276,9 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     if (x->type == SP_DENSE_F32 && most == 128 && near_columns >= 64 && near_columns < 128) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
-    *shape = choose_shape(x, y, is_extreme(options), a->nnz < 8 * places, most);
+    if (takes_pairs(x, y, is_extreme(options), state->algorithm, most))
+        *shape = {16 / (int)size_of(x->type), 8, 2, true};
+    else *shape = choose_shape(x, y, is_extreme(options), a->nnz < 8 * places, most);
     *product = {};
     product->offsets = a->row_offsets;
     product->cols = a->col_indices;
@@ -325,11 +337,13 @@ static __global__ void __launch_bounds__(256)
 
 /* Where rows of X do not begin at lines, a tile's row lies in two of them, of which the caches and the memory move and
  * keep more than is asked for: 182 million entries, 201 MB a tile, 200 columns take 47.8 ms, seven tiles of 32 columns
- * that do 26.5. Not where the cache holds wider tiles. */
-static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, int64_t cache)
+ * that do 26.5. Not where the cache holds wider tiles, nor where one tile takes a line and a half: 61 million entries
+ * of communities, 96 columns of f16, 1.97 -> 1.58 ms. */
+static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bool extreme, const spmm_state *state)
 {
-    const int64_t size = (int64_t)size_of(x->type);
-    const bool at_lines = x->stride * size % LINE == 0 && (uintptr_t)x->values % LINE == 0;
+    const int64_t size = (int64_t)size_of(x->type), cache = state->cache;
+    const int64_t edge = takes_pairs(x, y, extreme, state->algorithm, 0) ? LINE / 2 : LINE;
+    const bool at_lines = x->stride * size % edge == 0 && (uintptr_t)x->values % (uintptr_t)edge == 0;
     return !at_lines && !extreme && fits(x, WORD / size) && fits(y, WORD / size) && x->cols * size >= LINE &&
            2 * LINE * a->cols > cache / 10 * 11 && a->nnz >= COPY_ENTRIES * a->cols;
 }
@@ -374,7 +388,7 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     if (a->rows == 0 || x->cols == 0) return SP_OK;
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
-    if (needs_copy(a, x, y, is_extreme(options), plan->cache)) {
+    if (needs_copy(a, x, y, is_extreme(options), plan)) {
         /* The plan keeps them, but for those that a graph under capture would own. */
         cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
         device_array<uint4> passing, *lines = &plan->lines;
