@@ -782,7 +782,9 @@ sp_status sp_cuda_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_
                             double alpha, const sp_cbsr *kept, double beta, sp_dense *y)
 {
     sum_product product = {};
+    spmm_blocks *parts;
     TRY(begin(context));
+    TRY(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
     product.values = kept->values;
     product.columns = kept->columns;
     product.k = (int)kept->k;
@@ -792,13 +794,14 @@ sp_status sp_cuda_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_
     product.alpha = alpha;
     product.beta = beta;
     product.mean = options->reduce == SP_REDUCE_MEAN;
-    return with_types(kept, sum_launch{context, a, ((spmm_state *)state)->parts, product});
+    return with_types(kept, sum_launch{context, a, parts, product});
 }
 
 struct collect_launch {
     sp_context *context;
     const sp_csr *a;
-    const spmm_state *state;
+    spmm_blocks *parts;
+    int64_t cache;
     int width;
     collect_product product;
 
@@ -809,13 +812,13 @@ struct collect_launch {
         const int64_t column = a->cols * (int64_t)sizeof(T);
         p.tile = width;
         /* The cache holds what it gathers from up to some 50 of its 60 MB. */
-        if (column * width > state->cache && a->nnz >= LEAST_GATHERED * a->cols)
-            for (p.tile = LINE; 2 * p.tile * column <= state->cache / 6 * 5;) p.tile *= 2;
+        if (column * width > cache && a->nnz >= LEAST_GATHERED * a->cols)
+            for (p.tile = LINE; 2 * p.tile * column <= cache / 6 * 5;) p.tile *= 2;
         p.tile = min(p.tile, width);
         p.tiles = (width + p.tile - 1) / p.tile;
         p.chunks = (min(p.k, p.tile) + 31) / 32;
         const unsigned height = (unsigned)(p.tiles * p.chunks);
-        return for_parts(context, a, state->parts, height, 32 * sizeof(T),
+        return for_parts(context, a, parts, height, 32 * sizeof(T),
                          [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
                              p.a = rows;
                              p.add = bin > 0;
@@ -831,7 +834,9 @@ sp_status sp_cuda_maxk_spmm_backward(sp_context *context, const sp_csr *a, const
                                      void *state, const sp_dense *gradient, sp_cbsr *kept)
 {
     collect_product product = {};
+    spmm_blocks *parts;
     TRY(begin(context));
+    TRY(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
     if (gradient->stride > UINT32_MAX / 8)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of the gradient that are %lld numbers apart",
                        (long long)gradient->stride);
@@ -841,5 +846,6 @@ sp_status sp_cuda_maxk_spmm_backward(sp_context *context, const sp_csr *a, const
     product.dense = gradient->values;
     product.stride = (uint32_t)gradient->stride;
     product.mean = options->reduce == SP_REDUCE_MEAN;
-    return with_types(kept, collect_launch{context, a, (const spmm_state *)state, (int)kept->cols, product});
+    const int64_t cache = ((const spmm_state *)state)->cache;
+    return with_types(kept, collect_launch{context, a, parts, cache, (int)kept->cols, product});
 }

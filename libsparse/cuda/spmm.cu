@@ -171,6 +171,16 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     return SP_OK;
 }
 
+sp_status cuda_spmm_kept_parts(sp_context *context, const sp_csr *a, spmm_state *state, spmm_blocks **parts)
+{
+    *parts = state->parts;
+    if (!state->parts || !state->parts->coarse) return SP_OK;
+    if (!state->kept_parts)
+        TRY(cuda_spmm_cut(context, a, 1, a->cols, group_size(a, false), false, NULL, &state->kept_parts));
+    *parts = state->kept_parts;
+    return SP_OK;
+}
+
 sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                                void **state, sp_spmm_info *info)
 {
@@ -192,6 +202,7 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
     if (state) {
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->parts);
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->row_parts);
+        cuda_spmm_free_blocks(context, ((spmm_state *)state)->kept_parts);
         cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
         cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_in);
         cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_out);

@@ -46,6 +46,7 @@ struct spmm_state {
     sp_spmm_algorithm algorithm;
     spmm_blocks *parts; /* NULL for the row split */
     spmm_blocks *row_parts; /* the same by ranges of rows, once X or Y was streamed */
+    spmm_blocks *kept_parts; /* for MaxK, once it was asked for and `parts` are too small for it */
     bool short_rows;    /* all of a few entries */
     int64_t cache;      /* bytes of the second-level cache */
     device_array<uint4> lines;  /* a line of the caches for each row of X, once rows across lines were copied */
@@ -111,6 +112,10 @@ sp_status cuda_spmm_cut(sp_context *context, const sp_csr *a, int bins, int64_t 
 sp_status cuda_spmm_cut_rows(sp_context *context, const sp_csr *a, int bins, int64_t bin_rows, int group_entries,
                              bool coarse, spmm_blocks **parts);
 void cuda_spmm_free_blocks(sp_context *context, spmm_blocks *parts);
+/* The plan's blocks, NULL for the row split, or where those are of few entries for the sake of the caches, longer ones
+ * in the order of lengths, made by the first call: the kernels of maxk.cu spend on a part of 64 entries as much
+ * before and after them as on them. */
+sp_status cuda_spmm_kept_parts(sp_context *context, const sp_csr *a, spmm_state *state, spmm_blocks **parts);
 sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_shape &shape,
                          const spmm_product &product, spmm_blocks *parts);
 
