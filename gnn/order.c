@@ -137,7 +137,7 @@ done:
 
 /* ---- the whole ---------------------------------------------------------------------------------------- */
 
-/* With MaxK an entry gathers 80 bytes: the H200 trains Reddit's shape in 10.5 ms an epoch and by communities in 9.9, but
+/* With MaxK an entry gathers 80 bytes: the H200 trains Reddit's shape in 10.5 ms an epoch, in 9.9 by communities, but
  * renumbering takes 0.8 s, more than that gains in 1,000 epochs. */
 gnn_order gnn_order_for(const gnn_model_options *model, gnn_order order)
 {
