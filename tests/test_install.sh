@@ -1,7 +1,8 @@
 #!/bin/bash
 # What `make install` leaves: tools that start, man pages without a complaint, and a library to which README.md's
 # program links, shared and static, with which examples/ find what they should, whose header stands alone in C99 and C++
-# and whose shared object exports that header and no more. Takes the variables of the make that runs the tests (CUDA, CUDA_ARCHS...), so that nothing is built anew.
+# and whose shared object exports that header and no more. Takes the variables of the make that runs the tests (CUDA,
+# CUDA_ARCHS...), so that nothing is built anew.
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 build=$(realpath -m "${BUILD:-build}")
@@ -68,7 +69,8 @@ ok 'make install where nvcc is no longer found' forgets
 if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
     echo 'code=sm_80' >forgot/obj/cuda/flags
     remembers() { # and has code for the GPUs that the build is for
-        env -u MAKEFLAGS -u MAKELEVEL make -n -s -C "$root" BUILD="$work/forgot" CUDA=1 install >run.out 2>&1
+        env -u MAKEFLAGS -u MAKELEVEL -u CUDA_ARCHS make -n -s -C "$root" BUILD="$work/forgot" CUDA=1 install \
+            >run.out 2>&1
         grep 'CUDA build: sm_80 and PTX' run.out
     }
     ok 'make install after CUDA_ARCHS=80' remembers
