@@ -180,7 +180,8 @@ static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, co
                        " and S have a column a node", (long long)s->rows, (long long)s->cols,
                        (long long)g->rows, (long long)g->cols);
     if (s->values && s->value_type != g->value_type)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "S and the graph must hold values of the same type");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S holds %s and the graph %s: values of the same type are needed",
+                       s->value_type == SP_F32 ? "f32" : "f64", g->value_type == SP_F32 ? "f32" : "f64");
     if ((unsigned)options->engine > CONTRACTION_PRODUCT || options->engine == CONTRACTION_FUSED)
         return sp_fail(context, SP_ERROR_ARGUMENT, "engine %d does not take a matrix S", (int)options->engine);
     if ((unsigned)options->how.combine > SP_COMBINE_COUNT || (unsigned)options->how.loops > SP_LOOPS_ONLY)

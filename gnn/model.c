@@ -198,7 +198,8 @@ static sp_status check_features(const gnn_model *model, const gnn_block *block, 
                        " %lld x %lld", (long long)rows, (long long)cols, (long long)block->a.cols,
                        (long long)model->options.inputs);
     if (dense ? x->dense.type != model->options.type : x->sparse.value_type != (wide ? SP_F64 : SP_F32))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "features and model are not of the same type");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "features of %s are needed: they are not of the same type as the"
+                       " model", wide ? "f64" : "f32");
     if ((dense ? x->dense.space : x->sparse.space) != model->engine->space)
         return sp_fail(context, SP_ERROR_ARGUMENT, "features must lie where the engine computes");
     if (!dense && model->options.layer == GNN_SAGE_MAX)

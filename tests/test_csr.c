@@ -90,6 +90,38 @@ START_TEST(grow_keeps_contents_with_any_allocator)
 }
 END_TEST
 
+START_TEST(messages_name_types_in_words)
+{
+    sp_context *context = test_context(0, 1);
+    int64_t offsets[] = {0, 1};
+    int32_t cols[] = {0};
+    float value = 1;
+    double wide = 1;
+    const sp_csr a = {1, 1, 1, offsets, cols, &value, SP_F32, SP_HOST};
+    const sp_csr doubles = {1, 1, 1, offsets, cols, &wide, SP_F64, SP_HOST};
+    const sp_dense x = {1, 1, 1, &wide, SP_DENSE_F64, SP_HOST};
+    sp_dense y = {1, 1, 1, &value, SP_DENSE_F32, SP_HOST}, halves;
+    sp_spmm_plan *plan;
+    sp_csr c;
+    sp_cbsr kept;
+    ck_ok(context, sp_spmm_plan_create(context, &a, 1, NULL, &plan));
+    ck_assert_int_eq(sp_spmm_execute(plan, 1, &x, 0, &y), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "A is f32, X f64 and Y f32, which do not go together");
+    ck_assert_int_eq(sp_spgemm(context, &a, &doubles, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "A holds f32 and B f64: values of the same type are needed");
+    ck_assert_int_eq(sp_cbsr_create(context, 1, 1, 1, SP_DENSE_BF16, &kept), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "MaxK of bf16 values: they must be f32 or f64");
+    ck_assert_int_eq(sp_dense_create(context, INT64_MAX, 2, SP_DENSE_F16, SP_HOST, &halves), SP_ERROR_OVERFLOW);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), " of f16 cannot be addressed"));
+    ck_assert_int_eq(sp_dense_create(context, 1, 1, (sp_dense_type)7, SP_HOST, &halves), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "type 7 of values does not exist");
+    ck_assert_int_eq(sp_csr_create(context, 1, 1, 1, (sp_value_type)2, SP_HOST, &c), SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "type 2 of values does not exist");
+    sp_spmm_plan_free(plan);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- creation and copies ------------------------------------------------------------------------------- */
 
 START_TEST(create_refuses_impossible_sizes)
@@ -747,6 +779,7 @@ int main(void)
     tcase_add_test(contexts, context_refuses_odd_devices);
     tcase_add_test(contexts, absent_device_is_an_error_only_when_asked_for);
     tcase_add_test(contexts, status_strings_differ);
+    tcase_add_test(contexts, messages_name_types_in_words);
     tcase_add_test(contexts, allocation_sizes_are_checked);
     tcase_add_test(contexts, grow_keeps_contents_with_any_allocator);
     tcase_add_test(matrices, create_refuses_impossible_sizes);

@@ -75,7 +75,8 @@ static sp_status check_triple(sp_context *context, const sp_csr *s, const sp_csr
                        "S is %lld x %lld and G %lld x %lld: it must be square, and S have a column a row of it",
                        (long long)s->rows, (long long)s->cols, (long long)g->rows, (long long)g->cols);
     if (s->value_type != g->value_type)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "S and G must hold values of the same type");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "S holds %s and G %s: values of the same type are needed",
+                       sp_value_type_name(s->value_type), sp_value_type_name(g->value_type));
     if (options->transpose_a || options->transpose_b)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a triple product takes no transposes");
     return SP_OK;

@@ -12,6 +12,8 @@ static sp_status create(sp_context *context, int64_t rows, int64_t cols, int64_t
                         bool has_values, sp_space space, sp_csr *matrix)
 {
     memset(matrix, 0, sizeof *matrix);
+    if ((unsigned)type > SP_F64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "type %d of values does not exist", (int)type);
     if (rows < 0 || cols < 0 || nnz < 0 || rows > INT32_MAX || cols > INT32_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld with %lld nonzeros: dimensions end at %d",
                        (long long)rows, (long long)cols, (long long)nnz, INT32_MAX);

@@ -9,10 +9,12 @@ sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_de
     sp_dense made = {.rows = rows, .cols = cols, .stride = cols, .type = type, .space = space};
     size_t count, bytes;
     memset(matrix, 0, sizeof *matrix);
-    if (rows < 0 || cols < 0 || (unsigned)type > SP_DENSE_BF16 || !sp_mul_size((size_t)rows, (size_t)cols, &count) ||
+    if ((unsigned)type > SP_DENSE_BF16)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "type %d of values does not exist", (int)type);
+    if (rows < 0 || cols < 0 || !sp_mul_size((size_t)rows, (size_t)cols, &count) ||
         !sp_mul_size(count, sp_dense_size(type), &bytes) || bytes > PTRDIFF_MAX)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "a dense matrix of %lld x %lld of type %d cannot be addressed",
-                       (long long)rows, (long long)cols, (int)type);
+        return sp_fail(context, SP_ERROR_OVERFLOW, "a dense matrix of %lld x %lld of %s cannot be addressed",
+                       (long long)rows, (long long)cols, sp_dense_type_name(type));
     const sp_status status = sp_array_create(context, (int64_t)bytes, 1, space, &made.values);
     if (status == SP_OK) *matrix = made;
     return status;

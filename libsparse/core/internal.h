@@ -117,6 +117,23 @@ static inline size_t sp_dense_size(sp_dense_type type)
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
 }
 
+/* For messages. */
+static inline const char *sp_value_type_name(sp_value_type type)
+{
+    return type == SP_F32 ? "f32" : type == SP_F64 ? "f64" : "unknown";
+}
+
+static inline const char *sp_dense_type_name(sp_dense_type type)
+{
+    switch (type) {
+    case SP_DENSE_F32: return "f32";
+    case SP_DENSE_F64: return "f64";
+    case SP_DENSE_F16: return "f16";
+    case SP_DENSE_BF16: return "bf16";
+    }
+    return "unknown";
+}
+
 /* As sp_csr_create, without values where `like` has none. */
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
                              sp_space space, sp_csr *matrix);

@@ -14,7 +14,8 @@ static sp_status check_shape(sp_context *context, int64_t rows, int64_t cols, in
                        "%lld rows that keep %lld of %lld columns: of 1 to %d columns 1 to all can be kept",
                        (long long)rows, (long long)k, (long long)cols, (int)MOST_COLUMNS);
     if (type != SP_DENSE_F32 && type != SP_DENSE_F64)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK of values of type %d: they must be f32 or f64", (int)type);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "MaxK of %s values: they must be f32 or f64",
+                       sp_dense_type_name(type));
     return SP_OK;
 }
 
@@ -67,9 +68,10 @@ static sp_status check_dense(sp_context *context, const char *name, const sp_den
     if (m->rows != rows || m->cols != kept->cols || m->type != kept->type || m->stride < m->cols ||
         (m->rows > 0 && !m->values))
         return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s is %lld x %lld of type %d with stride %lld%s, and %lld x %lld of type %d is needed", name,
-                       (long long)m->rows, (long long)m->cols, (int)m->type, (long long)m->stride,
-                       m->values ? "" : " and no values", (long long)rows, (long long)kept->cols, (int)kept->type);
+                       "%s is %lld x %lld of %s with stride %lld%s, and %lld x %lld of %s is needed", name,
+                       (long long)m->rows, (long long)m->cols, sp_dense_type_name(m->type), (long long)m->stride,
+                       m->values ? "" : " and no values", (long long)rows, (long long)kept->cols,
+                       sp_dense_type_name(kept->type));
     return SP_OK;
 }
 
@@ -88,8 +90,8 @@ static sp_status check_product(const sp_spmm_plan *plan, const sp_cbsr *kept, in
     else if (plan->options.reduce != SP_REDUCE_SUM && plan->options.reduce != SP_REDUCE_MEAN)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "the plan is for a maximum or minimum, not for sums or means");
     else if (plan->a.values && (plan->a.value_type == SP_F64) != (kept->type == SP_DENSE_F64))
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "A of type %d and kept values of type %d do not go together",
-                         (int)plan->a.value_type, (int)kept->type);
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "A is %s and the kept values are %s, which do not go together",
+                         sp_value_type_name(plan->a.value_type), sp_dense_type_name(kept->type));
 done:
     return status;
 }

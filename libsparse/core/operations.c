@@ -57,7 +57,8 @@ sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double 
         return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld and B %lld x %lld: sums need one shape",
                        (long long)a->rows, (long long)a->cols, (long long)b->rows, (long long)b->cols);
     if (a->value_type != b->value_type)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "A and B must hold values of the same type");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "A holds %s and B %s: values of the same type are needed",
+                       sp_value_type_name(a->value_type), sp_value_type_name(b->value_type));
     SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
     SP_TRY(bring(context, b, back_end->space, &b_copy, &b));
     SP_TRY(back_end->add(context, alpha, a, beta, b, &made));

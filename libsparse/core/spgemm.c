@@ -20,7 +20,8 @@ static sp_status check_shapes(sp_context *context, const sp_csr *a, const sp_csr
         return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld, B is %lld x %lld: A's columns must be B's rows",
                        (long long)rows, (long long)inner, (long long)other, (long long)cols);
     if (a->value_type != b->value_type)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "A and B must hold values of the same type");
+        return sp_fail(context, SP_ERROR_ARGUMENT, "A holds %s and B %s: values of the same type are needed",
+                       sp_value_type_name(a->value_type), sp_value_type_name(b->value_type));
     if (mask && (mask->rows != rows || mask->cols != cols))
         return sp_fail(context, SP_ERROR_ARGUMENT, "the mask is %lld x %lld and the product %lld x %lld",
                        (long long)mask->rows, (long long)mask->cols, (long long)rows, (long long)cols);

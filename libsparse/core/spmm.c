@@ -166,8 +166,9 @@ static sp_status check_product(sp_spmm_plan *plan, const sp_dense *x, const sp_d
         status = sp_fail(context, SP_ERROR_ARGUMENT, "X has %lld columns and Y %lld", (long long)x->cols,
                          (long long)y->cols);
     else if (!types_fit(&plan->a, x->type, y->type))
-        status = sp_fail(context, SP_ERROR_ARGUMENT, "A of type %d, X of type %d and Y of type %d do not go together",
-                         (int)plan->a.value_type, (int)x->type, (int)y->type);
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "A is %s, X %s and Y %s, which do not go together",
+                         plan->a.values ? sp_value_type_name(plan->a.value_type) : "a pattern",
+                         sp_dense_type_name(x->type), sp_dense_type_name(y->type));
     else if (x->values == y->values && x->rows > 0 && y->rows > 0 && x->cols > 0)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "X and Y are the same array");
 done:
@@ -294,8 +295,9 @@ sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, cons
     SP_TRY(check_dense(context, "Y", y, a->cols));
     if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
         return sp_fail(context, SP_ERROR_ARGUMENT,
-                       "X has %lld columns of type %d and Y %lld of type %d: both must be f32 or f64",
-                       (long long)x->cols, (int)x->type, (long long)y->cols, (int)y->type);
+                       "X has %lld columns of %s and Y %lld of %s: as many of both, all f32 or all f64, are needed",
+                       (long long)x->cols, sp_dense_type_name(x->type), (long long)y->cols,
+                       sp_dense_type_name(y->type));
     if (!values && a->nnz > 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there is no array for the values");
     SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
     if (x->space != space) SP_TRY(sp_dense_copy(context, x, space, &x_copy));
