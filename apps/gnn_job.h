@@ -45,6 +45,7 @@ typedef struct gnn_job {
     gnn_run *runs;
     int64_t run_count;
     int64_t parameters;
+    bool symmetric;         /* the graph is; where it is not, a list may have each edge once */
     int32_t *classes;       /* predicted: of each node, or */
     uint8_t *targets;       /* nodes x classes */
     float *scores;          /* nodes x classes */

@@ -163,6 +163,7 @@ static sp_status train_once(gnn_job *job, gnn_engine *engine, gnn_trainer **made
     gnn_trainer *trainer = *made;
     TRY(restore(job, trainer));
     job->parameters = gnn_model_size(gnn_trainer_model(trainer));
+    job->symmetric = gnn_trainer_symmetric(trainer);
     job->seconds.prepare += wall_seconds() - began;
     TRY(run_epochs(job, trainer, run));
     if (job->settings->save) TRY(gnn_trainer_save(trainer, false, &job->made, &job->made_size));
@@ -206,12 +207,10 @@ static void summarise(gnn_job *job)
     const char *measure = job->data.targets ? "micro F1" : "accuracy";
     double deviation;
     gnn_text text[2];
-    bool symmetric = true; /* where it is not, a list may have each edge once; without memory nothing is said of it */
-    gnn_symmetric(job->host, &job->data.graph, &symmetric);
     const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
     answer_line("%s: %lld nodes, %lld %sedges, %lld features, %lld classes; %lld training, %lld validation, %lld test"
                 " nodes", job->settings->folder, (long long)job->data.graph.rows, (long long)job->data.graph.nnz,
-                symmetric ? "" : "directed ",
+                job->symmetric ? "" : "directed ",
                 (long long)(x->dense.values ? x->dense.cols : x->sparse.cols), (long long)job->data.classes,
                 (long long)job->nodes[GNN_TRAIN], (long long)job->nodes[GNN_VALIDATION],
                 (long long)job->nodes[GNN_TEST]);

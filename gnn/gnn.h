@@ -274,6 +274,8 @@ sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn
 sp_status gnn_trainer_restart(gnn_trainer *trainer, uint64_t seed);
 void gnn_trainer_free(gnn_trainer *trainer);
 gnn_model *gnn_trainer_model(gnn_trainer *trainer);
+/* Whether the data's graph is symmetric, values too. */
+bool gnn_trainer_symmetric(const gnn_trainer *trainer);
 /* The next epoch; *done is set when there is none after it. Where there was none left, epoch->epoch is 0.
  * SP_ERROR_NOT_FINITE when a loss is not a number. */
 sp_status gnn_trainer_epoch(gnn_trainer *trainer, gnn_epoch *epoch, bool *done);

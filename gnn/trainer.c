@@ -154,6 +154,8 @@ void gnn_trainer_free(gnn_trainer *t)
 
 gnn_model *gnn_trainer_model(gnn_trainer *trainer) { return trainer->model; }
 
+bool gnn_trainer_symmetric(const gnn_trainer *trainer) { return trainer->symmetric; }
+
 /* ---- one step ------------------------------------------------------------------------------------------ */
 
 /* A matrix of the model's type with room for so many rows. */

@@ -19,6 +19,8 @@ struct gnn_trainer {
     gnn_model *model;
     gnn_optimizer *optimizer;
 
+    bool symmetric; /* the data's graph is */
+
     /* What is trained with, in the engine's space. */
     sp_csr matrix;
     gnn_block *block[GNN_MAX_LAYERS]; /* of the whole graph; those of equal width are the same */

@@ -49,10 +49,9 @@ void gnn_trainer_free_blocks(gnn_block **block)
 static sp_status make_full_blocks(gnn_trainer *t)
 {
     const sp_csr *matrix[GNN_MAX_LAYERS];
-    bool symmetric = false;
-    sp_status status = gnn_symmetric(t->context, &t->data->graph, &symmetric);
+    sp_status status = gnn_symmetric(t->context, &t->data->graph, &t->symmetric);
     for (int l = 0; l < GNN_MAX_LAYERS; l++) matrix[l] = &t->matrix;
-    if (status == SP_OK) status = gnn_trainer_blocks(t, matrix, symmetric, t->block);
+    if (status == SP_OK) status = gnn_trainer_blocks(t, matrix, t->symmetric, t->block);
     const int split = t->data->split && t->options.model.maxk == 0 ? t->options.model.layers : 0;
     for (int l = 0; status == SP_OK && l < split; l++) status = gnn_block_split(t->block[l]);
     return status;
