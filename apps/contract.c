@@ -16,9 +16,12 @@ static sp_status run_job(contract_job *job)
     sp_status status;
     TRY(contract_check_outputs(job));
     TRY(contract_read_graph(job));
-    if (job->options->labels) TRY(contract_read_labels(job));
+    if (job->options->labels) { /* what is refused for them is, before the work */
+        TRY(contract_read_labels(job));
+        TRY(contract_name_groups(job));
+    }
     TRY(contract_compute(job));
-    TRY(contract_name_groups(job));
+    if (!job->options->labels) TRY(contract_name_groups(job));
     job->seconds.total = wall_seconds() - began;
     TRY(contract_write(job));
 done:

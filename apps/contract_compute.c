@@ -59,6 +59,20 @@ static bool is_device_trouble(sp_status status)
     return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
 }
 
+/* METIS graphs have no loops. Those that a labelling makes are found before the work; the writer finds the others. */
+static sp_status refuse_loops(const contract_job *job, sp_context *context, const sp_csr *g, const int32_t *labels)
+{
+    const contract_options *o = job->options;
+    if (o->to != IO_METIS || o->loops == SP_LOOPS_DROP) return SP_OK;
+    for (int64_t i = 0; i < g->rows; i++)
+        for (int64_t e = g->row_offsets[i]; labels[i] >= 0 && e < g->row_offsets[i + 1]; e++)
+            if (labels[g->col_indices[e]] == labels[i])
+                return sp_fail(context, SP_ERROR_ARGUMENT,
+                               "%s: edges within groups are loops, and METIS graphs have none: use --loops drop",
+                               o->out);
+    return SP_OK;
+}
+
 /* ---- one contraction ------------------------------------------------------------------------------------ */
 
 /* Moves a result to the host's memory and context. */
@@ -127,7 +141,8 @@ done:
 static sp_status match_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     const contract_job *job = user;
-    return contraction_match(context, g, (uint64_t)job->options->seed, labels, groups);
+    const sp_status status = contraction_match(context, g, (uint64_t)job->options->seed, labels, groups);
+    return status == SP_OK ? refuse_loops(job, context, g, labels) : status;
 }
 
 /* A copy for mcl, which takes f32. */
@@ -164,6 +179,7 @@ static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g,
         for (int64_t i = clusters.offsets[p]; i < clusters.offsets[p + 1]; i++)
             labels[clusters.members[i]] = (int32_t)p;
     *groups = clusters.clusters;
+    TRY(refuse_loops(job, context, g, labels));
 done:
     sp_csr_free(context, &graph);
     sp_csr_free(context, &start);
@@ -280,6 +296,7 @@ sp_status contract_compute(contract_job *job)
     const double began = wall_seconds();
     sp_status status;
     TRY(match_types(job));
+    if (job->labelling.labels) TRY(refuse_loops(job, job->host, &job->g, job->labelling.labels));
     TRY(choose_device(job));
     show_line(&job->line, "contracting");
     status = compute_on(job, job->device ? job->device : job->host);

@@ -217,13 +217,15 @@ static bool check_together(contract_options *o)
                        combine_word(o->combine));
     if (o->repeat != REPEAT_NEVER && strcmp(o->out, "-") == 0)
         return mistake("--repeat writes several files: -o takes the name of one");
-    if (!check_repeat(o)) return false;
+    if (!check_repeat(o) || !find_output_format(o)) return false;
+    if (o->to == IO_METIS && o->loops == SP_LOOPS_ONLY)
+        return mistake("--loops only leaves no edge that a METIS graph can have");
     const char *const outputs[] = {o->out, o->node_output, o->report};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < i; k++)
             if (outputs[i] && outputs[k] && strcmp(outputs[i], outputs[k]) == 0)
                 return mistake("two outputs have the name \"%.40s\"", outputs[i]);
-    return find_output_format(o);
+    return true;
 }
 
 /* The value of an option: what follows '=' or the next argument. */

@@ -371,7 +371,16 @@ ok 'names over the graph' untouched g.abc own.pairs -o own --to mtx --names
 ok 'a map over the graph' untouched g.abc -o own --to abc --repeat matching
 ok 'no such graph' fails 1 'nofile: .*o such file' nofile list -o X --to abc
 ok 'no such labels' fails 1 'nofile: .*o such file' g.mtx nofile -o X --to abc
-ok 'METIS takes no loops' fails 1 'X: the edge from 2 to 2 is a loop' g.abc pairs -o X --to metis
+ok 'METIS takes no loops' fails 1 'X: edges within groups are loops.*--loops drop' g.abc pairs -o X --to metis
+ok 'of levels either' fails 1 'X: edges within groups are loops.*--loops drop' g.abc -o X --to metis --repeat matching
+ok 'nor of overlapping groups' fails 1 'X: the edge from 1 to 1 is a loop' g.abc overlap -o X --to metis
+ok 'nor loops alone' fails 2 'loops only' g.abc pairs -o X --to metis --loops only
+no_work() { # what is refused for the labels alone is, before a device is opened
+    fails 1 'METIS' g.abc pairs -o X --to metis --device cuda:99 &&
+        fails 1 'called "b"' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc --labels pairs --unlabelled keep \
+            --device cuda:99
+}
+ok 'before the work' no_work
 ok 'METIS takes no fractions' fails 1 'no whole number' <(printf 'p q .5\n') pq -o X --to metis
 ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --loops drop
 ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
