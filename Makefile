@@ -7,6 +7,7 @@
 #                     make install takes those of the build that there is
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
+#   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
 #   V=1               show whole command lines
 #   CC, CPPFLAGS, CFLAGS, LDFLAGS are respected; the flags come after the project's own.
 
@@ -20,11 +21,15 @@ endif
 
 BUILD  ?= build
 PREFIX ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR     ?= $(PREFIX)/share/man
 CUDA   ?= auto
 AR     ?= ar
 ALL_ARCHS := 70 75 80 86 89 90
 
-VERSION := $(shell sed -n 's/^\#define SP_VERSION "\(.*\)"/\1/p' libsparse/sparse.h)
+VERSION := $(subst $() ,.,$(shell sed -n 's/^\#define SP_VERSION_[A-Z]* \([0-9]*\)$$/\1/p' libsparse/sparse.h))
 MAJOR   := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- CUDA ----------------------------------------------------------------------------------------------------
@@ -251,25 +256,27 @@ $(FUZZERS:%=$(BUILD)/bin/%): $(BUILD)/bin/%: $(OBJ)/tests/fuzz/%.c.o $(OBJ)/libi
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -fsanitize=fuzzer $^ $(IO_LIBS) $(LIBS)
 
+# Below PREFIX the pkg-config file names folders by it, so that pkg-config can move them.
+from_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	  $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 libsparse/sparse.h $(DESTDIR)$(PREFIX)/include/
-	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/
-	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libsparse.so.$(MAJOR)
-	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(PREFIX)/lib/libsparse.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(INCLUDEDIR) $(LIBDIR)/pkgconfig $(MANDIR)/man1)
+	install -m 644 libsparse/sparse.h $(DESTDIR)$(INCLUDEDIR)/
+	install -m 644 $(LIB)/libsparse.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(LIB)/libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	ln -sf libsparse.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libsparse.so.$(MAJOR)
+	ln -sf libsparse.so.$(MAJOR) $(DESTDIR)$(LIBDIR)/libsparse.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call from_prefix,$(LIBDIR))|' \
+	  -e 's|@INCLUDEDIR@|$(call from_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
 	  -e 's|@PRIVATE@|-fopenmp $(filter-out -Wl$(comma)-B%,$(CUDA_LIBS)) -lm|' \
-	  libsparse/libsparse.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/libsparse.pc
-	for tool in $(TOOLS); do install -m 755 $(BIN)/$$tool $(DESTDIR)$(PREFIX)/bin/ || exit 1; done
-	for page in $(wildcard docs/man/*.1); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/ || exit 1; done
+	  libsparse/libsparse.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libsparse.pc
+	install -m 755 $(TOOLS:%=$(BIN)/%) $(DESTDIR)$(BINDIR)/
+	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(MANDIR)/man1/
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that programs find the library in /usr/local/lib
 
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/sparse.h lib/pkgconfig/libsparse.pc lib/libsparse.a \
-	  lib/libsparse.so lib/libsparse.so.$(MAJOR) lib/libsparse.so.$(VERSION) $(TOOLS:%=bin/%) \
-	  $(patsubst docs/man/%,share/man/man1/%,$(wildcard docs/man/*.1)))
+	rm -f $(addprefix $(DESTDIR),$(INCLUDEDIR)/sparse.h $(LIBDIR)/pkgconfig/libsparse.pc $(LIBDIR)/libsparse.a \
+	  $(LIBDIR)/libsparse.so $(LIBDIR)/libsparse.so.$(MAJOR) $(LIBDIR)/libsparse.so.$(VERSION) $(TOOLS:%=$(BINDIR)/%) \
+	  $(patsubst docs/man/%,$(MANDIR)/man1/%,$(wildcard docs/man/*.1)))
 
 clean:
 	rm -rf $(BUILD)
@@ -280,7 +287,7 @@ help:
 	@echo 'make test            installs what is missing, builds, runs every test that this machine can run'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
-	@echo 'make uninstall       takes them away again; the same PREFIX and DESTDIR'
+	@echo 'make uninstall       takes them away again; called as make install was'
 	@echo 'make setup           only installs what is missing (apt-get)'
 	@echo 'make check-layers    includes between modules point one way'
 	@echo 'make sanitize        the tests under the address and undefined-behaviour sanitizers'

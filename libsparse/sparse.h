@@ -26,7 +26,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-#define SP_VERSION "0.1.0"
+#define SP_VERSION_MAJOR 0
+#define SP_VERSION_MINOR 1
+#define SP_VERSION_PATCH 0
+#define SP_QUOTE_(x) #x
+#define SP_JOIN_(major, minor, patch) SP_QUOTE_(major) "." SP_QUOTE_(minor) "." SP_QUOTE_(patch)
+#define SP_VERSION SP_JOIN_(SP_VERSION_MAJOR, SP_VERSION_MINOR, SP_VERSION_PATCH) /* "0.1.0" */
+
+/* SP_VERSION of the library that runs, which with a shared one need not be this header's. */
+const char *sp_version(void);
 
 /* ---- status ------------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,23 @@ example() { # example COMPILER SOURCE ARGUMENT WORDS: says them
         "./${2%.*}" "$3" >run.out && grep -F "$4" run.out
 }
 says_as_scipy() { "$python" "$root/examples/neighbours.py" | grep '^as scipy'; }
+version() { # the header's, in one piece and in parts, the library's, the tools' and pkg-config's
+    cat >version.c <<'EOF'
+#include <sparse.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    printf("%d.%d.%d\n", SP_VERSION_MAJOR, SP_VERSION_MINOR, SP_VERSION_PATCH);
+    return strcmp(sp_version(), SP_VERSION) != 0;
+}
+EOF
+    pkg-config --modversion libsparse >version.expected
+    builds version $(pkg-config --cflags --libs libsparse) &&
+        "$prefix/bin/contract" --version | grep -xF "contract $(cat version.expected)"
+}
 if command -v pkg-config >/dev/null; then
+    ok 'one version everywhere' version
     ok 'the program of README.md, shared' builds app $(pkg-config --cflags --libs libsparse)
     ok 'the same, static' builds app "$prefix/lib/libsparse.a" $(pkg-config --cflags --libs --static libsparse)
     ok 'triangles' example ${CC:-cc} triangles.c rmat:12,8 '137614 triangles' # as networkx counts them
@@ -75,11 +91,23 @@ if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]
     }
     ok 'make install after CUDA_ARCHS=80' remembers
 else skip 'no nvcc: make install after CUDA_ARCHS=80'; fi
+installs() { # installs TARGET VARIABLE...: make install or uninstall
+    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$root" "${variables[@]}" "$@"
+}
 uninstalls() {
-    env -u MAKEFLAGS -u MAKELEVEL make -s -C "$root" "${variables[@]}" uninstall PREFIX="$prefix" &&
-        [ -z "$(find "$prefix" ! -type d | tee run.out)" ]
+    installs uninstall PREFIX="$prefix" && [ -z "$(find "$prefix" ! -type d | tee run.out)" ]
 }
 ok 'make uninstall' uninstalls
+elsewhere() { # folders of a multiarch distribution, staged: the pkg-config file names them as they will be
+    local folders=(DESTDIR="$work/stage" PREFIX=/usr LIBDIR=/usr/lib/some-linux-gnu BINDIR=/opt/bin
+        INCLUDEDIR=/usr/include/sp MANDIR=/usr/man)
+    local pc=stage/usr/lib/some-linux-gnu/pkgconfig/libsparse.pc
+    installs install "${folders[@]}" && [ -x stage/opt/bin/contract ] && [ -f stage/usr/man/man1/contract.1 ] &&
+        [ -f stage/usr/include/sp/sparse.h ] && [ -e stage/usr/lib/some-linux-gnu/libsparse.so ] &&
+        grep -x 'libdir=${prefix}/lib/some-linux-gnu' $pc && grep -x 'includedir=${prefix}/include/sp' $pc &&
+        installs uninstall "${folders[@]}" && [ -z "$(find stage ! -type d | tee run.out)" ]
+}
+ok 'LIBDIR, BINDIR, INCLUDEDIR, MANDIR' elsewhere
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -11,6 +11,8 @@
 
 #include "internal.h"
 
+const char *sp_version(void) { return SP_VERSION; }
+
 const char *sp_status_string(sp_status status)
 {
     switch (status) {
