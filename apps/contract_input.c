@@ -155,6 +155,9 @@ sp_status contract_read_graph(contract_job *job)
     may_block = 1;
     sp_status status = io_read_graph(job->host, o->graph, &reading, &job->input);
     may_block = 0;
+    if (status == SP_OK && job->input.blast_hits)
+        notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
+                    "--from blast by their bit scores", o->graph);
     if (status == SP_OK) status = io_graph_spread(job->host, &job->input);
     if (status != SP_OK) return status;
     job->seconds.graph = wall_seconds() - began;

@@ -186,6 +186,8 @@ static bool find_output_format(contract_options *o)
                    {".metis", IO_METIS}, {".graph", IO_METIS}, {".bin", IO_CSR}, {".csr", IO_CSR}};
     for (size_t i = 0; o->to == IO_AUTO && i < sizeof endings / sizeof *endings; i++)
         if (ends_with(o->out, endings[i].ending)) o->to = endings[i].format;
+    if (ends_with(o->out, ".gz") || ends_with(o->out, ".zst"))
+        return mistake("outputs are not compressed: pipe -o - to gzip or zstd (got \"%.40s\")", o->out);
     return o->to != IO_AUTO ||
            mistake("the name \"%.40s\" does not tell the format of the output: give --to", o->out);
 }

@@ -62,6 +62,19 @@ static sp_status list_folder(sp_context *context, const char *path, folder *in)
     return status;
 }
 
+/* The name of `output` within the folder, or NULL: it lies elsewhere. */
+static const char *name_within(const char *path, const char *output)
+{
+    char parent[PATH_MAX];
+    struct stat there, about;
+    const char *slash = strrchr(output, '/');
+    const int length = slash ? (int)(slash + 1 - output) : 0;
+    if (snprintf(parent, sizeof parent, "%.*s.", length, output) >= PATH_MAX || stat(parent, &about) != 0 ||
+        stat(path, &there) != 0 || about.st_dev != there.st_dev || about.st_ino != there.st_ino)
+        return NULL;
+    return output + length;
+}
+
 bool gnn_input_overwritten(const char *command, const char *path, const char *output)
 {
     char file[PATH_MAX];
@@ -72,7 +85,10 @@ bool gnn_input_overwritten(const char *command, const char *path, const char *ou
                 snprintf(file, sizeof file, "%s/%s", path, entry->d_name) < PATH_MAX &&
                 overwrites(command, output, file);
     if (entries) closedir(entries);
-    return found;
+    const char *name = found || !output ? NULL : name_within(path, output);
+    if (!name || stem_of(name) < 0) return found;
+    return !usage_mistake(command, "the output \"%.200s\" would be an input of its folder: give it another name",
+                          output);
 }
 
 static sp_status missing(sp_context *context, const folder *in, const char *stem, const char *endings)
@@ -182,8 +198,9 @@ sp_status gnn_input_labels(sp_context *context, const char *path, const char *na
     sp_status status = io_read_classes(context, path, options->interrupt, &classes);
     if (status != SP_OK) return status;
     if (classes.nodes != data->graph.rows)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; write one a node", path,
-                    (long long)classes.nodes, (long long)data->graph.rows));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; write one a node%s", path,
+                    (long long)classes.nodes, (long long)data->graph.rows,
+                    classes.names.count > 0 ? ", and no heading before names" : ""));
     if (names[0] && classes.names.count > 0)
         TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: the labels are names already; remove this file", names));
     if (names[0]) TRY(io_read_names(context, names, options->interrupt, &classes.names));

@@ -25,7 +25,8 @@ typedef struct gnn_input {
  * (gnn_data_check also wants nodes to train with.) A failure is a sentence "FILE:LINE: what; remedy" in
  * sp_last_error. `options` may be NULL. */
 sp_status gnn_input_load(sp_context *context, const char *folder, const gnn_input_options *options, gnn_input *input);
-/* Whether PATH is one of the files that are read from the folder; then that was said as a mistake of `command`. */
+/* Whether PATH (or NULL) is one of the files that are read from the folder, or would be from then on; then that was
+ * said as a mistake of `command`. */
 bool gnn_input_overwritten(const char *command, const char *folder, const char *path);
 void gnn_input_free(sp_context *context, gnn_input *input);
 

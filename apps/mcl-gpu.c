@@ -47,6 +47,9 @@ static void log_read(job *j)
     if (g->odd_lines > 0)
         log_warning(&j->log, "mcl-gpu: %s: %lld odd lines taken as mcl takes them, %lld negative weights", s->input,
                     (long long)g->odd_lines, (long long)g->negative);
+    if (g->blast_hits)
+        log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
+                    "column 3; --blast bits or --blast evalue by their scores", s->input);
 }
 
 static sp_status read_input(job *j)

@@ -10,6 +10,26 @@
 enum { COLUMNS = 12, IDENTITY = 2, EVALUE = 10, BITS = 11 };
 static const double evalue_cap = 200.0;
 
+bool io_begins_with_hit(const char *text, const char *end)
+{
+    double number;
+    while (text < end && (*text == '#' || *text == '\n' || *text == '\r')) {
+        const char *line_end = memchr(text, '\n', (size_t)(end - text));
+        text = line_end ? line_end + 1 : end;
+    }
+    const char *line_end = memchr(text, '\n', (size_t)(end - text));
+    for (int i = 0; line_end && i < COLUMNS; i++) {
+        const char *tab = memchr(text, '\t', (size_t)(line_end - text)), *field_end = tab ? tab : line_end;
+        if (!tab && i + 1 < COLUMNS) return false;
+        while (text < field_end && *text == ' ') text++;
+        while (field_end > text && (field_end[-1] == ' ' || field_end[-1] == '\r')) field_end--;
+        if (text == field_end || (i >= IDENTITY && io_parse_decimal(text, field_end, &number) != field_end))
+            return false;
+        text = tab + 1;
+    }
+    return line_end != NULL;
+}
+
 /* The weight that the score column stands for. */
 static bool read_score(io_slice *slice, const char *text, const char *end, float *weight)
 {

@@ -104,6 +104,15 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }
 
+static sp_status look_for_hits(io_source *source, io_graph *graph)
+{
+    const char *bytes;
+    size_t count = DETECT_BYTES;
+    const sp_status status = io_source_peek(source, &bytes, &count);
+    graph->blast_hits = io_begins_with_hit(bytes, bytes + count);
+    return count == 0 ? status : SP_OK; /* otherwise the reader meets it where it is */
+}
+
 static sp_status read_tab_file(sp_context *context, const io_read_options *options, io_graph *graph)
 {
     io_source *source;
@@ -123,6 +132,7 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     sp_status status = io_source_refuse_zip(source);
     if (status == SP_OK && graph->format == IO_AUTO)
         status = find_format(context, source, options->refuse_others, &graph->format);
+    if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
     bool numbered = graph->format == IO_NATIVE || graph->format == IO_MTX || graph->format == IO_METIS;

@@ -585,6 +585,8 @@ bool io_line_abc(io_slice *slice, char *line, char *end);
 const char *io_scan_abc(io_slice *slice, const char *line);
 bool io_line_sif(io_slice *slice, char *line, char *end);
 bool io_line_etc(io_slice *slice, char *line, char *end);
+/* Whether the first line of text..end that is no comment is a hit of a BLAST table. */
+bool io_begins_with_hit(const char *text, const char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
 /* What io_read_graph would take the source for: what the content begins with, else IO_METIS if its name ends as such

@@ -81,6 +81,7 @@ typedef struct io_graph {
     int64_t bytes;      /* uncompressed bytes read */
     int64_t odd_lines;  /* lines that only lenient mode accepts (they were changed or skipped) */
     int64_t negative;   /* weights below zero (lenient or any_sign only) */
+    bool blast_hits;    /* label triples that begin like a BLAST table, whose third column is the identity */
 } io_graph;
 
 /* Reads a graph from PATH ("-": standard input), gzip and zstd by content. */

@@ -1,7 +1,7 @@
 /* Byte sources: a file, standard input or memory, decompressed on the way.
  *
  * The first bytes decide: gzip (any number of members, zero padding after the last), zstd (any number of frames) or
- * plain; xz and bzip2 are refused by name. A compressed stream that ends early or is damaged is an error naming the
+ * plain; xz and bzip2 are refused by name, and so are UTF-16 and text whose lines end with CR alone. A compressed stream that ends early or is damaged is an error naming the
  * file, never a short file. Plain files are read straight into the caller's buffer. No mmap: a file that shrinks
  * while it is read must not kill the process.
  *
@@ -281,6 +281,20 @@ static sp_status read_any(io_source *source, char *to, size_t count, size_t *got
     return read_plain(source, to, count, got);
 }
 
+/* What to say of text that no reader here would take for what it is; NULL: it is none. A CR alone ends lines where
+ * there is no LF, and no other byte that text does not have. */
+static const char *refuse_text(const char *bytes, size_t count)
+{
+    bool cr = false;
+    if (count >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0))
+        return "text in UTF-16, which is not read; save it as UTF-8, or convert it with iconv -f UTF-16 -t UTF-8";
+    for (size_t i = 0; i < count; i++) {
+        if ((unsigned char)bytes[i] < ' ' && bytes[i] != '\t' && bytes[i] != '\r') return NULL;
+        cr = cr || (bytes[i] == '\r' && i + 1 < count);
+    }
+    return cr ? "its lines end with CR alone, as old Macs wrote them; convert it with tr '\\r' '\\n'" : NULL;
+}
+
 /* Fills the look-ahead buffer. */
 static sp_status look_ahead(io_source *source)
 {
@@ -295,7 +309,13 @@ static sp_status look_ahead(io_source *source)
     source->peeked_at = 0;
     source->peeked_end = left + got;
     source->peeked[left + got] = '\n';
-    if (first && !source->keep_mark) source->peeked_at = io_mark_bytes(source->peeked, got);
+    if (!first || source->keep_mark) return status;
+    const char *refused = status == SP_OK ? refuse_text(source->peeked, got) : NULL;
+    if (refused) {
+        source->peeked_end = 0;
+        return fail(source, SP_ERROR_ARGUMENT, refused);
+    }
+    source->peeked_at = io_mark_bytes(source->peeked, got);
     return status;
 }
 

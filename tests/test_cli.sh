@@ -175,6 +175,10 @@ for kind in 'xz:\3757zXZ\0' 'bzip2:BZh91AY&SY'; do
 done
 printf 'PK\3\4' >packed
 ok 'a zip archive' fails 1 'packed: a zip archive' packed -o F -V all
+printf 'a b 1\rb c 2\r' >mac
+ok 'lines that end with CR alone' fails 1 'mac: its lines end with CR alone' mac --abc -o F -V all
+printf '\377\376a\0 \0b\0\n\0' >utf16
+ok 'text in UTF-16' fails 1 'utf16: text in UTF-16, which is not read; save it as UTF-8' utf16 --abc -o F -V all
 : >void
 ok 'a file without a byte' fails 1 'void: the file is empty$' void -o F -V all
 printf '3 2\n2 3\n1\n1\n' >mesh.graph
@@ -228,6 +232,14 @@ for score in bits evalue identity; do
     ok "BLAST, $score" partition 'q1,s1|q2,s2|' blast.tsv --blast $score
 done
 ok 'BLAST: the best hit of a pair' says '0 1:210 $' blast.tsv --blast bits -write-graph - -o F
+hits_as_pairs() {
+    tells "$1: a BLAST table, .* column 3; --blast bits" "$1" --abc -o F && partition 'q1,s1|q2,s2|' "$1" --abc
+}
+ok 'a BLAST table as label pairs' hits_as_pairs blast.tsv
+{ echo '# BLASTP 2.15.0+'; cat blast.tsv; } >comments.tsv
+ok 'with comments' hits_as_pairs comments.tsv
+cut -f 1,2,11 blast.tsv >cut.abc
+ok 'three columns of it' silent cut.abc --abc -V all -o F
 printf 'a x b c\nd x e\n' >g.sif
 ok '--sif' partition 'a,b,c|d,e|' g.sif --sif
 printf 'a b c\nd e\n' >g.etc

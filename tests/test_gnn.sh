@@ -371,6 +371,13 @@ ok 'a model over the labels' untouched d/labels.txt train d --epochs 2 --save d/
 ok 'a report over the graph' untouched d/graph.mtx train d --epochs 2 --report d/graph.mtx
 ok 'classes over the model' untouched m1 predict d --load m1 -o m1
 ok 'classes over the features' untouched d/features.mtx predict d --load m1 -o d/features.mtx
+for name in d/graph.svg ./d/features.npy d/../d/val.csv; do
+    ok "what would be read from the folder: $name" fails 2 \
+        "\"$name\" would be an input of its folder: give it another name; see gnn --help$" train d --plot "$name"
+    ok 'which does not appear' [ ! -e "$name" ]
+done
+beside() { status 0 train d --epochs 2 --save d/kept.model && (cd d && status 0 predict . --load kept.model -o predicted.txt); }
+ok 'other outputs may lie in the folder' beside
 again() { cp m1 own.m && status 0 train d --resume own.m --epochs 41 --save own.m && ! cmp -s own.m m1; }
 ok 'a model that goes on may be replaced' again
 to_stdout() { # it is all that is there

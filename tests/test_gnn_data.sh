@@ -96,7 +96,10 @@ refused 'rows of unequal length' features.csv '1,2\n3\n' 'd/features.csv:2: fewe
 refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is no number \(got "nan"\)'
 refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
 refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
-refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes'
+refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes; write one a node$'
+refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
+    'd/labels.csv: 4 labels for 3 nodes; write one a node, and no heading before names$'
+refused 'text in UTF-16' labels.txt '\377\3760\0\n\0001\0\n\0001\0\n\0' 'd/labels.txt: text in UTF-16'
 refused 'a label without a name' classes.txt 'a\n' 'd/labels.txt: label 1 is out of range: d/classes.txt names 1'
 refused 'a name that is there twice' classes.txt 'a\na\n' 'd/classes.txt:2: a name that is there twice'
 refused 'a split that is too short' split.txt 'train\n' 'd/split.txt: 1 entries for 3 nodes'

@@ -139,6 +139,51 @@ START_TEST(compression_that_is_not_read_is_named)
 }
 END_TEST
 
+START_TEST(text_of_other_systems_is_named)
+{
+    static const char little[] = "\xff\xfe" "a\0 \0b\0\n", big[] = "\xfe\xff\0a\0 \0b\0\n";
+    static const char mac[] = "a b 1\rb c 2\r";
+    const io_read_options all[] = {as(IO_AUTO), as(IO_ABC), as(IO_SIF), as(IO_METIS)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        expect_failure(little, sizeof little - 1, all[i], "in: text in UTF-16, which is not read; save it as UTF-8");
+        expect_failure(big, sizeof big - 1, all[i], "in: text in UTF-16, which is not read; save it as UTF-8");
+        expect_error(mac, all[i], "in: its lines end with CR alone");
+    }
+    expect_arcs(mac, lenient(IO_ABC), "a>b:1", 2);
+    expect_arcs("a b 1\r", as(IO_ABC), "a>b:1", 2);
+    expect_arcs("a b 2\rc d\n", as(IO_ABC), "a>b:2", 2);
+}
+END_TEST
+
+START_TEST(hits_read_as_pairs_are_seen)
+{
+#define HIT "q\ts\t90.5\t100\t1\t0\t1\t100\t1\t100\t1e-5\t 50\n"
+    static const struct {
+        const char *text;
+        bool hits;
+    } cases[] = {{HIT, true},
+                 {"# BLASTP\n\n# Fields\n" HIT, true},
+                 {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\t50\tmore\r\n", true},
+                 {"q\ts\t90\t100\t1\t0\t1\t100\t1\t100\t1e-5\n", false},
+                 {"q\ts\t90\tx\t1\t0\t1\t100\t1\t100\t1e-5\t50\n", false},
+                 {"q\ts\t90\t\t1\t0\t1\t100\t1\t100\t1e-5\t50\n", false},
+                 {"q\ts\t90\n" HIT, false},
+                 {"# nothing", false}};
+    sp_context *context = test_context(0, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        io_graph graph = read_text(context, cases[i].text, as(IO_ABC));
+        ck_assert_msg(graph.blast_hits == cases[i].hits, "%s", cases[i].text);
+        io_graph_free(context, &graph);
+    }
+    io_read_options blast = as(IO_BLAST);
+    io_graph graph = read_text(context, HIT, blast);
+    ck_assert(!graph.blast_hits);
+    io_graph_free(context, &graph);
+    sp_context_destroy(context);
+#undef HIT
+}
+END_TEST
+
 START_TEST(names_decide_where_the_content_does_not)
 {
     static const struct {
@@ -2618,6 +2663,8 @@ int main(void)
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, a_byte_order_mark_is_no_part_of_the_text);
     tcase_add_test(cases, compression_that_is_not_read_is_named);
+    tcase_add_test(cases, text_of_other_systems_is_named);
+    tcase_add_test(cases, hits_read_as_pairs_are_seen);
     tcase_add_test(cases, names_decide_where_the_content_does_not);
     tcase_add_test(cases, abc_reads_labels_in_order_of_first_appearance);
     tcase_add_test(cases, abc_splits_at_tabs_if_there_are_any);
