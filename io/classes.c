@@ -37,6 +37,7 @@ typedef struct label_reader {
     io_labels labels;
     int64_t capacity;
     bool numbers, named;
+    int64_t ids, last_id; /* lines that begin with the number after that of the line before, and something behind it */
     char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
 } label_reader;
 
@@ -51,9 +52,22 @@ static sp_status append(label_reader *to, int32_t label)
     return SP_OK;
 }
 
+/* What would be a class of its own for each node. */
+static void look_for_id(label_reader *to, const char *name, size_t length)
+{
+    int64_t id;
+    size_t digits = 0;
+    while (digits < length && io_is_digit(name[digits])) digits++;
+    const bool separated = digits < length && (io_is_blank(name[digits]) || name[digits] == ',' || name[digits] == ';');
+    if (!separated || !io_parse_index(name, name + digits, INT32_MAX, &id)) return;
+    if (to->ids == 0 || id == to->last_id + 1) to->ids++;
+    to->last_id = id;
+}
+
 static sp_status append_name(label_reader *to, const char *name, size_t length)
 {
     int32_t id;
+    look_for_id(to, name, length);
     sp_status status = io_labels_add(to->context, &to->labels, name, length, io_label_hash(name, length), &id);
     if (status != SP_OK) return status;
     if (id >= IO_MOST_CLASSES) return sp_fail(to->context, SP_ERROR_ARGUMENT, "more than 65536 classes");
@@ -105,6 +119,10 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
         if (trim(&line, &end)) IO_TRY(read_label(&to, name, lines, line, end));
     }
     if (to.first[0]) IO_TRY(append_name(&to, to.first, strlen(to.first)));
+    if (to.ids > 2 && to.ids >= classes->nodes - 1) /* a heading has none */
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: lines begin with the numbers of the nodes; write the class alone, in the order of the nodes",
+                       name));
     if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
     classes->names = to.labels.list.names;
     memset(&to.labels.list.names, 0, sizeof to.labels.list.names);

@@ -51,6 +51,16 @@ static bool is_comment(const char *line, const char *end)
     return at == end || *line == '#' || *line == '%';
 }
 
+/* 0,5;0,25: a comma within a number, where something else separates numbers. */
+static bool has_decimal_comma(const char *line, const char *end)
+{
+    const size_t length = (size_t)(end - line);
+    if (!memchr(line, ';', length) && !memchr(line, '\t', length)) return false;
+    for (const char *at = line + 1; at + 1 < end; at++)
+        if (*at == ',' && io_is_digit(at[-1]) && io_is_digit(at[1])) return true;
+    return false;
+}
+
 typedef struct line_buffer {
     char *bytes;
     int64_t filled, capacity, begin;
@@ -100,6 +110,9 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
         b.begin += length + 1;
         if (comment) continue;
         if (number || headed) {
+            if (has_decimal_comma(line, end))
+                IO_TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here", line,
+                                    end, "write decimal points"));
             table->fields = count_fields(line, end);
             break;
         }

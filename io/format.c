@@ -125,10 +125,10 @@ static size_t format_slowly(char *to, double v, int count)
     const char *at = text;
     snprintf(text, sizeof text, "%.*e", count - 1, v);
     for (; *at && *at != 'e'; at++)
-        if (*at >= '0' && *at <= '9' && found < DIGITS) digits[found++] = *at;
+        if (io_is_digit(*at) && found < DIGITS) digits[found++] = *at;
     int place = 0;
     const bool negative = *at && at[1] == '-';
-    for (at += *at ? 2 : 0; *at >= '0' && *at <= '9'; at++) place = 10 * place + (*at - '0');
+    for (at += *at ? 2 : 0; io_is_digit(*at); at++) place = 10 * place + (*at - '0');
     return lay_out(to, digits, found, negative ? -place : place);
 }
 

@@ -559,6 +559,8 @@ static inline bool io_slice_push(io_slice *slice, float weight, bool keep)
 /* Blank in C's sense, newline apart. */
 static inline bool io_is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
 
+static inline bool io_is_digit(char c) { return c >= '0' && c <= '9'; }
+
 static inline const char *io_skip_blanks(const char *at, const char *end)
 {
     while (at < end && io_is_blank(*at)) at++;

@@ -50,7 +50,7 @@ static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
 {
     skip_space(text);
     const char *at = text->at, *digits = at + (at < text->end && *at == '-'), *stop = digits;
-    while (stop < text->end && *stop >= '0' && *stop <= '9') stop++;
+    while (stop < text->end && io_is_digit(*stop)) stop++;
     if (!io_parse_index(digits, stop, INT32_MAX, number)) return false;
     if (digits > at) *number = -*number;
     if (text->end - stop >= 2 && stop[0] == '.' && stop[1] == '0') stop += 2;

@@ -79,7 +79,7 @@ static bool next_number(labeller *l, const char **at, int64_t *number)
 {
     const char *digit = *at;
     if (digit >= l->bytes + l->size) return false;
-    for (*number = 0; *digit >= '0' && *digit <= '9' && digit - *at < 10; digit++)
+    for (*number = 0; io_is_digit(*digit) && digit - *at < 10; digit++)
         *number = 10 * *number + (*digit - '0');
     if (*digit != '\n' || digit == *at || digit - *at > 9) return false;
     *at = digit + 1;

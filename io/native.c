@@ -306,7 +306,7 @@ static bool take_char(text *from, char c)
 static sp_status take_id(text *from, int64_t *id)
 {
     const char *stop = from->at;
-    while (*stop >= '0' && *stop <= '9') stop++;
+    while (io_is_digit(*stop)) stop++;
     if (stop == from->at) return fail(from, "an id (a whole number, 0 or above) is expected", "see docs/formats.md");
     if (!io_parse_index(from->at, stop, INT32_MAX - 1, id))
         return fail(from, "the id is too large", "ids are below 2147483647");

@@ -64,7 +64,7 @@ static bool take_shape(literal *text, io_array *array)
     while (!take(text, ')')) {
         skip_space(text);
         const char *digits = text->at;
-        while (text->at < text->end && *text->at >= '0' && *text->at <= '9') text->at++;
+        while (text->at < text->end && io_is_digit(*text->at)) text->at++;
         if (array->dimensions == IO_DIMENSIONS ||
             !io_parse_index(digits, text->at, INT64_MAX, &array->shape[array->dimensions++]))
             return false;

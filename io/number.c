@@ -14,8 +14,6 @@ static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6, 
 enum { EXACT_POWER = 22, EXACT_DIGITS = 19, EXPONENT_LIMIT = 1000000 };
 #define EXACT_MANTISSA (UINT64_C(1) << 53)
 
-static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* strtod as in the C locale; glibc and musl hand out that locale without allocating. */
 static double strtod_c(const char *text, char **end)
 {
@@ -34,9 +32,9 @@ static int64_t read_exponent(const char **text)
     at++;
     bool negative = *at == '-';
     if (*at == '-' || *at == '+') at++;
-    if (!is_digit(*at)) return 0;
+    if (!io_is_digit(*at)) return 0;
     int64_t exponent = 0;
-    for (; is_digit(*at); at++)
+    for (; io_is_digit(*at); at++)
         if (exponent < EXPONENT_LIMIT) exponent = exponent * 10 + (*at - '0');
     *text = at;
     return negative ? -exponent : exponent;
@@ -45,7 +43,7 @@ static int64_t read_exponent(const char **text)
 /* Takes digits into *mantissa, which wraps around when there are too many. */
 static inline const char *read_digits(const char *at, uint64_t *mantissa)
 {
-    for (; is_digit(*at); at++) *mantissa = *mantissa * 10 + (uint64_t)(*at - '0');
+    for (; io_is_digit(*at); at++) *mantissa = *mantissa * 10 + (uint64_t)(*at - '0');
     return at;
 }
 
@@ -54,7 +52,7 @@ static int64_t significant_digits(const char *at, const char *end)
 {
     int64_t digits = 0;
     for (; at < end; at++)
-        if (is_digit(*at) && (digits > 0 || *at != '0')) digits++;
+        if (io_is_digit(*at) && (digits > 0 || *at != '0')) digits++;
     return digits;
 }
 
@@ -100,7 +98,7 @@ const char *io_parse_scanf(const char *text, const char *end, double *value)
     /* An exponent without digits, on the other hand, scanf takes along. */
     bool hexadecimal = *digits == '0' && (digits[1] == 'x' || digits[1] == 'X');
     const char *exponent = hexadecimal ? "pP" : "eE";
-    bool number = stop > text && (is_digit(stop[-1]) || stop[-1] == '.' || hexadecimal);
+    bool number = stop > text && (io_is_digit(stop[-1]) || stop[-1] == '.' || hexadecimal);
     bool complete = false;
     for (const char *at = text; at < stop; at++) complete = complete || *at == exponent[0] || *at == exponent[1];
     if (number && !complete && (*stop == exponent[0] || *stop == exponent[1]))
@@ -113,7 +111,7 @@ bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *v
     if (text == end) return false;
     int64_t number = 0;
     for (; text < end; text++) {
-        if (!is_digit(*text)) return false;
+        if (!io_is_digit(*text)) return false;
         if (number > (INT64_MAX - 9) / 10) return false;
         number = number * 10 + (*text - '0');
     }

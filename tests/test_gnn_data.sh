@@ -99,6 +99,14 @@ refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a
 refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes; write one a node$'
 refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
     'd/labels.csv: 4 labels for 3 nodes; write one a node, and no heading before names$'
+refused 'nodes beside their names' labels.csv 'id,label\n0,red\n1,red\n2,blue\n' \
+    'd/labels.csv: lines begin with the numbers of the nodes; write the class alone'
+refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt: lines begin with the numbers of the nodes'
+with labels.txt '1 star\n5 stars\n5 stars\n'
+ok 'names that begin with numbers' status 0 info d
+refused 'decimal commas' features.csv '0,5;0,25\n1;0\n0;1\n' \
+    'd/features.csv:1: a comma within a number, which separates numbers here \(got "0,5;0,25"\); write decimal points'
+refused 'behind a heading' features.tsv 'x\ty\n0,5\t0,25\n1\t0\n0\t1\n' 'd/features.tsv:2: a comma within a number'
 refused 'text in UTF-16' labels.txt '\377\3760\0\n\0001\0\n\0001\0\n\0' 'd/labels.txt: text in UTF-16'
 refused 'a label without a name' classes.txt 'a\n' 'd/labels.txt: label 1 is out of range: d/classes.txt names 1'
 refused 'a name that is there twice' classes.txt 'a\na\n' 'd/classes.txt:2: a name that is there twice'
