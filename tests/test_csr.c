@@ -117,6 +117,12 @@ START_TEST(messages_name_types_in_words)
     ck_assert_str_eq(sp_last_error(context), "type 7 of values does not exist");
     ck_assert_int_eq(sp_csr_create(context, 1, 1, 1, (sp_value_type)2, SP_HOST, &c), SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(context), "type 2 of values does not exist");
+    ck_assert_int_eq(sp_csr_from_coo(context, 1, 1, 1, cols, cols, NULL, SP_F32, (sp_combine)6, false, &c),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "combine operation 6 or type 0 of values does not exist");
+    ck_assert_int_eq(sp_csr_from_coo(context, 1, 2, 1, cols, cols, NULL, SP_F32, SP_COMBINE_SUM, true, &c),
+                     SP_ERROR_ARGUMENT);
+    ck_assert_str_eq(sp_last_error(context), "a matrix of 1 x 2 cannot be symmetric");
     sp_spmm_plan_free(plan);
     sp_context_destroy(context);
 }

@@ -329,10 +329,15 @@ static sp_status check_triples(sp_context *context, const sp_triples *t)
     const int64_t rows = t->rows, cols = t->cols;
     const int32_t *i = t->row_indices, *j = t->col_indices;
     int64_t bad = INT64_MAX;
-    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0 ||
-        (t->symmetric && rows != cols))
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a %lld x %lld matrix%s", (long long)t->count,
-                       (long long)rows, (long long)cols, t->symmetric ? ", symmetric" : "");
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a matrix of %lld x %lld: 0 to %d rows and columns"
+                       " are possible", (long long)t->count, (long long)rows, (long long)cols, INT32_MAX);
+    if (t->symmetric && rows != cols)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a matrix of %lld x %lld cannot be symmetric", (long long)rows,
+                       (long long)cols);
+    if ((unsigned)t->rule > SP_COMBINE_COUNT || (unsigned)t->type > SP_F64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d or type %d of values does not exist",
+                       (int)t->rule, (int)t->type);
     if (t->count >> sp_entry_shift(cols) > 0)
         return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
 #pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
