@@ -145,47 +145,15 @@ static sp_status match_level(sp_context *context, void *user, const sp_csr *g, i
     return status == SP_OK ? refuse_loops(job, context, g, labels) : status;
 }
 
-/* A copy for mcl, which takes f32. */
-static sp_status narrow(sp_context *context, const sp_csr *g, sp_csr *copy)
-{
-    sp_status status = sp_csr_create(context, g->rows, g->cols, g->nnz, SP_F32, SP_HOST, copy);
-    if (status != SP_OK) return status;
-    memcpy(copy->row_offsets, g->row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets);
-    memcpy(copy->col_indices, g->col_indices, (size_t)g->nnz * sizeof *g->col_indices);
-    float *values = copy->values;
-    for (int64_t e = 0; e < g->nnz; e++)
-        values[e] = !g->values                     ? 1.0f
-                    : g->value_type == SP_F32 ? ((const float *)g->values)[e]
-                                              : (float)((const double *)g->values)[e];
-    return SP_OK;
-}
-
 static sp_status cluster_level(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
 {
     contract_job *job = user;
     mcl_options options;
-    mcl_run run;
-    mcl_clustering clusters = {0};
-    sp_csr graph = {0}, start = {0}, limit = {0};
-    sp_status status;
     mcl_options_default(&options);
     options.inflation = job->options->inflation;
     show_line(&job->line, "clustering %lld nodes", (long long)g->rows);
-    TRY(narrow(context, g, &graph));
-    TRY(mcl_start_matrix(context, &graph, NULL, &options, false, &start));
-    TRY(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run));
-    TRY(mcl_interpret(context, &limit, NULL, &options, &clusters));
-    for (int64_t p = 0; p < clusters.clusters; p++)
-        for (int64_t i = clusters.offsets[p]; i < clusters.offsets[p + 1]; i++)
-            labels[clusters.members[i]] = (int32_t)p;
-    *groups = clusters.clusters;
-    TRY(refuse_loops(job, context, g, labels));
-done:
-    sp_csr_free(context, &graph);
-    sp_csr_free(context, &start);
-    sp_csr_free(context, &limit);
-    mcl_clustering_free(context, &clusters);
-    return status;
+    const sp_status status = mcl_label(context, g, &options, labels, groups);
+    return status == SP_OK ? refuse_loops(job, context, g, labels) : status;
 }
 
 /* --loops and --half-loops, for the last graph only: on the way edges within groups are kept and whole, so that the
@@ -267,12 +235,15 @@ done:
 /* Means are as exact as f32: more digits would be noise. */
 static sp_status round_means(contract_job *job)
 {
-    sp_csr rounded;
-    if (job->options->combine != SP_COMBINE_MEAN || !job->c.values || job->c.value_type == SP_F32) return SP_OK;
-    sp_status status = narrow(job->host, &job->c, &rounded);
+    sp_csr *c = &job->c;
+    float *rounded;
+    if (job->options->combine != SP_COMBINE_MEAN || !c->values || c->value_type == SP_F32) return SP_OK;
+    const sp_status status = sp_alloc(job->host, c->nnz, sizeof *rounded, (void **)&rounded);
     if (status != SP_OK) return status;
-    sp_csr_free(job->host, &job->c);
-    job->c = rounded;
+    for (int64_t e = 0; e < c->nnz; e++) rounded[e] = (float)((const double *)c->values)[e];
+    sp_free(job->host, c->values);
+    c->values = rounded;
+    c->value_type = SP_F32;
     return SP_OK;
 }
 

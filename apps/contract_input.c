@@ -171,24 +171,30 @@ sp_status contract_read_graph(contract_job *job)
 
 /* ---- nodes without labels ------------------------------------------------------------------------------- */
 
-static sp_status refuse_unlabelled(contract_job *job)
+const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length)
 {
     const io_graph *in = &job->input;
-    const int64_t node = job->labelling.first_unlabelled;
-    const int first = in->format == IO_MTX || in->format == IO_METIS ? 1
-                      : in->format == IO_CSR                         ? (int)job->options->base
-                                                                     : 0;
-    char name[48];
     if (in->names.count > 0) {
-        const size_t length = io_name_length(&in->names, node);
-        snprintf(name, sizeof name, "%.*s", (int)(length < 40 ? length : 40), io_name(&in->names, node));
-    } else
-        snprintf(name, sizeof name, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
+        *length = io_name_length(&in->names, node);
+        return io_name(&in->names, node);
+    }
+    const int64_t first = in->format == IO_MTX || in->format == IO_METIS ? 1
+                          : in->format == IO_CSR                         ? job->options->base
+                                                                         : 0;
+    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
+    return buffer;
+}
+
+static sp_status refuse_unlabelled(contract_job *job)
+{
+    char buffer[32];
+    size_t length;
+    const char *name = contract_node_name(job, job->labelling.first_unlabelled, buffer, &length);
     return sp_fail(job->host, SP_ERROR_ARGUMENT,
                    job->labelling.unlabelled == 1
-                       ? "%s: %lld node has no label, %s; give --unlabelled drop or keep"
-                       : "%s: %lld nodes have no label, such as %s; give --unlabelled drop or keep",
-                   job->options->labels, (long long)job->labelling.unlabelled, name);
+                       ? "%s: %lld node has no label, %.*s; give --unlabelled drop or keep"
+                       : "%s: %lld nodes have no label, such as %.*s; give --unlabelled drop or keep",
+                   job->options->labels, (long long)job->labelling.unlabelled, (int)(length < 40 ? length : 40), name);
 }
 
 /* The matrix with a row more for each node in no group. */

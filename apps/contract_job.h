@@ -74,6 +74,8 @@ typedef struct contract_job {
 /* contract_input.c: the graph as a matrix; the labels, without nodes that have none and groups that are empty. */
 sp_status contract_read_graph(contract_job *job);
 sp_status contract_read_labels(contract_job *job);
+/* A node of the input as text; `buffer` is used if it has no name. */
+const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length);
 
 /* contract_compute.c: opens the contexts; the quotient graph, or the hierarchy and its last graph. */
 sp_status contract_open_host(contract_job *job);

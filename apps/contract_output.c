@@ -61,21 +61,6 @@ done:
 
 /* ---- names ---------------------------------------------------------------------------------------------- */
 
-/* A node of the input as text; `buffer` is used if it has no name. */
-static const char *node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length)
-{
-    const io_graph *in = &job->input;
-    if (in->names.count > 0) {
-        *length = io_name_length(&in->names, node);
-        return io_name(&in->names, node);
-    }
-    const int64_t first = in->format == IO_MTX || in->format == IO_METIS ? 1
-                          : in->format == IO_CSR                         ? job->options->base
-                                                                         : 0;
-    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
-    return buffer;
-}
-
 /* The first node of each group, -1 for none. */
 static void find_first(const contract_job *job, int32_t *first)
 {
@@ -113,7 +98,7 @@ static sp_status name_group(const contract_job *job, int64_t p, const int32_t *f
         length = io_name_length(&l->names, before);
         *by |= BY_LABEL;
     } else if (first[p] >= 0 && (l->names.count > 0 || job->options->names)) {
-        name = node_name(job, first[p], buffer, &length);
+        name = contract_node_name(job, first[p], buffer, &length);
         *by |= BY_NODE;
     } else {
         *by |= BY_NUMBER;
@@ -213,7 +198,7 @@ static void put_map(const contract_job *job, io_output *out, int level)
     size_t length;
     for (int64_t i = 0; i < at->nodes; i++) {
         if (level == 0) {
-            const char *name = node_name(job, i, buffer, &length);
+            const char *name = contract_node_name(job, i, buffer, &length);
             io_output_bytes(out, name, length);
         } else {
             io_output_int(out, job->options->base + i);

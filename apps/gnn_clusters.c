@@ -39,42 +39,11 @@ static sp_status by_matchings(gnn_job *job)
 
 /* ---- by Markov clustering ------------------------------------------------------------------------------- */
 
-/* A copy with f32 values, which mcl takes. */
-static sp_status give_weights(sp_context *context, const sp_csr *g, sp_csr *copy)
-{
-    sp_status status = sp_csr_create(context, g->rows, g->cols, g->nnz, SP_F32, SP_HOST, copy);
-    if (status != SP_OK) return status;
-    memcpy(copy->row_offsets, g->row_offsets, (size_t)(g->rows + 1) * sizeof *g->row_offsets);
-    memcpy(copy->col_indices, g->col_indices, (size_t)g->nnz * sizeof *g->col_indices);
-    for (int64_t e = 0; e < g->nnz; e++)
-        ((float *)copy->values)[e] = !g->values                  ? 1.0f
-                                     : g->value_type == SP_F32 ? ((const float *)g->values)[e]
-                                                               : (float)((const double *)g->values)[e];
-    return SP_OK;
-}
-
 static sp_status by_markov(gnn_job *job)
 {
     mcl_options options;
-    mcl_run run;
-    mcl_clustering found = {0};
-    sp_csr graph = {0}, start = {0}, limit = {0};
-    sp_status status;
     mcl_options_default(&options);
-    TRY(give_weights(job->host, &job->data.graph, &graph));
-    TRY(mcl_start_matrix(job->host, &graph, NULL, &options, false, &start));
-    TRY(mcl_iterate(job->host, &start, &options, NULL, NULL, &limit, &run));
-    TRY(mcl_interpret(job->host, &limit, NULL, &options, &found));
-    for (int64_t c = 0; c < found.clusters; c++)
-        for (int64_t i = found.offsets[c]; i < found.offsets[c + 1]; i++)
-            job->clusters[found.members[i]] = (int32_t)c;
-    job->cluster_count = found.clusters;
-done:
-    sp_csr_free(job->host, &graph);
-    sp_csr_free(job->host, &start);
-    sp_csr_free(job->host, &limit);
-    mcl_clustering_free(job->host, &found);
-    return status;
+    return mcl_label(job->host, &job->data.graph, &options, job->clusters, &job->cluster_count);
 }
 
 /* ---- from a file ---------------------------------------------------------------------------------------- */

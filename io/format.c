@@ -13,9 +13,7 @@
 #include "internal.h"
 
 static const double MOST_WHOLE = 9007199254740992.0; /* 2^53: all smaller ones are exact in f64 */
-enum { EXACT_POWER = 22, F32_LEAST = 6, F32_MOST = 9, F64_FAST = 15, F64_MOST = 17, LOW_PLACE = -5, HIGH_PLACE = 15 };
-static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+enum { F32_LEAST = 6, F32_MOST = 9, F64_FAST = 15, F64_MOST = 17, LOW_PLACE = -5, HIGH_PLACE = 15 };
 
 static const char pairs[] =
     "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546"
@@ -97,8 +95,8 @@ static int first_place(double v)
     memcpy(&bits, &v, sizeof bits);
     const int exponent = (int)(bits >> 52) - 1023;
     const int place = (exponent * 1233 - (exponent < 0) * 4095) / 4096; /* rounded down; one too low at most */
-    if (place < -EXACT_POWER || place >= EXACT_POWER) return place;
-    const double next = place + 1 >= 0 ? powers_of_ten[place + 1] : 1 / powers_of_ten[-(place + 1)];
+    if (place < -IO_EXACT_POWER || place >= IO_EXACT_POWER) return place;
+    const double next = place + 1 >= 0 ? io_powers_of_ten[place + 1] : 1 / io_powers_of_ten[-(place + 1)];
     return v >= next ? place + 1 : place;
 }
 
@@ -106,9 +104,9 @@ static int first_place(double v)
 static bool nearest_decimal(double v, int count, int *place, uint64_t *digits, double *back)
 {
     const int k = count - 1 - *place;
-    if (k < -EXACT_POWER || k > EXACT_POWER) return false;
-    const int64_t nearest = (int64_t)((k >= 0 ? v * powers_of_ten[k] : v / powers_of_ten[-k]) + 0.5);
-    *back = k >= 0 ? (double)nearest / powers_of_ten[k] : (double)nearest * powers_of_ten[-k];
+    if (k < -IO_EXACT_POWER || k > IO_EXACT_POWER) return false;
+    const int64_t nearest = (int64_t)((k >= 0 ? v * io_powers_of_ten[k] : v / io_powers_of_ten[-k]) + 0.5);
+    *back = k >= 0 ? (double)nearest / io_powers_of_ten[k] : (double)nearest * io_powers_of_ten[-k];
     *digits = (uint64_t)nearest;
     if (*digits == whole_powers[count]) {
         *digits /= 10;

@@ -117,6 +117,10 @@ void io_csr_parts_free(sp_context *context, io_csr_parts *parts);
 
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
+/* Those that are exact in f64. */
+enum { IO_EXACT_POWER = 22 };
+extern const double io_powers_of_ten[IO_EXACT_POWER + 1];
+
 /* Reads the longest decimal number ([sign] digits [. digits] [e exponent]) that text..end begins with, correctly
  * rounded; returns its end, or `text` if there is none. The byte at `end` must be readable and not part of a
  * number. */

@@ -9,9 +9,10 @@
 
 #include "internal.h"
 
-static const double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-enum { EXACT_POWER = 22, EXACT_DIGITS = 19, EXPONENT_LIMIT = 1000000 };
+const double io_powers_of_ten[IO_EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+enum { EXACT_DIGITS = 19, EXPONENT_LIMIT = 1000000 };
 #define EXACT_MANTISSA (UINT64_C(1) << 53)
 
 /* strtod as in the C locale; glibc and musl hand out that locale without allocating. */
@@ -76,9 +77,10 @@ const char *io_parse_decimal(const char *text, const char *end, double *value)
     if (digits > EXACT_DIGITS) digits = significant_digits(begin, at);
     exponent += read_exponent(&at);
 
-    if (digits <= EXACT_DIGITS && mantissa <= EXACT_MANTISSA && exponent >= -EXACT_POWER && exponent <= EXACT_POWER) {
+    if (digits <= EXACT_DIGITS && mantissa <= EXACT_MANTISSA && exponent >= -IO_EXACT_POWER &&
+        exponent <= IO_EXACT_POWER) {
         double magnitude = (double)mantissa;
-        magnitude = exponent < 0 ? magnitude / powers_of_ten[-exponent] : magnitude * powers_of_ten[exponent];
+        magnitude = exponent < 0 ? magnitude / io_powers_of_ten[-exponent] : magnitude * io_powers_of_ten[exponent];
         *value = negative ? -magnitude : magnitude;
         return at;
     }

@@ -1,9 +1,9 @@
 /* Byte sources: a file, standard input or memory, decompressed on the way.
  *
  * The first bytes decide: gzip (any number of members, zero padding after the last), zstd (any number of frames) or
- * plain; xz and bzip2 are refused by name, and so are UTF-16 and text whose lines end with CR alone. A compressed stream that ends early or is damaged is an error naming the
- * file, never a short file. Plain files are read straight into the caller's buffer. No mmap: a file that shrinks
- * while it is read must not kill the process.
+ * plain; xz and bzip2 are refused by name, and so are UTF-16 and text whose lines end with CR alone. A compressed
+ * stream that ends early or is damaged is an error naming the file, never a short file. Plain files are read straight
+ * into the caller's buffer. No mmap: a file that shrinks while it is read must not kill the process.
  *
  * A byte order mark of UTF-8, which spreadsheets put before text, is not passed on: as a part of the first label it
  * would make a node of its own, which looks like another.

@@ -127,6 +127,11 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
 
+/* All of it at once, from a graph (host, any values or none) to the cluster of each node in `labels` (graph.rows
+ * entries); of a node in several it is the first. */
+sp_status mcl_label(sp_context *context, const sp_csr *graph, const mcl_options *options, int32_t *labels,
+                    int64_t *clusters);
+
 /* How well clusters fit: the figures of mcl's -analyze, whose names follow where they differ. */
 typedef struct mcl_measures {
     double efficiency, modularity, mass_fraction, area_fraction; /* eff, mod, mf, af */

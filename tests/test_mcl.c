@@ -42,6 +42,20 @@ static mcl_clustering cluster(sp_context *context, const sp_csr *graph, const mc
     return clustering;
 }
 
+/* The clusters of nodes as text. */
+static const char *labels_text(sp_context *context, const sp_csr *graph, const mcl_options *options)
+{
+    static char line[256];
+    int32_t labels[16];
+    int64_t clusters;
+    ck_assert_int_le(graph->rows, 16);
+    ck_ok(context, mcl_label(context, graph, options, labels, &clusters));
+    size_t at = (size_t)snprintf(line, sizeof line, "%d:", (int)clusters);
+    for (int64_t i = 0; i < graph->rows; i++)
+        at += (size_t)snprintf(line + at, sizeof line - at, " %d", (int)labels[i]);
+    return line;
+}
+
 /* ---- options ------------------------------------------------------------------------------------------- */
 
 START_TEST(defaults_are_scheme_six)
@@ -527,6 +541,36 @@ static void check_clusters(int64_t n, const double *numbers, const mcl_options *
 static const double two_stars[] = {0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0,
                                    0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 1, 0, 0};
 
+START_TEST(labels_are_the_clusters_whatever_the_values_type)
+{
+    sp_context *context = test_context(0, 1);
+    mcl_options options = defaults();
+    const double triangles[] = {0, 2, 2, 0, 0, 0, 2, 0, 2, 1, 0, 0, 2, 2, 0, 0, 0, 0,
+                                0, 1, 0, 0, 2, 2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 2, 0};
+    for (int type = 0; type < 3; type++) {
+        sp_csr graph = test_from_dense(context, 6, 6, triangles, type == 1 ? SP_F64 : SP_F32);
+        if (type == 2) {
+            sp_free(context, graph.values);
+            graph.values = NULL;
+        }
+        ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1 1 1");
+        options.force_connected = true;
+        ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1 1 1");
+        options.overlap = MCL_OVERLAP_KEEP;
+        ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1 1 1");
+        sp_csr_free(context, &graph);
+    }
+    sp_csr graph = test_from_dense(context, 4, 4, path, SP_F32);
+    ck_assert_str_eq(labels_text(context, &graph, &options), "2: 0 0 0 1");
+    ((float *)graph.values)[0] = -1;
+    int32_t labels[4];
+    int64_t clusters;
+    ck_assert_int_eq(mcl_label(context, &graph, &options, labels, &clusters), SP_ERROR_ARGUMENT);
+    sp_csr_free(context, &graph);
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(nodes_join_the_attractor_they_reach)
 {
     mcl_options options = defaults();
@@ -833,6 +877,7 @@ int main(void)
     test_on_devices(process, inflation_rises_after_forty_iterations);
     test_on_devices(process, interrupt_flag_ends_the_process);
     test_on_devices(process, limit_does_not_depend_on_threads_or_runs);
+    tcase_add_test(reading, labels_are_the_clusters_whatever_the_values_type);
     tcase_add_test(reading, nodes_join_the_attractor_they_reach);
     tcase_add_test(reading, clusters_come_in_the_order_asked_for);
     tcase_add_test(reading, overlap_is_cut_kept_or_split);
