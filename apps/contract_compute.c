@@ -1,5 +1,4 @@
 /* Where contract computes, and what: the quotient graph of a labelling, or a hierarchy of them. */
-#include <math.h>
 #include <string.h>
 
 #include "contract_job.h"

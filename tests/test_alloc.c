@@ -264,6 +264,15 @@ static sp_status call_interpret(sp_context *context, subject *s, void *out)
     return mcl_interpret(context, &s->limit, &s->graph, &options, out);
 }
 
+static sp_status call_label(sp_context *context, subject *s, void *out)
+{
+    mcl_options options;
+    int64_t clusters;
+    mcl_options_default(&options);
+    options.main_length = 3;
+    return mcl_label(context, &s->graph, &options, out, &clusters);
+}
+
 static sp_status call_measure(sp_context *context, subject *s, void *out)
 {
     int64_t offsets[] = {0, 50, 200};
@@ -631,6 +640,7 @@ static const trial trials[] = {
     {"mcl_start_matrix", call_start, release_csr, sizeof(sp_csr)},
     {"mcl_iterate", call_iterate, release_csr, sizeof(sp_csr)},
     {"mcl_interpret", call_interpret, release_clustering, sizeof(mcl_clustering)},
+    {"mcl_label", call_label, release_nothing, 60 * sizeof(int32_t)},
     {"mcl_measure", call_measure, release_nothing, sizeof(mcl_measures)},
     {"mcl_transform_parse", call_transform_parse, release_transform, sizeof(mcl_transform *)},
     {"mcl_transform_graph", call_transform_graph, release_csr, sizeof(sp_csr)},
