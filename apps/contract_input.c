@@ -194,7 +194,8 @@ static sp_status refuse_unlabelled(contract_job *job)
                    job->labelling.unlabelled == 1
                        ? "%s: %lld node has no label, %.*s; give --unlabelled drop or keep"
                        : "%s: %lld nodes have no label, such as %.*s; give --unlabelled drop or keep",
-                   job->options->labels, (long long)job->labelling.unlabelled, (int)(length < 40 ? length : 40), name);
+                   job->options->labels, (long long)job->labelling.unlabelled, (int)(length < 40 ? length : 40),
+                   name);
 }
 
 /* The matrix with a row more for each node in no group. */

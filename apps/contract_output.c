@@ -110,10 +110,10 @@ static sp_status name_group(const contract_job *job, int64_t p, const int32_t *f
 /* Groups of one name would be one group to whoever reads the output. */
 static sp_status refuse_namesakes(contract_job *job, const io_names *names, int by)
 {
-    const char *remedy = by & BY_LABEL    ? "a node without a label is called as another's label: rename one, or give "
-                                            "--unlabelled drop"
-                         : by & BY_NUMBER ? "a group without nodes has the number that is a node's name: give --compact"
-                                          : "they overlap in their first node: leave --names out";
+    const char *remedy = "they overlap in their first node: leave --names out";
+    if (by & BY_LABEL) remedy = "a node without a label is called as another's label: rename one, or give "
+                                "--unlabelled drop";
+    else if (by & BY_NUMBER) remedy = "a group without nodes has the number that is a node's name: give --compact";
     int64_t twin;
     const sp_status status = io_names_repeated(job->host, names, &twin);
     if (status != SP_OK || twin < 0) return status;

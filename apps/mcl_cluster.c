@@ -184,7 +184,8 @@ static sp_status find_empty(sp_context *context, const sp_csr *columns, bool **e
     return status;
 }
 
-/* Columns that inflation has left without entries, all below the smallest f32: mcl's words, which scripts look for. */
+/* Columns that inflation has left without entries, all below the smallest f32: mcl's words, which scripts look
+ * for. */
 static void warn_vanished(job *j, const sp_csr *limit, const bool *empty)
 {
     for (int64_t k = 0; k < limit->rows; k++)

@@ -22,7 +22,7 @@ typedef struct job {
     mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
     io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
     sp_csr graph, start;
-    double *start_sums; /* of the start matrix's columns before they were divided by them, where an output shows them */
+    double *start_sums; /* of the start matrix's columns, before they were divided by them, where they are shown */
     char *command_line;
     bool mistaken;      /* an output is the input, which was said */
     const volatile sig_atomic_t *finish; /* ends the process after the present iteration */

@@ -25,14 +25,15 @@ void hold_standard_streams(void);
 extern volatile int interrupt_signal;
 /* Set while reading and writing: a pipe may never go on, so that a signal ends the process at once. */
 extern volatile sig_atomic_t may_block;
-/* From now on SIGINT, SIGTERM and SIGHUP set interrupt_signal; a second one ends the process at once, outputs that are
- * not complete removed. A process that was told to ignore one of them (nohup) goes on ignoring it. SIGPIPE is ignored,
- * so that a reader that went away is a write error. catch_signal gives one more signal a handler, in the same way. */
+/* From now on SIGINT, SIGTERM and SIGHUP set interrupt_signal; a second one ends the process at once, outputs that
+ * are not complete removed. A process that was told to ignore one of them (nohup) goes on ignoring it. SIGPIPE is
+ * ignored, so that a reader that went away is a write error. catch_signal gives one more signal a handler, in the
+ * same way. */
 void catch_signals(void);
 void catch_signal(int number, void (*handler)(int));
 
-/* For runs that take a while: large arrays come from the kernel and go back to it, threads sleep while they wait, signals
- * are caught. With one thread the process is as it was started; otherwise it may start again. */
+/* For runs that take a while: large arrays come from the kernel and go back to it, threads sleep while they wait,
+ * signals are caught. With one thread the process is as it was started; otherwise it may start again. */
 void settle_process(char **argv, int64_t threads);
 
 /* Formats what is said on one line: names of files may hold any bytes, control characters become question marks. What
@@ -47,8 +48,8 @@ void answer_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit code of a run whose answer went to stdout, all of it or not. */
 int end_answer(const char *tool);
 
-/* What a tool says on stderr: on a terminal a line that changes, whose place the next one, or quiet_line, takes; lines
- * that stay. */
+/* What a tool says on stderr: on a terminal a line that changes, whose place the next one, or quiet_line, takes;
+ * lines that stay. */
 typedef struct tool_line {
     const char *tool;
     bool terminal, progress; /* stderr is one; a changing line stands there */
@@ -62,8 +63,8 @@ int64_t file_bytes(const char *path);
 /* Whether the output is the input, by whatever name, which is a mistake on the command line: it is said as such.
  * Either may be NULL. */
 bool overwrites(const char *command, const char *output, const char *input);
-/* `wanted`, or with 0 as many threads as reading the file at `path` is worth; never more than the processors that this
- * process may use. */
+/* `wanted`, or with 0 as many threads as reading the file at `path` is worth; never more than the processors that
+ * this process may use. */
 int thread_count(const char *path, int64_t wanted);
 
 double wall_seconds(void);

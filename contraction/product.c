@@ -1,7 +1,7 @@
 /* S·G·Sᵀ as two products, G·Sᵀ and S·(G·Sᵀ), for any S (sp_triple_product). In this order the rows of the first are
  * as short as those of G, and those of the second span no more columns than there are groups; (S·G)·Sᵀ has long rows
- * over all nodes first, and then single entries of Sᵀ to fetch for each of them. Each combine operation is a semiring,
- * or made of some:
+ * over all nodes first, and then single entries of Sᵀ to fetch for each of them. Each combine operation is a
+ * semiring, or made of some:
  *
  *   sum     plus-times
  *   max     max-times with S a pattern of ones

@@ -1,8 +1,8 @@
 /* The quotient graph of a labelling: chooses between sp_contract and two products.
  *
  * The fused engine combines each entry of G once, straight into C. Two products combine nnz(G) entries into S·G,
- * write that, and combine its entries again into C: nnz(G) + nnz(G·Sᵀ) combinations, whatever the labels. So the fused
- * engine never costs more, and AUTO takes the products only where a back end has no other. */
+ * write that, and combine its entries again into C: nnz(G) + nnz(G·Sᵀ) combinations, whatever the labels. So the
+ * fused engine never costs more, and AUTO takes the products only where a back end has no other. */
 #include <string.h>
 
 #include "internal.h"

@@ -172,8 +172,8 @@ static sp_status give_rows(gnn_trainer *t, int64_t rows, int64_t cols, sp_dense 
     return SP_OK;
 }
 
-/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. The logits lack the bias,
- * unless that is NULL. */
+/* Scores of all splits; `gradient` (NULL: none) of the mean over the `count` training nodes. The logits lack the
+ * bias, unless that is NULL. */
 static sp_status lose(gnn_trainer *t, sp_dense *logits, const void *bias, const int32_t *nodes, int64_t count,
                       gnn_score *score, sp_dense *gradient)
 {

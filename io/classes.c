@@ -37,7 +37,7 @@ typedef struct label_reader {
     io_labels labels;
     int64_t capacity;
     bool numbers, named;
-    int64_t ids, last_id; /* lines that begin with the number after that of the line before, and something behind it */
+    int64_t ids, last_id; /* lines that begin with the number after that of the line before, as nodes do */
     char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
 } label_reader;
 
@@ -58,8 +58,9 @@ static void look_for_id(label_reader *to, const char *name, size_t length)
     int64_t id;
     size_t digits = 0;
     while (digits < length && io_is_digit(name[digits])) digits++;
-    const bool separated = digits < length && (io_is_blank(name[digits]) || name[digits] == ',' || name[digits] == ';');
-    if (!separated || !io_parse_index(name, name + digits, INT32_MAX, &id)) return;
+    const char next = digits < length ? name[digits] : '\0';
+    if (!(io_is_blank(next) || next == ',' || next == ';')) return;
+    if (!io_parse_index(name, name + digits, INT32_MAX, &id)) return;
     if (to->ids == 0 || id == to->last_id + 1) to->ids++;
     to->last_id = id;
 }
@@ -121,8 +122,8 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
     if (to.first[0]) IO_TRY(append_name(&to, to.first, strlen(to.first)));
     if (to.ids > 2 && to.ids >= classes->nodes - 1) /* a heading has none */
         IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s: lines begin with the numbers of the nodes; write the class alone, in the order of the nodes",
-                       name));
+                       "%s: lines begin with the numbers of the nodes; write the class alone, in the order of the"
+                       " nodes", name));
     if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
     classes->names = to.labels.list.names;
     memset(&to.labels.list.names, 0, sizeof to.labels.list.names);

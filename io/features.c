@@ -111,8 +111,8 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
         if (comment) continue;
         if (number || headed) {
             if (has_decimal_comma(line, end))
-                IO_TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here", line,
-                                    end, "write decimal points"));
+                IO_TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here",
+                                    line, end, "write decimal points"));
             table->fields = count_fields(line, end);
             break;
         }

@@ -78,8 +78,8 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     status = io_source_peek(source, &bytes, &count);
     if (status == SP_OK && count == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty", name);
     return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast bits",
-                   name);
+                   "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"
+                   " bits", name);
 }
 
 static sp_status read_format(sp_context *context, io_source *source, const io_read_options *options,

@@ -130,8 +130,8 @@ const char *io_parse_scanf(const char *text, const char *end, double *value);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
 
-/* Writes a number with as few digits as give it back, and no NUL; returns how many bytes, fewer than IO_NUMBER, all of
- * which may be written to. */
+/* Writes a number with as few digits as give it back, and no NUL; returns how many bytes, fewer than IO_NUMBER, all
+ * of which may be written to. */
 enum { IO_NUMBER = 48 };
 size_t io_format_int(char *to, int64_t value);
 size_t io_format_f32(char *to, float value);

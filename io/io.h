@@ -222,8 +222,8 @@ typedef struct io_clusters {
 /* A cluster a line, tab-separated names. */
 sp_status io_write_label_clusters(sp_context *context, const char *path, const io_clusters *clusters,
                                   const io_names *names);
-/* mcl's native matrix, rows = nodes, columns = clusters, byte for byte as mcl writes it: as text, "# cline: ..." first
- * when command_line is not NULL, or in binary. `ids` as in io_graph (NULL: 0..nodes-1). */
+/* mcl's native matrix, rows = nodes, columns = clusters, byte for byte as mcl writes it: as text, "# cline: ..."
+ * first when command_line is not NULL, or in binary. `ids` as in io_graph (NULL: 0..nodes-1). */
 sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,
                                    const int64_t *ids, bool binary, const char *command_line);
 /* Both into an output that is open, for callers that add text of their own. */

@@ -73,8 +73,8 @@ static bool next_line(labeller *l, const char **at, field *line)
     return false;
 }
 
-/* The next line if it is a number of at most nine digits and nothing else, as most lines of lists are: a quarter of the
- * time that the general way takes. */
+/* The next line if it is a number of at most nine digits and nothing else, as most lines of lists are: a quarter of
+ * the time that the general way takes. */
 static bool next_number(labeller *l, const char **at, int64_t *number)
 {
     const char *digit = *at;

@@ -1,6 +1,6 @@
-/* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name is
- * called ?_ID, as mcl does it; ids that are no nodes are passed over. Such names take memory that no file has the size
- * of: a million are free, and one for every four bytes of the graph.
+/* Tab files (mcl -use-tab): "ID<blank>LABEL" a line, ids ascending, # comments. A node that the file does not name
+ * is called ?_ID, as mcl does it; ids that are no nodes are passed over. Such names take memory that no file has the
+ * size of: a million are free, and one for every four bytes of the graph.
  */
 #include <stdio.h>
 
@@ -24,8 +24,8 @@ static sp_status append_missing(naming *to, const char *name, int64_t id)
     while (to->list.names.count < to->graph->nodes && id_of(to, to->list.names.count) < id) {
         if (to->made_up++ == FREE_NAMES + to->graph->bytes / BYTES_PER_NAME)
             return sp_fail(to->context, SP_ERROR_MATRIX,
-                           "%s: at least %lld of the graph's %lld nodes have no label; give the tab file of this graph",
-                           name, (long long)to->made_up, (long long)to->graph->nodes);
+                           "%s: at least %lld of the graph's %lld nodes have no label; give the tab file of this"
+                           " graph", name, (long long)to->made_up, (long long)to->graph->nodes);
         int length = snprintf(label, sizeof label, "?_%lld", (long long)id_of(to, to->list.names.count));
         sp_status status = io_names_append(to->context, &to->list, label, (size_t)length);
         if (status != SP_OK) return status;

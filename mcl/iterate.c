@@ -58,8 +58,8 @@ static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64
     float low = count ? rows[0].homogeneity : 0, high = low;
     for (int64_t j = 0; j < count; j++) {
         if (isnan(rows[j].chaos))
-            return sp_fail(context, SP_ERROR_NOT_FINITE, "column %lld of iteration %lld is not a number", (long long)j,
-                           (long long)iteration->number);
+            return sp_fail(context, SP_ERROR_NOT_FINITE, "column %lld of iteration %lld is not a number",
+                           (long long)j, (long long)iteration->number);
         if ((double)rows[j].chaos > iteration->chaos) iteration->chaos = (double)rows[j].chaos;
         sum += (double)rows[j].homogeneity;
         if (rows[j].homogeneity < low) low = rows[j].homogeneity;

@@ -69,8 +69,9 @@ sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_t
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared);
 
-/* A matrix brought into an order of the nodes (that of sp_csr_community_order) and back. mcl_iterate does this by itself;
- * a monitor that wants the iterand calls mcl_restore, which takes matrices in any space, and NULL for "no renumbering". */
+/* A matrix brought into an order of the nodes (that of sp_csr_community_order) and back. mcl_iterate does this by
+ * itself; a monitor that wants the iterand calls mcl_restore, which takes matrices in any space, and NULL for "no
+ * renumbering". */
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
 sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
 
@@ -138,7 +139,7 @@ typedef struct mcl_measures {
     int64_t clusters, largest, smallest;                         /* ncl, max, min */
     double center, average;        /* ctr, the mean size of a member's cluster; avg, of a cluster */
     int64_t dust;                  /* DGI: so many of the smallest hold as many members as the largest */
-    int64_t half, half_size; /* TWI: all but so many of the largest hold half of the nodes; TWL: the size of the next */
+    int64_t half, half_size; /* TWI: all but so many of the largest hold half of the nodes; TWL: the next one's size */
     int64_t singletons, quartets;  /* sgl, of one; qrt, of at most four */
 } mcl_measures;
 

@@ -1,5 +1,5 @@
-/* Markov matrices in another numbering of the nodes (sp_csr_community_order), and back. Expansion reads the columns of
- * a community together again and again; when they lie together, its sums stay in the nearest cache, a cache line
+/* Markov matrices in another numbering of the nodes (sp_csr_community_order), and back. Expansion reads the columns
+ * of a community together again and again; when they lie together, its sums stay in the nearest cache, a cache line
  * serves several of them, and the GPU's accumulators become short windows. The numbers change no result: sums run in
  * the order of the original numbers (sp_markov_epilogue.order).
  */

@@ -107,7 +107,8 @@ static sp_status set_loops(sp_context *context, const sp_csr *graph, bool sums, 
         offsets[j + 1] = offsets[j] + graph->row_offsets[j + 1] - graph->row_offsets[j] +
                          !has_loop(graph, j, loop_place(graph, j));
     result->nnz = offsets[graph->rows];
-#pragma omp parallel for schedule(dynamic, 256) num_threads(graph->nnz < PARALLEL_NNZ ? 1 : sp_context_threads(context))
+    const int threads = graph->nnz < PARALLEL_NNZ ? 1 : sp_context_threads(context);
+#pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t j = 0; j < graph->rows; j++) {
         const int64_t first = graph->row_offsets[j], place = loop_place(graph, j), before = place - first;
         const int64_t rest = place + has_loop(graph, j, place), after = graph->row_offsets[j + 1] - rest;

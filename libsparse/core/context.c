@@ -44,9 +44,9 @@ double sp_seconds(void)
 enum { LARGE_BLOCK = 4 << 20, PAGE = 4096, LINE = 64 };
 
 /* Large blocks ask for huge pages, where a system gives them to those who ask: rows that are gathered at random then
- * cost no walks through page tables, and lines of blocks all over an array none each (sparse times dense is 1.1 to 1.7
- * times as fast, a matrix from triples 2.5 times). All pages of the mapping do, also those that the block does not
- * fill: a mapping that is advised in part cannot be resized in place (0.9 s and twice the memory for 400 MB). */
+ * cost no walks through page tables, and lines of blocks all over an array none each (sparse times dense is 1.1 to
+ * 1.7 times as fast, a matrix from triples 2.5 times). All pages of the mapping do, also those that the block does
+ * not fill: a mapping that is advised in part cannot be resized in place (0.9 s and twice the memory for 400 MB). */
 static void *ask_huge_pages(void *block, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -169,8 +169,8 @@ void sp_array_free(sp_context *context, sp_space space, void *array)
     else if (array) context->backend->release(context, array);
 }
 
-sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space, const void *from,
-                        sp_space from_space)
+sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space,
+                        const void *from, sp_space from_space)
 {
     size_t bytes;
     const sp_status status = block_size(context, count, size, &bytes);
@@ -223,7 +223,8 @@ sp_status sp_context_create(const sp_context_options *options, sp_context **cont
 
     bool want_cuda, required;
     int index;
-    if (!parse_device(options->device, &want_cuda, &required, &index) || options->threads < 0) return SP_ERROR_ARGUMENT;
+    if (!parse_device(options->device, &want_cuda, &required, &index)) return SP_ERROR_ARGUMENT;
+    if (options->threads < 0) return SP_ERROR_ARGUMENT;
 
     sp_context *made = allocator->allocate(allocator->user, sizeof *made);
     if (!made) return SP_ERROR_HOST_MEMORY;

@@ -330,8 +330,9 @@ static sp_status check_triples(sp_context *context, const sp_triples *t)
     const int32_t *i = t->row_indices, *j = t->col_indices;
     int64_t bad = INT64_MAX;
     if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%lld triples for a matrix of %lld x %lld: 0 to %d rows and columns"
-                       " are possible", (long long)t->count, (long long)rows, (long long)cols, INT32_MAX);
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%lld triples for a matrix of %lld x %lld: 0 to %d rows and columns are possible",
+                       (long long)t->count, (long long)rows, (long long)cols, INT32_MAX);
     if (t->symmetric && rows != cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a matrix of %lld x %lld cannot be symmetric", (long long)rows,
                        (long long)cols);

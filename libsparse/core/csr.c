@@ -58,7 +58,8 @@ sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space,
     size_t nnz = (size_t)source->nnz;
     SP_TRY(backend->copy(context, made.row_offsets, space, source->row_offsets, source->space,
                          ((size_t)source->rows + 1) * sizeof(int64_t)));
-    SP_TRY(backend->copy(context, made.col_indices, space, source->col_indices, source->space, nnz * sizeof(int32_t)));
+    SP_TRY(backend->copy(context, made.col_indices, space, source->col_indices, source->space,
+                         nnz * sizeof(int32_t)));
     if (source->values)
         SP_TRY(backend->copy(context, made.values, space, source->values, source->space,
                              nnz * sp_value_size(source->value_type)));
@@ -80,7 +81,8 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 {
     const int64_t *offsets = matrix->row_offsets;
     if (matrix->space != SP_HOST) return sp_fail(context, SP_ERROR_ARGUMENT, "only host matrices can be checked");
-    if (matrix->rows < 0 || matrix->cols < 0 || matrix->rows > INT32_MAX || matrix->cols > INT32_MAX || matrix->nnz < 0)
+    if (matrix->rows < 0 || matrix->cols < 0 || matrix->rows > INT32_MAX || matrix->cols > INT32_MAX ||
+        matrix->nnz < 0)
         return sp_fail(context, SP_ERROR_MATRIX, "impossible size %lld x %lld with %lld nonzeros",
                        (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->nnz);
     if (!offsets || (matrix->nnz > 0 && !matrix->col_indices))
@@ -97,7 +99,8 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
                 return sp_fail(context, SP_ERROR_MATRIX, "row %lld has column %d, outside 0..%lld", (long long)i, col,
                                (long long)matrix->cols - 1);
             if (k > offsets[i] && matrix->col_indices[k - 1] >= col)
-                return sp_fail(context, SP_ERROR_MATRIX, "row %lld has column %d after column %d: sort and combine first",
+                return sp_fail(context, SP_ERROR_MATRIX,
+                               "row %lld has column %d after column %d: sort and combine first",
                                (long long)i, col, matrix->col_indices[k - 1]);
             if (!isfinite(value_at(matrix, k)))
                 return sp_fail(context, SP_ERROR_NOT_FINITE, "row %lld column %d is %g", (long long)i, col,
@@ -107,7 +110,7 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
     return SP_OK;
 }
 
-/* ---- transpose, permutation, inflation --------------------------------------------------------------------------- */
+/* ---- transpose, permutation, inflation ------------------------------------------------------------------ */
 
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {

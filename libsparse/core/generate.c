@@ -74,8 +74,8 @@ static sp_status set_rows(sp_context *context, recipe *r, int parameters)
     return sp_fail(context, SP_ERROR_ARGUMENT, "%.10g rows: dimensions end at %d", rows, INT32_MAX);
 }
 
-/* The last part that starts at or before `place`, which is not before the first; starts[parts] is the end of all. Parts
- * are spread so evenly that it lies near the place's share of them. */
+/* The last part that starts at or before `place`, which is not before the first; starts[parts] is the end of all.
+ * Parts are spread so evenly that it lies near the place's share of them. */
 static int64_t part_of(const int64_t *starts, int64_t parts, int64_t place)
 {
     const double share = (double)(place - starts[0]) / (double)(starts[parts] - starts[0]);

@@ -439,9 +439,9 @@ static sp_status make_row(void *scratch, int64_t row, int64_t entries, row_buffe
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-/* Lists the nodes of each group and counts the entries of their rows. `starts` is zero and has groups + 2 entries, the
- * last for this function only. Every thread reads all labels and attends to those of its own groups: reading is cheap,
- * and no two threads write to one place. */
+/* Lists the nodes of each group and counts the entries of their rows. `starts` is zero and has groups + 2 entries,
+ * the last for this function only. Every thread reads all labels and attends to those of its own groups: reading is
+ * cheap, and no two threads write to one place. */
 static void group_nodes(const sp_csr *g, const int32_t *labels, int64_t groups, int threads, int64_t *starts,
                         int64_t *entries, int32_t *order)
 {

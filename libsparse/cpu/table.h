@@ -14,9 +14,9 @@ static inline int table_bits(int64_t entries)
     return bits;
 }
 
-/* Multiplicative (Fibonacci) hashing: the upper bits of column × 2^64 / golden ratio. Folded first, because the product
- * alone puts columns at distances near a multiple of a Fibonacci number into the same few slots: up to 400 probes a
- * column instead of 1.5. */
+/* Multiplicative (Fibonacci) hashing: the upper bits of column × 2^64 / golden ratio. Folded first, because the
+ * product alone puts columns at distances near a multiple of a Fibonacci number into the same few slots: up to 400
+ * probes a column instead of 1.5. */
 static inline uint32_t hash_column(int32_t column, int bits)
 {
     const uint64_t folded = (uint64_t)(column ^ column >> 7);
