@@ -1,4 +1,5 @@
 /* Where contract computes, and what: the quotient graph of a labelling, or a hierarchy of them. */
+#include <math.h>
 #include <string.h>
 
 #include "contract_job.h"
@@ -246,6 +247,22 @@ static sp_status round_means(contract_job *job)
     return SP_OK;
 }
 
+/* Sums of f32 may leave its range. */
+static sp_status refuse_infinite(contract_job *job)
+{
+    const sp_csr *c = &job->c;
+    const float *values = c->value_type == SP_F32 ? c->values : NULL;
+    int64_t infinite = 0, row = 0, entry = 0;
+#pragma omp parallel for schedule(static) reduction(+ : infinite) num_threads(sp_context_threads(job->host))
+    for (int64_t e = 0; e < (values ? c->nnz : 0); e++) infinite += !isfinite(values[e]);
+    if (infinite == 0) return SP_OK;
+    while (isfinite(values[entry])) entry++;
+    while (c->row_offsets[row + 1] <= entry) row++;
+    return sp_fail(job->host, SP_ERROR_NOT_FINITE,
+                   "%s: the edges from group %lld to group %lld, counted from 1, sum to more than 3.4e38; scale the"
+                   " weights down", job->options->graph, (long long)row + 1, (long long)c->col_indices[entry] + 1);
+}
+
 /* Sums of repeated edges made means, as the figures of groups take them. */
 static void average_edges(contract_job *job)
 {
@@ -275,6 +292,7 @@ sp_status contract_compute(contract_job *job)
         status = compute_on(job, job->host);
     }
     if (status == SP_OK) status = round_means(job);
+    if (status == SP_OK) status = refuse_infinite(job);
     if (status == SP_OK && job->options->node_output) average_edges(job);
     job->c_undirected = job->undirected && job->options->combine != SP_COMBINE_FIRST;
     job->seconds.contract = wall_seconds() - began;

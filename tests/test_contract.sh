@@ -185,6 +185,13 @@ big() { # sums of whole numbers are exact beyond 2^24
     makes '1 2 16777217|2 2 1|' big.mtx <(printf '1\n2\n2\n') --to tsv
 }
 ok 'whole sums are exact' big
+printf 'a b 1.5\nb c 3e38\na d 3e38\n' >vast.abc
+ok 'sums beyond f32' fails 1 'vast.abc: the edges from group 1 to group 2, .* sum to more than 3.4e38; scale' \
+    vast.abc <(printf 'a x\nb x\nc y\nd y\n') -o X --to abc
+ok 'that repeated edges make' fails 1 'sum to more than 3.4e38' <(printf 'a b 3e38\na b 3e38\na b 1.5\n') \
+    <(printf 'a x\nb y\n') -o X --to abc
+ok 'whole ones have the room' makes 'x y 6.0000000109955115e38|' <(printf 'a b 300000000000000000000000000000000000000\nc b 3e38\n') \
+    <(printf 'a x\nc x\nb y\n') --to abc
 ok '--threads 1' makes '1 1 17|1 2 2|2 1 8|2 2 4|' g.mtx halves --to tsv --threads 1 --memory 100M --device cpu
 same_bytes() {
     for t in 1 2 5; do status 0 "$in/p2000.abc" c -o "t$t.abc" --threads $t || return 1; done
