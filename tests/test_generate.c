@@ -289,7 +289,7 @@ START_TEST(bad_specifications_are_refused)
     static const struct {
         const char *spec, *said;
     } bad[] = {
-        {"", "begins with no kind"},          {"rmat", "begins with no kind"},
+        {"", "begins with no kind"},          {"rmat", "rmat:SCALE,DEGREE"},
         {"rmatt:3,4", "begins with no kind"}, {"rma:3,4", "begins with no kind"},
         {"rmat:", "rmat:SCALE,DEGREE"},       {"rmat:3", "rmat:SCALE,DEGREE"},
         {"rmat:3,4,5", "rmat:SCALE,DEGREE"},  {"rmat:3,4x", "rmat:SCALE,DEGREE"},

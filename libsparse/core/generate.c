@@ -811,15 +811,15 @@ sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_v
 {
     recipe r = {.seed = mix(seed)};
     sp_csr made = {0};
-    const char *colon = strchr(spec, ':');
+    const size_t length = strcspn(spec, ":");
     const kind *k = NULL;
     sp_status status;
     memset(matrix, 0, sizeof *matrix);
-    const size_t length = colon ? (size_t)(colon - spec) : 0;
     for (int i = 0; i < KINDS; i++)
         if (length == strlen(kinds[i].name) && memcmp(kinds[i].name, spec, length) == 0) k = &kinds[i];
     if (!k) return unknown_kind(context, spec);
-    SP_TRY(read_parameters(context, spec, colon, k, &r));
+    if (!spec[length]) return wrong_count(context, spec, k);
+    SP_TRY(read_parameters(context, spec, spec + length, k, &r));
     if (k->edges) {
         SP_TRY(make_by_edges(context, &r, k->edges, k->symmetric, type, &made));
     } else {
