@@ -1,5 +1,6 @@
 /* Classes of nodes, and numbers that name nodes: a line or an element each. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "internal.h"
 
@@ -107,6 +108,48 @@ static sp_status read_label(label_reader *to, const char *name, int64_t line_num
     return SP_OK;
 }
 
+typedef struct class_name {
+    const char *bytes;
+    size_t length;
+    int32_t id;
+} class_name;
+
+static int by_bytes(const void *a, const void *b)
+{
+    const class_name *x = a, *y = b;
+    const int order = memcmp(x->bytes, y->bytes, x->length < y->length ? x->length : y->length);
+    return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+/* Numbers classes by their names in place of their first nodes, so that the same classes have the same numbers in
+ * every folder: a saved model knows no names. */
+static sp_status sort_names(sp_context *context, io_classes *classes)
+{
+    const int64_t count = classes->names.count;
+    class_name *names = NULL;
+    int32_t *number = NULL;
+    io_name_list sorted = {0};
+    sp_status status;
+    IO_TRY(sp_alloc(context, count, sizeof *names, (void **)&names));
+    IO_TRY(sp_alloc(context, count, sizeof *number, (void **)&number));
+    for (int32_t i = 0; i < count; i++)
+        names[i] = (class_name){io_name(&classes->names, i), io_name_length(&classes->names, i), i};
+    qsort(names, (size_t)count, sizeof *names, by_bytes);
+    for (int32_t i = 0; i < count; i++) {
+        number[names[i].id] = i;
+        IO_TRY(io_names_append(context, &sorted, names[i].bytes, names[i].length));
+    }
+    for (int64_t i = 0; i < classes->nodes; i++) classes->labels[i] = number[classes->labels[i]];
+    io_names_free(context, &classes->names);
+    classes->names = sorted.names;
+    memset(&sorted.names, 0, sizeof sorted.names);
+done:
+    io_names_free(context, &sorted.names);
+    sp_free(context, names);
+    sp_free(context, number);
+    return status;
+}
+
 static sp_status read_text(sp_context *context, io_source *source, io_classes *classes)
 {
     const char *line, *end, *name = io_source_name(source);
@@ -127,6 +170,7 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
     if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
     classes->names = to.labels.list.names;
     memset(&to.labels.list.names, 0, sizeof to.labels.list.names);
+    if (to.named) IO_TRY(sort_names(context, classes));
 done:
     io_labels_free(context, &to.labels);
     return status;

@@ -159,6 +159,14 @@ scores() {
 ok 'scores' scores
 names() { status 0 predict named --load m1 -o n.txt && sed 's/^ring//' n.txt | cmp - p.txt; }
 ok 'classes by their names' names
+# A node of the last ring comes first, among those that are not trained with.
+other_first() {
+    mkdir -p words moved && cp d/* words && cp d/* moved && awk '{ print "ring" $1 }' d/labels.txt >words/labels.txt &&
+        awk 'NR == 1 { print "ring2"; next } { print "ring" $1 }' d/labels.txt >moved/labels.txt &&
+        status 0 train words $quick --save mw && status 0 predict words --load mw -o w.txt &&
+        status 0 predict moved --load mw -o v.txt && cmp w.txt v.txt
+}
+ok 'which do not go by the first nodes' other_first
 unlabelled() { mkdir -p bare && cp d/graph.mtx d/features.mtx bare && status 0 predict bare --load m1 -o b.txt && cmp b.txt p.txt; }
 ok 'a folder without labels' unlabelled
 ok 'no such model' fails 1 'nofile: .*o such file' predict d --load nofile -o X

@@ -46,7 +46,7 @@ folder d
 ok 'text' says nodes=3 edges=2 symmetric=false features=2 sparse=false filled=6 split=null isolated=0 d
 ok 'undirected' says edges=4 symmetric=true mean_degree=1.3333333333333333 'd --undirected'
 with labels.txt 'red\nblue\nred\n'
-ok 'classes by name' says 'classes=[{"name": "red", "nodes": 2}, {"name": "blue", "nodes": 1}]' d
+ok 'classes by name' says 'classes=[{"name": "blue", "nodes": 1}, {"name": "red", "nodes": 2}]' d
 with classes.txt 'yes\nno\nmaybe\n'
 ok 'names for numbers' says 'classes=[{"name": "yes", "nodes": 1}, {"name": "no", "nodes": 2}, {"name": "maybe"' d
 with labels.txt '0\n-1\n5\n'
@@ -163,7 +163,7 @@ ok 'into a folder whose name breaks lines' eval 'status 0 convert c "$odd" && [ 
 ok 'which is shown on one line' fails 1 'odd\?name \?\[31m/none: No such file' info "$odd/none"
 ok 'not where no folder is' fails 1 'cannot be written' convert c nowhere/X
 with labels.txt 'red\nblue\nred\n'
-ok 'names of classes' eval 'status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "red blue " ] && same d n'
+ok 'names of classes' eval 'status 0 convert d n && [ "$(tr "\n" " " <n/classes.txt)" = "blue red " ] && same d n'
 with labels.mtx '%%%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 1\n1 2\n3 1\n'
 ok 'several classes a node' eval 'rm -rf n && status 0 convert d n && same d n'
 folder d

@@ -1069,9 +1069,10 @@ START_TEST(classes_are_numbers_or_names)
     } cases[] = {
         {"0\n2\n-1\n1\n", "3: 0 2 -1 1"},
         {"# a\r\n 1 \r\n\r\n0", "2: 1 0"},
-        {"red\nblue green\nred\n", "2: 0 1 0 red blue green"},
+        {"red\nblue green\nred\n", "2: 1 0 1 blue green red"},
         {"label\n3\n0\n", "4: 3 0"},
         {"red\n", "1: 0 red"},
+        {"b\nab\na\n\xc3\xa9\nA\nab\n", "5: 3 2 1 4 0 2 A a ab b \xc3\xa9"},
         {"-1\n", "0: -1"},
         {"%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 2\n3 1\n3 2\n", "2: 01 00 11"},
         {"%%MatrixMarket matrix array integer general\n2 2\n1\n0\n1\n1\n", "2: 11 01"},
