@@ -19,7 +19,7 @@ static sp_status open_context(const gnn_job *job, const char *device, const vola
 sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &interrupt_signal, &job->host); }
 
 /* Signals do not interrupt an epoch: what it has begun could not be saved. */
-sp_status gnn_open_compute(gnn_job *job, const char *device)
+static sp_status open_compute(gnn_job *job, const char *device)
 {
     sp_context_destroy(job->compute);
     job->compute = NULL;
@@ -32,7 +32,7 @@ sp_status gnn_open_compute(gnn_job *job, const char *device)
  * products that gather. */
 static const double CUDA_OPERATIONS = 2e9;
 
-bool gnn_is_large(const gnn_job *job)
+static bool is_large(const gnn_job *job)
 {
     const gnn_settings *s = job->settings;
     const gnn_features *x = &job->data.features;
@@ -63,10 +63,10 @@ static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 {
     const char *device = job->settings->device;
-    const bool automatic = strcmp(device, "auto") == 0, large = automatic && gnn_is_large(job);
+    const bool automatic = strcmp(device, "auto") == 0, large = automatic && is_large(job);
     if (large || (!automatic && strcmp(device, "cpu") != 0)) {
         show_line(&job->line, "opening the CUDA device");
-        sp_status status = gnn_open_compute(job, automatic ? "cuda" : device);
+        sp_status status = open_compute(job, automatic ? "cuda" : device);
         if (status != SP_OK && !automatic)
             return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", device,
                            sp_status_string(status));
@@ -76,11 +76,11 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
             notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
         }
     }
-    const char *blas = gnn_is_large(job) ? gnn_unknown_blas() : NULL;
+    const char *blas = is_large(job) ? gnn_unknown_blas() : NULL;
     if (blas)
         notice_line(&job->line, "the BLAS of this machine is %s; if that is the reference one, as Debian has it, "
                     "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
-    const sp_status status = gnn_open_compute(job, "cpu");
+    const sp_status status = open_compute(job, "cpu");
     return status == SP_OK ? work_on_compute(job, work) : status;
 }
 

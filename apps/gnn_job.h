@@ -57,8 +57,6 @@ typedef struct gnn_job {
 
 /* gnn_job.c: the contexts; the data, and a saved model; files, all of them or none. */
 sp_status gnn_open_host(gnn_job *job);
-sp_status gnn_open_compute(gnn_job *job, const char *device);
-bool gnn_is_large(const gnn_job *job); /* worth opening a CUDA device for */
 /* Does the work on the device that was asked for, and again on the CPU where "auto" took one that is in trouble. */
 sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *));
 sp_status gnn_read_data(gnn_job *job);

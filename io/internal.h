@@ -673,8 +673,6 @@ static inline void io_text_bytes(io_text *text, const char *bytes, size_t count)
 void io_text_int(io_text *text, int64_t value);
 /* The value of a matrix's entry, 1 in a pattern. */
 size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry);
-/* The name of a node, or without names its number, counted from `first`. */
-void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node);
 
 /* Writes entries begin..end of a row: the whole row from row_offsets[row] to row_offsets[row + 1], or a part. */
 typedef void (*io_row_formatter)(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text);
@@ -699,9 +697,7 @@ void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int6
                      bool graph, const char *command_line);
 /* `number` is written with it unless it is NULL. */
 void io_native_column(io_native_writer *writer, int64_t id, const double *number, int digits);
-void io_native_entry(io_native_writer *writer, int64_t id);
-/* Its value; in a clustering an entry is an id alone. */
-void io_native_value(io_native_writer *writer, const char *text, size_t length);
+void io_native_entry(io_native_writer *writer, int64_t id); /* without a value, as in clusterings */
 void io_native_column_end(io_native_writer *writer);
 void io_native_end(io_native_writer *writer);
 /* A matrix in mcl's binary form, row by row its columns; ids as in io_graph. */

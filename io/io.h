@@ -219,14 +219,12 @@ typedef struct io_clusters {
     const int32_t *members;
 } io_clusters;
 
-/* A cluster a line, tab-separated names. */
-sp_status io_write_label_clusters(sp_context *context, const char *path, const io_clusters *clusters,
-                                  const io_names *names);
 /* mcl's native matrix, rows = nodes, columns = clusters, byte for byte as mcl writes it: as text, "# cline: ..."
  * first when command_line is not NULL, or in binary. `ids` as in io_graph (NULL: 0..nodes-1). */
 sp_status io_write_native_clusters(sp_context *context, const char *path, const io_clusters *clusters,
                                    const int64_t *ids, bool binary, const char *command_line);
-/* Both into an output that is open, for callers that add text of their own. */
+/* The same as text into an output that is open, for callers that add text of their own; or names, tab-separated, a
+ * cluster a line. */
 void io_put_label_clusters(io_output *output, const io_clusters *clusters, const io_names *names);
 void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
                             const char *command_line);
@@ -291,14 +289,9 @@ sp_status io_pickle_matrix(const io_pickle *pickle, sp_csr *matrix); /* as io_np
 sp_status io_pickle_lists(const io_pickle *pickle, int64_t nodes, sp_csr *matrix);
 void io_pickle_close(io_pickle *pickle);
 
-/* Writers. An .npz is written member by member, without compression; arrays of 4 GB and more are fine. */
 void io_put_npy(io_output *output, const io_array *array);
-typedef struct io_npz_writer io_npz_writer;
-sp_status io_npz_begin(sp_context *context, io_output *output, io_npz_writer **writer);
-void io_npz_put(io_npz_writer *writer, const char *name, const io_array *array);
-/* Writes the archive's directory, and frees. */
-sp_status io_npz_end(io_npz_writer *writer);
-/* A host matrix as scipy's save_npz writes CSR; a pattern as the bool true. */
+/* A host matrix as scipy's save_npz writes CSR, without compression; a pattern as the bool true. Arrays of 4 GB and
+ * more are fine. */
 sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr *matrix);
 
 /* ---- graphs, features and classes of numbered nodes ------------------------------------------------------ */

@@ -536,13 +536,15 @@ typedef struct written {
     int64_t size, header;
 } written;
 
-struct io_npz_writer {
+enum { CSR_MEMBERS = 5 };
+
+typedef struct npz_writer {
     sp_context *context;
     io_output *output;
-    int64_t at, count, capacity;
-    written *members;
-    sp_status status;
-};
+    int64_t at;
+    int count;
+    written members[CSR_MEMBERS];
+} npz_writer;
 
 /* Bytes of a record in the making. */
 typedef struct record {
@@ -555,7 +557,7 @@ static void add(record *to, int bytes, uint64_t value)
     for (int i = 0; i < bytes; i++) to->bytes[to->used++] = (unsigned char)(value >> 8 * i);
 }
 
-static void put_record(io_npz_writer *writer, const record *r)
+static void put_record(npz_writer *writer, const record *r)
 {
     io_output_bytes(writer->output, r->bytes, r->used);
     writer->at += (int64_t)r->used;
@@ -564,7 +566,7 @@ static void put_record(io_npz_writer *writer, const record *r)
 static uint64_t in_32(int64_t value, bool wide) { return wide ? UINT32_MAX : (uint64_t)value; }
 
 /* The head of a member, local or in the directory; sizes in the zip64 field where they do not fit. */
-static void put_head(io_npz_writer *writer, const written *m, bool central)
+static void put_head(npz_writer *writer, const written *m, bool central)
 {
     record r = {.used = 0};
     const bool wide = m->size >= UINT32_MAX, far = central && m->header >= UINT32_MAX;
@@ -598,24 +600,11 @@ static void put_head(io_npz_writer *writer, const written *m, bool central)
     put_record(writer, &r);
 }
 
-sp_status io_npz_begin(sp_context *context, io_output *output, io_npz_writer **writer)
-{
-    sp_status status = sp_calloc(context, 1, sizeof **writer, (void **)writer);
-    if (status != SP_OK) return status;
-    (*writer)->context = context;
-    (*writer)->output = output;
-    return SP_OK;
-}
-
-void io_npz_put(io_npz_writer *writer, const char *name, const io_array *array)
+static void put_member(npz_writer *writer, const char *name, const io_array *array)
 {
     char header[IO_NPY_WRITTEN];
     const size_t length = io_npy_header(array, header);
     const int64_t bytes = array->count * (int64_t)array->item_size;
-    if (writer->status != SP_OK) return;
-    writer->status = io_reserve(writer->context, writer->count, writer->count + 1, sizeof *writer->members,
-                                &writer->capacity, (void **)&writer->members);
-    if (writer->status != SP_OK) return;
     written *m = &writer->members[writer->count++];
     *m = (written){.size = (int64_t)length + bytes, .header = writer->at};
     snprintf(m->name, sizeof m->name, "%.128s.npy", name);
@@ -626,10 +615,10 @@ void io_npz_put(io_npz_writer *writer, const char *name, const io_array *array)
     writer->at += m->size;
 }
 
-static void put_end(io_npz_writer *writer, int64_t begin)
+static void put_end(npz_writer *writer, int64_t begin)
 {
     const int64_t bytes = writer->at - begin, end = writer->at;
-    const bool wide = begin >= UINT32_MAX || writer->count >= 0xffff;
+    const bool wide = begin >= UINT32_MAX;
     record r = {.used = 0};
     if (wide) {
         add(&r, 4, 0x06064b50);
@@ -656,24 +645,21 @@ static void put_end(io_npz_writer *writer, int64_t begin)
     put_record(writer, &r);
 }
 
-sp_status io_npz_end(io_npz_writer *writer)
+/* The archive's directory. */
+static void put_directory(npz_writer *writer)
 {
     const int64_t begin = writer->at;
-    const sp_status status = writer->status;
-    for (int64_t i = 0; status == SP_OK && i < writer->count; i++) put_head(writer, &writer->members[i], true);
-    if (status == SP_OK) put_end(writer, begin);
-    sp_free(writer->context, writer->members);
-    sp_free(writer->context, writer);
-    return status;
+    for (int i = 0; i < writer->count; i++) put_head(writer, &writer->members[i], true);
+    put_end(writer, begin);
 }
 
 /* indptr, in 32 bits where scipy has them. */
-static sp_status put_offsets(sp_context *context, io_npz_writer *writer, const sp_csr *matrix)
+static sp_status put_offsets(sp_context *context, npz_writer *writer, const sp_csr *matrix)
 {
     io_array array = {.type = IO_I64, .dimensions = 1, .shape = {matrix->rows + 1}, .count = matrix->rows + 1,
                       .item_size = 8, .values = matrix->row_offsets};
     if (matrix->nnz > INT32_MAX) {
-        io_npz_put(writer, "indptr", &array);
+        put_member(writer, "indptr", &array);
         return SP_OK;
     }
     int32_t *narrow;
@@ -683,13 +669,13 @@ static sp_status put_offsets(sp_context *context, io_npz_writer *writer, const s
     array.type = IO_I32;
     array.item_size = sizeof *narrow;
     array.values = narrow;
-    io_npz_put(writer, "indptr", &array);
+    put_member(writer, "indptr", &array);
     sp_free(context, narrow);
     return SP_OK;
 }
 
 /* Values, or as many times true. */
-static sp_status put_data(sp_context *context, io_npz_writer *writer, const sp_csr *matrix)
+static sp_status put_data(sp_context *context, npz_writer *writer, const sp_csr *matrix)
 {
     io_array array = {.type = IO_F32, .dimensions = 1, .shape = {matrix->nnz}, .count = matrix->nnz, .item_size = 4,
                       .values = matrix->values};
@@ -698,7 +684,7 @@ static sp_status put_data(sp_context *context, io_npz_writer *writer, const sp_c
         array.item_size = 8;
     }
     if (matrix->values) {
-        io_npz_put(writer, "data", &array);
+        put_member(writer, "data", &array);
         return SP_OK;
     }
     array.type = IO_BOOL;
@@ -706,7 +692,7 @@ static sp_status put_data(sp_context *context, io_npz_writer *writer, const sp_c
     sp_status status = sp_alloc(context, matrix->nnz, 1, &array.values);
     if (status != SP_OK) return status;
     memset(array.values, 1, (size_t)matrix->nnz);
-    io_npz_put(writer, "data", &array);
+    put_member(writer, "data", &array);
     sp_free(context, array.values);
     return SP_OK;
 }
@@ -720,14 +706,12 @@ sp_status io_put_npz_matrix(sp_context *context, io_output *output, const sp_csr
     const io_array format = {.type = IO_TEXT, .count = 1, .item_size = 3, .values = csr};
     const io_array shape = {.type = IO_I64, .dimensions = 1, .shape = {2}, .count = 2, .item_size = 8,
                             .values = sizes};
-    io_npz_writer *writer;
-    sp_status status = io_npz_begin(context, output, &writer), ended;
-    if (status != SP_OK) return status;
-    io_npz_put(writer, "indices", &indices);
-    status = put_offsets(context, writer, matrix);
-    io_npz_put(writer, "format", &format);
-    io_npz_put(writer, "shape", &shape);
-    if (status == SP_OK) status = put_data(context, writer, matrix);
-    ended = io_npz_end(writer);
-    return status == SP_OK ? ended : status;
+    npz_writer writer = {.context = context, .output = output};
+    put_member(&writer, "indices", &indices);
+    sp_status status = put_offsets(context, &writer, matrix);
+    put_member(&writer, "format", &format);
+    put_member(&writer, "shape", &shape);
+    if (status == SP_OK) status = put_data(context, &writer, matrix);
+    if (status == SP_OK) put_directory(&writer);
+    return status;
 }

@@ -45,12 +45,6 @@ size_t io_format_value(char *to, const sp_csr *matrix, int64_t entry)
                                         : io_format_f64(to, ((const double *)matrix->values)[entry]);
 }
 
-void io_text_name(io_text *text, const io_names *names, int64_t first, int64_t node)
-{
-    if (names && names->count > 0) io_text_bytes(text, io_name(names, node), io_name_length(names, node));
-    else io_text_int(text, first + node);
-}
-
 /* ---- matrices ------------------------------------------------------------------------------------------- */
 
 /* The first row that begins at or after `entry`. */

@@ -13,19 +13,6 @@ void io_put_label_clusters(io_output *output, const io_clusters *clusters, const
     }
 }
 
-sp_status io_write_label_clusters(sp_context *context, const char *path, const io_clusters *clusters,
-                                  const io_names *names)
-{
-    io_output *output;
-    if (names->count < clusters->nodes)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; give a complete tab file", path,
-                       (long long)names->count, (long long)clusters->nodes);
-    sp_status status = io_output_open(context, path, &output);
-    if (status != SP_OK) return status;
-    io_put_label_clusters(output, clusters, names);
-    return io_output_commit(output);
-}
-
 void io_put_native_clusters(io_output *output, const io_clusters *clusters, const int64_t *ids,
                             const char *command_line)
 {

@@ -71,12 +71,18 @@ void io_native_begin(io_native_writer *writer, io_text *text, int64_t rows, int6
     put_string(text, "(mclmatrix\nbegin\n");
 }
 
+static void put_value(io_native_writer *writer, const char *text, size_t length)
+{
+    put(writer, ":", 1);
+    put(writer, text, length);
+}
+
 void io_native_column(io_native_writer *writer, int64_t id, const double *number, int digits)
 {
     char text[IO_NUMBER];
     writer->length = 0;
     put(writer, text, io_format_int(text, id));
-    if (number) io_native_value(writer, text, (size_t)snprintf(text, sizeof text, "%.*g", digits, *number));
+    if (number) put_value(writer, text, (size_t)snprintf(text, sizeof text, "%.*g", digits, *number));
     while (writer->length < writer->width) put(writer, " ", 1);
 }
 
@@ -89,12 +95,6 @@ void io_native_entry(io_native_writer *writer, int64_t id)
     const size_t length = 1 + io_format_int(at + 1, id);
     writer->text->used += length;
     writer->length += (int64_t)length;
-}
-
-void io_native_value(io_native_writer *writer, const char *text, size_t length)
-{
-    put(writer, ":", 1);
-    put(writer, text, length);
 }
 
 void io_native_column_end(io_native_writer *writer) { put_string(writer->text, " $\n"); }
@@ -129,7 +129,7 @@ static void write_column(const void *user, int64_t column, int64_t begin, int64_
     for (int64_t e = begin; e < end; e++) {
         const int64_t row = from->columns->col_indices[e];
         io_native_entry(&writer, from->ids ? from->ids[row] : row);
-        io_native_value(&writer, value, format_value(from, e, value));
+        put_value(&writer, value, format_value(from, e, value));
     }
     io_native_column_end(&writer);
 }
