@@ -2,8 +2,8 @@
 #
 #   CUDA=auto|0|1     build the CUDA back end: if nvcc is there (default), never, or stop without it
 #   CUDA_HOME=DIR     where CUDA is; otherwise /usr/local/cuda, then nvcc on the PATH
-#   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here, and where
-#                     there are none, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
+#   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here, and
+#                     where there are none, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
 #                     make install takes those of the build that there is
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
@@ -137,7 +137,8 @@ endif
 
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) $(APP_OBJECTS) \
+            $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || printf '%s\n' '$(FLAGS_NOW)' > $@
 $(BUILD)/obj/linked: FORCE
