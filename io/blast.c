@@ -25,7 +25,7 @@ bool io_begins_with_hit(const char *text, const char *end)
         while (field_end > text && (field_end[-1] == ' ' || field_end[-1] == '\r')) field_end--;
         if (text == field_end || (i >= IDENTITY && io_parse_decimal(text, field_end, &number) != field_end))
             return false;
-        text = tab + 1;
+        if (tab) text = tab + 1;
     }
     return line_end != NULL;
 }
