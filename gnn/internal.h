@@ -122,8 +122,8 @@ typedef struct gnn_backend {
     sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
                           const sp_dense *b, double beta, sp_dense *c);
 
-    /* C = op(X)·B, one or two, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. C, or
-     * with the transpose B, may have fewer rows than X: it goes with the first ones. */
+    /* C = op(X)·B, one or two, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. C,
+     * or with the transpose B, may have fewer rows than X: it goes with the first ones. */
     sp_status (*multiply_features)(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
                                    int count, const gnn_product_with *product);
 

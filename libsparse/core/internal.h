@@ -34,8 +34,8 @@ typedef struct sp_backend {
                               void **state, sp_spmm_info *info);
     /* A's values have changed. */
     sp_status (*spmm_refresh)(sp_context *, const sp_csr *a, void *state);
-    /* Y = alpha · reduce(A · X) + beta · Y, shapes and types checked; `argument` may be NULL. Operands lie in the back
-     * end's space; CUDA also takes X and Y of the host's that do not fit, and streams them. */
+    /* Y = alpha · reduce(A · X) + beta · Y, shapes and types checked; `argument` may be NULL. Operands lie in the
+     * back end's space; CUDA also takes X and Y of the host's that do not fit, and streams them. */
     sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
     void (*spmm_forget)(sp_context *, void *state);
