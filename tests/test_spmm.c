@@ -997,13 +997,18 @@ END_TEST
 /* On CUDA alone: on the CPU nothing is out of core. */
 enum { BUDGET = 3 << 20 };
 
-static sp_context *budget_context(const sp_allocator *allocator, const volatile int *interrupt)
+static sp_context *limited_context(size_t bytes, const sp_allocator *allocator, const volatile int *interrupt)
 {
-    const sp_context_options options = {.device = "cuda", .threads = 2, .memory_budget = BUDGET,
+    const sp_context_options options = {.device = "cuda", .threads = 2, .memory_budget = bytes,
                                         .allocator = allocator, .interrupt = interrupt};
     sp_context *context;
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     return context;
+}
+
+static sp_context *budget_context(const sp_allocator *allocator, const volatile int *interrupt)
+{
+    return limited_context(BUDGET, allocator, interrupt);
 }
 
 /* A copy in pinned memory where there is CUDA. */
@@ -1096,6 +1101,44 @@ static void same_as_in_core(uint64_t seed)
 START_TEST(products_out_of_core_have_the_bits_of_those_in_core)
 {
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(60); seed++) same_as_in_core(seed);
+}
+END_TEST
+
+/* Panels take the last columns in a tile of a half or a quarter of a line, or of a line and a half, and a streamed
+ * tile of X may begin and end anywhere: 40 to 130 columns of X and Y fit beside A. */
+START_TEST(panels_out_of_core_have_the_bits_of_those_in_core)
+{
+    static const sp_dense_type types[] = {SP_DENSE_F32, SP_DENSE_F16, SP_DENSE_BF16};
+    static const int64_t some[] = {208, 232, 240, 176};
+    enum { TYPES = 3, ROOM = 3 << 20 /* for the plan */ };
+    sp_context *host = test_context(0, 2), *whole = test_context(1, 2);
+    sp_csr a = random_communities(host, 1);
+    for (int64_t kind = 0; kind < 4 * TYPES; kind++) {
+        const sp_dense_type type = types[kind % TYPES];
+        const int64_t width = some[kind / TYPES], columns = 40 + 30 * (kind / TYPES);
+        test_random random = test_seed((uint64_t)kind + 1);
+        sp_dense x = random_dense(&random, a.cols, width, width, type, TEST_SIGNED), results[2];
+        const size_t column = bytes_of(&x) / (size_t)width + 4 * (size_t)a.rows;
+        const size_t left = 8 * ((size_t)a.rows + 1) + 8 * (size_t)a.nnz + ROOM + (size_t)columns * column;
+        sp_context *contexts[] = {whole, limited_context(left, NULL, NULL)};
+        for (int i = 0; i < 2; i++) {
+            sp_spmm_plan *plan;
+            results[i] = make_dense(a.rows, width, width, SP_DENSE_F32);
+            fill(&results[i], NAN);
+            ck_ok(contexts[i], sp_spmm_plan_create(contexts[i], &a, width, NULL, &plan));
+            ck_ok(contexts[i], sp_spmm_execute(plan, 1, &x, 0, &results[i]));
+            sp_spmm_plan_free(plan);
+        }
+        test_expect(memcmp(results[0].values, results[1].values, bytes_of(&results[0])) == 0,
+                    "type %d, width %lld: results differ out of core, where %lld columns fit", (int)type,
+                    (long long)width, (long long)columns);
+        for (int i = 0; i < 2; i++) free(results[i].values);
+        free(x.values);
+        sp_context_destroy(contexts[1]);
+    }
+    sp_csr_free(host, &a);
+    sp_context_destroy(whole);
+    sp_context_destroy(host);
 }
 END_TEST
 
@@ -1453,13 +1496,14 @@ int main(void)
     tcase_add_test(single, failed_allocations_leave_nothing);
     if (test_devices() > 1) {
         tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);
+        tcase_add_test(products, panels_out_of_core_have_the_bits_of_those_in_core);
         tcase_add_test(products, arguments_out_of_core_are_the_first_of_equals);
         tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
         tcase_add_test(products, tall_results_go_out_in_blocks);
         tcase_add_test(products, what_no_tile_fits_is_refused);
         tcase_add_test(products, failed_allocations_out_of_core_leave_nothing);
     } else {
-        test_count_skipped(5);
+        test_count_skipped(7);
     }
     test_on_devices(edges, sampled_products_agree_with_the_reference);
     test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);

@@ -301,7 +301,7 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     product->argument = argument;
     product->y_stride = y->stride;
     product->x_bytes = (uint32_t)row_bytes;
-    product->width = (int32_t)x->cols;
+    product->width = product->total = (int32_t)x->cols;
     product->tiles = (int32_t)((x->cols + shape->columns() - 1) / shape->columns());
     product->alpha = alpha;
     product->beta = beta;

@@ -66,6 +66,7 @@ struct spmm_product {
     int64_t y_stride;
     uint32_t x_bytes; /* from a row of X to the next */
     int32_t width, tiles;
+    int32_t first, total; /* where the columns begin, and how many there are, in a product that is made in parts */
     double alpha, beta;
     bool mean, minimum, y_narrow /* Y has X's type, not f32 */;
     uint64_t keep; /* what the second-level cache does with A and X: SPMM_STAYS or SPMM_PASSES */
@@ -380,23 +381,24 @@ template <typename T, int V> struct spmm_extremes {
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
 
 /* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. A
- * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. */
+ * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. The first
+ * tile's first columns may be `missing`. */
 template <typename T, int V, int LANES, int REPEATS> struct spmm_columns {
     const char *x;
     int32_t at[REPEATS];
     uint32_t delta[REPEATS]; /* bytes from the first of them */
     bool inside[REPEATS];
 
-    __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile, int parts = 1)
+    __device__ __forceinline__ spmm_columns(const spmm_product &p, int tile, int parts = 1, int32_t missing = 0)
     {
         const int lane = threadIdx.x % LANES, each = LANES / parts;
-        const int32_t first = tile * V * (LANES * (REPEATS - 1) + each);
+        const int32_t first = tile * V * (LANES * (REPEATS - 1) + each) - missing;
 #pragma unroll
         for (int r = 0; r < REPEATS; r++) {
             const bool last = r == REPEATS - 1;
             const int32_t own = first + (r * LANES + (last ? lane % each : lane)) * V;
-            inside[r] = own < p.width;
-            at[r] = inside[r] ? own : r > 0 ? at[0] : first;
+            inside[r] = (uint32_t)own < (uint32_t)p.width;
+            at[r] = inside[r] ? own : r > 0 ? at[0] : max(first, 0);
             inside[r] = inside[r] && (!last || lane < each);
             delta[r] = (uint32_t)(at[r] - at[0]) * sizeof(T);
         }

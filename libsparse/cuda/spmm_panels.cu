@@ -248,10 +248,19 @@ int64_t cuda_spmm_panel_bytes(const spmm_panels *panels)
 
 /* A load of the group is 128 bytes: a row of X of one entry or, where a tile's rows have a half or a quarter of that,
  * of two or four. So many PARTS, of EACH lanes, a group has. A run is what it has in flight at a time. */
-template <int PARTS> struct runs {
+template <typename T, int PARTS> struct runs {
     static constexpr int EACH = LANES / PARTS, LOADS = PARTS < 4 ? 8 : 4, ENTRIES = LOADS * PARTS;
     static constexpr int OWN = ENTRIES / LANES; /* entries of A that a lane loads */
-    using hands = spmm_hands<32 * OWN>;
+    /* Words from a lane's first entry to its second, and from a group to the next. Where the two lie 48 apart, all
+     * banks serve what is written and read at a time: 16 columns of f32, 670 -> 651 us; but 32 of f16, where
+     * registers are few, 716 -> 734. */
+    static constexpr int APART = OWN == 2 && sizeof(T) == 4 ? 48 : LANES;
+    static constexpr int ROOM = OWN == 2 && sizeof(T) == 2 ? ENTRIES : LANES;
+    using hands = spmm_hands<PARTS < 4 ? (OWN - 1) * APART + 3 * ROOM + LANES : 4 /* add_fours needs none */>;
+    static __device__ __forceinline__ int place(int group, int entry)
+    {
+        return entry / LANES * APART + group * ROOM + entry % LANES;
+    }
 };
 
 /* Adds a group's runs of a row: the first `left` entries from `begin` on are the row's, a run begins every `step`.
@@ -260,8 +269,8 @@ template <typename run, typename T, int V>
 static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t begin, int left, int step,
                                                 const char *x, spmm_sums<T, V> *result, typename run::hands &hands)
 {
-    const int lane = threadIdx.x % LANES, own = threadIdx.x % 32 / LANES * run::ENTRIES + lane;
-    const int first = own - lane + lane / run::EACH * run::LOADS; /* of the part's entries */
+    const int lane = threadIdx.x % LANES, group = threadIdx.x % 32 / LANES;
+    const int first = run::place(group, lane / run::EACH * run::LOADS); /* of the part's entries */
     const int32_t *cols = p.cols + begin + lane;
     const int64_t away = (const char *)p.values - (const char *)p.cols;
     int32_t next_col[run::OWN]; /* -1: none */
@@ -284,8 +293,8 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < run::OWN; i++) {
-            hands.cols[own + i * LANES] = next_col[i];
-            hands.weights[own + i * LANES] = next_weight[i];
+            hands.cols[run::place(group, lane + i * LANES)] = next_col[i];
+            hands.weights[run::place(group, lane + i * LANES)] = next_weight[i];
         }
         __syncwarp();
         fetch();
@@ -314,12 +323,68 @@ static __device__ __forceinline__ void add_runs(const spmm_product &p, int64_t b
     for (int away = run::EACH; away < LANES; away *= 2) result->merge(result->across(away));
 }
 
+/* As add_runs of 16 entries, four to each of the group's parts, whose lanes load columns and weights themselves, from
+ * multiples of 16 bytes on: nothing is handed round. */
+template <typename T, int V>
+static __device__ __forceinline__ void add_fours(const spmm_product &p, int64_t begin, int entries, int skip,
+                                                 int step, const char *x, spmm_sums<T, V> *result)
+{
+    constexpr int EACH = runs<T, 4>::EACH;
+    const int64_t first = (begin & ~(int64_t)3) + skip + threadIdx.x % LANES / EACH * 4;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
+    const bool aligned = (((uintptr_t)p.cols | (uintptr_t)p.values) & 15) == 0;
+    const int32_t *cols = p.cols + first;
+    int low = (int)(begin - first), high = low + entries; /* those of the row, from `cols` on */
+    int whole = aligned ? (int)min(p.nnz - first, (int64_t)INT32_MAX) : 0; /* those that may be loaded by fours */
+    uint4 next_col, next_weight;
+    const auto fetch = [&](int from, int to) {
+        const uint32_t *col = (const uint32_t *)cols, *weight = (const uint32_t *)((const char *)cols + away);
+        const uint32_t one = 0x3f800000;
+        next_weight = {one, one, one, one};
+        if (to <= 0) return;
+        if (whole >= 4) {
+            next_col = __ldg((const uint4 *)col);
+            if (p.values) next_weight = __ldg((const uint4 *)weight);
+            return;
+        }
+        const auto load = [&](const uint32_t *word, int k) { return k >= from && k < to ? __ldg(word + k) : 0; };
+        next_col = {load(col, 0), load(col, 1), load(col, 2), load(col, 3)};
+        if (p.values) next_weight = {load(weight, 0), load(weight, 1), load(weight, 2), load(weight, 3)};
+    };
+    fetch(low, high);
+    for (; __any_sync(FULL_WARP, high > 0); low -= step, high -= step) {
+        packet<T, V> gathered[4];
+        const auto take = [&](auto all) {
+            const auto there = [&](int k) { return decltype(all)::value || (k >= low && k < high); };
+            const auto gather = [&](int k, uint32_t col) {
+                const T *from = (const T *)row_of_x(x, (int32_t)col, p.x_bytes);
+                if (decltype(all)::value) gathered[k].load(from);
+                else gathered[k].load_if(there(k), from);
+            };
+            const auto add = [&](int k, uint32_t weight) {
+                result->add(gathered[k], there(k) ? __uint_as_float(weight) : 0.f, 0, true);
+            };
+            gather(0, next_col.x), gather(1, next_col.y), gather(2, next_col.z), gather(3, next_col.w);
+            const uint4 weight = next_weight;
+            cols += step;
+            whole -= step;
+            fetch(low - step, high - step);
+            add(0, weight.x), add(1, weight.y), add(2, weight.z), add(3, weight.w);
+        };
+        if (__all_sync(FULL_WARP, low <= 0 && high >= 4)) take(std::true_type());
+        else take(std::false_type());
+    }
+#pragma unroll
+    for (int apart = EACH; apart < LANES; apart *= 2) result->merge(result->across(apart));
+}
+
 /* REPEATS 2: a tile of 12 packets a row, by pairs of entries. */
 template <typename T, int V, int PARTS, int REPEATS>
-static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_product p, const int2 *slots)
+static __global__ void __launch_bounds__(GROUPS *LANES)
+    work_panels(const spmm_product p, const int2 *slots, int32_t missing)
 {
     using Result = spmm_sums<T, V>;
-    using run = std::conditional_t<REPEATS == 1, runs<PARTS>, runs<1>>;
+    using run = std::conditional_t<REPEATS == 1, runs<T, PARTS>, runs<T, 1>>;
     __shared__ union {
         typename run::hands hands[GROUPS * LANES / 32];
         char results[GROUPS * run::EACH * sizeof(Result)];
@@ -328,7 +393,7 @@ static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_p
     typename run::hands &hands = shared.hands[threadIdx.x / 32];
     const int group = threadIdx.x / LANES, lane = threadIdx.x % LANES;
     const int2 slot = __ldg(slots + (int64_t)blockIdx.x * GROUPS + group);
-    const spmm_columns<T, V, run::EACH, REPEATS> columns(p, (int)blockIdx.y, REPEATS);
+    const spmm_columns<T, V, run::EACH, REPEATS> columns(p, (int)blockIdx.y, REPEATS, REPEATS > 1 ? missing : 0);
     const bool active = slot.x >= 0;
     const int32_t row = active ? slot.x : 0;
     const int part = active ? slot.y >> 8 : 0, groups = active ? slot.y & 0xff : 1;
@@ -341,6 +406,7 @@ static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_p
     if (writes) expect_row(p, row, columns);
     const int skip = part * run::ENTRIES, step = groups * run::ENTRIES;
     if constexpr (REPEATS == 2) add_pairs<2>(p, start + skip, entries - skip, step, columns, result, hands);
+    else if constexpr (PARTS == 4) add_fours(p, start, entries, skip, step, columns.x, result);
     else add_runs<run>(p, start + skip, entries - skip, step, columns.x, result, hands);
     if (__syncthreads_or(groups > 1))
 #pragma unroll
@@ -354,34 +420,43 @@ static __global__ void __launch_bounds__(GROUPS *LANES) work_panels(const spmm_p
     if (writes) write_row(p, row, columns, result);
 }
 
-/* `width` columns from `first` on. */
+/* `width` columns from `first` on; `missing`: see spmm_columns. */
 template <typename T, int PARTS, int REPEATS = 1>
 static sp_status launch_tiles(sp_context *context, const spmm_product &whole, int32_t first, int32_t width,
-                              const spmm_panels *panels)
+                              const spmm_panels *panels, int32_t missing = 0)
 {
     constexpr int V = 16 / sizeof(T), COLUMNS = REPEATS * V * LANES / PARTS;
     spmm_product product = whole;
+    if (width <= 0) return SP_OK;
     product.x = (const T *)whole.x + first;
     product.y = (char *)whole.y + (size_t)first * (whole.y_narrow ? sizeof(T) : sizeof(float));
     product.width = width;
     product.tiles = (width + COLUMNS - 1) / COLUMNS;
     work_panels<T, V, PARTS, REPEATS><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
-                                        cuda_state_of(context)->stream>>>(product, panels->slots.data);
+                                        cuda_state_of(context)->stream>>>(product, panels->slots.data, missing);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }
 
-/* Tiles of 128 bytes a row; what is left over in one of 32, 64, 128 or, with the last of them, 192. */
+/* Tiles of 128 bytes a row; what is left over in one of 32, 64, 128 or, with the last of them, 192. A part of the
+ * columns is tiled as the whole is, so that its sums have the same bits: without the last whole tile too. */
 template <typename T>
 static sp_status launch(sp_context *context, const spmm_product &product, const spmm_panels *panels)
 {
     constexpr int COLUMNS = 16 / sizeof(T) * LANES;
-    const int32_t left = product.width % COLUMNS, whole = product.width - left;
-    if (left == 0 || 2 * left > COLUMNS) return launch_tiles<T, 1>(context, product, 0, product.width, panels);
-    if (whole > COLUMNS) TRY((launch_tiles<T, 1>(context, product, 0, whole - COLUMNS, panels)));
-    if (whole > 0) return launch_tiles<T, 1, 2>(context, product, whole - COLUMNS, left + COLUMNS, panels);
-    return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, whole, left, panels)
-                              : launch_tiles<T, 4>(context, product, whole, left, panels);
+    const int32_t width = product.width, left = product.total % COLUMNS, whole = product.total - left;
+    const int32_t here = min(max(whole - product.first, 0), width); /* columns in whole tiles */
+    if (left == 0 || 2 * left > COLUMNS || here == width)
+        return launch_tiles<T, 1>(context, product, 0, width, panels);
+    if (whole == 0)
+        return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, 0, width, panels)
+                                  : launch_tiles<T, 4>(context, product, 0, width, panels);
+    if (here < COLUMNS) {
+        TRY((launch_tiles<T, 1>(context, product, 0, here, panels)));
+        return launch_tiles<T, 1, 2>(context, product, here, width - here, panels, COLUMNS);
+    }
+    TRY((launch_tiles<T, 1>(context, product, 0, here - COLUMNS, panels)));
+    return launch_tiles<T, 1, 2>(context, product, here - COLUMNS, width - here + COLUMNS, panels);
 }
 
 sp_status cuda_spmm_panels(sp_context *context, sp_dense_type type, const spmm_product &product,

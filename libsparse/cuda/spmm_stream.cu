@@ -3,11 +3,12 @@
  * The columns of X and Y are cut into tiles, which are products of their own: sums, means and extremes alike, by
  * the plan's kernels as they are. A tile of X must be there as a whole, for any row of A may ask for any of its
  * rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
- * t + 1 of X comes in, so that two tiles of X and a sixteenth of one of Y take the memory. Lanes are dealt as for
- * the whole product, so that every sum runs in the order, and has the bits, of the product on the device. Plans
- * that do not go by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and
- * two for Y, or with one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and
- * nothing moves while a tile is multiplied.
+ * t + 1 of X comes in, so that two tiles of X and a sixteenth of one of Y take the memory. Lanes are dealt, and
+ * panels are cut, as for the whole product, so that every sum runs in the order, and has the bits, of the product on
+ * the device, unless that is one of copies (spmm.cu), as of rows that do not begin at lines. Plans that do not go
+ * by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two for Y, or with
+ * one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing moves while a
+ * tile is multiplied.
  *
  * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile
  * comes in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all
@@ -749,6 +750,7 @@ static spmm_product operands_of(const stream_run &run, int64_t step)
     spmm_product p = job.product;
     int64_t before = row;
     p.width = (int32_t)columns;
+    p.first = (int32_t)first;
     p.tiles = (int32_t)((columns + span - 1) / span);
     if (!job.state->parts && run.cut.blocks > 1) {
         p.offsets += row;
