@@ -464,8 +464,9 @@ START_TEST(communities_agree_with_the_reference)
                                              {SP_DENSE_BF16, SP_DENSE_F32}};
     static const double scales[][2] = {{1, 0}, {-0.5, 0.75}};
     static const int64_t some[] = {31, 16, 64, 200, 32, 33, 3};
-    /* whose last tile is a half or a quarter of a line of X; {columns, type} */
-    static const int tails[][2] = {{16, 0}, {8, 0}, {44, 1}, {24, 2}, {96, 2}, {72, 3}, {96, 4}};
+    /* Whose last tile is a half or a quarter of a line of X, or whose rows begin and end anywhere; {columns, type} */
+    static const int tails[][2] = {{16, 0}, {8, 0}, {44, 1}, {24, 2}, {96, 2}, {72, 3}, {96, 4},
+                                   {33, 0}, {50, 1}, {71, 2}, {30, 3}, {131, 4}};
     enum { TAILS = sizeof tails / sizeof *tails };
     sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
     const bool cuda = sp_context_is_cuda(context);

@@ -49,7 +49,8 @@ struct spmm_state {
     spmm_blocks *kept_parts; /* for MaxK, once it was asked for and `parts` are too small for it */
     bool short_rows;    /* all of a few entries */
     int64_t cache;      /* bytes of the second-level cache */
-    device_array<uint4> lines;  /* a line of the caches for each row of X, once rows across lines were copied */
+    device_array<uint4> lines;  /* copies of X and Y, once there were some, */
+    int64_t line_words;         /* and what has room there */
     struct spmm_panels *panels; /* where neighbouring rows have columns in common, or NULL */
     struct stream_staging *staging_in, *staging_out; /* pinned buffers, once pageable memory was streamed */
 };

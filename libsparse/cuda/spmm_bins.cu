@@ -9,15 +9,19 @@
  */
 #include "spmm_stream.cuh"
 
-/* From sums in f32 to a narrow Y. */
+/* From sums to Y; a group of 2^shift threads a row. */
 template <typename T>
 static __global__ void __launch_bounds__(256)
-    round_sums(int64_t rows, int width, const float *sums, T *y, int64_t stride, float beta)
+    round_sums(int64_t rows, int width, int shift, const float *sums, int64_t sums_stride, T *y, int64_t stride,
+               float beta)
 {
-    const int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (at >= rows * width) return;
-    T *to = y + at / width * stride + at % width;
-    narrow(beta != 0 ? fused(beta, wide(*to), sums[at]) : sums[at], to);
+    const int64_t row = ((int64_t)blockIdx.x * 256 + threadIdx.x) >> shift;
+    if (row >= rows) return;
+    for (int at = threadIdx.x & ((1 << shift) - 1); at < width; at += 1 << shift) {
+        T *to = y + row * stride + at;
+        const float sum = sums[row * sums_stride + at];
+        narrow(beta != 0 ? fused(beta, wide(*to), sum) : sum, to);
+    }
 }
 
 static sp_status multiply(sp_context *context, sp_dense_type type, const spmm_shape &shape,
@@ -38,16 +42,21 @@ static sp_status multiply(sp_context *context, sp_dense_type type, const spmm_sh
     return SP_OK;
 }
 
-sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_product &product, const float *sums)
+sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_product &product, const float *sums,
+                          int64_t stride)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
-    const unsigned blocks = (unsigned)((product.rows * product.width + 255) / 256);
-    if (type == SP_DENSE_F16)
-        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums, (__half *)product.y,
-                                               product.y_stride, (float)product.beta);
-    else
-        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, sums, (__nv_bfloat16 *)product.y,
-                                               product.y_stride, (float)product.beta);
+    int shift = 0;
+    while (shift < 5 && 1 << shift < product.width) shift++;
+    const unsigned blocks = (unsigned)(((product.rows << shift) + 255) / 256);
+    const auto launch = [&](auto *y) {
+        round_sums<<<blocks, 256, 0, stream>>>(product.rows, product.width, shift, sums,
+                                               stride ? stride : product.width, y, product.y_stride,
+                                               (float)product.beta);
+    };
+    if (!product.y_narrow) launch((float *)product.y);
+    else if (type == SP_DENSE_F16) launch((__half *)product.y);
+    else launch((__nv_bfloat16 *)product.y);
     CUDA_TRY(cudaGetLastError());
     return SP_OK;
 }

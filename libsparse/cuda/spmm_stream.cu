@@ -5,7 +5,7 @@
  * rows; a tile of Y is made and goes out in blocks of its rows, each through one of two small buffers, while tile
  * t + 1 of X comes in, so that two tiles of X and a sixteenth of one of Y take the memory. Lanes are dealt, and
  * panels are cut, as for the whole product, so that every sum runs in the order, and has the bits, of the product on
- * the device, unless that is one of copies (spmm.cu), as of rows that do not begin at lines. Plans that do not go
+ * the device, unless that is one of copies (spmm.cu), as of rows that do not begin at 16 bytes. Plans that do not go
  * by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two for Y, or with
  * one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing moves while a
  * tile is multiplied.
