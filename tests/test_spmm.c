@@ -993,6 +993,55 @@ START_TEST(rows_of_x_may_lie_across_lines)
 }
 END_TEST
 
+/* Few rows, of which one is long, of many columns: ranges of them pay for X of f32, but are too short for 16 bits,
+ * which have a plan of their own from their first product on. */
+START_TEST(short_ranges_are_products_of_any_features)
+{
+    enum { ROWS = 1000, COLS = 500000, DEGREE = 100, LONG = 5000, WIDTH = 32 };
+    static const sp_dense_type types[] = {SP_DENSE_F16, SP_DENSE_F32, SP_DENSE_BF16};
+    sp_context *host = test_context(0, 2), *context = test_context(1, 2);
+    test_random random = test_seed(1);
+    sp_csr a, placed;
+    sp_spmm_plan *plan;
+    ck_ok(host, sp_csr_create(host, ROWS, COLS, LONG + (ROWS - 1) * DEGREE, SP_F32, SP_HOST, &a));
+    a.row_offsets[0] = 0;
+    for (int64_t i = 0; i < ROWS; i++) {
+        const int64_t first = a.row_offsets[i], degree = i ? DEGREE : LONG;
+        a.row_offsets[i + 1] = first + degree;
+        for (int64_t k = 0; k < degree; k++) {
+            a.col_indices[first + k] = (int32_t)(k * (COLS / degree) + test_below(&random, COLS / degree));
+            ((float *)a.values)[first + k] = (float)(2 * test_unit(&random) - 1);
+        }
+    }
+    ck_ok(host, sp_csr_check(host, &a));
+    ck_ok(context, sp_csr_copy(context, &a, SP_DEVICE, &placed));
+    ck_ok(context, sp_spmm_plan_create(context, &placed, WIDTH, NULL, &plan));
+    for (int turn = 0; turn < 3; turn++) {
+        sp_dense x = random_dense(&random, COLS, WIDTH, WIDTH, types[turn], TEST_SIGNED);
+        sp_dense y = make_dense(ROWS, WIDTH, WIDTH, SP_DENSE_F32), x_placed, y_placed;
+        answer expected = reference(&(problem){&a, &x, SP_REDUCE_SUM, false});
+        fill(&y, NAN);
+        x_placed = place_dense(context, &x, true);
+        y_placed = place_dense(context, &y, true);
+        ck_ok(context, sp_spmm_execute(plan, 1, &x_placed, 0, &y_placed));
+        fetch_dense(context, &y_placed, &y);
+        for (int64_t i = 0; i < ROWS * WIDTH; i++)
+            test_expect(fabs((double)((float *)y.values)[i] - expected.value[i]) <= 1e-5 * expected.size[i],
+                        "turn %d: number %lld is %g, not %g", turn, (long long)i, (double)((float *)y.values)[i],
+                        expected.value[i]);
+        sp_dense_free(context, &x_placed);
+        free_answer(&expected);
+        free(x.values);
+        free(y.values);
+    }
+    sp_spmm_plan_free(plan);
+    sp_csr_free(context, &placed);
+    sp_csr_free(host, &a);
+    sp_context_destroy(context);
+    sp_context_destroy(host);
+}
+END_TEST
+
 /* ---- out of core --------------------------------------------------------------------------------------- */
 
 /* On CUDA alone: on the CPU nothing is out of core. */
@@ -1498,13 +1547,14 @@ int main(void)
     if (test_devices() > 1) {
         tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);
         tcase_add_test(products, panels_out_of_core_have_the_bits_of_those_in_core);
+        tcase_add_test(products, short_ranges_are_products_of_any_features);
         tcase_add_test(products, arguments_out_of_core_are_the_first_of_equals);
         tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
         tcase_add_test(products, tall_results_go_out_in_blocks);
         tcase_add_test(products, what_no_tile_fits_is_refused);
         tcase_add_test(products, failed_allocations_out_of_core_leave_nothing);
     } else {
-        test_count_skipped(7);
+        test_count_skipped(8);
     }
     test_on_devices(edges, sampled_products_agree_with_the_reference);
     test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);

@@ -114,15 +114,15 @@ static sp_spmm_algorithm choose(const sp_csr *a, int64_t width, const row_length
     return alike(a, lengths) && !narrow ? SP_SPMM_ROW_SPLIT : SP_SPMM_BLOCK_PARTITION;
 }
 
-/* Most entries of a group. A 15,000th of all, so that those that run at a time, some 16,000, are many more than those
- * that are long, but not so many that all rows go whole. Measured best on graphs of 1, 2, 18, 111 and 123 million
- * entries, 10, 15, 68, 478 and 50 a row: 64, 128, 1024, 1024 and 256. Where neighbouring rows are alike, long ones
- * are cut small, so that few rows, and with them few rows of X, are in flight. */
+/* Most entries of a group. A 14,000th of all, so that those that run at a time, some 16,000, are many more than those
+ * that are long, but not so many that all rows go whole. Measured best on graphs of 0.1, 1, 1.6, 2, 18, 111 and 123
+ * million entries, 5, 10, 33, 15, 68, 478 and 50 a row: 16, 64, 64, 128, 1024, 1024 and 256. Where neighbouring rows
+ * are alike, long ones are cut small, so that few rows, and with them few rows of X, are in flight. */
 static int group_size(const sp_csr *a, bool near)
 {
-    int entries = 32;
+    int entries = 16;
     const int most = near ? 64 : MOST_GROUP_ENTRIES;
-    while (2 * entries <= most && 2 * entries * (int64_t)11000 <= a->nnz && 2 * entries * a->rows <= 10 * a->nnz)
+    while (2 * entries <= most && 2 * entries * (int64_t)14000 <= a->nnz && 2 * entries * a->rows <= 10 * a->nnz)
         entries *= 2;
     return entries;
 }
@@ -154,6 +154,8 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     state->algorithm = options->algorithm != SP_SPMM_AUTO ? options->algorithm
                        : order.data                         ? SP_SPMM_BLOCK_PARTITION
                                                             : choose(a, width, lengths, bins);
+    state->short_ranges = options->algorithm == SP_SPMM_AUTO && bins > 1 && !options->partition_bytes &&
+                          a->nnz < 2 * RANGE_ENTRIES * bins * a->rows;
     if (options->partition_bytes && !extreme) bins = count_bins(a, width, (int64_t)options->partition_bytes);
     if (state->algorithm != SP_SPMM_BIDIRECTIONAL) bins = 1;
     state->short_rows = lengths.longest <= MOST_SHORT && a->nnz <= 4 * a->rows;
@@ -204,6 +206,7 @@ void sp_cuda_spmm_forget(sp_context *context, void *state)
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->row_parts);
         cuda_spmm_free_blocks(context, ((spmm_state *)state)->kept_parts);
         cuda_spmm_free_panels(context, ((spmm_state *)state)->panels);
+        sp_cuda_spmm_forget(context, ((spmm_state *)state)->single);
         cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_in);
         cuda_spmm_free_staging(context, ((spmm_state *)state)->staging_out);
         ((spmm_state *)state)->lines.free();
@@ -479,17 +482,39 @@ static sp_status make_room(sp_context *context, const sp_csr *a, const sp_dense 
     return SP_OK;
 }
 
+/* Ranges of columns cost another pass over Y, of f32, and save gathers of X. Where X has 16 bits they need twice the
+ * entries to pay: R-MAT 20, 36 a row and range, at 32, 96 and 128 columns 737, 1,810 and 2,290 us by two ranges, 690,
+ * 1,760 and 2,190 by one. *plan becomes the one without, which the first such product makes. */
+static sp_status choose_plan(sp_context *context, const sp_csr *a, const sp_spmm_options *options, const sp_dense *x,
+                             spmm_state **plan)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    sp_spmm_options single = *options;
+    sp_spmm_info info;
+    if (!(*plan)->short_ranges || size_of(x->type) > 2) return SP_OK;
+    CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+    if (!(*plan)->single && capture == cudaStreamCaptureStatusNone) {
+        single.algorithm = SP_SPMM_BLOCK_PARTITION;
+        const sp_status status =
+            sp_cuda_spmm_prepare(context, a, x->cols, &single, (void **)&(*plan)->single, &info);
+        if (status != SP_OK && status != SP_ERROR_DEVICE_MEMORY) return status;
+    }
+    if ((*plan)->single) *plan = (*plan)->single;
+    return SP_OK;
+}
+
 /* Does not wait where X and Y lie on the device: what follows on the context's stream does, and a product of 20 µs is
  * not held up for 10 more. */
 sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
                        double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
 {
-    spmm_state *const plan = (spmm_state *)state;
+    spmm_state *plan = (spmm_state *)state;
     spmm_shape shape;
     spmm_product product;
     CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
     if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
     if (a->rows == 0 || x->cols == 0) return SP_OK;
+    TRY(choose_plan(context, a, options, x, &plan));
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
     if (needs_copy(a, x, y, is_extreme(options), plan)) {

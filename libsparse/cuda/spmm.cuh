@@ -48,6 +48,8 @@ struct spmm_state {
     spmm_blocks *row_parts; /* the same by ranges of rows, once X or Y was streamed */
     spmm_blocks *kept_parts; /* for MaxK, once it was asked for and `parts` are too small for it */
     bool short_rows;    /* all of a few entries */
+    bool short_ranges;  /* of columns: X of 16 bits has another plan, */
+    spmm_state *single; /* without them, once it was there */
     int64_t cache;      /* bytes of the second-level cache */
     device_array<uint4> lines;  /* copies of X and Y, once there were some, */
     int64_t line_words;         /* and what has room there */
