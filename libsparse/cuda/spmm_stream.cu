@@ -8,7 +8,8 @@
  * the device, unless that is one of copies (spmm.cu), as of rows that do not begin at 16 bytes. Plans that do not go
  * by blocks of rows (panels, ranges of columns) make whole tiles of Y: with two buffers for X and two for Y, or with
  * one each of twice the width, where tile t + 1 of X comes in while tile t of Y goes out and nothing moves while a
- * tile is multiplied.
+ * tile is multiplied. Where memory is short, one tile of X of twice the width takes the place of two: X and Y move in
+ * turn then, but by longer rows.
  *
  * With W columns in tiles of at most c, the link moves W + c of them, since nothing goes out while the first tile
  * comes in and nothing comes in while the last one goes out; narrower tiles at both ends change nothing, as all
@@ -16,22 +17,26 @@
  * move slowly: `estimate` weighs one against the other, and what is left beside whole tiles is shared by the first
  * and the last.
  *
- * Where not even tiles of 32 columns fit, X is cut by its rows too, which are A's columns (the bidirectional
+ * Where not even a tile of a sector fits, X is cut by its rows too, which are A's columns (the bidirectional
  * partition of Kim et al., "BiKD", 2026): the tile of Y stays until all ranges of X have been added to it. Sums
  * then run by ranges and may differ in the last places, though not from run to run; extremes are refused.
  *
  * The link is what counts: a number of X or Y takes 4 bytes of 55 GB/s of it, and the products of an entry of A 4
  * bytes of 4 TB/s or more, so that up to some 70 entries a row cost no time. Pinned memory is read and written where
- * it is. Rows of a tile are short and far apart. Copy engines, both at once, move 55, 82, 99 and 101 GB/s of rows of
- * 128, 256, 512 and 1,024 bytes that begin at multiples of 256, and 80 of 512 bytes that do not (H200, PCIe 5);
- * threads, in whole sectors, 65 of any, since reads of the one direction wait behind writes of the other: they copy
- * rows below 256 bytes. Where every row lies in a page of its own, it takes 10 ns at least, and 12.5 if what kernels
- * gather from memory has pushed the pages' translations out of the second-level cache: so A and X pass through it
- * (SPMM_PASSES), 52.6 -> 49.4 ms at 1,024 columns. Copies alone would take 83 to 87 % of the link; neither kernels
- * of a quarter of the threads, nor large pages, nor reading a word of each page ahead brings more. Blocks of rows of
- * 8 MB move as fast as the whole. Pageable memory goes through pinned buffers, 4 a direction of 4 MB, which the plan
- * keeps, for to pin them takes 17 ms; all threads fill and empty them while the link moves the others. Pinning the
- * caller's memory instead would take 50 to 75 ms a GB and product.
+ * it is. Rows of a tile are short and far apart. Copy engines, both at once, move 46, 78 and 101 GB/s of rows of 64,
+ * 128 and 256 bytes that begin 512 bytes apart, and 26, 49, 73 and 92 of 64 to 512 bytes that lie in pages of their
+ * own, which cost 4 to 5 ns each (H200, PCIe 5); more where what kernels gather from memory has pushed the pages'
+ * translations out of the second-level cache: so A and X pass through it (SPMM_PASSES), 52.6 -> 49.4 ms at 1,024
+ * columns. Threads move 62 to 65 of rows from 128 bytes on wherever they lie, 38 to 46 of 64: they copy what is short
+ * and far apart. Two to eight times as many move 72 to 79, but the product waits for them, 68 -> 70 to 78 ms. Rows of
+ * 32 bytes, half a line of the host's caches, come in at 20 and go out at 11. Neither kernels of a quarter of the
+ * threads, nor large pages, nor reading a word of each page ahead brings more. Blocks of rows of 8 MB move as fast as
+ * the whole.
+ *
+ * Pageable memory goes through pinned buffers of 4 MB, which the plan keeps, for to pin them takes 17 ms; all threads
+ * fill and empty them while the link moves the others. What has come is emptied before more is filled, and the next
+ * block is on its way out by then: 62 -> 41 ms for 1 GB each way. Pinning the caller's memory instead would take 50
+ * to 75 ms a GB and product.
  */
 #include <math.h>
 #include <string.h>
@@ -42,24 +47,26 @@
 
 #include "spmm_stream.cuh"
 
-/* Of the narrowest tile. */
+/* Tiles have multiples of so many columns, or a power of two fewer. */
 static const int64_t COLUMNS = 32;
-enum { MOST_RANGES = 256, PARTS = 4 /* staging buffers */ };
+enum { SECTOR = 32, LINE = 128 /* bytes */ };
+enum { MOST_RANGES = 256 };
+/* Staging buffers of each direction. The link writes at half its rate where threads' caches still hold what they read
+ * there: 4 MB at 28 to 34 GB/s into two or four buffers in turn, at 53 into eight. */
+enum { PARTS_IN = 4, PARTS_OUT = 8, MOST_PARTS = 8 };
 /* Of rows of Y, and the rows of A from which on they pay: blocks below 8 KB are not worth a copy. */
 enum { ROW_BLOCKS = 32, LEAST_BLOCKED_ROWS = 1024 };
-/* From here on copy engines are faster than threads. */
-static const size_t LONG_ROW = 256;
-/* Bytes a second each way, both ways busy, of threads, and of copy engines by bytes of a row; gathered from the
- * device's memory; seconds to start a copy. Estimates, for the choice of tiles. */
-static const double BY_THREADS = 32e9, GATHERS = 4e12, START = 8e-6;
+/* Bytes a second each way, both ways busy, of copy engines by bytes of a row, where rows lie close and where they lie
+ * far apart; of threads, for each byte of a row, and at most; gathered from the device's memory; by how much a
+ * direction is faster alone, and the link; seconds to start a copy. Estimates, for the choice of tiles. */
 static const struct {
     size_t row;
-    double rate;
-} BY_ENGINES[] = {{256, 41e9}, {512, 49.3e9}, {768, 50.5e9}};
-/* At multiples of which rows should begin for them. */
-static const size_t ENGINE_ALIGNMENT = 256;
-/* Seconds for a page of the host's memory, however little of it is moved. */
-static const double PAGE = 10e-9;
+    double close, far;
+} BY_ENGINES[] = {{128, 37e9, 28e9}, {256, 49e9, 36e9}, {512, 50e9, 48e9}, {768, 50.5e9, 49e9}};
+static const double THREADS_BYTE = 0.3e9, THREADS_MOST = 32e9, GATHERS = 4e12, ALONE = 1.5, LINK = 54e9, START = 8e-6;
+/* From this pitch on rows lie far apart; copy engines are faster than threads from a row of so many bytes on, close
+ * and far; at multiples of which rows should begin for them. */
+static const size_t FAR = 2048, LONG_ROW = 128, LONG_FAR_ROW = 256, ENGINE_ALIGNMENT = 256;
 static const size_t PAGE_BYTES = 4096, PIECE_BYTES = (size_t)2 << 20 /* of the pages that a thread makes at a time */;
 /* Copies on the host take rows that lie side by side in runs of this size. */
 static const size_t RUN = 4096;
@@ -128,45 +135,48 @@ static sp_status look_at(sp_context *context, const void *values, size_t bytes, 
     return SP_OK;
 }
 
-/* Pinned buffers of one direction, which the plan keeps, and when each of them was last moved. */
+/* Pinned buffers of one direction, which the plan keeps, used in turn, and when each of them was last moved. */
 struct stream_staging {
     char *memory;
     size_t bytes; /* of one */
-    cudaEvent_t moved[PARTS];
+    int parts;
+    int64_t started, done; /* of all copies, that went into buffers, and that left them */
+    cudaEvent_t moved[MOST_PARTS];
 };
 
 void cuda_spmm_free_staging(sp_context *context, stream_staging *staging)
 {
     if (!staging) return;
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < MOST_PARTS; i++)
         if (staging->moved[i]) cudaEventDestroy(staging->moved[i]);
     if (staging->memory) cudaFreeHost(staging->memory);
     cudaGetLastError();
     sp_free(context, staging);
 }
 
-static sp_status fill_staging(sp_context *context, stream_staging *staging, size_t bytes)
+static sp_status fill_staging(sp_context *context, stream_staging *staging, size_t bytes, int parts)
 {
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < parts; i++)
         CUDA_TRY(cudaEventCreateWithFlags(&staging->moved[i], cudaEventDisableTiming));
-    if (cudaMallocHost((void **)&staging->memory, PARTS * bytes) != cudaSuccess) {
+    if (cudaMallocHost((void **)&staging->memory, (size_t)parts * bytes) != cudaSuccess) {
         cudaGetLastError();
         staging->memory = nullptr;
         return sp_fail(context, SP_ERROR_HOST_MEMORY, "%zu bytes of pinned memory could not be allocated",
-                       PARTS * bytes);
+                       (size_t)parts * bytes);
     }
     staging->bytes = bytes;
+    staging->parts = parts;
     return SP_OK;
 }
 
 /* Those that there are, if they are large enough. */
-static sp_status need_staging(sp_context *context, size_t bytes, stream_staging **staging)
+static sp_status need_staging(sp_context *context, size_t bytes, int parts, stream_staging **staging)
 {
     if (*staging && (*staging)->bytes >= bytes) return SP_OK;
     cuda_spmm_free_staging(context, *staging);
     *staging = nullptr;
     TRY(sp_calloc(context, 1, sizeof **staging, (void **)staging));
-    const sp_status status = fill_staging(context, *staging, bytes);
+    const sp_status status = fill_staging(context, *staging, bytes, parts);
     if (status == SP_OK) return SP_OK;
     cuda_spmm_free_staging(context, *staging);
     *staging = nullptr;
@@ -180,10 +190,10 @@ struct stream_copy {
     int64_t rows = 0;
     stream_memory memory = {};
     size_t offset = 0; /* of `outside` in its matrix */
-    int64_t started = 0, done = 0;
-    int part_started = 0, part_done = 0; /* staging buffers */
+    int64_t started = 0, done = 0; /* rows */
 
     bool finished() const { return done >= rows || bytes == 0; }
+    bool all_started() const { return started >= rows || bytes == 0; }
 };
 
 typedef void (*stream_write)(char *to, const char *from, size_t bytes);
@@ -259,6 +269,8 @@ static void make_pages(sp_context *context, void *values, size_t bytes)
 #endif
 }
 
+static bool by_engines(size_t row, size_t pitch) { return row >= (pitch < FAR ? LONG_ROW : LONG_FAR_ROW); }
+
 /* All of it at once, by the device. */
 static sp_status move_directly(sp_context *context, stream_copy *copy, bool inwards, cudaStream_t stream)
 {
@@ -266,14 +278,14 @@ static sp_status move_directly(sp_context *context, stream_copy *copy, bool inwa
     char *const to = inwards ? copy->device : reached, *const from = inwards ? reached : copy->device;
     const size_t to_pitch = inwards ? copy->bytes : copy->pitch, from_pitch = inwards ? copy->pitch : copy->bytes;
     const size_t mixed = (size_t)(uintptr_t)to | (size_t)(uintptr_t)from | copy->pitch | copy->bytes;
-    copy->done = copy->rows;
+    copy->started = copy->done = copy->rows;
     if (copy->pitch == copy->bytes || copy->rows == 1)
         return cuda_status(context,
                            cudaMemcpyAsync(inwards ? copy->device : copy->outside,
                                            inwards ? copy->outside : copy->device, copy->bytes * (size_t)copy->rows,
                                            cudaMemcpyDefault, stream),
                            "cudaMemcpyAsync");
-    if (!reached || copy->bytes >= LONG_ROW || mixed % 2)
+    if (!reached || by_engines(copy->bytes, copy->pitch) || mixed % 2)
         return cuda_status(context,
                            cudaMemcpy2DAsync(inwards ? copy->device : copy->outside, to_pitch,
                                              inwards ? copy->outside : copy->device, from_pitch, copy->bytes,
@@ -297,7 +309,7 @@ static int64_t rows_of_part(const stream_staging &staging, const stream_copy &co
 static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
 {
     if (copy->memory.direct) return move_directly(context, copy, true, stream);
-    const int part = copy->part_done++ % PARTS;
+    const int part = (int)(staging->done++ % staging->parts);
     const int64_t rows = rows_of_part(*staging, *copy, copy->done);
     char *const buffer = staging->memory + (size_t)part * staging->bytes;
     CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
@@ -314,8 +326,8 @@ static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging 
 static sp_status start_out(sp_context *context, stream_copy *copy, stream_staging *staging, cudaStream_t stream)
 {
     if (copy->memory.direct) return move_directly(context, copy, false, stream);
-    while (copy->started < copy->rows && copy->part_started - copy->part_done < PARTS) {
-        const int part = copy->part_started++ % PARTS;
+    while (copy->started < copy->rows && staging->started - staging->done < staging->parts) {
+        const int part = (int)(staging->started++ % staging->parts);
         const int64_t rows = rows_of_part(*staging, *copy, copy->started);
         CUDA_TRY(cudaMemcpyAsync(staging->memory + (size_t)part * staging->bytes,
                                  copy->device + (size_t)copy->started * copy->bytes, (size_t)rows * copy->bytes,
@@ -326,11 +338,18 @@ static sp_status start_out(sp_context *context, stream_copy *copy, stream_stagin
     return SP_OK;
 }
 
-/* Empties the buffer that has been on its way for longest. */
+/* Whether the buffer that has been on its way for longest is here. */
+static bool has_come(const stream_staging *staging)
+{
+    const bool here = cudaEventQuery(staging->moved[staging->done % staging->parts]) == cudaSuccess;
+    if (!here) cudaGetLastError();
+    return here;
+}
+
+/* Empties it. */
 static sp_status finish_out(sp_context *context, stream_copy *copy, stream_staging *staging)
 {
-    if (copy->memory.direct) return SP_OK;
-    const int part = copy->part_done++ % PARTS;
+    const int part = (int)(staging->done++ % staging->parts);
     const int64_t rows = rows_of_part(*staging, *copy, copy->done);
     CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
     copy_on_host(context, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
@@ -362,7 +381,8 @@ struct stream_cut {
     int64_t range_rows;        /* of X */
     int64_t block_rows;        /* of Y */
     int64_t part_rows;         /* of X that come in while a block is made */
-    int ranges, blocks, slots; /* slots: buffers of X, of Y and of arguments */
+    int ranges, blocks;
+    int x_slots, slots; /* buffers of X; of Y and of arguments */
     size_t x, y, argument, sums;
     size_t buffers, bytes; /* all of them; with what launches allocate */
 };
@@ -412,7 +432,7 @@ static size_t partition_bytes(const stream_job &job)
 }
 
 /* Cannot overflow: X, Y and the arguments exist, and nothing here is more than four times as large. */
-static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, int blocks, int slots,
+static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, int blocks, int x_slots, int slots,
                           const spmm_blocks *parts)
 {
     const bool narrow_sums = job.product.y_narrow && !job.extreme;
@@ -422,6 +442,7 @@ static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, in
     cut.first = columns_of_first(job, columns);
     cut.tiles = (job.x->cols + columns - 1) / columns;
     cut.ranges = ranges;
+    cut.x_slots = x_slots;
     cut.slots = slots;
     cut.range_rows = (job.a->cols + ranges - 1) / ranges;
     cut.block_rows = (job.a->rows + blocks - 1) / blocks;
@@ -432,7 +453,7 @@ static stream_cut lay_out(const stream_job &job, int64_t columns, int ranges, in
     if (job.y->space == SP_HOST) cut.y = padded(tile * y_size);
     if (job.argument) cut.argument = padded(tile * sizeof(int64_t));
     if (ranges > 1 && narrow_sums) cut.sums = padded(tile * sizeof(float));
-    cut.buffers = (size_t)slots * (cut.x + cut.y + cut.argument) + cut.sums;
+    cut.buffers = (size_t)x_slots * cut.x + (size_t)slots * (cut.y + cut.argument) + cut.sums;
     cut.bytes = cut.buffers + carry_bytes(job, parts, columns) + SLACK;
     if (blocks > 1) cut.bytes += partition_bytes(job);
     else if (ranges == 1 && narrow_sums && job.state->algorithm == SP_SPMM_BIDIRECTIONAL)
@@ -448,15 +469,17 @@ static bool goes_by_blocks(const stream_job &job)
            (!state->parts || state->parts->bins == 1);
 }
 
-/* Seconds that copies of a tile's rows take, both ways busy. */
-static double seconds_of(size_t size, int64_t stride, int64_t rows, int64_t columns, int copies)
+/* Seconds that copies of a tile's rows take, both ways busy or one alone. */
+static double seconds_of(size_t size, int64_t stride, int64_t rows, int64_t columns, int copies, bool alone)
 {
-    const size_t row = (size_t)columns * size;
-    const double pages = fmin((double)stride * (double)size / (double)PAGE_BYTES, 1);
-    double rate = BY_THREADS;
-    for (const auto &point : BY_ENGINES)
-        if (row >= point.row) rate = row % ENGINE_ALIGNMENT ? BY_ENGINES[0].rate : point.rate;
-    return (double)rows * fmax((double)row / rate, pages * PAGE) + copies * START;
+    const size_t row = (size_t)columns * size, pitch = (size_t)stride * size;
+    double rate = fmin((double)row * THREADS_BYTE, THREADS_MOST);
+    if (by_engines(row, pitch))
+        for (const auto &point : BY_ENGINES)
+            if (row >= point.row && (row <= ENGINE_ALIGNMENT || row % ENGINE_ALIGNMENT == 0 || &point == BY_ENGINES))
+                rate = pitch < FAR ? point.close : point.far;
+    if (alone) rate = fmin(ALONE * rate, LINK);
+    return (double)rows * (double)row / rate + copies * START;
 }
 
 /* Seconds that a product takes, tile after tile: when X is there, when the tile is multiplied and when Y is gone. */
@@ -464,43 +487,55 @@ static double estimate(const stream_job &job, const stream_cut &cut)
 {
     const size_t x_size = sp_dense_size(job.x->type), y_size = sp_dense_size(job.y->type);
     const bool x_moves = job.x->space == SP_HOST, y_moves = job.y->space == SP_HOST;
+    const bool alone = cut.x_slots == 1 && cut.blocks > 1;
     double loaded = 0, made[2] = {}, stored[2] = {}, gone = 0, ready = 0;
     for (int64_t tile = 0; tile < cut.tiles; tile++) {
         const int64_t columns = columns_of(cut, job.x->cols, tile);
-        const int slot = (int)(tile % cut.slots);
-        const double y = y_moves ? seconds_of(y_size, job.y->stride, job.a->rows, columns, cut.blocks) : 0;
-        const double x = x_moves ? seconds_of(x_size, job.x->stride, job.a->cols, columns, cut.blocks) : 0;
+        const int x_slot = (int)(tile % cut.x_slots), slot = (int)(tile % cut.slots);
+        const double y = y_moves ? seconds_of(y_size, job.y->stride, job.a->rows, columns, cut.blocks, alone) : 0;
+        const double x = x_moves ? seconds_of(x_size, job.x->stride, job.a->cols, columns, cut.blocks, alone) : 0;
         const double in = x + (job.beta != 0 ? y : 0);
         const double out = y + (job.argument ? seconds_of(sizeof(int64_t), job.y->cols, job.a->rows, columns,
-                                                          cut.blocks)
+                                                          cut.blocks, alone)
                                              : 0);
         const double work = (double)job.a->nnz * (double)columns * (double)x_size / GATHERS;
         const double first = work / cut.blocks;
-        loaded = fmax(loaded, made[slot]) + in;
+        loaded = fmax(loaded, made[x_slot]) + in;
         ready = fmax(ready, loaded);
         if (cut.blocks == 1) ready = fmax(ready, stored[slot]);
         gone = fmax(gone, ready + first) + fmax(out, work - first);
         ready = cut.blocks == 1 ? ready + work : fmax(ready + work, gone - cut.slots * out / cut.blocks);
-        made[slot] = ready;
+        made[x_slot] = ready;
         stored[slot] = gone;
     }
     return gone;
+}
+
+/* Columns of the narrowest tile whose sums have the bits of the whole product: where lanes are dealt to two entries,
+ * and in panels, places within a tile decide what is added to what. */
+static int64_t narrowest(const stream_job &job)
+{
+    const int64_t size = (int64_t)sp_dense_size(job.x->type);
+    if (job.state->panels && !job.extreme) return LINE / size;
+    if (job.shape.pairs || (job.shape.lanes == 4 && job.shape.repeats == 1)) return job.shape.columns();
+    return SECTOR / size;
 }
 
 /* The fastest tiles of all rows that fit. False: none fit, and *cut has the smallest. */
 static bool choose_columns(const stream_job &job, size_t available, bool by_blocks, stream_cut *cut)
 {
     static const struct {
-        int blocks, slots;
-    } kinds[] = {{ROW_BLOCKS, 2}, {1, 2}, {1, 1}};
-    const int64_t width = job.x->cols, unit = width < COLUMNS ? width : COLUMNS;
+        int blocks, x_slots, slots;
+    } kinds[] = {{ROW_BLOCKS, 2, 2}, {ROW_BLOCKS, 1, 2}, {1, 2, 2}, {1, 1, 1}};
+    const int64_t width = job.x->cols, least_columns = narrowest(job);
+    const int64_t unit = width < least_columns ? width : least_columns, step = unit < COLUMNS ? COLUMNS : unit;
     double least = 0;
     bool fits = false;
     for (const auto &kind : kinds) {
         if (kind.blocks > 1 && !by_blocks) continue;
-        for (int64_t wide = unit; wide < width + unit; wide += unit) {
-            const stream_cut tried = lay_out(job, wide < width ? wide : width, 1, kind.blocks, kind.slots,
-                                             job.state->parts);
+        for (int64_t wide = unit; wide < width + step; wide += wide < COLUMNS ? wide : step) {
+            const stream_cut tried = lay_out(job, wide < width ? wide : width, 1, kind.blocks, kind.x_slots,
+                                             kind.slots, job.state->parts);
             if (tried.bytes > available) break;
             const double seconds = estimate(job, tried);
             if (fits && seconds >= least) continue;
@@ -509,7 +544,7 @@ static bool choose_columns(const stream_job &job, size_t available, bool by_bloc
             fits = true;
         }
     }
-    if (!fits) *cut = lay_out(job, unit, 1, 1, 1, job.state->parts);
+    if (!fits) *cut = lay_out(job, unit, 1, 1, 1, 1, job.state->parts);
     return fits;
 }
 
@@ -536,6 +571,12 @@ static sp_status available_now(sp_context *context, size_t *bytes)
     return cuda_available(context, bytes);
 }
 
+/* About half as many columns, a multiple of `least`; 0: there are no fewer. */
+static int64_t narrower(int64_t columns, int64_t least)
+{
+    return columns > least ? (columns / 2 + least - 1) / least * least : 0;
+}
+
 static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_cut *cut)
 {
     sp_context *context = job.context;
@@ -550,22 +591,24 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
         fits = choose_columns(job, available, false, cut); /* sorting takes more than the result */
     }
     if (fits) return SP_OK;
-    const stream_cut narrowest = *cut;
+    const stream_cut smallest = *cut;
+    const int64_t least = SECTOR / (int64_t)sp_dense_size(job.x->type);
     const bool by_rows = !job.extreme && job.x->space == SP_HOST;
-    for (int ranges = 2; by_rows && ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
-        size_t left = 0;
-        *cut = lay_out(job, narrowest.columns, ranges, 1, 2, NULL);
-        if (cut->bytes > available) continue;
-        TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
-                          known && known->coarse, NULL, &parts->blocks));
-        *cut = lay_out(job, narrowest.columns, ranges, 1, 2, parts->blocks);
-        TRY(available_now(context, &left));
-        if (cut->bytes <= left) return SP_OK;
-        parts->free();
-    }
+    for (int64_t columns = job.x->cols; by_rows && columns > 0; columns = narrower(columns, least))
+        for (int ranges = 2; ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
+            size_t left = 0;
+            *cut = lay_out(job, columns, ranges, 1, 2, 2, NULL);
+            if (cut->bytes > available) continue;
+            TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
+                              known && known->coarse, NULL, &parts->blocks));
+            *cut = lay_out(job, columns, ranges, 1, 2, 2, parts->blocks);
+            TRY(available_now(context, &left));
+            if (cut->bytes <= left) return SP_OK;
+            parts->free();
+        }
     return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
                    "%s: X and Y do not fit, nor do tiles of %lld of their columns, %zu bytes where %zu are left%s",
-                   context->device_name, (long long)narrowest.columns, narrowest.bytes, available,
+                   context->device_name, (long long)smallest.columns, smallest.bytes, available,
                    by_rows ? ", nor with ranges of the rows of X" : "");
 }
 
@@ -610,21 +653,29 @@ struct stream_line {
     }
 };
 
+/* What a buffer of Y and one of arguments hold goes out: when the product has made them, and whether all of it is on
+ * its way. */
+struct stream_store {
+    stream_copy copies[2];
+    bool awaited = false, started = false;
+};
+
 /* A step multiplies a tile of X, or a range of its rows, and makes a tile of Y, or a block of its rows. */
 struct stream_run {
     const stream_job &job;
     const stream_cut &cut;
     spmm_blocks *range_parts;
     char *x[2], *y[2], *argument[2], *sums; /* buffers */
+    stream_store stores[2];
     stream_line line;
 
     stream_run(const stream_job &whole, const stream_cut &pieces, spmm_blocks *parts, char *memory)
         : job(whole), cut(pieces), range_parts(parts), x(), y(), argument()
     {
-        for (int i = 0; i < cut.slots; i++, memory += cut.x + cut.y + cut.argument) {
-            x[i] = memory;
-            y[i] = memory + cut.x;
-            argument[i] = memory + cut.x + cut.y;
+        for (int i = 0; i < cut.x_slots; i++, memory += cut.x) x[i] = memory;
+        for (int i = 0; i < cut.slots; i++, memory += cut.y + cut.argument) {
+            y[i] = memory;
+            argument[i] = memory + cut.y;
         }
         sums = memory;
     }
@@ -632,7 +683,7 @@ struct stream_run {
     int64_t tile_of(int64_t step) const { return step / (cut.ranges * cut.blocks); }
     int64_t range_of(int64_t step) const { return step % cut.ranges; }
     int64_t block_of(int64_t step) const { return cut.ranges > 1 ? 0 : step % cut.blocks; }
-    int x_slot(int64_t step) const { return (int)((cut.ranges > 1 ? step : tile_of(step)) % cut.slots); }
+    int x_slot(int64_t step) const { return (int)((cut.ranges > 1 ? step : tile_of(step)) % cut.x_slots); }
     int y_slot(int64_t step) const { return (int)((cut.blocks > 1 ? step : tile_of(step)) % cut.slots); }
     bool last_range(int64_t step) const { return range_of(step) == cut.ranges - 1; }
 };
@@ -682,14 +733,17 @@ static void plan_load(const stream_run &run, int64_t x_step, int64_t y_step, str
     }
 }
 
-static void plan_store(const stream_run &run, int64_t step, stream_copy *copies)
+static void plan_store(stream_run *whole, int64_t step)
 {
+    const stream_run &run = *whole;
     const stream_job &job = run.job;
     const int64_t tile = run.tile_of(step), first = column_of(run.cut, tile);
     const int64_t columns = columns_of(run.cut, job.x->cols, tile);
     const int64_t row = run.block_of(step) * run.cut.block_rows;
     const int64_t rows = rows_of(job.a->rows, row, run.cut.block_rows);
     const int slot = run.y_slot(step);
+    stream_copy *const copies = whole->stores[slot].copies;
+    whole->stores[slot] = stream_store();
     if (job.y->space == SP_HOST)
         copies[0] = copy_of(run.y[slot], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory, row,
                             rows, first, columns);
@@ -703,37 +757,53 @@ static stream_copy *unfinished(stream_copy *copies)
     return !copies[0].finished() ? &copies[0] : !copies[1].finished() ? &copies[1] : nullptr;
 }
 
+/* Has what `step` made begin its way out, as far as staging buffers are empty. */
+static sp_status start_store(stream_run *run, int64_t step)
+{
+    sp_context *context = run->job.context;
+    const int slot = run->y_slot(step);
+    stream_store *store = &run->stores[slot];
+    if (store->started) return SP_OK;
+    if (!store->awaited) CUDA_TRY(cudaStreamWaitEvent(run->line.out, run->line.made[slot], 0));
+    store->awaited = true;
+    for (stream_copy &copy : store->copies) {
+        if (!copy.all_started()) TRY(start_out(context, &copy, run->job.state->staging_out, run->line.out));
+        if (!copy.all_started()) return SP_OK;
+    }
+    store->started = true;
+    CUDA_TRY(cudaEventRecord(run->line.stored[slot], run->line.out));
+    return SP_OK;
+}
+
 /* Loads what `x_step` and `y_step` need and stores what step `store` made, part by part in turn, so that both
- * directions of the link are busy; -1: nothing. Y comes into a buffer when what it held has gone. */
-static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64_t store)
+ * directions of the link are busy; -1: nothing. What step `next` made begins its way meanwhile. Y comes into a buffer
+ * when what it held is on its way. */
+static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64_t store, int64_t next)
 {
     sp_context *context = run->job.context;
     stream_line *line = &run->line;
-    bool storing = store >= 0;
-    stream_copy in[2], out[2];
+    stream_staging *const staging = run->job.state->staging_out;
+    stream_store *const out = store >= 0 ? &run->stores[run->y_slot(store)] : nullptr;
+    stream_copy in[2];
     plan_load(*run, x_step, y_step, in);
     if (x_step >= 0) CUDA_TRY(cudaStreamWaitEvent(line->in, line->used[run->x_slot(x_step)], 0));
-    if (storing) {
-        plan_store(*run, store, out);
-        CUDA_TRY(cudaStreamWaitEvent(line->out, line->made[run->y_slot(store)], 0));
-    }
     for (;;) {
-        stream_copy *next_in = unfinished(in), *const next_out = unfinished(out);
-        if (storing && !next_out) {
-            CUDA_TRY(cudaEventRecord(line->stored[run->y_slot(store)], line->out));
-            storing = false;
+        if (out) TRY(start_store(run, store));
+        if (next >= 0 && (!out || out->started)) TRY(start_store(run, next));
+        stream_copy *next_in = unfinished(in), *const next_out = out ? unfinished(out->copies) : nullptr;
+        if (!next_in && !next_out) break;
+        if (next_in == &in[1] && out && !out->started) next_in = nullptr;
+        if (next_out && (!next_in || has_come(staging))) {
+            TRY(finish_out(context, next_out, staging));
+            continue;
         }
-        if (next_in == &in[1] && storing) next_in = nullptr;
         if (next_in == &in[1] && in[1].done == 0)
             CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[run->y_slot(y_step)], 0));
-        if (!next_in && !next_out) break;
-        if (next_out) TRY(start_out(context, next_out, run->job.state->staging_out, line->out));
-        if (next_in) TRY(step_in(context, next_in, run->job.state->staging_in, line->in));
-        if (next_in == &in[0] && in[0].finished())
+        TRY(step_in(context, next_in, run->job.state->staging_in, line->in));
+        if (in[0].finished() && next_in == &in[0])
             CUDA_TRY(cudaEventRecord(line->loaded[run->x_slot(x_step)], line->in));
-        if (next_in == &in[1] && in[1].finished())
+        if (in[1].finished() && next_in == &in[1])
             CUDA_TRY(cudaEventRecord(line->added[run->y_slot(y_step)], line->in));
-        if (next_out) TRY(finish_out(context, next_out, run->job.state->staging_out));
     }
     return SP_OK;
 }
@@ -819,11 +889,20 @@ static sp_status make_staging(stream_run *run)
     size_t bytes = most < STAGING_BYTES ? most : STAGING_BYTES;
     const size_t row = (size_t)run->cut.columns * sizeof(int64_t); /* the longest: one must fit */
     if (bytes < row) bytes = row;
-    if (x || (y && job.beta != 0)) TRY(need_staging(job.context, bytes, &job.state->staging_in));
-    if (y || argument) TRY(need_staging(job.context, bytes, &job.state->staging_out));
+    if (x || (y && job.beta != 0)) TRY(need_staging(job.context, bytes, PARTS_IN, &job.state->staging_in));
+    if (y || argument) TRY(need_staging(job.context, bytes, PARTS_OUT, &job.state->staging_out));
+    for (stream_staging *staging : {job.state->staging_in, job.state->staging_out})
+        if (staging) staging->started = staging->done = 0;
     if (y && job.y->stride == job.y->cols)
         make_pages(job.context, job.y->values,
                    extent(job.y->rows, job.y->cols, job.y->stride, sp_dense_size(job.y->type)));
+    return SP_OK;
+}
+
+/* What a tile's first block leaves of X. */
+static sp_status load_rest(stream_run *run, int64_t first)
+{
+    for (int block = 1; block < run->cut.blocks; block++) TRY(transfer(run, first + block, -1, -1, -1));
     return SP_OK;
 }
 
@@ -832,17 +911,22 @@ static sp_status go(stream_run *run)
 {
     sp_context *context = run->job.context;
     const int64_t steps = run->steps(), ahead = run->cut.blocks;
+    const bool in_turn = run->cut.x_slots == 1 && ahead > 1; /* no tile comes in before all of the last is used */
     TRY(make_staging(run));
     TRY(run->line.open(context));
-    for (int64_t step = 0; step < ahead; step++) TRY(transfer(run, step, step == 0 ? 0 : -1, -1));
+    TRY(transfer(run, 0, 0, -1, -1));
+    TRY(load_rest(run, 0));
     for (int64_t step = 0; step < steps; step++) {
         if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
         TRY(multiply(run, step));
-        const int64_t made = step + 1 - run->cut.slots;
-        TRY(transfer(run, step + ahead < steps ? step + ahead : -1, step + 1 < steps ? step + 1 : -1,
-                     made >= 0 && run->last_range(made) ? made : -1));
+        if (run->last_range(step)) plan_store(run, step);
+        const int64_t before = step + 1 - run->cut.slots;
+        const int64_t next = !in_turn ? step + ahead : run->block_of(step) == ahead - 1 ? step + 1 : steps;
+        TRY(transfer(run, next < steps ? next : -1, step + 1 < steps ? step + 1 : -1,
+                     before >= 0 && run->last_range(before) ? before : -1, run->last_range(step) ? step : -1));
+        if (in_turn && next < steps) TRY(load_rest(run, next));
     }
-    if (run->cut.slots == 2) TRY(transfer(run, -1, -1, steps - 1));
+    if (run->cut.slots == 2) TRY(transfer(run, -1, -1, steps - 1, -1));
     CUDA_TRY(cudaStreamSynchronize(run->line.out));
     return cuda_finish(context);
 }
