@@ -1311,18 +1311,20 @@ START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
 }
 END_TEST
 
-/* A tile of Y takes more than the budget, the blocks of its rows do not. */
+/* A tile of Y takes more than the budget, the blocks of its rows do not. And where lanes are dealt to two entries the
+ * one tile of X does not fit, but narrower ones do. */
 START_TEST(tall_results_go_out_in_blocks)
 {
     sp_context *host = test_context(0, 1), *context = budget_context(NULL, NULL);
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         test_random random = test_seed(seed);
         const sp_spmm_options options = {.algorithm = SP_SPMM_ROW_SPLIT,
                                          .reduce = seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MAX};
+        const int64_t cols = seed > 4 ? 20000 : 2000, width = seed > 4 ? 40 : 70, stride = seed > 4 ? 40 : 72;
         scenario s = {.alpha = 1.25, .beta = seed > 2 ? 0.5 : 0, .seed = seed};
-        s.a = large_sparse(host, &random, 25000, 2000, SP_F32);
-        s.x = random_dense(&random, 2000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
-        s.y = random_dense(&random, 25000, 70, 72, SP_DENSE_F32, TEST_SIGNED);
+        s.a = large_sparse(host, &random, 25000, cols, SP_F32);
+        s.x = random_dense(&random, cols, width, stride, SP_DENSE_F32, TEST_SIGNED);
+        s.y = random_dense(&random, 25000, width, stride, SP_DENSE_F32, TEST_SIGNED);
         run_and_free(context, host, &s, &options);
     }
     sp_context_destroy(context);

@@ -511,24 +511,26 @@ static double estimate(const stream_job &job, const stream_cut &cut)
     return gone;
 }
 
+static int64_t sector_of(const stream_job &job) { return SECTOR / (int64_t)sp_dense_size(job.x->type); }
+
 /* Columns of the narrowest tile whose sums have the bits of the whole product: where lanes are dealt to two entries,
  * and in panels, places within a tile decide what is added to what. */
 static int64_t narrowest(const stream_job &job)
 {
-    const int64_t size = (int64_t)sp_dense_size(job.x->type);
-    if (job.state->panels && !job.extreme) return LINE / size;
-    if (job.shape.pairs || (job.shape.lanes == 4 && job.shape.repeats == 1)) return job.shape.columns();
-    return SECTOR / size;
+    if (!job.extreme && job.state->panels) return LINE / (int64_t)sp_dense_size(job.x->type);
+    if (!job.extreme && (job.shape.pairs || (job.shape.lanes == 4 && job.shape.repeats == 1)))
+        return job.shape.columns();
+    return sector_of(job);
 }
 
-/* The fastest tiles of all rows that fit. False: none fit, and *cut has the smallest. */
-static bool choose_columns(const stream_job &job, size_t available, bool by_blocks, stream_cut *cut)
+/* The fastest tiles of all rows that fit, of `narrow` columns or more. False: none fit, and *cut has the smallest. */
+static bool choose_columns(const stream_job &job, size_t available, bool by_blocks, int64_t narrow, stream_cut *cut)
 {
     static const struct {
         int blocks, x_slots, slots;
     } kinds[] = {{ROW_BLOCKS, 2, 2}, {ROW_BLOCKS, 1, 2}, {1, 2, 2}, {1, 1, 1}};
-    const int64_t width = job.x->cols, least_columns = narrowest(job);
-    const int64_t unit = width < least_columns ? width : least_columns, step = unit < COLUMNS ? COLUMNS : unit;
+    const int64_t width = job.x->cols;
+    const int64_t unit = width < narrow ? width : narrow, step = unit < COLUMNS ? COLUMNS : unit;
     double least = 0;
     bool fits = false;
     for (const auto &kind : kinds) {
@@ -583,18 +585,20 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
     const spmm_blocks *known = job.state->parts;
     size_t available = 0;
     TRY(available_now(context, &available));
-    bool fits = choose_columns(job, available, goes_by_blocks(job), cut);
+    int64_t narrow = narrowest(job);
+    bool fits = choose_columns(job, available, goes_by_blocks(job), narrow, cut);
+    if (!fits) /* rather sums that differ in the last places than none */
+        fits = choose_columns(job, available, goes_by_blocks(job), narrow = sector_of(job), cut);
     if (fits && cut->blocks > 1 && known && !job.state->row_parts) {
         const sp_status status = cuda_spmm_cut_rows(context, job.a, cut->blocks, cut->block_rows,
                                                     known->group_entries, known->coarse, &job.state->row_parts);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
-        fits = choose_columns(job, available, false, cut); /* sorting takes more than the result */
+        fits = choose_columns(job, available, false, narrow, cut); /* sorting takes more than the result */
     }
     if (fits) return SP_OK;
     const stream_cut smallest = *cut;
-    const int64_t least = SECTOR / (int64_t)sp_dense_size(job.x->type);
     const bool by_rows = !job.extreme && job.x->space == SP_HOST;
-    for (int64_t columns = job.x->cols; by_rows && columns > 0; columns = narrower(columns, least))
+    for (int64_t columns = job.x->cols; by_rows && columns > 0; columns = narrower(columns, sector_of(job)))
         for (int ranges = 2; ranges <= MOST_RANGES && ranges <= job.a->cols; ranges *= 2) {
             size_t left = 0;
             *cut = lay_out(job, columns, ranges, 1, 2, 2, NULL);
@@ -733,22 +737,21 @@ static void plan_load(const stream_run &run, int64_t x_step, int64_t y_step, str
     }
 }
 
-static void plan_store(stream_run *whole, int64_t step)
+static void plan_store(stream_run *run, int64_t step)
 {
-    const stream_run &run = *whole;
-    const stream_job &job = run.job;
-    const int64_t tile = run.tile_of(step), first = column_of(run.cut, tile);
-    const int64_t columns = columns_of(run.cut, job.x->cols, tile);
-    const int64_t row = run.block_of(step) * run.cut.block_rows;
-    const int64_t rows = rows_of(job.a->rows, row, run.cut.block_rows);
-    const int slot = run.y_slot(step);
-    stream_copy *const copies = whole->stores[slot].copies;
-    whole->stores[slot] = stream_store();
+    const stream_job &job = run->job;
+    const stream_cut &cut = run->cut;
+    const int64_t tile = run->tile_of(step), first = column_of(cut, tile);
+    const int64_t columns = columns_of(cut, job.x->cols, tile);
+    const int64_t row = run->block_of(step) * cut.block_rows, rows = rows_of(job.a->rows, row, cut.block_rows);
+    const int slot = run->y_slot(step);
+    stream_copy *const copies = run->stores[slot].copies;
+    run->stores[slot] = stream_store();
     if (job.y->space == SP_HOST)
-        copies[0] = copy_of(run.y[slot], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory, row,
+        copies[0] = copy_of(run->y[slot], job.y->values, job.y->stride, sp_dense_size(job.y->type), job.y_memory, row,
                             rows, first, columns);
     if (job.argument)
-        copies[1] = copy_of(run.argument[slot], job.argument, job.y->cols, sizeof(int64_t), job.argument_memory, row,
+        copies[1] = copy_of(run->argument[slot], job.argument, job.y->cols, sizeof(int64_t), job.argument_memory, row,
                             rows, first, columns);
 }
 
