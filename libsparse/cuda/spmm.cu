@@ -141,10 +141,10 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
      * 15 MB of X, 854 us without an order, 776 with one and panels, but 928 with one and without them. */
     bool near = (int64_t)lengths.near * 2 > a->rows, small = false;
     const bool by_blocks = options->algorithm == SP_SPMM_AUTO || options->algorithm == SP_SPMM_BLOCK_PARTITION;
-    const bool far = a->cols * tile_row(width) > cache / 2, narrow = 2 * tile_row(width) <= TILE_COLUMNS * 4;
+    const bool far = a->cols * tile_row(width) > cache / 2;
     device_array<int32_t> order;
     if (by_blocks && !near &&
-        (far || (!extreme && cuda_spmm_fills_panels(context, a, (int64_t)lengths.longest, !narrow))))
+        (far || (!extreme && cuda_spmm_fills_panels(context, a, (int64_t)lengths.longest, true))))
         TRY(cuda_spmm_order(context, a, cache / COMMUNITIES / tile_row(width), cuda_spmm_panel_reach(a), &order,
                             &small));
     if (!far && !small) order.free();
@@ -165,7 +165,7 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, order.data,
                       &state->parts));
     if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data))
-        TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, narrow, &state->panels));
+        TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
     info->partitions = state->algorithm == SP_SPMM_BIDIRECTIONAL ? bins : state->parts->count;
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
                            state->parts->places * (int64_t)(2 * sizeof(int32_t) + sizeof(int64_t)) +

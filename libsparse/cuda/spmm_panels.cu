@@ -35,8 +35,9 @@ enum {
     LENGTH_BITS = 11  /* of the entries of a group, and more than GROUPS takes */
 };
 /* Rows of 43 entries are over before a panel is under way (0.089 ms for 0.072), those of 450 gain. Ordered by
- * communities, 122 million entries, 50 a row, take 1.91 ms for 2.20 at 32 columns and 7.7 for 9.0 at 128, but 1.74
- * for 1.62 at 16; 1.6 million, 33 a row, 28.9 us for 26.4 at 32 and, of f16, 25.6 for 22.3. */
+ * communities, 122 million entries, 50 a row, take 1.53 ms for 1.60 at 16 columns (of f16 1.50 for 1.46), 1.91 for
+ * 2.20 at 32 and 7.7 for 9.0 at 128, and 43 million, 74 a row, 418 us for 460 at 16; but 1.6 million, 33 a row, 28.9
+ * us for 26.4 at 32 and, of f16, 25.6 for 22.3. */
 static const int64_t LEAST_MEAN = 96, LEAST_ORDERED = 48;
 /* Times that a group may have more entries than others, in the longest row. */
 static const int64_t MOST_TURNS = 4;
@@ -226,11 +227,11 @@ bool cuda_spmm_fills_panels(sp_context *context, const sp_csr *a, int64_t longes
 }
 
 sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, const int32_t *order,
-                                bool narrow, spmm_panels **panels)
+                                spmm_panels **panels)
 {
     void *memory = NULL;
     *panels = NULL;
-    if (!cuda_spmm_fills_panels(context, a, longest, order && !narrow)) return SP_OK;
+    if (!cuda_spmm_fills_panels(context, a, longest, order)) return SP_OK;
     TRY(sp_calloc(context, 1, sizeof(spmm_panels), &memory));
     spmm_panels *made = new (memory) spmm_panels();
     const sp_status status = make(context, a, order, made);

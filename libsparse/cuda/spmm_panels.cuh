@@ -10,11 +10,10 @@ struct spmm_panels {
 };
 
 /* *panels is NULL where they do not pay: where neighbouring rows have little in common, or the matrix is small.
- * `longest`: entries of a row. `order`: of the rows, by communities of at most cuda_spmm_panel_reach(a); or NULL.
- * `narrow`: rows of X take half a line or less. */
+ * `longest`: entries of a row. `order`: of the rows, by communities of at most cuda_spmm_panel_reach(a); or NULL. */
 sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t longest, const int32_t *order,
-                                bool narrow, spmm_panels **panels);
-/* Whether A has rows enough, of entries enough; `ordered`: for rows in such an order, of X of whole lines. */
+                                spmm_panels **panels);
+/* Whether A has rows enough, of entries enough; `ordered`: for rows in such an order. */
 bool cuda_spmm_fills_panels(sp_context *context, const sp_csr *a, int64_t longest, bool ordered);
 /* Of so many rows a panel's use each row of X around twice. */
 int64_t cuda_spmm_panel_reach(const sp_csr *a);
