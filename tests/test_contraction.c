@@ -101,16 +101,17 @@ static sp_csr definition(sp_context *host, const subject *s, const sp_contract_o
 
 /* ---- subjects ------------------------------------------------------------------------------------------ */
 
-typedef enum labelling { SCATTERED, BLOCKS, PARTLY, SKEWED, ALONE, TOGETHER, NOBODY, LABELLINGS } labelling;
+typedef enum labelling { SCATTERED, BLOCKS, RISING, PARTLY, SKEWED, ALONE, TOGETHER, NOBODY, LABELLINGS } labelling;
 
-static const char *const labelling_names[LABELLINGS] = {"scattered", "blocks", "partly labelled", "skewed",
-                                                        "each alone", "one group", "no labels"};
+static const char *const labelling_names[LABELLINGS] = {"scattered", "blocks", "rising", "partly labelled",
+                                                        "skewed", "each alone", "one group", "no labels"};
 
 static int32_t draw_label(test_random *random, labelling kind, int64_t node, int64_t nodes, int64_t groups)
 {
     const double u = test_unit(random);
     switch (kind) {
     case BLOCKS: return (int32_t)(node * groups / nodes);
+    case RISING: return (int32_t)(pow((double)node / (double)nodes, 3) * (double)groups); /* at last with gaps */
     case PARTLY: return u < 0.3 ? (int32_t)(-1 - test_below(random, INT32_MAX)) : (int32_t)test_below(random, groups);
     case SKEWED: return (int32_t)(u * u * u * (double)groups);
     case ALONE: return (int32_t)((groups - 1 - node % groups));
@@ -267,7 +268,8 @@ static const struct shape {
     {400, 300, 60000, SCATTERED},  {900, 33, 2000000, ALONE},  {300, 150, 2000000, SCATTERED},
     {40000, 3, 20000, SCATTERED},  {40000, 3, 39999, ALONE},   {20000, 6, 100, PARTLY},    {5000, 5, 30, NOBODY},
     {10, 5, 1000000, ALONE},       {4000, 5, 60, PARTLY},      {7000, 4, 55, SCATTERED},   {9000, 4, 300, SKEWED},
-    {5000, 3, 400, BLOCKS},
+    {5000, 3, 400, BLOCKS},        {5000, 3, 400, RISING},     {3000, 8, 60000, RISING},   {40000, 1, 20000, BLOCKS},
+    {900, 200, 70000, RISING},     {5000, 20, 2500, BLOCKS},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -303,7 +305,7 @@ END_TEST
 static const struct shape long_rows[] = {
     {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS}, {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
     {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},   {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
-    {1300, 1200, 300000, ALONE}, {50000, 50, 600000, SKEWED},
+    {1300, 1200, 300000, ALONE}, {50000, 50, 600000, SKEWED}, {1500, 100, 30, RISING}, {2000, 250, 300000, RISING},
 };
 enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
 

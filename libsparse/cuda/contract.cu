@@ -1,10 +1,11 @@
 /* C(p, q) = the combination of all G(i, j) with labels[i] = p and labels[j] = q, on a CUDA device: S·G·Sᵀ for labels
  * (Li et al., Algorithm 7) in one pass over G, without the two products.
  *
- * Nodes in the order of their labels list the rows of G that make up each row of C. Where groups have some tens of
- * nodes, a node's place in its group is counted with the group's entries, and a warp orders the nodes of a group; else
- * all nodes are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it
- * ends. Rows of C are combined by class of length, columns replaced by labels as they are read:
+ * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
+ * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
+ * entries, and a warp, or where groups are small a thread, orders the nodes of a group; if one has many nodes, all
+ * are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it ends. Rows of C
+ * are combined by class of length, columns replaced by labels as they are read:
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
@@ -33,10 +34,7 @@
  * order, 40 a group.
  */
 #include <cub/device/device_radix_sort.cuh>
-#include <cub/device/device_scan.cuh>
 #include <stdio.h>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
 
 #include "contract_parted.cuh"
 
@@ -60,51 +58,70 @@ enum { TILE = 256, TILES = 4 }; /* entries that a warp assigns to their rows at 
 
 /* ---- device: nodes by group ------------------------------------------------------------------------------ */
 
-/* A group's entries, and above them, in COUNT_BITS, how many nodes have any. */
-enum { COUNT_SHIFT = 36, COUNT_BITS = 27 };
-/* Groups of LEAST_NODES to MOST_NODES on average are ordered by a warp each, if none has more than MOST_ORDERED: a
- * million nodes take 60 µs instead of the 115 of a sort. A warp would mostly be idle with fewer nodes, and one group
- * of more means that the sort comes on top. */
-enum { LEAST_NODES = 8, MOST_NODES = 128, MOST_ORDERED = 256, NODE_THREADS = 128 };
-constexpr int64_t COUNT_MASK = ((int64_t)1 << COUNT_SHIFT) - 1;
+/* Groups of LEAST_NODES on average and more are ordered by a warp each, those of fewer by a thread each, which has up
+ * to FEW_NODES: 5 % of the whole faster with 2 nodes a group, 5 slower with 10. One group of more than MOST_ORDERED
+ * means that all nodes are sorted. */
+enum { LEAST_NODES = 8, FEW_NODES = 32, MOST_ORDERED = 256, NODE_THREADS = 128 };
 
-/* Counts the entries of each group, as the end of its range, and looks for bad labels. Where nodes are counted too,
- * ranks[i] is how many of its group came before node i, in any order, or UINT32_MAX where it has no entries. */
-template <typename V> static __global__ void size_groups(contract_job<V> job, uint32_t *ranks)
+template <typename V> static __device__ __forceinline__ unsigned long long counted_entries(const contract_job<V> &job)
 {
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    const int32_t label = i < job.nodes ? job.labels[i] : -1;
-    const bool member = label >= 0 && label < job.groups;
-    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
-    if (i < job.nodes && job.short_labels) job.short_labels[i] = member ? (uint16_t)label : UINT16_MAX;
-    unsigned long long entries = member ? (unsigned long long)(job.g.offsets[i + 1] - job.g.offsets[i]) : 0;
-    const bool listed = entries > 0;
-    const unsigned all = __ballot_sync(FULL_WARP, listed);
-    unsigned long long *count = (unsigned long long *)&job.ranges[member ? label : 0].end, before = 0;
-    if (job.counted && listed) entries |= 1ull << COUNT_SHIFT;
-    if (__all_sync(FULL_WARP, label == __shfl_sync(FULL_WARP, label, 0))) { /* as in runs of nodes */
-        for (int step = 16; step > 0; step /= 2) entries += __shfl_xor_sync(FULL_WARP, entries, step);
-        if (entries && (threadIdx.x & 31) == 0) before = atomicAdd(count, entries);
-        before = __shfl_sync(FULL_WARP, before, 0) + ((unsigned long long)__popc(all & lanes_below()) << COUNT_SHIFT);
-    } else if (listed) {
-        before = atomicAdd(count, entries);
-    }
-    if (job.counted && i < job.nodes) ranks[i] = listed ? (uint32_t)(before >> COUNT_SHIFT) : UINT32_MAX;
+    return ((unsigned long long)1 << job.count_shift) - 1;
 }
 
-/* Nodes by group, in any order within it. `begins`: what the groups before have, as counted. */
-template <typename V>
-static __global__ void place_nodes(contract_job<V> job, const int64_t *begins, const uint32_t *ranks, int32_t *placed)
+/* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. ranks[i] is how many
+ * of its group came before node i, in any order, or UINT32_MAX where it has no entries; nodes of a label that follow
+ * each other are counted at once. Finds whether labels ascend: then groups are rows of G that follow each other, of
+ * which the first is theirs. */
+template <typename V> static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, uint32_t *ranks)
 {
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < job.nodes && ranks[i] != UINT32_MAX)
-        placed[(begins[job.labels[i]] >> COUNT_SHIFT) + ranks[i]] = (int32_t)i;
+    const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    const int lane = threadIdx.x & 31;
+    const int32_t label = i < job.nodes ? job.labels[i] : -1;
+    const int64_t begin = job.g.offsets[min(i, job.nodes)], upto = job.g.offsets[min(i + 1, job.nodes)];
+    int32_t previous = __shfl_up_sync(FULL_WARP, label, 1);
+    if (lane == 0) previous = i > 0 && i < job.nodes ? job.labels[i - 1] : 0;
+    const bool member = label >= 0 && label < job.groups, listed = member && upto > begin;
+    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
+    if (i < job.nodes && job.short_labels) job.short_labels[i] = member ? (uint16_t)label : UINT16_MAX;
+    const unsigned heads = __ballot_sync(FULL_WARP, lane == 0 || label != previous);
+    if (lane == 0 && i < job.nodes) job.runs[i / 32] = make_uint2((uint32_t)label, heads & ~1u);
+    const unsigned all = __ballot_sync(FULL_WARP, listed), upto_here = lanes_below() * 2 + 1;
+    const unsigned after = heads & ~upto_here, until = after ? (after & (0 - after)) - 1 : FULL_WARP;
+    const int head = 31 - __clz((int)(heads & upto_here));
+    const unsigned run = all & until & (FULL_WARP << head);
+    const int64_t end = __shfl_sync(FULL_WARP, (long long)upto, 31 - __clz((int)until));
+    unsigned long long before = 0;
+    if (member && lane == head && end > begin)
+        before = atomicAdd((unsigned long long *)&job.ranges[label].end,
+                           (unsigned long long)(end - begin) | (unsigned long long)__popc(run) << job.count_shift);
+    before = __shfl_sync(FULL_WARP, before, head);
+    if (i < job.nodes)
+        ranks[i] = listed ? (uint32_t)(before >> job.count_shift) + __popc(run & lanes_below()) : UINT32_MAX;
+    if (__syncthreads_or(i < job.nodes && label < previous)) {
+        if (threadIdx.x == 0) job.totals->unsorted = 1;
+        return;
+    }
+    const bool jumps = lane > 0 && i < job.nodes && (int64_t)label > previous + (int64_t)1;
+    if (__any_sync(FULL_WARP, jumps) && lane == 0) job.totals->gaps = 1;
+    if (member && (i == 0 || label != previous)) {
+        job.ranges[label].begin = begin;
+        job.firsts[label] = (int32_t)i;
+    }
+}
+
+/* Nodes by group, in any order within it. */
+template <typename V>
+static __global__ void __launch_bounds__(256) place_nodes(contract_job<V> job, const uint32_t *ranks, int32_t *placed)
+{
+    if (!job.totals->unsorted || job.totals->most_nodes > MOST_ORDERED) return;
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < job.nodes; i += (int64_t)gridDim.x * 256)
+        if (ranks[i] != UINT32_MAX) placed[(uint32_t)job.firsts[job.labels[i]] + ranks[i]] = (int32_t)i;
 }
 
 /* Orders up to 32·K nodes of a group, in a warp, and finds where their entries begin. */
 template <int K, typename V>
 static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const int32_t *placed, uint32_t p,
-                                                   int64_t first, int64_t count, int64_t begin)
+                                                   int64_t first, int count, int64_t begin)
 {
     const int lane = threadIdx.x & 31;
     uint32_t node[K];
@@ -137,56 +154,97 @@ static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, c
         job.keys[k] = p;
         begin += own[u];
     }
-    if (lane == 0) job.firsts[p] = (int32_t)first;
+}
+template <typename V>
+static __device__ __forceinline__ void order_group(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                   int64_t first, int count, int64_t begin)
+{
+    if (count <= 32) order_nodes<1>(job, placed, p, first, count, begin);
+    else if (count <= 64) order_nodes<2>(job, placed, p, first, count, begin);
+    else if (count <= 128) order_nodes<4>(job, placed, p, first, count, begin);
+    else order_nodes<8>(job, placed, p, first, count, begin);
 }
 
-/* Groups of more nodes than a warp orders are passed over, and what they have is sorted. */
+/* The same for a few nodes, in a thread, which looks for the one after the last each time. */
+template <typename V>
+static __device__ __forceinline__ void order_few(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                 int64_t first, int count, int64_t begin)
+{
+    uint32_t least = 0;
+    for (int k = 0; k < count; k++) {
+        uint32_t node = UINT32_MAX;
+        for (int j = 0; j < count; j++) {
+            const uint32_t other = (uint32_t)placed[first + j];
+            if (other >= least && other < node) node = other;
+        }
+        const int64_t source = __ldg(job.g.offsets + node);
+        job.sources[first + k] = source;
+        job.starts[first + k] = begin;
+        job.keys[first + k] = p;
+        begin += __ldg(job.g.offsets + node + 1) - source;
+        least = node + 1;
+    }
+}
+
+/* Finds where the entries of each group's nodes begin, in the order of nodes; a warp a group, or if they are `few` a
+ * thread. */
 template <typename V>
 static __global__ void __launch_bounds__(NODE_THREADS, 8)
-    order_groups(contract_job<V> job, const int64_t *begins, const int32_t *placed)
+    order_groups(contract_job<V> job, bool few, const int32_t *sizes, const int32_t *placed)
 {
-    const int lane = threadIdx.x & 31;
-    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), all = begins[job.groups];
+    const contract_totals *totals = job.totals;
+    if (!totals->unsorted || totals->most_nodes > MOST_ORDERED) return;
+    const int lane = threadIdx.x & 31, each = few ? 32 : 1;
+    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), entries = totals->allotted & counted_entries(job);
     const int64_t own = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    for (int64_t p = own; p < job.groups; p += warps) {
-        const int64_t first = begins[p] >> COUNT_SHIFT, begin = begins[p] & COUNT_MASK;
-        const int64_t count = (begins[p + 1] >> COUNT_SHIFT) - first;
-        if (count == 0 || count > MOST_ORDERED) continue;
-        if (count <= 32) order_nodes<1>(job, placed, (uint32_t)p, first, count, begin);
-        else if (count <= 64) order_nodes<2>(job, placed, (uint32_t)p, first, count, begin);
-        else if (count <= 128) order_nodes<4>(job, placed, (uint32_t)p, first, count, begin);
-        else order_nodes<8>(job, placed, (uint32_t)p, first, count, begin);
+    for (int64_t base = own * each; base < job.groups; base += warps * each) {
+        const int64_t p = few ? base + lane : base;
+        const int count = p < job.groups ? sizes[p] : 0;
+        const int64_t first = count ? (uint32_t)job.firsts[p] : 0, begin = count ? job.ranges[p].begin : 0;
+        if (!few) {
+            if (count) order_group(job, placed, (uint32_t)p, first, count, begin);
+            continue;
+        }
+        if (count <= FEW_NODES) order_few(job, placed, (uint32_t)p, first, count, begin);
+        __syncwarp();
+        for (unsigned left = __ballot_sync(FULL_WARP, count > FEW_NODES); left; left &= left - 1) {
+            const int of = __ffs((int)left) - 1;
+            order_group(job, placed, (uint32_t)(base + of), __shfl_sync(FULL_WARP, (long long)first, of),
+                        __shfl_sync(FULL_WARP, count, of), __shfl_sync(FULL_WARP, (long long)begin, of));
+        }
     }
     /* Nodes that are in no group, or have no entries. */
-    for (int64_t k = (all >> COUNT_SHIFT) + own * 32 + lane; k <= job.nodes; k += warps * 32) {
-        job.starts[k] = all & COUNT_MASK;
+    const int64_t listed = (int64_t)(totals->allotted >> job.count_shift);
+    for (int64_t k = listed + own * 32 + lane; k <= job.nodes; k += warps * 32) {
+        job.starts[k] = entries;
         if (k == job.nodes) break;
         job.sources[k] = 0; /* is read ahead */
         job.keys[k] = (uint32_t)job.groups;
     }
 }
 
-template <typename V> static __global__ void key_nodes(contract_job<V> job, uint32_t *keys, int32_t *nodes)
+/* Nodes by where those of their group begin: the groups' order in the stage. */
+template <typename V>
+static __global__ void key_nodes(contract_job<V> job, const uint32_t *ranks, uint32_t *keys, int32_t *nodes)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= job.nodes) return;
-    const int32_t label = job.labels[i];
-    const bool member = label >= 0 && label < job.groups && job.g.offsets[i + 1] > job.g.offsets[i];
-    keys[i] = member ? (uint32_t)label : (uint32_t)job.groups;
+    keys[i] = ranks[i] == UINT32_MAX ? (uint32_t)job.nodes : (uint32_t)job.firsts[job.labels[i]];
     nodes[i] = (int32_t)i;
 }
 
 template <typename V>
-static __global__ void measure_nodes(contract_job<V> job, const int32_t *order, int32_t *lengths)
+static __global__ void measure_nodes(contract_job<V> job, const uint32_t *keys, const int32_t *order,
+                                     int32_t *lengths)
 {
     const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= job.nodes) return;
     const int32_t node = order[k];
     const int64_t source = job.g.offsets[node];
-    const uint32_t key = job.keys[k];
+    const bool listed = keys[k] < job.nodes;
     job.sources[k] = source;
-    lengths[k] = key < job.groups ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
-    if (key < job.groups && (k == 0 || job.keys[k - 1] != key)) job.firsts[key] = (int32_t)k;
+    job.keys[k] = listed ? (uint32_t)job.labels[node] : (uint32_t)job.groups;
+    lengths[k] = listed ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
 }
 
 /* Every row of G is a row of C. */
@@ -209,24 +267,76 @@ struct class_limits {
     int sorted, longer, longest; /* 0: none */
 };
 
-/* `begins`: where rows begin whose ranges are only counts yet; else NULL. */
+/* What the host waits for, in its memory: counts once rows have classes, and once they are combined. */
+struct count_letter {
+    contract_totals totals;
+    int64_t nnz;
+    unsigned counted, combined; /* not 0: it has come */
+};
+static_assert(sizeof(count_letter) <= MAILBOX, "it comes by the mailbox");
+
+/* For a block, once all it tells has been written. */
+static __device__ __forceinline__ void send_totals(const contract_totals *totals, count_letter *letter,
+                                                   unsigned *arrived)
+{
+    for (unsigned i = threadIdx.x; i < sizeof *totals / sizeof(unsigned); i += blockDim.x)
+        ((volatile unsigned *)&letter->totals)[i] = __ldcg((const unsigned *)totals + i);
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0) *(volatile unsigned *)arrived = 1;
+}
+
+/* Gives groups that are only counted their place in the stage, in any order, and their nodes theirs (sizes: their
+ * number), unless labels ascend. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
-    classify_rows(contract_job<V> job, class_limits limits, const int64_t *begins)
+    classify_rows(contract_job<V> job, class_limits limits, int32_t *sizes, count_letter *letter)
 {
-    __shared__ unsigned members[CLASSES], most_nodes;
+    __shared__ unsigned members[CLASSES], most_nodes, last;
+    __shared__ unsigned long long before[256 / 32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const bool allots = job.count_shift && job.totals->unsorted;
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
     if (threadIdx.x == 0) most_nodes = 0;
     __syncthreads();
     unsigned nodes = 0;
-    for (int64_t p = (int64_t)blockIdx.x * 256 + threadIdx.x; p < job.groups; p += (int64_t)gridDim.x * 256) {
-        int64_t entries = job.ranges[p].end - job.ranges[p].begin;
-        if (job.counted) {
-            nodes = max(nodes, (unsigned)(entries >> COUNT_SHIFT));
-            entries &= COUNT_MASK;
+    for (int64_t base = (int64_t)blockIdx.x * 256; base < job.groups; base += (int64_t)gridDim.x * 256) {
+        const int64_t p = base + threadIdx.x;
+        const stage_range range = p < job.groups ? job.ranges[p] : stage_range{0, 0};
+        int64_t begin = range.begin, entries = range.end - (job.count_shift ? 0 : range.begin);
+        if (allots) {
+            const unsigned long long own = (unsigned long long)range.end;
+            unsigned long long upto = own;
+#pragma unroll
+            for (int step = 1; step < 32; step *= 2) {
+                const unsigned long long other = __shfl_up_sync(FULL_WARP, upto, step);
+                if (lane >= step) upto += other;
+            }
+            if (lane == 31) before[warp] = upto;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                unsigned long long all = 0;
+                for (int w = 0; w < 256 / 32; w++) all += before[w];
+                all = all ? atomicAdd(&job.totals->allotted, all) : 0;
+                for (int w = 0; w < 256 / 32; w++) {
+                    const unsigned long long some = before[w];
+                    before[w] = all;
+                    all += some;
+                }
+            }
+            __syncthreads();
+            const unsigned long long place = before[warp] + upto - own;
+            __syncthreads();
+            begin = (int64_t)(place & counted_entries(job));
+            if (p < job.groups) {
+                job.firsts[p] = (int32_t)(place >> job.count_shift);
+                sizes[p] = (int32_t)(own >> job.count_shift);
+            }
         }
-        if (begins) {
-            const int64_t begin = job.counted ? begins[p] & COUNT_MASK : begins[p];
+        if (p >= job.groups) continue;
+        if (job.count_shift) {
+            nodes = max(nodes, (unsigned)((unsigned long long)entries >> job.count_shift));
+            entries &= (int64_t)counted_entries(job);
             job.ranges[p] = {begin, begin + entries};
         }
         const int c = entries == 0               ? IDLE
@@ -251,6 +361,13 @@ static __global__ void __launch_bounds__(256)
     if (threadIdx.x < CLASSES && members[threadIdx.x])
         atomicAdd(&job.totals->members[threadIdx.x], members[threadIdx.x]);
     if (threadIdx.x == 0 && most_nodes) atomicMax(&job.totals->most_nodes, most_nodes);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicAdd(&job.totals->blocks, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    send_totals(job.totals, letter, &letter->counted);
 }
 
 /* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
@@ -431,11 +548,19 @@ template <typename V> static __global__ void key_sources(contract_job<V> job)
     job.keys[k] = (uint32_t)low;
 }
 
-/* The combined ranges of the stage to C. */
+/* The combined ranges of the stage to C, if it has `least` entries and no row is inexact. The host is told first. */
 template <typename V>
 static __global__ void __launch_bounds__(GATHER_THREADS)
-    move_rows(contract_job<V> job, const int64_t *offsets, int32_t *cols, V *values)
+    move_rows(contract_job<V> job, const int64_t *offsets, int32_t *cols, V *values, int64_t least, bool only_exact,
+              count_letter *letter)
 {
+    bool inexact = false;
+    for (int c = SORTED; c < CLASSES && only_exact; c++) inexact = inexact || job.totals->inexact[c];
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) letter->nnz = offsets[job.groups];
+        send_totals(job.totals, letter, &letter->combined);
+    }
+    if (inexact || offsets[job.groups] < least) return;
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     const V *from = (const V *)job.values;
@@ -700,6 +825,19 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
 {
     const int lane = threadIdx.x & 31;
     const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
+    if (K <= 8 && job.whole) { /* longer rows have no registers for it */
+        const int32_t *cols = job.g.cols + row.begin + lane;
+        const V *numbers = job.g.values + row.begin + lane;
+        next.read_number(rows, following);
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const bool there = 32 * u + lane < row.length;
+            col[u] = there ? __ldg(cols + 32 * u) : EMPTY;
+            if (there && job.g.values) value[u] = __ldg(numbers + 32 * u);
+        }
+        next.read_range(job);
+        return row;
+    }
     __syncwarp();
     if (lane < K) begins[lane] = lane == 0 && job.whole;
     if (lane == 0 && job.whole) sources[0] = row.begin;
@@ -820,7 +958,7 @@ enum { CLASS_STREAMS = 3, WIDE_STREAM = SIDE_STREAMS - 1 };
 /* Arrays that share one block of device memory: asking for a block takes the host a microsecond or two, and giving it
  * back as much. */
 struct array_block {
-    enum { MOST = 16, ALIGNMENT = 256 };
+    enum { MOST = 24, ALIGNMENT = 256 };
     device_array<char> memory;
     struct {
         void **pointer;
@@ -864,7 +1002,10 @@ template <typename V> struct contract_run {
     bool sums;      /* of f32, of entries that 32 bits number */
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
-    array_block arrays, cells; /* of all rows; of wide ones */
+    array_block arrays, cells; /* of nodes, rows and entries; of wide rows */
+    uint32_t *ranks;                  /* of nodes among those of their group, in any order */
+    int32_t *placed, *sizes;          /* nodes by group; their number */
+    count_letter *letter;
     char *room;                /* C's values, which are written last, or NULL */
     size_t zeros;              /* bytes of cells that begin as such */
     double grouped;            /* when the host knew the classes */
@@ -982,15 +1123,29 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
                 g->nnz <= UINT32_MAX && entries <= UINT32_MAX;
     size_tables(run);
     if (columns > NEAR_COLUMNS && near_of(run).cells) job->near = ROW_ENTRIES;
+    if (shortens) {
+        int bits = 1;
+        while (nodes >> bits) bits++;
+        job->count_shift = 64 - bits;
+        if (entries >> job->count_shift)
+            return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %lld nodes are more than can be counted",
+                           (long long)entries, (long long)nodes);
+    }
+    run->letter = (count_letter *)cuda_state_of(context)->mailbox;
+    run->letter->counted = run->letter->combined = 0;
     /* The first three begin as zeros. */
     array_block *arrays = &run->arrays;
     TRY(arrays->add(context, 1, &job->totals));
     TRY(arrays->add(context, groups + 1, &job->ranges));
     TRY(arrays->add(context, groups + 1, &job->lengths));
     const size_t zeros = arrays->bytes;
-    job->counted = labels && shortens && groups * LEAST_NODES <= nodes && nodes <= groups * MOST_NODES &&
-                   entries <= COUNT_MASK && nodes >> COUNT_BITS == 0;
     if (shortens && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
+    if (shortens) {
+        TRY(arrays->add(context, nodes, &run->ranks));
+        TRY(arrays->add(context, nodes, &run->placed));
+        TRY(arrays->add(context, groups, &run->sizes));
+        TRY(arrays->add(context, (nodes + 31) / 32, &job->runs));
+    }
     TRY(arrays->add(context, nodes, &job->keys));
     TRY(arrays->add(context, nodes, &job->sources));
     TRY(arrays->add(context, nodes + 1, &job->starts));
@@ -1007,142 +1162,101 @@ static sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *l
     return SP_OK;
 }
 
-/* Lists C's rows by class. */
-template <typename V>
-static sp_status list_classes(contract_run<V> *run, const int64_t *begins, cudaStream_t stream)
-{
-    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256), stream, run->limits, begins));
-    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), stream);
-}
-
-/* Of a range that begins nowhere yet. */
-struct range_entries {
-    const stage_range *ranges;
-
-    __host__ __device__ int64_t operator()(int64_t p) const { return ranges[p].end; }
-};
-
-/* What the order of nodes is found in: in the stage, which has no entries yet, one block less that comes and goes
- * each time. */
-struct node_order {
-    array_block arrays;
-    int64_t *begins;
-    uint32_t *keys; /* or ranks */
-    int32_t *nodes, *order, *lengths;
-    char *scratch, *scan_scratch;
-    size_t bytes, scan_bytes;
-    int bits;
-};
-
-static auto counts_of(const stage_range *ranges)
-{
-    return thrust::make_transform_iterator(thrust::counting_iterator<int64_t>(0), range_entries{ranges});
-}
-
-template <typename V> static sp_status open_order(contract_run<V> *run, node_order *found)
+/* Puts C's rows in classes, which the host is told, and lists them by class, on a stream after the main one. */
+template <typename V> static sp_status list_classes(contract_run<V> *run, cudaStream_t lists)
 {
     sp_context *context = run->context;
-    contract_job<V> &job = run->job;
-    cudaStream_t stream = stream_of(context);
-    array_block &arrays = found->arrays;
-    found->bits = 1;
-    while (job.groups >> found->bits) found->bits++;
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, found->bytes, job.keys, job.keys, (int32_t *)nullptr,
-                                             (int32_t *)nullptr, job.nodes, 0, found->bits, stream));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, found->scan_bytes, counts_of(job.ranges), job.sources,
-                                           job.groups + 1, stream));
-    TRY(arrays.add(context, job.groups + 1, &found->begins));
-    TRY(arrays.add(context, (int64_t)found->scan_bytes, &found->scan_scratch));
-    TRY(arrays.add(context, job.nodes, &found->keys));
-    TRY(arrays.add(context, job.nodes, &found->nodes));
-    TRY(arrays.add(context, job.nodes, &found->order));
-    TRY(arrays.add(context, job.nodes + 1, &found->lengths));
-    TRY(arrays.add(context, (int64_t)found->bytes, &found->scratch));
-    char *stage = (char *)job.cols;
-    if (arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) arrays.place(stage);
-    else TRY(arrays.allocate(context));
-    return SP_OK;
+    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256) + 1, stream_of(context), run->limits,
+               run->sizes, run->letter));
+    if (lists != stream_of(context)) TRY(cuda_fork(context, 1));
+    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), lists);
 }
 
-/* Sorts the nodes by label and finds where each one's entries begin. */
-template <typename V> static sp_status sort_nodes(contract_run<V> *run, const node_order &found)
+/* Brings the nodes in the order of their groups and finds where each one's entries, and each group's, begin in the
+ * stage. Groups have their sizes, and rows their classes, before nodes have their order, so that the host knows what
+ * to launch when it ends. */
+template <typename V> static sp_status group_nodes(contract_run<V> *run)
+{
+    sp_context *context = run->context;
+    const contract_job<V> &job = run->job;
+    cudaStream_t stream = stream_of(context);
+    const bool few = job.nodes < job.groups * LEAST_NODES;
+    size_groups<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, run->ranks);
+    CUDA_TRY(cudaGetLastError());
+    TRY(list_classes(run, cuda_state_of(context)->side[0]));
+    TRY(launch(run, place_nodes<V>, 256, 0, blocks_of(job.nodes, 256), stream, (const uint32_t *)run->ranks,
+               run->placed));
+    TRY(launch(run, order_groups<V>, NODE_THREADS, 0, blocks_of(job.groups, few ? NODE_THREADS : NODE_THREADS / 32),
+               stream, few, (const int32_t *)run->sizes, (const int32_t *)run->placed));
+    return cuda_join(context, 1);
+}
+
+/* Where nodes are sorted: in the stage, which has no entries yet. */
+struct node_order {
+    array_block arrays;
+    uint32_t *keys, *sorted;
+    int32_t *nodes, *order, *lengths;
+    char *scratch;
+};
+
+/* Sorts the nodes by group and finds where each one's entries begin. */
+template <typename V> static sp_status sort_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
     cudaStream_t stream = stream_of(context);
     const unsigned blocks = blocks_of(job.nodes, 256);
-    size_t bytes = found.bytes;
-    key_nodes<<<blocks, 256, 0, stream>>>(job, found.keys, found.nodes);
+    const int bits = 64 - job.count_shift;
+    node_order by = {};
+    size_t bytes;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                             bits, stream));
+    TRY(by.arrays.add(context, job.nodes, &by.keys));
+    TRY(by.arrays.add(context, job.nodes, &by.sorted));
+    TRY(by.arrays.add(context, job.nodes, &by.nodes));
+    TRY(by.arrays.add(context, job.nodes, &by.order));
+    TRY(by.arrays.add(context, job.nodes + 1, &by.lengths));
+    TRY(by.arrays.add(context, (int64_t)bytes, &by.scratch));
+    char *stage = (char *)job.cols;
+    if (by.arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) by.arrays.place(stage);
+    else TRY(by.arrays.allocate(context));
+    key_nodes<<<blocks, 256, 0, stream>>>(job, run->ranks, by.keys, by.nodes);
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(found.scratch, bytes, found.keys, job.keys, found.nodes, found.order,
-                                             job.nodes, 0, found.bits, stream));
-    measure_nodes<<<blocks, 256, 0, stream>>>(job, found.order, found.lengths);
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(by.scratch, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                             bits, stream));
+    measure_nodes<<<blocks, 256, 0, stream>>>(job, by.sorted, by.order, by.lengths);
     CUDA_TRY(cudaGetLastError());
-    return cuda_scan_counts(context, job.nodes, found.lengths, job.starts);
+    return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 
-/* What each group has, and where that begins. */
-template <typename V>
-static sp_status count_groups(contract_run<V> *run, const node_order &found, cudaStream_t stream)
+/* Waits until what the device writes to the host's memory has arrived: some 5 µs less than for the stream. */
+static sp_status await(sp_context *context, const unsigned *arrived)
 {
-    sp_context *context = run->context;
-    contract_job<V> &job = run->job;
-    size_t bytes = found.scan_bytes;
-    size_groups<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, found.keys);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(found.scan_scratch, bytes, counts_of(job.ranges), found.begins,
-                                           job.groups + 1, stream));
+    enum { SPINS = 10000 }; /* between looks at the stream, whose work may have failed */
+    for (int spins = 0; !__atomic_load_n(arrived, __ATOMIC_ACQUIRE); spins = (spins + 1) % SPINS) {
+        if (spins < SPINS - 1) continue;
+        const cudaError_t error = cudaStreamQuery(stream_of(context));
+        if (error == cudaErrorNotReady) continue;
+        CUDA_TRY(error);
+        if (!__atomic_load_n(arrived, __ATOMIC_ACQUIRE))
+            return sp_fail(context, SP_ERROR_DEVICE, "%s: counts have not arrived", context->device_name);
+    }
     return SP_OK;
 }
 
-/* Brings the nodes in the order of their groups and finds where each one's entries, and each group's, begin in the
- * stage. Groups have their sizes, and rows their classes, before nodes have their order: beside that, so that the
- * host knows what to launch when it ends. */
-template <typename V> static sp_status group_nodes(contract_run<V> *run, const node_order &found)
+/* What has been counted, once the device has; whether the labels are good. */
+template <typename V> static sp_status read_totals(contract_run<V> *run, contract_totals *totals)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
-    cudaStream_t stream = stream_of(context), side = cuda_state_of(context)->side[0];
-    if (!job.counted) {
-        TRY(cuda_fork(context, 1));
-        TRY(count_groups(run, found, side));
-        TRY(list_classes(run, found.begins, side));
-        TRY(sort_nodes(run, found));
-        return cuda_join(context, 1);
-    }
-    TRY(count_groups(run, found, stream));
-    TRY(cuda_fork(context, 1));
-    TRY(list_classes(run, found.begins, side));
-    place_nodes<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, found.begins, found.keys, found.nodes);
-    CUDA_TRY(cudaGetLastError());
-    TRY(launch(run, order_groups<V>, NODE_THREADS, 0, blocks_of(job.groups, NODE_THREADS / 32), stream,
-               (const int64_t *)found.begins, (const int32_t *)found.nodes));
-    return cuda_join(context, 1);
-}
-
-/* What the host waits for. */
-struct count_letter {
-    contract_totals totals;
-    int64_t nnz;
-};
-static_assert(sizeof(count_letter) <= MAILBOX, "it comes by the mailbox");
-
-/* What has been counted, once the stream gets there; whether the labels are good. */
-template <typename V>
-static sp_status read_totals(contract_run<V> *run, contract_totals *totals, cudaStream_t stream)
-{
-    sp_context *context = run->context;
-    contract_job<V> &job = run->job;
-    count_letter *letter = (count_letter *)cuda_state_of(context)->mailbox;
-    CUDA_TRY(cudaMemcpyAsync(&letter->totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    *totals = letter->totals;
+    TRY(await(context, &run->letter->counted));
+    *totals = run->letter->totals;
     run->grouped = sp_seconds();
     if (totals->bad_node == 0) return SP_OK;
     const unsigned node = UINT_MAX - totals->bad_node;
     int32_t label;
-    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
+    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_TRY(cudaStreamSynchronize(stream_of(context)));
     return sp_fail(context, SP_ERROR_ARGUMENT, "node %u has label %d and there are %lld groups", node, label,
                    (long long)job.groups);
 }
@@ -1318,62 +1432,59 @@ template <typename V> static sp_status reserve_result(contract_run<V> *run, sp_c
     return SP_OK;
 }
 
-/* The rows of all classes, the longest first. */
-template <typename V> static sp_status launch_rows(contract_run<V> *run, const contract_totals *totals)
+/* The streams of all classes start after the main one; that goes on after them. */
+static sp_status fork_rows(sp_context *context, bool wide)
+{
+    const cuda_state *state = cuda_state_of(context);
+    TRY(cuda_fork(context, CLASS_STREAMS));
+    if (wide) CUDA_TRY(cudaStreamWaitEvent(state->side[WIDE_STREAM], state->forked, 0));
+    return SP_OK;
+}
+static sp_status join_rows(sp_context *context, bool wide)
+{
+    const cuda_state *state = cuda_state_of(context);
+    if (wide) {
+        CUDA_TRY(cudaEventRecord(state->joined[WIDE_STREAM], state->side[WIDE_STREAM]));
+        CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[WIDE_STREAM], 0));
+    }
+    return cuda_join(context, CLASS_STREAMS);
+}
+
+/* The rows of all classes, the longest first. Meanwhile the host asks for C's arrays, before that if wide rows need
+ * room there. */
+template <typename V>
+static sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_csr *result)
 {
     sp_context *context = run->context;
     cudaStream_t *side = cuda_state_of(context)->side;
-    if (totals->members[WIDE]) TRY(open_wide(run, totals));
-    TRY(cuda_fork(context));
+    if (totals->members[WIDE]) {
+        TRY(reserve_result(run, result));
+        TRY(open_wide(run, totals));
+    }
+    TRY(fork_rows(context, totals->members[WIDE] > 0));
     if (totals->members[WIDE]) TRY(launch_wide(run, totals, false, side[WIDE_STREAM]));
     for (int c = LONGEST; c > IDLE; c--)
         if (totals->members[c]) TRY(launch_class(run, c, totals->members[c], false, side[c % CLASS_STREAMS]));
-    return SP_OK;
+    TRY(join_rows(context, totals->members[WIDE] > 0));
+    return totals->members[WIDE] ? SP_OK : reserve_result(run, result);
 }
 
 /* The rows that have turned out to be inexact. */
-template <typename V> static sp_status launch_again(contract_run<V> *run, const contract_totals *totals)
+template <typename V> static sp_status combine_again(contract_run<V> *run, const contract_totals *totals)
 {
     cudaStream_t *side = cuda_state_of(run->context)->side;
-    TRY(cuda_fork(run->context));
+    TRY(fork_rows(run->context, totals->inexact[WIDE] > 0));
     if (totals->inexact[WIDE]) TRY(launch_wide(run, totals, true, side[WIDE_STREAM]));
     for (int c = LONGEST; c > IDLE; c--)
         if (totals->inexact[c]) TRY(launch_class(run, c, totals->inexact[c], true, side[c % CLASS_STREAMS]));
-    return SP_OK;
+    return join_rows(run->context, totals->inexact[WIDE] > 0);
 }
 
-/* After a failure waits for the side streams: memory is released in the order of the main one. */
-static sp_status settle(sp_status launched)
+/* After a failure waits for all streams: memory is released in the order of the main one, and letters are read. */
+static sp_status settle(sp_status status)
 {
-    if (launched != SP_OK) cudaDeviceSynchronize();
-    return launched;
-}
-
-/* The main stream goes on after the side streams. */
-static sp_status join_rows(sp_context *context, sp_status launched)
-{
-    return launched == SP_OK ? cuda_join(context) : settle(launched);
-}
-
-template <typename V> static sp_status combine_rows(contract_run<V> *run, const contract_totals *totals)
-{
-    return join_rows(run->context, launch_rows(run, totals));
-}
-
-/* C's offsets, and on the host what has been counted. */
-template <typename V> static sp_status count_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
-{
-    sp_context *context = run->context;
-    count_letter *letter = (count_letter *)cuda_state_of(context)->mailbox;
-    TRY(cuda_scan_counts(context, run->job.groups, run->job.lengths, c->row_offsets));
-    CUDA_TRY(cudaMemcpyAsync(&letter->nnz, c->row_offsets + run->job.groups, sizeof letter->nnz,
-                             cudaMemcpyDeviceToHost, stream_of(context)));
-    CUDA_TRY(cudaMemcpyAsync(&letter->totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost,
-                             stream_of(context)));
-    TRY(cuda_finish(context));
-    c->nnz = letter->nnz;
-    *totals = letter->totals;
-    return SP_OK;
+    if (status != SP_OK) cudaDeviceSynchronize();
+    return status;
 }
 
 static bool are_inexact(const contract_totals *totals)
@@ -1383,35 +1494,49 @@ static bool are_inexact(const contract_totals *totals)
     return false;
 }
 
-/* Other ones, once nnz(C) is known, if there are none or more than a quarter of them would not be used. */
-template <typename V> static sp_status fit_result(contract_run<V> *run, sp_csr *c)
+/* Moves the rows to C if it has `least` entries and, if `only_exact`, all are exact. */
+template <typename V>
+static sp_status move_result(contract_run<V> *run, sp_csr *c, int64_t least, bool only_exact)
 {
-    if (c->col_indices && c->nnz >= run->entries / 4 * 3) return SP_OK;
-    cuda_release(run->context, c->col_indices);
-    cuda_release(run->context, c->values);
-    c->col_indices = NULL;
-    c->values = NULL;
-    return allocate_result<V>(run->context, c, c->nnz);
+    const int64_t work = blocks_of(run->entries, GATHER_THREADS / 32 * TILE * TILES) + (int64_t)1;
+    return launch(run, move_rows<V>, GATHER_THREADS, 0, work, stream_of(run->context), c->row_offsets,
+                  c->col_indices, (V *)c->values, least, only_exact, run->letter);
 }
 
-/* Moves the rows to C. Inexact rows, of which there mostly are none, are formed anew before: launched ahead, kernels
- * that find nothing to do would stand between others. The run's memory is given back in the order of the stream,
- * before the host waits for it. */
-template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
+/* C's offsets; moves the rows, before the host knows how many entries there are, if C keeps the arrays that it has.
+ * Where more than a quarter of them would not be used, it gets others. */
+template <typename V>
+static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *totals, bool only_exact)
 {
     sp_context *context = run->context;
-    cudaStream_t stream = stream_of(context);
-    TRY(count_result(run, c, totals));
+    const int64_t least = c->col_indices ? run->entries / 4 * 3 : INT64_MAX;
+    run->letter->combined = 0;
+    TRY(cuda_scan_counts(context, run->job.groups, run->job.lengths, c->row_offsets));
+    TRY(move_result(run, c, least, only_exact));
+    TRY(await(context, &run->letter->combined));
+    c->nnz = run->letter->nnz;
+    *totals = run->letter->totals;
+    if ((only_exact && are_inexact(totals)) || c->nnz >= least) return SP_OK;
+    cuda_release(context, c->col_indices);
+    cuda_release(context, c->values);
+    c->col_indices = NULL;
+    c->values = NULL;
+    TRY(allocate_result<V>(context, c, c->nnz));
+    return move_result(run, c, 0, false);
+}
+
+/* Inexact rows, of which there mostly are none, are formed anew: launched ahead, kernels that find nothing to do would
+ * stand between others. The run's memory is given back in the order of the stream, before the host waits for it. */
+template <typename V> static sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
+{
+    TRY(finish_rows(run, c, totals, true));
     if (are_inexact(totals)) {
-        TRY(join_rows(context, launch_again(run, totals)));
-        TRY(count_result(run, c, totals));
+        TRY(combine_again(run, totals));
+        TRY(finish_rows(run, c, totals, false));
     }
-    TRY(fit_result(run, c));
-    TRY(launch(run, move_rows<V>, GATHER_THREADS, 0, blocks_of(c->nnz, GATHER_THREADS / 32 * TILE * TILES), stream,
-               c->row_offsets, c->col_indices, (V *)c->values));
     run->arrays.memory.free();
     run->cells.memory.free();
-    return cuda_finish(context);
+    return cuda_finish(run->context);
 }
 
 /* Names the classes that have rows; returns their number. */
@@ -1435,19 +1560,23 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
 {
     const double start = sp_seconds();
     contract_run<V> run = {};
-    node_order order = {};
+    contract_job<V> &job = run.job;
     contract_totals totals;
     size_t before;
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
-    TRY(open_order(&run, &order));
-    TRY(settle(group_nodes(&run, order)));
-    TRY(settle(reserve_result(&run, c)));
-    TRY(read_totals(&run, &totals, cuda_state_of(context)->side[0]));
-    if (totals.most_nodes > MOST_ORDERED) TRY(sort_nodes(&run, order));
-    order.arrays.memory.free();
-    TRY(combine_rows(&run, &totals));
+    TRY(group_nodes(&run));
+    TRY(read_totals(&run, &totals));
+    if (!totals.unsorted) { /* nodes are in order, and so are their entries */
+        job.whole = true;
+        job.starts = job.sources = (int64_t *)g->row_offsets;
+        job.keys = (uint32_t *)labels;
+    } else if (totals.most_nodes > MOST_ORDERED) {
+        TRY(sort_nodes(&run));
+    }
+    if (totals.unsorted || totals.gaps || job.short_labels) job.runs = NULL;
+    TRY(combine_rows(&run, &totals, c));
     TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
     info->entries = (int64_t)totals.entries;
@@ -1471,16 +1600,15 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     const int64_t rows = run->job.groups;
     contract_totals totals;
     TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(list_classes(run, (const int64_t *)NULL, stream_of(context)));
-    TRY(read_totals(run, &totals, stream_of(context)));
+    TRY(list_classes(run, stream_of(context)));
+    TRY(read_totals(run, &totals));
     *done = !totals.nameless;
     if (!*done) {
         cuda_release(context, c->row_offsets);
         c->row_offsets = NULL;
         return cuda_finish(context);
     }
-    TRY(reserve_result(run, c));
-    TRY(combine_rows(run, &totals));
+    TRY(combine_rows(run, &totals, c));
     TRY(write_result(run, c, &totals));
     info->products = (int64_t)totals.entries;
     info->product_nnz = info->nnz = c->nnz;
@@ -1704,7 +1832,7 @@ static sp_status make_product(const sp_csr *a, int64_t cols, sp_csr *c, sp_conte
     made.space = SP_DEVICE;
     *done = false;
     *info = {};
-    const sp_status status = make(&made);
+    const sp_status status = settle(make(&made));
     if (status == SP_OK && *done) *c = made;
     else sp_csr_free(context, &made);
     return status;
@@ -1751,9 +1879,9 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
                                  "cudaMemsetAsync");
         if (status == SP_OK) status = cuda_finish(context);
     } else if (g->value_type == SP_F32) {
-        status = contract_graph<float>(context, g, labels, groups, options, &made, info);
+        status = settle(contract_graph<float>(context, g, labels, groups, options, &made, info));
     } else {
-        status = contract_graph<double>(context, g, labels, groups, options, &made, info);
+        status = settle(contract_graph<double>(context, g, labels, groups, options, &made, info));
     }
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);

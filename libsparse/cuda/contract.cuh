@@ -16,11 +16,15 @@ enum { PART = 8192 };
 /* All that is counted on the device. */
 struct contract_totals {
     unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
+    unsigned long long allotted;                /* entries of the stage and nodes that groups have, as counted */
     unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
     unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
     unsigned wide_long, wide_short;             /* wide rows listed from the front, from the back */
-    unsigned most_nodes;                        /* of a group, where nodes are counted */
+    unsigned most_nodes;                        /* of a group */
+    unsigned unsorted;                          /* some node's label is below 0 or below that of the node before */
+    unsigned gaps;                              /* or more than one above it */
+    unsigned blocks;                            /* of classify_rows that are done */
     unsigned nameless; /* whether a row of B has more than one entry and renames no column */
     unsigned bad_node; /* UINT_MAX less the first node whose label is not below `groups`; 0: none */
 };
@@ -40,10 +44,11 @@ template <typename V> struct contract_job {
     matrix_view<V> g; /* values NULL: ones, or not wanted */
     const int32_t *labels; /* of G's columns, NULL: their numbers; those of its rows are in the keys */
     uint16_t *short_labels; /* the same where 16 bits do, UINT16_MAX for none: half the cache; else NULL */
+    uint2 *runs; /* of labels that ascend by ones: the first of 32 nodes', bits of nodes where it rises; else NULL */
     int64_t nodes, groups, columns; /* rows of G that are listed; rows and columns of C */
     contract_operation operation;
-    bool whole; /* rows of C are rows of G, which begin in the stage where they do there */
-    bool counted; /* counts of entries have counts of nodes above them, until rows have classes */
+    bool whole; /* rows of C are rows of G that follow each other, which begin in the stage where they do there */
+    int count_shift; /* until rows have classes, ends of ranges are counts of entries, above so many bits of nodes */
     int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
     contract_totals *totals;
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
@@ -145,11 +150,19 @@ template <typename V> struct next_row {
     }
 };
 
+/* The label of a node of G where labels ascend by ones: a sixteenth of the cache. */
+static __device__ __forceinline__ int32_t label_in(uint2 run, int32_t node)
+{
+    return (int32_t)run.x + __popc(run.y & (FULL_WARP >> (31 - node % 32)));
+}
+
 /* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
 template <typename V>
 static __device__ __forceinline__ int32_t column_of(const contract_job<V> &job, int32_t p, int32_t node)
 {
-    const int32_t col = job.labels ? __ldg(job.labels + node) : node;
+    const int32_t col = job.runs     ? label_in(__ldg(job.runs + node / 32), node)
+                        : job.labels ? __ldg(job.labels + node)
+                                     : node;
     if ((uint32_t)col >= (uint32_t)job.columns) return EMPTY;
     if (job.operation.loops == SP_LOOPS_KEEP) return col;
     return (col == p) == (job.operation.loops == SP_LOOPS_ONLY) ? col : EMPTY;

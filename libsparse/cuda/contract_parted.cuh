@@ -426,6 +426,7 @@ struct near_row {
                 }
                 if (is_whole()) set_bits(part.col, 0);
             }
+            if (job.whole) continue;
             node += begun;
             if (node >= job.nodes || node_start(job, node, begin) > nodes.entries) node--; /* goes on after these */
         }

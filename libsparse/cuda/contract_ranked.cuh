@@ -154,7 +154,11 @@ template <int THREADS, int ITEMS, bool PLAIN, typename V> struct ranked_row {
         int64_t *sources = (int64_t *)states;
         const int needed = ITEMS * WARPS < WORD_STEP ? (int)WORD_STEP : ITEMS * WARPS;
         clear_bits(needed);
-        for (int64_t k = job.firsts[p] + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes;
+        if (job.whole && threadIdx.x == 0) {
+            sources[0] = begin;
+            bits[0] = 1;
+        }
+        for (int64_t k = job.firsts[p] + (int64_t)threadIdx.x, node = threadIdx.x; k < job.nodes && !job.whole;
              k += THREADS, node += THREADS) {
             const int64_t from = node_start(job, k, begin);
             if (from >= length) break;

@@ -158,7 +158,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     /* Where node k begins in the stage, and in G: the last 32 bits, which tell all there are. */
     static __device__ __forceinline__ uint2 node_of(const contract_job<float> &job, int64_t k)
     {
-        if (k >= job.nodes) return make_uint2(0, 0);
+        if (job.whole || k >= job.nodes) return make_uint2(0, 0);
         return make_uint2(__ldg((const uint32_t *)(job.starts + k)), __ldg((const uint32_t *)(job.sources + k)));
     }
     /* Lists the nodes of `count` entries of the stage from `from` on, of which node `first` has the first: for each
@@ -167,7 +167,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     __device__ __forceinline__ void list(uint32_t *sources, uint32_t *begins, uint32_t from, int count, int64_t first,
                                          uint2 ahead) const
     {
-        for (int64_t k = first + threadIdx.x, node = threadIdx.x; k < job.nodes; node += THREADS) {
+        if (job.whole && threadIdx.x == 0) {
+            sources[0] = from;
+            begins[0] = 1;
+        }
+        for (int64_t k = first + threadIdx.x, node = threadIdx.x; k < job.nodes && !job.whole; node += THREADS) {
             const uint32_t own = ahead.x - from, at = node == 0 ? 0 : own; /* they may begin before these */
             if (at >= (uint32_t)count) break;
             sources[node] = ahead.y - own;
@@ -180,6 +184,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     {
         __syncthreads(); /* the row before is done with */
         if (threadIdx.x == 0) shared.late = 0;
+        if (job.whole) return;
         list((uint32_t *)more, shared.begins, begin, length, first, ahead);
         __syncthreads();
     }
@@ -187,15 +192,21 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     __device__ __forceinline__ void gather()
     {
         const int word = threadIdx.x / 32 * ITEMS, lane = threadIdx.x & 31, first = word * 32 + lane;
-        uint32_t node = 0, upto = lanes_below() * 2 + 1, at[ITEMS];
-#pragma unroll 1
-        for (int i = lane; i < word; i += 32) node += (uint32_t)__popc(shared.begins[i]);
-        node = warp_add(node) - 1;
+        uint32_t at[ITEMS];
+        if (job.whole) {
 #pragma unroll
-        for (int u = 0; u < ITEMS; u++) {
-            const uint32_t begins = shared.begins[word + u];
-            at[u] = ((const uint32_t *)more)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
-            node += __popc(begins);
+            for (int u = 0; u < ITEMS; u++) at[u] = begin + (uint32_t)(first + 32 * u);
+        } else {
+            uint32_t node = 0, upto = lanes_below() * 2 + 1;
+#pragma unroll 1
+            for (int i = lane; i < word; i += 32) node += (uint32_t)__popc(shared.begins[i]);
+            node = warp_add(node) - 1;
+#pragma unroll
+            for (int u = 0; u < ITEMS; u++) {
+                const uint32_t begins = shared.begins[word + u];
+                at[u] = ((const uint32_t *)more)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
+                node += __popc(begins);
+            }
         }
         fetch(at, length - first);
     }
@@ -212,7 +223,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         kept = 0;
 #pragma unroll
         for (int some = 0; some < ITEMS; some += LOOKUPS) {
-            if (job.short_labels) {
+            if (job.runs) {
+#pragma unroll
+                for (int u = some; u < some + LOOKUPS; u++)
+                    if (col[u] != EMPTY) col[u] = label_in(__ldg(job.runs + (uint32_t)col[u] / 32), col[u]);
+            } else if (job.short_labels) {
 #pragma unroll
                 for (int u = some; u < some + LOOKUPS; u++)
                     if (col[u] != EMPTY) col[u] = (int32_t)__ldg(job.short_labels + (uint32_t)col[u]);
