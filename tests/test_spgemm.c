@@ -189,6 +189,61 @@ static product rows_added_up(sp_context *host, test_random *random, sp_value_typ
     return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
 }
 
+/* B is tall and thin. Its rows are of lengths around the widths that lanes are dealt out in; those of A take rows of
+ * up to one of these lengths each. One column in five has only zeros, of which products and sums are -0 in half of
+ * C's rows: entries like others. */
+static product few_columns(sp_context *host, test_random *random, sp_value_type type, int64_t cols)
+{
+    static const int64_t lengths[] = {0, 1, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 130, 300, 1100};
+    static const int64_t elements[] = {0, 1, 31, 32, 33, 120, 700};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths, ELEMENTS = sizeof elements / sizeof *elements, INNER = 2400 };
+    entry_list list = {0};
+    for (int64_t i = 0; i < LENGTHS * ELEMENTS; i++)
+        for (int64_t k = 0, j = 0; j < INNER && k < elements[i % ELEMENTS]; j++) {
+            if (j % LENGTHS > i / ELEMENTS || test_below(random, 4) == 0) continue;
+            const double value = product_value(random);
+            entry_add(&list, i, j, i % 2 ? value : -fabs(value));
+            k++;
+        }
+    sp_csr a = entry_matrix(host, &list, LENGTHS * ELEMENTS, INNER, type, false);
+    for (int64_t j = 0; j < INNER; j++)
+        for (int64_t k = 0, first = test_below(random, cols); k < lengths[j % LENGTHS] && k < cols; k++) {
+            const int64_t col = (first + k * 7) % cols;
+            entry_add(&list, j, col, col % 5 == 2 ? 0 : product_value(random));
+        }
+    return product_of(a, entry_matrix(host, &list, INNER, cols, type, false));
+}
+
+static product one_column(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 1);
+}
+
+static product columns_255(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 255);
+}
+
+static product columns_256(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 256);
+}
+
+static product columns_257(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 257);
+}
+
+static product columns_4096(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 4096);
+}
+
+static product columns_4097(sp_context *host, test_random *random, sp_value_type type)
+{
+    return few_columns(host, random, type, 4097);
+}
+
 /* One row of A takes all rows of B, the others take three. */
 static product one_dense_row_of_a(sp_context *host, test_random *random, sp_value_type type)
 {
@@ -464,6 +519,12 @@ static const struct shape {
     {"single rows of B", single_rows_of_b},
     {"columns renamed", columns_renamed},
     {"rows added up", rows_added_up},
+    {"B of one column", one_column},
+    {"B of 255 columns", columns_255},
+    {"B of 256 columns", columns_256},
+    {"B of 257 columns", columns_257},
+    {"B of 4,096 columns", columns_4096},
+    {"B of 4,097 columns", columns_4097},
     {"one dense row of A", one_dense_row_of_a},
     {"one dense column of A", one_dense_column_of_a},
     {"arrowhead", arrowhead},

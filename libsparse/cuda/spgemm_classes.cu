@@ -64,9 +64,11 @@ static __global__ void __launch_bounds__(256) find_repeats(int64_t rows, const i
 }
 
 /* What to note of a row to be counted; `span`: between its smallest and largest column, where it may be narrow. */
-static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, int sorts)
+static __device__ __forceinline__ int note_products(int64_t products, int64_t elements, int32_t span, int sorts,
+                                                 int dense)
 {
     if (products <= MOST_SMALL && (elements <= 32 || products == 0)) return (int)products;
+    if (dense && products > dense) return note_of(products > NARROW_PRODUCTS ? NARROW : NARROWER);
     if (products <= MOST_COUNTED) return note_of(hashed_class(products));
     return note_of(span < NARROWER_WORDS * 32          ? NARROWER
                    : span < NARROW_WORDS * 32          ? NARROW
@@ -83,8 +85,8 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
  * that are to be merged, whose columns it has begun to read. */
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                   const int32_t *b_cols, int sorts, bool merges, uint8_t *notes, int32_t *lengths,
-                   warp_totals *totals)
+                   const int32_t *b_cols, int sorts, int dense, bool merges, uint8_t *notes,
+                   int32_t *lengths, warp_totals *totals)
 {
     enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
@@ -132,7 +134,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const long long next = __shfl_down_sync(FULL_WARP, before, 1);
         const int64_t products = (lane == 31 ? passed : next) - before;
         int32_t span = INT32_MAX;
-        const bool may = may_be_narrow(products) && products > sorts;
+        const bool may = may_be_narrow(products) && products > sorts && !dense;
         for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
             const int of = __ffs((int)narrow) - 1;
             int32_t lowest, highest;
@@ -143,7 +145,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
         const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * near >= last - first);
         if (row >= rows) continue;
-        const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts);
+        const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts, dense);
         if (merged) {
             row_merge merge = {b_cols};
             merge.open(begin, end, a_cols, b_offsets);
@@ -168,8 +170,8 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
 template <int LANES>
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
     classify_long(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
-                  const int32_t *b_cols, int sorts, const uint8_t *repeats, uint8_t *notes, int32_t *lengths,
-                  warp_totals *totals)
+                  const int32_t *b_cols, int sorts, int dense, const uint8_t *repeats, uint8_t *notes,
+                  int32_t *lengths, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -190,7 +192,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
         }
         for (int step = LANES / 2; step > 0; step /= 2)
             products += __shfl_xor_sync(FULL_WARP, (long long)products, step);
-        const bool narrow = may_be_narrow(products);
+        const bool narrow = may_be_narrow(products) && !dense;
         int32_t span = INT32_MAX;
         if (__any_sync(FULL_WARP, narrow)) {
             int32_t lowest, highest;
@@ -200,7 +202,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
         if (row >= rows || lane != 0) continue;
         const bool twin = repeats && (row | 1) < rows && repeats[row | 1];
         const bool follows = twin && row % 32 != 0 && repeats[row];
-        int note = note_products(products, last - first, span, sorts);
+        int note = note_products(products, last - first, span, sorts, dense);
         all += (unsigned long long)products;
         if (twin && note > MOST_SMALL) note = TWIN | (row % 2 || follows ? 0 : note);
         notes[row] = (uint8_t)note;
@@ -213,9 +215,10 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256)
 }
 
 /* The class that sums a row of class c by its products; `sorts` is 0 where products are not plain. */
-static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts, bool twin)
+static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts, bool dense, bool twin)
 {
     if (entries == 0) return IDLE;
+    if (dense && (c == NARROW || c == NARROWER)) return c;
     if (sorts && (c == NARROW || c == NARROWER) && entries <= MOST_SUMMED) {
         const int shape = (c == NARROW ? 2 : 0) + (entries > LEAST_RANKED ? 1 : 0);
         return twin ? RANKED_TWINS + shape : RANKED + shape;
@@ -234,8 +237,8 @@ static __device__ __forceinline__ int class_to_sum(int c, int entries, int sorts
 
 /* Classes by entries of C; small and idle rows stay what they are. A row whose columns in A are those of the row
  * before has its number of entries and its class; 32 rows at most follow one. */
-static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, int sorts, int32_t *lengths,
-                                        uint8_t *notes, warp_totals *totals)
+static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, int sorts, bool dense,
+                                        int32_t *lengths, uint8_t *notes, warp_totals *totals)
 {
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
@@ -252,7 +255,7 @@ static __global__ void classify_lengths(int64_t rows, const uint8_t *counted, in
         int c = class_of(note);
         if (of != row) lengths[row] = entries;
         if (twin || c >= HASHED) {
-            c = class_to_sum(c, entries, sorts, twin);
+            c = class_to_sum(c, entries, sorts, dense, twin);
             if (c >= TWINS && row % 2) c = IDLE;
             if (c == WIDE) wide += (unsigned long long)entries;
             note = note_of(c);
@@ -333,8 +336,8 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     run->job.totals = run->totals;
     if (a->nnz <= 4 * a->rows)
         return launch_strided(context, classify_short, (a->rows + 255) / 256, stream_of(context), a->rows,
-                              a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->merges,
-                              run->notes, run->lengths, run->job.totals);
+                              a->row_offsets, a->col_indices, b->row_offsets, b->col_indices, run->sorts, run->dense,
+                              run->merges, run->notes, run->lengths, run->job.totals);
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
     const bool square = a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
     if (run->twins) {
@@ -350,7 +353,7 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     }
     return launch_strided(context, lanes == 8 ? classify_long<8> : classify_long<32>, (a->rows * lanes + 255) / 256,
                           stream_of(context), a->rows, a->row_offsets, a->col_indices, b->row_offsets, b->col_indices,
-                          run->sorts, run->a_repeats.data, run->notes, run->lengths, run->job.totals);
+                          run->sorts, run->dense, run->a_repeats.data, run->notes, run->lengths, run->job.totals);
 }
 
 template <typename V> sp_status reclassify_rows(warp_run<V> *run)
@@ -359,7 +362,7 @@ template <typename V> sp_status reclassify_rows(warp_run<V> *run)
     run->job.totals = run->totals + 1;
     run->job.notes = run->notes + run->a->rows;
     return launch_strided(context, classify_lengths, (run->a->rows + 255) / 256, stream_of(context), run->a->rows,
-                          run->notes, run->sorts, run->lengths, run->notes + run->a->rows,
+                          run->notes, run->sorts, run->dense > 0, run->lengths, run->notes + run->a->rows,
                           run->job.totals);
 }
 

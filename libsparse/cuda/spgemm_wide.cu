@@ -448,7 +448,7 @@ template <typename V, bool PLAIN> sp_status launch_wide_counts(warp_run<V> *run)
 
 template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *run)
 {
-    if (few_narrow(run)) return SP_OK; /* launch_wide_counts has them */
+    if (run->dense || few_narrow(run)) return SP_OK; /* others have them */
     if (has_rows(run, NARROW))
         TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
                           rows_in(run, NARROW), 1, (int)NARROW));
