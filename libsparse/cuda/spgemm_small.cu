@@ -6,7 +6,8 @@
  *   - all others, a block each, those of many products first: a bit for each of B's at most 16,384 columns gives C's
  *     columns in order and their ranks. Sums lie at these in shared memory, 2,048 at a time. Up to 32 rows of B and
  *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its products
- *     lie side by side in A's order, the CPU's.
+ *     lie side by side in A's order, the CPU's. Where B has few columns for the products of a row, all but the longest
+ *     rows are summed by a warp each, with a sum a column (spgemm_dense.cu).
  * One row of B after another, with a barrier between, would take a block up to 400 cycles each.
  *
  * The host waits twice, for nnz(C) and for the end. Bytes: 4 + 4 + v of B a product, C written once, 9 a row.
@@ -14,7 +15,7 @@
 #include <stdio.h>
 
 #include "spgemm_small.cuh"
-#include "warp.cuh"
+#include "spgemm_rows.cuh"
 
 /* SMALL_ROWS: rows a warp, whose short ones are sorted together. */
 enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BLOCK_ROWS = SMALL_WARPS * SMALL_ROWS,
@@ -24,6 +25,11 @@ enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BL
  * them, as they have the products to fill a block. */
 enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 49152, MOST_OF_FULL = 98304, FULL_ROW = 24,
        WORDS = MOST_COLUMNS / 32 };
+/* Rows of more than MANY products are taken first, by blocks. Others a warp each with a sum a column sums faster, unless
+ * rows have fewer products than half of B's columns: it clears and reads all sums (R-MAT 2^12 0.34 ms by blocks, 0.385).
+ * With up to 16,384 by warps hangGlider_2 takes 0.31 ms for 0.23, bcsstk13 0.179 for 0.165, email-Eu-core 0.146 for
+ * 0.162. */
+enum { MANY = 4096 };
 static_assert(WORDS == 2 * SMALL_THREADS, "a thread has two words");
 
 /* All that is counted on the device. */
@@ -33,20 +39,22 @@ struct small_totals {
     unsigned shorts, others;   /* rows of C that are not empty */
     unsigned heavy, light;     /* of the others */
     unsigned counted, summed;  /* of the others, begun beyond the first of each block */
+    unsigned dense;            /* of the light, begun */
 };
 
 template <typename V> struct small_job {
     row_product<V> product;
     int64_t rows;
+    bool heavy_only; /* the light rows are summed by warps */
     small_totals *totals;
     int32_t *lengths;
-    int32_t *list;  /* rows that are not short: those of MANY products from the front, others from the end */
+    int32_t *list;  /* rows that are not short: heavy ones from the front, light ones from the end */
     uint8_t *notes; /* products of short rows, or OTHER, which is more */
     int64_t *offsets;
     int32_t *c_cols;
     V *c_values;
 };
-enum { OTHER = 255, MANY = 4096 };
+enum { OTHER = 255 };
 
 /* Row `at` of those that are not short, those of many products first: taken last, one would be waited for. */
 template <typename V> static __device__ __forceinline__ int32_t other_row(const small_job<V> &job, unsigned at)
@@ -485,7 +493,7 @@ static __global__ void __launch_bounds__(SMALL_THREADS, 3) sum_small(small_job<V
         pack_memory<uint32_t, true, true> packs[SMALL_WARPS];
     } memory;
     if (blockIdx.x < blocks) {
-        const unsigned rows = job.totals->others;
+        const unsigned rows = job.heavy_only ? job.totals->heavy : job.totals->others;
         for (int i = threadIdx.x; i < SUMS; i += SMALL_THREADS) memory.others.rows[i] = 0;
         if (threadIdx.x == 0) memory.others.terms = 0; /* barriers follow */
         for (unsigned at = blockIdx.x; at < rows; at = memory.others.block.next) {
@@ -517,19 +525,45 @@ bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *op
            b->nnz <= INT32_MAX;
 }
 
-static void name_rows(const small_totals *totals, sp_spgemm_info *info)
+static void name_rows(const small_totals *totals, unsigned dense, sp_spgemm_info *info)
 {
     const struct {
         const char *name;
         unsigned count;
-    } groups[] = {{"small", totals->shorts}, {"block", totals->others}};
+    } groups[] = {{"small", totals->shorts}, {"block", totals->others}, {"dense", dense}};
     info->groups = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (groups[i].count == 0) continue;
         sp_spgemm_group *group = &info->group[info->groups++];
         snprintf(group->name, sizeof group->name, "%s", groups[i].name);
         group->count = groups[i].count;
     }
+}
+
+/* Has warps sum the light rows, on a side stream, where they do better. The others are then the heavy ones. */
+template <typename V>
+static sp_status sum_light_rows(sp_context *context, small_job<V> *job, small_totals *totals, unsigned *dense,
+                                side_work *taken)
+{
+    cuda_state *state = cuda_state_of(context);
+    const int64_t cols = job->product.cols;
+    if (cols > DENSE_COLUMNS || totals->light == 0 || 2 * totals->products < (uint64_t)cols * totals->others)
+        return SP_OK;
+    warp_job<V> rows = {};
+    rows.product = job->product;
+    rows.offsets = job->offsets;
+    rows.c_cols = job->c_cols;
+    rows.c_values = job->c_values;
+    CUDA_TRY(cudaEventRecord(state->forked, state->stream));
+    CUDA_TRY(cudaStreamWaitEvent(state->side[1], state->forked, 0));
+    taken->streams = 1;
+    TRY(sum_dense_rows(context, rows, row_list{job->list + job->rows - 1, totals->light, -1, &job->totals->dense},
+                       state->side[1]));
+    CUDA_TRY(cudaEventRecord(state->joined[1], state->side[1]));
+    *dense = totals->light;
+    totals->others = totals->heavy;
+    job->heavy_only = true;
+    return SP_OK;
 }
 
 /* `c` has its shape and type; it gets its arrays one after another, and is the caller's to free. */
@@ -541,6 +575,8 @@ static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *
     device_array<char> room;
     small_totals totals;
     small_job<V> job = {};
+    unsigned dense = 0; /* rows summed by warps */
+    side_work taken = {};
     size_t before;
     int blocks;
     const unsigned packs = (unsigned)((a->rows + BLOCK_ROWS - 1) / BLOCK_ROWS);
@@ -570,13 +606,16 @@ static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *
     job.c_cols = c->col_indices;
     job.c_values = (V *)c->values;
     TRY(cuda_full_grid(context, sum_small<V>, SMALL_THREADS, 0, &blocks));
+    if (c->nnz > 0) TRY(sum_light_rows(context, &job, &totals, &dense, &taken));
     if ((unsigned)blocks > totals.others) blocks = (int)totals.others;
-    if (c->nnz > 0)
+    if (c->nnz > 0 && totals.others + totals.shorts > 0)
         sum_small<V><<<(unsigned)blocks + (totals.shorts > 0 ? packs : 0), SMALL_THREADS, 0, stream>>>(
             job, (unsigned)blocks);
     CUDA_TRY(cudaGetLastError());
+    if (dense) CUDA_TRY(cudaStreamWaitEvent(stream, cuda_state_of(context)->joined[1], 0));
     TRY(cuda_finish(context));
-    name_rows(&totals, info);
+    taken.streams = 0;
+    name_rows(&totals, dense, info);
     info->batches = 1;
     TRY(cuda_peak(context, before, &info->peak_bytes));
     info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
