@@ -6,8 +6,8 @@
  *   - all others, a block each, those of many products first: a bit for each of B's at most 16,384 columns gives C's
  *     columns in order and their ranks. Sums lie at these in shared memory, 2,048 at a time. Up to 32 rows of B and
  *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its products
- *     lie side by side in A's order, the CPU's. Where B has few columns for the products of a row, all but the longest
- *     rows are summed by a warp each, with a sum a column (spgemm_dense.cu).
+ *     lie side by side in A's order, the CPU's. Where B has few columns for the products of a row, all but the
+ *     longest rows are summed by a warp each, with a sum a column (spgemm_dense.cu).
  * One row of B after another, with a barrier between, would take a block up to 400 cycles each.
  *
  * The host waits twice, for nnz(C) and for the end. Bytes: 4 + 4 + v of B a product, C written once, 9 a row.
@@ -25,10 +25,10 @@ enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BL
  * them, as they have the products to fill a block. */
 enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 49152, MOST_OF_FULL = 98304, FULL_ROW = 24,
        WORDS = MOST_COLUMNS / 32 };
-/* Rows of more than MANY products are taken first, by blocks. Others a warp each with a sum a column sums faster, unless
- * rows have fewer products than half of B's columns: it clears and reads all sums (R-MAT 2^12 0.34 ms by blocks, 0.385).
- * With up to 16,384 by warps hangGlider_2 takes 0.31 ms for 0.23, bcsstk13 0.179 for 0.165, email-Eu-core 0.146 for
- * 0.162. */
+/* Rows of more than MANY products are taken first, by blocks. Others are faster by a warp each with a sum a column,
+ * unless rows have fewer products than half of B's columns: all sums are cleared and read (R-MAT 2^12 0.34 ms by
+ * blocks, 0.385 by warps). With rows of up to 16,384 products by warps hangGlider_2 takes 0.31 ms for 0.23, bcsstk13
+ * 0.179 for 0.165, email-Eu-core 0.146 for 0.162. */
 enum { MANY = 4096 };
 static_assert(WORDS == 2 * SMALL_THREADS, "a thread has two words");
 
