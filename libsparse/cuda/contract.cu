@@ -4,8 +4,8 @@
  * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
  * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
  * entries, and a warp, or where groups are small a thread, orders the nodes of a group; if one has many nodes, all
- * are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it ends. Rows of C
- * are combined by class of length, columns replaced by labels as they are read:
+ * are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it ends. Rows
+ * of C are combined by class of length, columns replaced by labels as they are read:
  *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
  *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
  *     registers, so that entries of a column follow each other in order;
