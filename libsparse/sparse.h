@@ -269,9 +269,9 @@ typedef struct sp_spgemm_plan sp_spgemm_plan;
 /* The symbolic phase: finds the pattern of C and keeps it, with what else speeds up the numeric phase, in the space
  * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the
  * products are listed tile by tile of C, 2.3 to 5.3 bytes each (info->plan_bytes), which takes 6 to 23 times as long
- * as a product: plans are for values that change often. Of matrices of finite elements, whose rows are summed faster
- * than listed products, 11 bytes a row are kept, in 4 times a product. The plan ends before its context. On failure
- * *plan is NULL. O(products). */
+ * as a product: plans are for values that change often. Of matrices of finite elements, and of B with few columns,
+ * whose rows are summed faster than listed products, 11 bytes a row are kept, in 4 times a product. The plan ends
+ * before its context. On failure *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */

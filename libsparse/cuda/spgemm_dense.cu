@@ -210,10 +210,7 @@ struct dense_zeros {
     static constexpr bool SUMS = false;
     unsigned long long *sums;
 
-    __device__ __forceinline__ void set(int32_t col) const
-    {
-        if (sums[col] == UNTOUCHED) sums[col] = UNSEEN;
-    }
+    __device__ __forceinline__ void set(int32_t col) const { atomicCAS(sums + col, UNTOUCHED, UNSEEN); }
     __device__ __forceinline__ bool full() const { return false; }
 };
 
