@@ -27,8 +27,7 @@ enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 49152, MOST_OF_F
        WORDS = MOST_COLUMNS / 32 };
 /* Rows of more than MANY products are taken first, by blocks. Others are faster by a warp each with a sum a column,
  * unless rows have fewer products than half of B's columns: all sums are cleared and read (R-MAT 2^12 0.34 ms by
- * blocks, 0.385 by warps). With rows of up to 16,384 products by warps hangGlider_2 takes 0.31 ms for 0.23, bcsstk13
- * 0.179 for 0.165, email-Eu-core 0.146 for 0.162. */
+ * blocks, 0.385 by warps). With rows of up to 16,384 products by warps hangGlider_2 takes 0.31 ms for 0.23. */
 enum { MANY = 4096 };
 static_assert(WORDS == 2 * SMALL_THREADS, "a thread has two words");
 
