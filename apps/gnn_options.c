@@ -35,7 +35,7 @@ void gnn_usage(FILE *stream)
           "  --dropout F --input-dropout F --attention-dropout F    [0.5; gat: 0.6; the input as between layers]\n"
           "  --no-normalise      leave the rows of features as they are; else they sum to 1\n"
           "  --keep-aggregated   the first layer's neighbours are summed once (no dropout of the input)\n"
-          "  --half-gather       what neighbours hear is rounded to 16 bits (gcn, sage, gin), faster on large ones\n"
+          "  --half-gather       16 bits of what neighbours hear (gcn, sage, gin): faster on large graphs\n"
           "\n"
           "  --epochs N          [200]; --patience N ends after N epochs without a lower validation loss\n"
           "  --evaluate-every N  epochs between evaluations [1]\n"
