@@ -60,7 +60,7 @@ typedef struct bench_options {
     int width_count;
     bool widths_given;
     sp_reduce reduce;
-    sp_dense_type features;
+    sp_dense_type features, result; /* spmm: of X and of Y */
     host_memory host; /* spmm: where X and Y lie */
     unsigned ablation;
     grouping groupings[MAX_GROUPINGS]; /* contract */

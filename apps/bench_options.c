@@ -72,6 +72,7 @@ void bench_usage(FILE *stream)
           "  --width N,...    columns of the dense matrix [16,32,64,96,128,256,384; those of bikd: the paper's]\n"
           "  --reduce NAME    sum, mean, max, min [sum]\n"
           "  --features TYPE  of the dense matrix: f32, f16, bf16 [f32; f64 with --fp64]\n"
+          "  --result TYPE    of the product: f32 or that of the features [f32; f64 with --fp64]\n"
           "  --host MEMORY    the dense matrices lie in host memory, pageable or pinned (CUDA); no peers\n"
           "  --ablation LIST  also without combined warps (warps), with each cut alone (partitions), with partitions\n"
           "                     of 1/4 to 8 second-level caches (sizes)\n"
@@ -322,6 +323,11 @@ static bench_request parse_valued(bench_options *o, const char *option, const ch
             return mistake("--features is f32, f16 or bf16 (got \"%.40s\")", value);
         o->features = (sp_dense_type)chosen;
     }
+    if (strcmp(option, "--result") == 0) {
+        if ((chosen = read_word(value, features, 4)) < 0 || chosen == SP_DENSE_F64)
+            return mistake("--result is f32, f16 or bf16 (got \"%.40s\")", value);
+        o->result = (sp_dense_type)chosen;
+    }
     return REQUEST_BENCH;
 }
 
@@ -360,7 +366,7 @@ static bool takes_value(const bench_options *o, const char *option)
                                        "--limit", "--peers", "--json"};
     static const char *const own[][7] = {
         [BENCH_SPGEMM] = {"--times", "--times-generated", "--semiring", "--algorithm"},
-        [BENCH_SPMM] = {"--width", "--reduce", "--features", "--host", "--ablation"},
+        [BENCH_SPMM] = {"--width", "--reduce", "--features", "--result", "--host", "--ablation"},
         [BENCH_CONTRACT] = {"--groups", "--labels"},
         [BENCH_GNN] = {"--model", "--hidden", "--maxk", "--order", "--features", "--classes", "--export"},
     };
@@ -388,9 +394,12 @@ static bench_request check_options(bench_options *o)
     if (o->ablation && o->host) return mistake("--ablation and --host exclude each other");
     if (o->ablation && o->reduce != SP_REDUCE_SUM) return mistake("--ablation takes sums apart, not --reduce");
     if (o->kind == BENCH_SPMM && o->type == SP_F64) {
-        if (o->features != SP_DENSE_F32) return mistake("--fp64 and --features exclude each other");
-        o->features = SP_DENSE_F64;
+        if (o->features != SP_DENSE_F32 || o->result != SP_DENSE_F32)
+            return mistake("--fp64 excludes --features and --result");
+        o->features = o->result = SP_DENSE_F64;
     }
+    if (o->result != o->features && o->result != SP_DENSE_F32)
+        return mistake("--result is f32 or the type of the features, %s", features_name(o->features));
     return keeps_inputs(o) ? check_device(o) : REQUEST_MISTAKE;
 }
 

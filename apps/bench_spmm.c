@@ -64,18 +64,34 @@ sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figu
 
 /* ---- operands ------------------------------------------------------------------------------------------ */
 
-static size_t size_of(sp_dense_type type) { return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2; }
+size_t spmm_size_of(sp_dense_type type) { return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2; }
 
-/* The value of a normal number of 16 bits, which are all that random_bits makes. */
+static int fraction_bits(sp_dense_type type) { return type == SP_DENSE_F16 ? 10 : 7; } /* of 16 */
+static int exponent_bias(sp_dense_type type) { return type == SP_DENSE_F16 ? 15 : 127; }
+
 static double value_at(const void *values, sp_dense_type type, int64_t at)
 {
     if (type == SP_DENSE_F32) return (double)((const float *)values)[at];
     if (type == SP_DENSE_F64) return ((const double *)values)[at];
-    const int bits = ((const uint16_t *)values)[at], fraction = type == SP_DENSE_F16 ? 10 : 7;
-    const int exponent = (bits & 0x7fff) >> fraction, bias = type == SP_DENSE_F16 ? 15 : 127;
-    const double size = ldexp((bits & ((1 << fraction) - 1)) + (1 << fraction), exponent - bias - fraction);
+    const int bits = ((const uint16_t *)values)[at], fraction = fraction_bits(type), bias = exponent_bias(type);
+    const int exponent = (bits & 0x7fff) >> fraction, hidden = exponent ? 1 << fraction : 0;
+    if (exponent == 2 * bias + 1) return NAN; /* infinite or none: never right */
+    const double size = ldexp((bits & ((1 << fraction) - 1)) + hidden, (hidden ? exponent : 1) - bias - fraction);
     return bits >> 15 ? -size : size;
 }
+
+uint16_t spmm_small_bits(double value, sp_dense_type type)
+{
+    const int fraction = fraction_bits(type), bias = exponent_bias(type);
+    const int exponent = value == 0 || ilogb(value) < 1 - bias ? 1 - bias : ilogb(value);
+    const uint16_t sign = signbit(value) ? 0x8000 : 0, infinite = (uint16_t)((2 * bias + 1) << fraction);
+    if (exponent > bias) return sign | infinite;
+    /* What is rounded up to the next power of two carries into the exponent. */
+    const int bits = (int)rint(ldexp(fabs(value), fraction - exponent)) + ((exponent + bias - 1) << fraction);
+    return (uint16_t)(sign | bits);
+}
+
+double spmm_rounding(sp_dense_type type) { return type == SP_DENSE_F16 ? 0x1p-11 : type == SP_DENSE_BF16 ? 0x1p-8 : 0; }
 
 static uint64_t mix(uint64_t z)
 {
@@ -176,17 +192,20 @@ done:
     return status;
 }
 
-double spmm_tolerance(const bench_options *options) { return options->type == SP_F64 ? 1e-12 : 1e-5; }
+double spmm_tolerance(const bench_options *options)
+{
+    return (options->type == SP_F64 ? 1e-12 : 1e-5) + spmm_rounding(options->result);
+}
 
 sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error)
 {
     const int64_t width = c->x.cols;
     const spmm_reference *r = &c->reference;
-    const size_t bytes = (size_t)width * size_of(type);
+    const size_t bytes = (size_t)width * spmm_size_of(type);
     char *rows = NULL;
     double worst = 0;
     sp_status status;
-    TRY(sp_alloc(c->host, REFERENCE_RUN * width, size_of(type), (void **)&rows));
+    TRY(sp_alloc(c->host, REFERENCE_RUN * width, spmm_size_of(type), (void **)&rows));
     for (int64_t n = 0, next; n < r->count; n = next) {
         for (next = n + 1; next < r->count && next < n + REFERENCE_RUN && r->rows[next] == r->rows[next - 1] + 1;)
             next++;
@@ -287,7 +306,7 @@ static sp_status make_operand(const bench_options *o, sp_context *context, int64
     const sp_space space = sp_context_is_cuda(context) && !o->host ? SP_DEVICE : SP_HOST;
     if (o->host != HOST_PINNED) return sp_dense_create(context, rows, cols, type, space, matrix);
     *matrix = (sp_dense){.rows = rows, .cols = cols, .stride = cols, .type = type, .space = SP_HOST};
-    return device_pin(context, (size_t)(rows * cols) * size_of(type), &matrix->values);
+    return device_pin(context, (size_t)(rows * cols) * spmm_size_of(type), &matrix->values);
 }
 
 static void free_operand(const bench_options *o, sp_context *context, sp_dense *matrix)
@@ -305,12 +324,11 @@ static sp_status measure_ours(spmm_case *c)
     sp_status status = sp_context_create(&options, &run.context);
     if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_status_string(status));
     const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
-    const sp_dense_type type = o->features == SP_DENSE_F64 ? SP_DENSE_F64 : SP_DENSE_F32;
     TRY(sp_csr_copy(run.context, &c->a, space, &run.a));
     TRY(make_operand(o, run.context, c->x.rows, c->x.cols, c->x.type, &run.x));
     TRY(device_copy(run.context, run.x.values, c->x.values,
-                    (size_t)(c->x.rows * c->x.cols) * size_of(c->x.type)));
-    TRY(make_operand(o, run.context, c->a.rows, c->x.cols, type, &run.y));
+                    (size_t)(c->x.rows * c->x.cols) * spmm_size_of(c->x.type)));
+    TRY(make_operand(o, run.context, c->a.rows, c->x.cols, o->result, &run.y));
     TRY(measure_own(c, &run));
     if (space == SP_HOST) spmm_floor_measure(c, &run.x);
     if (o->ablation) TRY(spmm_ablation_measure(c, run.context, &run.a, &run.x, &run.y));
@@ -330,14 +348,15 @@ static void describe(spmm_case *c, const source *from, int64_t width)
     spmm_result *r = c->result;
     const sp_csr *a = &c->a;
     const int64_t value = a->values ? (a->value_type == SP_F64 ? 8 : 4) : 0,
-                  element = (int64_t)size_of(c->options->features);
+                  element = (int64_t)spmm_size_of(c->options->features),
+                  sum = (int64_t)spmm_size_of(c->options->result);
     const char *slash = from->spec ? NULL : strrchr(from->name, '/');
     *r = (spmm_result){.name = slash ? slash + 1 : from->name, .spec = from->spec, .rows = a->rows, .cols = a->cols,
                        .file = from->spec ? NULL : from->name, .nnz = a->nnz, .width = width};
     r->gathered_bytes = a->nnz * width * element;
     r->warp_metadata_bytes = spmm_warp_metadata(a);
     r->compulsory_bytes = 8 * (a->rows + 1) + a->nnz * (4 + value) + a->cols * width * element +
-                          a->rows * width * (element < 4 ? 4 : element);
+                          a->rows * width * sum;
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
         if (length > r->longest_row) r->longest_row = length;

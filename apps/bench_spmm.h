@@ -54,6 +54,11 @@ sp_status spmm_run(sp_context *host, const bench_options *options, const volatil
 sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time);
 /* The largest error of Y, whose rows are `stride` numbers of the type apart in any memory. */
 sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error);
+/* Bytes of a number. */
+size_t spmm_size_of(sp_dense_type type);
+/* A number rounded to 16 bits, and the relative error of that; 0 for wider types. */
+uint16_t spmm_small_bits(double value, sp_dense_type type);
+double spmm_rounding(sp_dense_type type);
 /* The error above which a product is wrong. */
 double spmm_tolerance(const bench_options *options);
 /* The value of an entry of A, 1 in a pattern. */

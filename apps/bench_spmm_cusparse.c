@@ -1,5 +1,6 @@
 /* cuSPARSE, loaded at run time: cusparseSpMM by rows with each of its algorithms for CSR. Its buffer and its
- * preprocessing are what is done once; offsets are 32 bits wide where they fit, the width that it prefers. */
+ * preprocessing are what is done once; offsets are 32 bits wide where they fit, the width that it prefers, and A's
+ * values have the type of the features, which it asks for. Sums are f32, of f64 f64. */
 #include <string.h>
 
 #include "bench_spmm.h"
@@ -11,6 +12,7 @@ static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "c
 
 typedef struct library {
     cusparse_session s;
+    sp_dense_type features, result;
     void *offsets, *cols, *weights, *x, *y, *buffer;
     int64_t rows, width;
     cusparseSpMatDescr_t a;
@@ -34,6 +36,8 @@ static sp_status cusparse_open(sp_context *context, const bench_options *options
     library *l;
     sp_status status = sp_calloc(context, 1, sizeof *l, (void **)&l);
     if (status != SP_OK) return status;
+    l->features = options->features;
+    l->result = options->result;
     status = cusparse_begin(context, options->type, &l->s);
     if (status == SP_OK) *state = l;
     else cusparse_close(l);
@@ -68,28 +72,46 @@ done:
     return status;
 }
 
+static cudaDataType cuda_type(sp_dense_type type)
+{
+    static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_64F, CUDA_R_16F, CUDA_R_16BF}; /* as sp_dense_type */
+    return types[type];
+}
+
+/* A's values as numbers of 16 bits. */
+static sp_status small_values(library *l, const sp_csr *a, const void **values, void **made)
+{
+    const sp_status status = sp_alloc(l->s.context, a->nnz, sizeof(uint16_t), made);
+    if (status != SP_OK) return status;
+    for (int64_t k = 0; k < a->nnz; k++)
+        ((uint16_t *)*made)[k] = spmm_small_bits(spmm_weight(a, k), l->features);
+    *values = *made;
+    return SP_OK;
+}
+
 static sp_status load_sparse(library *l, const sp_csr *a)
 {
     const bool narrow = a->nnz <= INT32_MAX;
     int32_t *short_offsets = NULL;
     const void *weights;
-    void *ones = NULL;
+    void *made = NULL;
     sp_status status;
     if (narrow) {
         TRY(sp_alloc(l->s.context, a->rows + 1, sizeof *short_offsets, (void **)&short_offsets));
         for (int64_t i = 0; i <= a->rows; i++) short_offsets[i] = (int32_t)a->row_offsets[i];
     }
-    TRY(values_or_ones(l->s.context, a, &weights, &ones));
+    TRY(spmm_size_of(l->features) == 2 ? small_values(l, a, &weights, &made)
+                                       : values_or_ones(l->s.context, a, &weights, &made));
     TRY(place(l, narrow ? (const void *)short_offsets : a->row_offsets, ((size_t)a->rows + 1) * (narrow ? 4 : 8),
               &l->offsets));
     TRY(place(l, a->col_indices, (size_t)a->nnz * 4, &l->cols));
-    TRY(place(l, weights, (size_t)a->nnz * l->s.size, &l->weights));
+    TRY(place(l, weights, (size_t)a->nnz * spmm_size_of(l->features), &l->weights));
     CUSPARSE(CreateCsr(&l->a, a->rows, a->cols, a->nnz, l->offsets, l->cols, l->weights,
                        narrow ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I, CUSPARSE_INDEX_32I,
-                       CUSPARSE_INDEX_BASE_ZERO, l->s.type));
+                       CUSPARSE_INDEX_BASE_ZERO, cuda_type(l->features)));
 done:
     sp_free(l->s.context, short_offsets);
-    sp_free(l->s.context, ones);
+    sp_free(l->s.context, made);
     return status;
 }
 
@@ -100,10 +122,10 @@ static sp_status cusparse_load(void *state, const sp_csr *a, const sp_dense *x)
     l->rows = a->rows;
     l->width = x->cols;
     TRY(load_sparse(l, a));
-    TRY(place(l, x->values, (size_t)(x->rows * x->cols) * l->s.size, &l->x));
-    TRY(place(l, NULL, (size_t)(a->rows * x->cols) * l->s.size, &l->y));
-    CUSPARSE(CreateDnMat(&l->x_matrix, x->rows, x->cols, x->cols, l->x, l->s.type, CUSPARSE_ORDER_ROW));
-    CUSPARSE(CreateDnMat(&l->y_matrix, a->rows, x->cols, x->cols, l->y, l->s.type, CUSPARSE_ORDER_ROW));
+    TRY(place(l, x->values, (size_t)(x->rows * x->cols) * spmm_size_of(l->features), &l->x));
+    TRY(place(l, NULL, (size_t)(a->rows * x->cols) * spmm_size_of(l->result), &l->y));
+    CUSPARSE(CreateDnMat(&l->x_matrix, x->rows, x->cols, x->cols, l->x, cuda_type(l->features), CUSPARSE_ORDER_ROW));
+    CUSPARSE(CreateDnMat(&l->y_matrix, a->rows, x->cols, x->cols, l->y, cuda_type(l->result), CUSPARSE_ORDER_ROW));
 done:
     if (status != SP_OK) cusparse_unload(l);
     return status;

@@ -138,6 +138,8 @@ static int load_full(graphblas *g, int64_t rows, int64_t cols, const void *from,
 static sp_status graphblas_load(void *state, const sp_csr *a, const sp_dense *x)
 {
     graphblas *g = state;
+    if (x->type == SP_DENSE_F16 || x->type == SP_DENSE_BF16)
+        return sp_fail(g->context, SP_ERROR_UNSUPPORTED, "GraphBLAS has no numbers of 16 bits");
     g->rows = a->rows;
     g->width = x->cols;
     int code = load_sparse(g, a);

@@ -37,9 +37,9 @@ static double largest_error(const spmm_result *r)
 
 void spmm_report_header(const machine *m, const bench_options *o)
 {
-    printf("%s, %s, features %s, %s; copies at %.0f GB/s\n", *m->gpu ? m->gpu : m->cpu,
-           o->type == SP_F32 ? "fp32" : "fp64", features_name(o->features), reduce_name(o->reduce),
-           m->copy_bandwidth * 1e-9);
+    printf("%s, %s, features %s, result %s, %s; copies at %.0f GB/s\n", *m->gpu ? m->gpu : m->cpu,
+           o->type == SP_F32 ? "fp32" : "fp64", features_name(o->features), features_name(o->result),
+           reduce_name(o->reduce), m->copy_bandwidth * 1e-9);
     printf("%-20s %9s %10s %6s | %9s %8s %8s %5s | %-34s | %-40s | %s\n", "graph", "rows", "nnz", "width", "ms",
            "gathered", "moved", "copy", "chosen", "best peer: ms, ours is faster by", "error");
 }
@@ -81,7 +81,7 @@ typedef struct link_use {
 
 static link_use use_of_link(const machine *m, const bench_options *o, const spmm_result *r)
 {
-    const double x = o->features == SP_DENSE_F64 ? 8 : o->features == SP_DENSE_F32 ? 4 : 2, y = x < 4 ? 4 : x;
+    const double x = (double)spmm_size_of(o->features), y = (double)spmm_size_of(o->result);
     link_use use = {.in = (double)r->width * (double)r->cols * x, .out = (double)r->width * (double)r->rows * y};
     const double floors[] = {use.in / m->link_in, use.out / m->link_out, (use.in + use.out) / m->link_both};
     for (int i = 0; i < 3; i++)
@@ -214,6 +214,7 @@ sp_status spmm_report_json(sp_context *context, const machine *m, const bench_op
     sp_status status = report_open(context, m, o, &out);
     if (status != SP_OK) return status;
     put_text(out, "features", features_name(o->features));
+    put_text(out, "result", features_name(o->result));
     put_text(out, "reduce", reduce_name(o->reduce));
     report_list(out, o);
     for (int i = 0; i < count; i++) {

@@ -11,7 +11,8 @@ usage: bench/bench_spmm.sh [options]        writes bench/results/spmm-NAME-*.jso
   --device NAME       cpu, cuda, cuda:N [cuda where there is a GPU]
   --graphs "..."      names or specifications [each part has its own; on the CPU what two cores multiply in seconds]
   --widths LIST       [of each part its own]
-  --parts "..."       of fp32 f16 bf16 mean max accel-gcn bikd ablation host scipy [fp32 f16 max; on the CPU fp32]
+  --parts "..."       of fp32 f16 bf16 f16-result bf16-result mean max accel-gcn bikd ablation host scipy
+                      [fp32 f16 f16-result max; on the CPU fp32]
   --repeat N          samples, of which the median counts [10; of accel-gcn and host 5, of bikd and ablation 3]
   --limit SECONDS     for each candidate and case; then fewer samples do [2; of accel-gcn, bikd and ablation 1]
   --threads N         [all cores]
@@ -29,7 +30,7 @@ if [ "$device" = cpu ]; then
     usual=16,32,64,128 parts=${parts:-fp32}
     paper="molecules rmat17 flickr uniform:100000,100 community:100000,60,6000,50,2000,80,1"
 else
-    usual=16,32,64,96,128,256,384 parts=${parts:-fp32 f16 max} paper=paper
+    usual=16,32,64,96,128,256,384 parts=${parts:-fp32 f16 f16-result max} paper=paper
 fi
 if [ -n "$small" ]; then graphs=small widths=${widths:-16,33} name=$name-small; fi
 status=0 written=()
@@ -69,6 +70,9 @@ for part in $parts; do
     case $part in
     fp32) bench fp32 "$paper" $usual 10 2 ;;
     f16 | bf16) bench "$part" "$paper" $usual 10 2 --features "$part" ;;
+    f16-result | bf16-result)
+        bench "$part" "$paper" $usual 10 2 --features "${part%-result}" --result "${part%-result}"
+        ;;
     mean | max) bench "$part" "$paper" $usual 10 2 --reduce "$part" ;;
     accel-gcn) bench accel-gcn accel-gcn 16,32,64,96,128 5 1 --ablation warps ;;
     bikd) bench bikd bikd '' 3 1 --ablation partitions ;;

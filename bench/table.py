@@ -3,9 +3,9 @@
 They stand between <!-- bench:mcl --> (whole processes) or <!-- bench:mcl-phases --> (where the time goes), or one of
 <!-- bench:spgemm -->, <!-- bench:spgemm-phases -->, <!-- bench:spgemm-plan -->, <!-- bench:spgemm-stage -->, <!--
 bench:aia-l1 -->, <!-- bench:spmm -->, <!-- bench:spmm-warps -->, <!-- bench:spmm-partitions -->, <!--
-bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:contract -->, <!--
-bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!-- bench:gnn-sample -->, <!--
-bench:gnn-accuracy -->, <!-- bench:gnn-check -->, or <!-- bench:summary --> (all tools in a few lines), and <!--
+bench:spmm-amortised -->, <!-- bench:spmm-sizes -->, <!-- bench:spmm-host -->, <!-- bench:spmm-small -->, <!--
+bench:contract -->, <!-- bench:contract-stage -->, <!-- bench:gnn-train -->, <!-- bench:gnn-maxk -->, <!--
+bench:gnn-sample -->, <!-- bench:gnn-accuracy -->, <!-- bench:gnn-check -->, or <!-- bench:summary --> (all tools in a few lines), and <!--
 /bench -->; everything else of the files is left alone. With --check nothing is written and the exit status says
 whether the tables are up to date; --show FILE... prints the tables of these results; --add FILE REPORT... adds
 reports of gnn train to a result of the same machine and commit; else it is begun anew.
@@ -340,8 +340,10 @@ SPMM_ALGORITHMS = {"row_split": "row split", "block_partition": "block partition
 
 
 def spmm_heading(result):
-    return products_heading({**result, "options": {**result["options"], "semiring":
-                             f"features {result['options']['features']}, {result['options']['reduce']}"}})
+    options = result["options"]
+    made = f"result {options['result']}, " if options.get("result", "f32") != "f32" else ""
+    return products_heading({**result, "options": {**options, "semiring":
+                             f"features {options['features']}, {made}{options['reduce']}"}})
 
 
 def spmm_rows(result):
@@ -560,6 +562,31 @@ def spmm_host_rows(result):
     return lines and [f"With {size(budget)} of device memory." if budget else "With all of the device's memory.", "",
                       "| graph | width | host memory | in / out, GB | link in / out / both, GB/s | ours, ms | GB/s "
                       "| of the link | largest error |", "|" + "---|" * 9] + lines
+
+
+def spmm_small_table(results):
+    """How many times as fast as f32 features of 16 bits are: geometric means over the graphs, a column a width."""
+    lines, whole = [], {}
+    for result in results:
+        options, cases = result["options"], result["matrices"]
+        if options["reduce"] == "sum" and not any(c.get("ablation") or c.get("host") or not works(c["ours"]["auto"])
+                                                  for c in cases):
+            times = {(c["matrix"], c["width"]): c["ours"]["auto"]["median_seconds"] for c in cases}
+            whole.setdefault(place_of(result), {})[options["features"], options.get("result", "f32")] = times
+    for place, made in whole.items():
+        base = made.get(("f32", "f32"), {})
+        for (features, product), times in made.items():
+            ratios = {case: base[case] / t for case, t in times.items() if case in base}
+            if features not in ("f16", "bf16") or not ratios:
+                continue
+            widths = sorted({width for _, width in ratios})
+            if not lines:
+                lines = ["| on | features | result | graphs | " + " | ".join(map(str, widths)) + " | all |",
+                         "|" + "---|" * (len(widths) + 5)]
+            means = [geometric_mean([r for (_, w), r in ratios.items() if w == width]) for width in widths]
+            lines.append(f"| {place} | {features} | {product} | {len({graph for graph, _ in ratios})} | " +
+                         " | ".join(f"{m:.2f}×" for m in [*means, geometric_mean(list(ratios.values()))]) + " |")
+    return "\n".join(lines)
 
 
 SPMM_TABLES = (("spmm", spmm_rows), ("spmm-warps", spmm_warp_rows), ("spmm-partitions", spmm_partition_rows),
@@ -894,6 +921,7 @@ def filled(text, folder):
     made += [(marker, tables(results(pattern), rows)) for marker, pattern, rows in SPGEMM_TABLES]
     made += [("aia-l1", tables(results("aia-l1-*.json"), first_level_rows, first_level_heading))]
     made += [(marker, tables(results("spmm-*.json"), rows, spmm_heading)) for marker, rows in SPMM_TABLES]
+    made += [("spmm-small", spmm_small_table(results("spmm-*.json")))]
     made += [(marker, tables(results("contract-*.json"), rows)) for marker, rows in CONTRACT_TABLES]
     runs = gnn_runs(glob.glob(os.path.join(folder, "gnn-*.json")))
     made += [(marker, gnn_table(runs, part, rows)) for marker, part, rows in GNN_TABLES]

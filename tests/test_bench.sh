@@ -130,8 +130,13 @@ ok "every algorithm does what it is asked for" dense 'all(o["algorithm"] == k fo
 ok "in double precision" dense 'd["options"]["features"] == "f64" and m["checked"]["largest_error"] < 1e-14' \
     --generate rmat:8,8 --width 16 --fp64
 for features in f16 bf16; do
-    ok "features $features" dense "d['options']['features'] == '$features'" --generate rmat:8,8 --width 33 \
-        --features $features
+    ok "features $features" dense "d['options']['features'] == '$features' and d['options']['result'] == 'f32' and
+        m['checked']['largest_error'] < 1e-5" --generate rmat:8,8 --width 33 --features $features
+    # Half of the last place of 11 or 8 bits is what rounding may cost.
+    ok "features and result $features" dense "d['options']['result'] == '$features' and
+        1e-4 < m['checked']['largest_error'] < (4.9e-4 if '$features' == 'f16' else 3.95e-3) and
+        m['compulsory_bytes'] < 8 * 257 + 8 * m['nnz'] + 33 * 256 * 4 + 1" --generate rmat:8,8 --width 33 \
+        --features $features --result $features
 done
 for reduce in mean max min; do
     ok "reduction $reduce" dense "d['options']['reduce'] == '$reduce'" --generate rmat:8,8 --width 33 --reduce $reduce
@@ -190,6 +195,9 @@ ok "bad widths" fails 2 '--width takes' spmm --width 3,0 a.mtx
 ok "bad places of the dense matrices" fails 2 '--host is' spmm --host tape a.mtx
 ok "bad reductions" fails 2 '--reduce is' spmm --reduce product a.mtx
 ok "bad features" fails 2 '--features is' spmm --features f8 a.mtx
+ok "bad results" fails 2 '--result is' spmm --features f16 --result f8 a.mtx
+ok "results narrower than features" fails 2 'type of the features, f32' spmm --result f16 a.mtx
+ok "results in double precision" fails 2 '--fp64 excludes' spmm --fp64 --features f16 --result f16 a.mtx
 ok "options of the other command" fails 2 'unknown option "--aat"' spmm --aat a.mtx
 
 # ---- graph neural networks -----------------------------------------------------------------------------------------
