@@ -52,8 +52,10 @@ sp_status spmm_run(sp_context *host, const bench_options *options, const volatil
 
 /* Times `run`, which starts one product, in samples long enough for the clock. */
 sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time);
-/* The largest error of Y, whose rows are `stride` numbers of the type apart in any memory. */
-sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, double *error);
+/* The largest relative error of Y, whose rows lie side by side in any memory, made of A's values as `weights`; what
+ * the least numbers of 16 bits lose anyway does not count. */
+sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, sp_dense_type weights,
+                       double *error);
 /* Bytes of a number. */
 size_t spmm_size_of(sp_dense_type type);
 /* A number rounded to 16 bits, and the relative error of that; 0 for wider types. */

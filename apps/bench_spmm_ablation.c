@@ -196,7 +196,7 @@ static sp_status measure_variant(spmm_case *c, const variant *v, ablation_run *r
     sp_status status = prepare(c, v, run, figures);
     if (status == SP_OK) status = spmm_time(c->options, ablation_step, run, &figures->time);
     if (status == SP_OK && c->options->check) {
-        status = spmm_compare(c, run->y->values, run->y->type, &figures->error);
+        status = spmm_compare(c, run->y->values, run->y->type, SP_DENSE_F32, &figures->error);
         if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
     }
     for (int r = 0; r < MOST_RANGES; r++) {

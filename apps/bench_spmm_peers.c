@@ -24,7 +24,7 @@ static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state
     if (status == SP_OK) status = spmm_time(c->options, p->run, state, &figures->time);
     if (status == SP_OK && c->options->check) {
         status = p->view(state, &y);
-        if (status == SP_OK) status = spmm_compare(c, y, c->options->result, &figures->error);
+        if (status == SP_OK) status = spmm_compare(c, y, c->options->result, c->options->features, &figures->error);
     }
     status = spmm_failure(c->host, status, figures);
     if (status == SP_OK && !*figures->word && c->options->check && !(figures->error <= tolerance(c->options))) {
