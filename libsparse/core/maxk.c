@@ -75,6 +75,13 @@ static sp_status check_dense(sp_context *context, const char *name, const sp_den
     return SP_OK;
 }
 
+/* X has the rows and columns that are kept. */
+static sp_status check_source(sp_context *context, const sp_dense *x, const sp_cbsr *kept)
+{
+    const sp_status status = check_kept(context, kept);
+    return status == SP_OK ? check_dense(context, "X", x, kept->rows, kept) : status;
+}
+
 /* `kept_rows` of them belong to the kept values, `dense_rows` to the dense matrix. */
 static sp_status check_product(const sp_spmm_plan *plan, const sp_cbsr *kept, int64_t kept_rows, const char *name,
                                const sp_dense *dense, int64_t dense_rows)
@@ -100,22 +107,16 @@ done:
 
 sp_status sp_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept)
 {
-    sp_status status;
-    SP_TRY(check_kept(context, kept));
-    SP_TRY(check_dense(context, "X", x, kept->rows, kept));
-    if (kept->rows > 0) status = context->backend->maxk(context, x, kept);
-done:
-    return status;
+    const sp_status status = check_source(context, x, kept);
+    if (status != SP_OK || kept->rows == 0) return status;
+    return context->backend->maxk(context, x, kept);
 }
 
 sp_status sp_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x)
 {
-    sp_status status;
-    SP_TRY(check_kept(context, kept));
-    SP_TRY(check_dense(context, "X", x, kept->rows, kept));
-    if (kept->rows > 0) status = context->backend->maxk_expand(context, kept, x);
-done:
-    return status;
+    const sp_status status = check_source(context, x, kept);
+    if (status != SP_OK || kept->rows == 0) return status;
+    return context->backend->maxk_expand(context, kept, x);
 }
 
 sp_status sp_maxk_spmm(sp_spmm_plan *plan, double alpha, const sp_cbsr *kept, double beta, sp_dense *y)
