@@ -765,13 +765,15 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     void *label = put(s, c.nodes, sizeof *c.label, c.label), *target = put(s, c.nodes * cols, 1, c.target);
     gnn_score *scores = put(s, 2 * GNN_SPLITS, sizeof *scores, (gnn_score[2 * GNN_SPLITS]){{0}});
     void *sums = put_numbers(s, cols, sum);
-    for (int k = 0; k < 2; k++)
-        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, NULL, node, label, split, GNN_TRAIN, count,
-                                                          scores + k * GNN_SPLITS, k ? NULL : &dx,
-                                                          k ? NULL : sums)
+    for (int k = 0; k < 2; k++) {
+        gnn_score *score = scores + k * GNN_SPLITS;
+        sp_dense *to = k ? NULL : &dx;
+        void *to_sums = k ? NULL : sums;
+        ck_ok(s->context, softmax ? s->back->softmax_loss(s->engine, &logits, NULL, node, label, split, GNN_TRAIN,
+                                                          count, score, to, to_sums)
                                   : s->back->sigmoid_loss(s->engine, &logits, node, target, split, GNN_TRAIN, count,
-                                                          scores + k * GNN_SPLITS, k ? NULL : &dx,
-                                                          k ? NULL : sums));
+                                                          score, to, to_sums));
+    }
     take(s, GNN_SPLITS, sizeof *scores, scores, is);
     take(s, GNN_SPLITS, sizeof *scores, scores + GNN_SPLITS, alone);
     double *gradient_is = take_matrix(s, &dx), *sums_are = take_numbers(s, cols, sums);
@@ -812,7 +814,8 @@ START_TEST(loss_of_nan_is_nan)
     gnn_score *scores = put(&s, GNN_SPLITS, sizeof *scores, (gnn_score[GNN_SPLITS]){{0}}), is[GNN_SPLITS];
     sp_dense logits = put_matrix(&s, 2, 2, x);
     void *labels = put(&s, 2, sizeof *label, label), *splits = put(&s, 2, 1, split), *targets = put(&s, 4, 1, target);
-    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL, NULL));
+    ck_ok(s.context, s.back->softmax_loss(s.engine, &logits, NULL, NULL, labels, splits, GNN_TRAIN, 1, scores, NULL,
+                                          NULL));
     take(&s, GNN_SPLITS, sizeof *scores, scores, is);
     ck_assert(isnan(is[GNN_TRAIN].loss) && isfinite(is[GNN_TEST].loss));
     ck_ok(s.context, s.back->sigmoid_loss(s.engine, &logits, NULL, targets, splits, GNN_TRAIN, 1, scores, NULL,
@@ -1345,8 +1348,8 @@ START_TEST(sums_have_the_same_bits_whatever_the_threads)
         repeatable_bits(_i, threads, again);
         ck_assert_msg(memcmp(first, again, sizeof first) == 0, "%d threads give other bits", threads);
         way_back_bits(_i, threads, way_again);
-        ck_assert_msg(memcmp(way, way_again, WAY_BITS * sizeof *way) == 0, "%d threads give other bits on the way back",
-                      threads);
+        ck_assert_msg(memcmp(way, way_again, WAY_BITS * sizeof *way) == 0,
+                      "%d threads give other bits on the way back", threads);
     }
     free(way);
     free(way_again);

@@ -956,6 +956,35 @@ static double largest_of(const double *numbers, const double *less, int64_t coun
     return most;
 }
 
+static void free_blocks(runner *r)
+{
+    for (int l = 0; l < 2; l++) {
+        gnn_block_free(r->block[l]);
+        r->block[l] = NULL;
+    }
+}
+
+/* Both blocks of the matrix, which lies where the engine computes, with tiles set apart if asked. */
+static void make_blocks(runner *r, const sp_csr *matrix, gnn_layer layer, const int64_t *widths, bool apart)
+{
+    free_blocks(r);
+    for (int l = 0; l < 2; l++)
+        ck_ok(r->context, gnn_block_create(r->engine, matrix, layer, true, widths[l], &r->block[l]));
+    for (int l = 0; l < 2 && apart; l++) {
+        ck_ok(r->context, gnn_block_split(r->block[l]));
+        if (!r->engine->takes_tiles) continue;
+        ck_assert_ptr_nonnull(r->block[l]->tiles);
+        ck_assert_int_lt(r->block[l]->tiles->rest.nnz, matrix->nnz / 4);
+    }
+    ck_assert_ptr_eq(r->block[0]->tiles, r->block[1]->tiles);
+}
+
+static void expect_near(const double *a, const double *b, int64_t count, int layer, const char *what)
+{
+    const double apart = largest_of(a, b, count), most = largest_of(a, NULL, count);
+    test_expect(apart < 1e-5 * most, "layer %d: %s differ by %g of %g", layer, what, apart, most);
+}
+
 /* Three communities with a third of all possible edges: most lies in tiles. The last panel and tile are not whole. */
 START_TEST(dense_tiles_set_apart_change_nothing_but_rounding)
 {
@@ -971,13 +1000,10 @@ START_TEST(dense_tiles_set_apart_change_nothing_but_rounding)
     for (int layer = GNN_GCN; layer <= GNN_GIN; layer++) {
         const gnn_model_options o = {.layer = (gnn_layer)layer, .inputs = IN, .hidden = HIDDEN, .outputs = OUT,
                                      .type = SP_DENSE_F32};
+        if (layer == GNN_SAGE_MAX) continue;
         runner r = open_runner(_i);
         sp_dense x;
-        sp_csr matrix;
-        if (layer == GNN_SAGE_MAX) {
-            free_runner(&r);
-            continue;
-        }
+        sp_csr matrix, there;
         if (_i == 0) {
             r.engine->backend = &slow;
             r.engine->takes_tiles = true;
@@ -989,33 +1015,14 @@ START_TEST(dense_tiles_set_apart_change_nothing_but_rounding)
         ck_ok(r.context, gnn_model_create(r.engine, &o, &r.model));
         const int64_t size = gnn_model_size(r.model);
         ck_assert_int_le(size, 1 << 14);
-        sp_csr there;
         ck_ok(r.context, sp_csr_copy(r.context, &matrix, r.engine->space, &there));
         for (int apart = 0; apart < 2; apart++) {
-            for (int l = 0; l < 2; l++) {
-                gnn_block_free(r.block[l]);
-                ck_ok(r.context, gnn_block_create(r.engine, &there, o.layer, true, l ? OUT : HIDDEN, &r.block[l]));
-            }
-            for (int l = 0; l < 2 && apart; l++) {
-                ck_ok(r.context, gnn_block_split(r.block[l]));
-                if (r.engine->takes_tiles) {
-                    ck_assert_ptr_nonnull(r.block[l]->tiles);
-                    ck_assert_int_lt(r.block[l]->tiles->rest.nnz, matrix.nnz / 4);
-                }
-            }
-            ck_assert_ptr_eq(r.block[0]->tiles, r.block[1]->tiles);
+            make_blocks(&r, &there, o.layer, (int64_t[]){HIDDEN, OUT}, apart);
             whole_pass(&r, logits[apart], gradients[apart]);
         }
-        test_expect(largest_of(logits[0], logits[1], N * OUT) < 1e-5 * largest_of(logits[0], NULL, N * OUT),
-                    "layer %d: logits differ by %g of %g", layer, largest_of(logits[0], logits[1], N * OUT),
-                    largest_of(logits[0], NULL, N * OUT));
-        test_expect(largest_of(gradients[0], gradients[1], size) < 1e-5 * largest_of(gradients[0], NULL, size),
-                    "layer %d: gradients differ by %g of %g", layer, largest_of(gradients[0], gradients[1], size),
-                    largest_of(gradients[0], NULL, size));
-        for (int l = 0; l < 2; l++) { /* before their matrix */
-            gnn_block_free(r.block[l]);
-            r.block[l] = NULL;
-        }
+        expect_near(logits[0], logits[1], N * OUT, layer, "logits");
+        expect_near(gradients[0], gradients[1], size, layer, "gradients");
+        free_blocks(&r); /* before their matrix */
         ck_assert_ptr_null(r.engine->tiles);
         sp_csr_free(r.context, &there);
         sp_csr_free(host, &matrix);
@@ -1539,7 +1546,8 @@ END_TEST
 /* Y has the bits of a forward pass by itself, and C is Y·W. */
 START_TEST(hidden_numbers_are_finished_and_multiplied)
 {
-    static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36}, first[] = {7, 8, 3, 16, 20}, second[] = {0, 7, 9, 5, 3};
+    static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36};
+    static const int64_t first[] = {7, 8, 3, 16, 20}, second[] = {0, 7, 9, 5, 3};
     runner r = open_runner(_i);
     test_random random = test_seed(92);
     const gnn_backend *backend = r.engine->backend;
