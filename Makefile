@@ -158,7 +158,8 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 $(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
 $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 # Hopper's matrix instructions are only in the code for that device alone.
-$(OBJ)/gnn/cuda/multiply_split.cu.o: private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
+$(OBJ)/gnn/cuda/multiply_split.cu.o: \
+  private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
 # Its host code copies with all threads.
 $(OBJ)/libsparse/cuda/spmm_stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
 # Optimised, its loops with sanitizers in them take a compiler longer than all other files together.
@@ -195,9 +196,9 @@ $(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.
-WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync cudaStreamSynchronize \
-           cudaStreamWaitEvent cudaEventRecord cudaFuncGetAttributes cudaMallocFromPoolAsync cudaFreeAsync \
-           cudaGetLastError cudaPeekAtLastError
+WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsync cudaMemsetAsync \
+           cudaStreamSynchronize cudaStreamWaitEvent cudaEventRecord cudaFuncGetAttributes cudaMallocFromPoolAsync \
+           cudaFreeAsync cudaGetLastError cudaPeekAtLastError
 $(BUILD)/tests/test_alloc: private LDFLAGS += $(if $(NVCC),$(WRAPPED:%=-Wl$(comma)--wrap=%))
 
 $(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked

@@ -28,8 +28,8 @@ def peer(name, error, taken, **more):
 
 
 def add_peers(path, entries, measure):
-    """Adds what `measure(case, matrix, options)` returns to each case of the result, in place of scipy's of before. The
-    matrix is that of the file that the case names, of as many entries as case[entries] says."""
+    """Adds what `measure(case, matrix, options)` returns to each case of the result, in place of scipy's of before.
+    The matrix is that of the file that the case names, of as many entries as case[entries] says."""
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
     read = {}

@@ -57,8 +57,8 @@ void product_same(const sp_csr *expected, const sp_csr *c, const char *name);
 bool product_may_be_refused(sp_context *context, const sp_spgemm_options *options);
 
 /* Runs the product on `context` with every algorithm, operands in random spaces, C on the host at random, one random
- * setting of the AIA stage or, with `every_stage` and not in brief, each where it matters; compares each C and its info
- * with the reference. A refusal is accepted only where sparse.h announces it. */
+ * setting of the AIA stage or, with `every_stage` and not in brief, each where it matters; compares each C and its
+ * info with the reference. A refusal is accepted only where sparse.h announces it. */
 void product_check(sp_context *context, const product *p, test_random *random, bool every_stage);
 
 #endif

@@ -171,8 +171,8 @@ START_TEST(torus_rows_hold_the_node_and_two_in_each_dimension)
 }
 END_TEST
 
-/* Each order has twice the nodes and one, three times the edges and the nodes: 5 nodes in a ring, then 11 and 20 edges,
- * 23 and 71. No edge's ends have a neighbour in common. */
+/* Each order has twice the nodes and one, three times the edges and the nodes: 5 nodes in a ring, then 11 and 20
+ * edges, 23 and 71. No edge's ends have a neighbour in common. */
 START_TEST(mycielski_graphs_grow_without_triangles)
 {
     sp_context *context = test_context(0, 1);

@@ -9,7 +9,6 @@
 
 /* ---- random products ----------------------------------------------------------------------------------- */
 
-/* TEST_CASES=N runs N cases in place of these. */
 START_TEST(random_products_have_the_bits_of_the_reference)
 {
     sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
@@ -468,8 +467,8 @@ static product everything_cancels(sp_context *host, test_random *random, sp_valu
     return product_of(a, entry_matrix(host, &list, 2 * PAIRS, COLS, type, false));
 }
 
-/* Rows of about 16 entries of A, some lengths alike and some not, some rows with the columns of the row before, others
- * that differ from it in their last column only; C's rows from a few to thousands of entries. */
+/* Rows of about 16 entries of A, some lengths alike and some not, some rows with the columns of the row before,
+ * others that differ from it in their last column only; C's rows from a few to thousands of entries. */
 static product neighbours_that_agree(sp_context *host, test_random *random, sp_value_type type)
 {
     enum { ROWS = 600, INNER = 900, COLS = 5000, MOST = 40 };
@@ -491,8 +490,10 @@ static product neighbours_that_agree(sp_context *host, test_random *random, sp_v
     for (int64_t j = 0; j < INNER; j++) {
         const int64_t near = j / 30 * 160; /* crowds of rows with columns in common, and a few rows that are long */
         const int64_t entries = j % 97 == 0 ? 400 : 1 + test_below(random, 30);
-        for (int64_t k = 0; k < entries; k++)
-            entry_add(&list, j, j % 3 ? near + test_below(random, 160) : test_below(random, COLS), product_value(random));
+        for (int64_t k = 0; k < entries; k++) {
+            const int64_t col = j % 3 ? near + test_below(random, 160) : test_below(random, COLS);
+            entry_add(&list, j, col, product_value(random));
+        }
     }
     return product_of(a, entry_matrix(host, &list, INNER, COLS, type, false));
 }
@@ -976,8 +977,8 @@ END_TEST
 
 /* ---- more than 2^31 entries ------------------------------------------------------------------------------ */
 
-/* C of 2.5 · 10^9 entries from 3.4 · 10^9 products, in f32: 20 GB. Row i of A is alike in pattern to row i mod KINDS, so
- * that the length of every row of C is known from a few; all numbers are small integers, and sums exact. */
+/* C of 2.5 · 10^9 entries from 3.4 · 10^9 products, in f32: 20 GB. Row i of A is alike in pattern to row i mod KINDS,
+ * so that the length of every row of C is known from a few; all numbers are small integers, and sums exact. */
 enum { LARGE_ROWS = 4200000, LARGE_INNER = 5000, LARGE_COLS = 30200, KINDS = 97, SAMPLED = 300 };
 static const int64_t large_room = (int64_t)48 << 30;
 

@@ -74,7 +74,6 @@ static void check_plan(sp_context *context, product *p, test_random *random)
     sp_context_destroy(host);
 }
 
-/* TEST_CASES=N runs N cases in place of these. */
 START_TEST(random_plans_have_the_bits_of_the_reference)
 {
     sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
