@@ -222,10 +222,10 @@ constexpr int32_t EMPTY = -1;
 constexpr unsigned FULL_WARP = 0xffffffffu;
 
 /* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a
- * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column in
- * a table half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of columns
- * together, which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest of 32
- * lanes, 3.0 with a fold from bit 7. */
+ * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column
+ * in a table half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of
+ * columns together, which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest
+ * of 32 lanes, 3.0 with a fold from bit 7. */
 static __device__ __forceinline__ uint32_t scrambled(int32_t col)
 {
     return ((uint32_t)col ^ (uint32_t)col >> 12) * 0x9e3779b1u;
@@ -268,6 +268,25 @@ static __device__ __forceinline__ unsigned warp_or(unsigned value)
 #endif
 }
 
+/* The sum over the lanes up to this one. */
+template <typename T> static __device__ __forceinline__ T sum_until(T value)
+{
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const T other = __shfl_up_sync(FULL_WARP, value, step);
+        if ((threadIdx.x & 31) >= step) value += other;
+    }
+    return value;
+}
+
+/* The sum over the lanes before this one; *total is that over all. */
+static __device__ __forceinline__ int scan_lanes(int value, int *total)
+{
+    const int until = sum_until(value);
+    *total = __shfl_sync(FULL_WARP, until, 31);
+    return until - value;
+}
+
 /* Reduces over the block in an order fixed by THREADS; every thread gets the result. `scratch`: THREADS / 32. */
 template <int THREADS, typename T, typename Op> __device__ T block_reduce(T value, Op op, uint64_t *scratch)
 {
@@ -287,25 +306,18 @@ template <int THREADS, typename T, typename Op> __device__ T block_reduce(T valu
 template <int THREADS> __device__ int block_scan(int value, int *total, uint64_t *scratch)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int inclusive = value;
-    for (int step = 1; step < 32; step *= 2) {
-        int below = __shfl_up_sync(FULL_WARP, inclusive, step);
-        if (lane >= step) inclusive += below;
-    }
-    if (THREADS == 32) {
-        *total = __shfl_sync(FULL_WARP, inclusive, 31);
-        return inclusive - value;
-    }
+    if (THREADS == 32) return scan_lanes(value, total);
+    const int until = sum_until(value);
     int *sums = (int *)scratch, before = 0, all = 0;
     __syncthreads();
-    if (lane == 31) sums[warp] = inclusive;
+    if (lane == 31) sums[warp] = until;
     __syncthreads();
     for (int w = 0; w < THREADS / 32; w++) {
         if (w < warp) before += sums[w];
         all += sums[w];
     }
     *total = all;
-    return before + inclusive - value;
+    return before + until - value;
 }
 
 /* The product as the CPU forms it: in f64, or for mcl's dense path in f32. Never fused with the addition. */

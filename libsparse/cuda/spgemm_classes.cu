@@ -1,6 +1,6 @@
 /* Which class a row of C belongs to (spgemm_rows.cuh), first by its products, then by its entries, and a list of the
- * rows of each class. A's columns and B's offsets are read once, with as many lanes a row as suit A's rows, and a byte
- * a row is noted. Rows of A with the columns of the row before are found by comparing neighbours. */
+ * rows of each class. A's columns and B's offsets are read once, with as many lanes a row as suit A's rows, and a
+ * byte a row is noted. Rows of A with the columns of the row before are found by comparing neighbours. */
 #include "merge.cuh"
 #include "spgemm_rows.cuh"
 
@@ -41,7 +41,7 @@ static __device__ __forceinline__ bool have_same_columns(const int64_t *offsets,
         distance = offsets[other] - first;
         same = offsets[other + 1] - last == distance;
     }
-    const unsigned group = LANES == 32 ? FULL_WARP : ((1u << (LANES & 31)) - 1) << ((threadIdx.x & 31) & ~(LANES - 1));
+    const unsigned lanes = FULL_WARP >> (32 - LANES), group = lanes << (threadIdx.x & 31 & ~(LANES - 1));
     for (int64_t at = first + threadIdx.x % LANES;; at += LANES) {
         const bool equal = !same || at >= last || cols[at] == cols[at + distance];
         const unsigned differing = __ballot_sync(FULL_WARP, !equal); /* all lanes vote, whatever theirs is worth */
@@ -80,15 +80,54 @@ static __device__ __forceinline__ bool may_be_narrow(int64_t products)
     return products > MOST_COUNTED && products <= NARROW_PRODUCTS;
 }
 
-/* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, AHEAD
- * times 32 at once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those
- * that are to be merged, whose columns it has begun to read. */
+/* Products of 32 rows of A whose elements lie in [first, last), the lane's from `begin` on: those before its row's,
+ * and of all; with `merges` how many elements are near column `base`. */
+struct products_before {
+    long long before, all;
+    int64_t near;
+};
+static __device__ __forceinline__ products_before pass_products(int64_t first, int64_t last, int64_t begin,
+                                                                const int32_t *a_cols, const int64_t *b_offsets,
+                                                                int64_t base, bool merges)
+{
+    enum { AHEAD = 4 };
+    const int lane = threadIdx.x & 31;
+    products_before passed = {};
+    for (int64_t at = first; at < last; at += 32 * AHEAD) {
+        int32_t k[AHEAD];
+        long long own[AHEAD];
+        /* Without conditions, so that all are on their way at once. */
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) k[u] = __ldg(a_cols + min(at + 32 * u + lane, last - 1));
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) own[u] = __ldg(b_offsets + k[u] + 1) - __ldg(b_offsets + k[u]);
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            const bool there = at + 32 * u + lane < last;
+            if (!there) own[u] = 0;
+            passed.near += merges ? __popc(__ballot_sync(FULL_WARP, there && llabs(k[u] - base) < NEAR)) : 0;
+        }
+#pragma unroll
+        for (int u = 0; u < AHEAD; u++) {
+            const long long until = sum_until(own[u]);
+            const int64_t place = begin - at - 32 * u; /* of the row's first element in this step */
+            const long long there = passed.all + __shfl_sync(FULL_WARP, until - own[u], (int)place & 31);
+            if (place >= 0 && place < 32) passed.before = there;
+            passed.all += __shfl_sync(FULL_WARP, until, 31);
+        }
+    }
+    if (begin == last) passed.before = passed.all;
+    return passed;
+}
+
+/* Classes by products where rows of A are short: a warp takes 32 rows, whose elements it reads side by side, 128 at
+ * once, so that a hub does not leave other lanes waiting. With `merges` it counts the entries of those that are to be
+ * merged, whose columns it has begun to read. */
 static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
     classify_short(int64_t rows, const int64_t *a_offsets, const int32_t *a_cols, const int64_t *b_offsets,
                    const int32_t *b_cols, int sorts, int dense, bool merges, uint8_t *notes,
                    int32_t *lengths, warp_totals *totals)
 {
-    enum { AHEAD = 4 };
     __shared__ unsigned histogram[CLASSES];
     __shared__ uint64_t scratch[32];
     if (threadIdx.x < CLASSES) histogram[threadIdx.x] = 0;
@@ -100,39 +139,9 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
         const int64_t row = base + lane, begin = a_offsets[min(row, rows)], end = a_offsets[min(row + 1, rows)];
         const int64_t first = __shfl_sync(FULL_WARP, (long long)begin, 0);
         const int64_t last = __shfl_sync(FULL_WARP, (long long)end, 31);
-        long long passed = 0, before = 0; /* products of the rows so far, and of those before this one */
-        int64_t near = 0;                 /* elements close to the diagonal */
-        for (int64_t at = first; at < last; at += 32 * AHEAD) {
-            int32_t k[AHEAD];
-            long long until[AHEAD];
-            /* Without conditions, so that all are on their way at once. */
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) k[u] = __ldg(a_cols + min(at + 32 * u + lane, last - 1));
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) until[u] = __ldg(b_offsets + k[u] + 1) - __ldg(b_offsets + k[u]);
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                const bool there = at + 32 * u + lane < last;
-                if (!there) until[u] = 0;
-                near += merges ? __popc(__ballot_sync(FULL_WARP, there && llabs(k[u] - base) < NEAR)) : 0;
-            }
-#pragma unroll
-            for (int u = 0; u < AHEAD; u++) {
-                const long long own = until[u];
-#pragma unroll
-                for (int step = 1; step < 32; step *= 2) {
-                    const long long other = __shfl_up_sync(FULL_WARP, until[u], step);
-                    if (lane >= step) until[u] += other;
-                }
-                const int64_t place = begin - at - 32 * u; /* of the row's first element in this step */
-                const long long there = passed + __shfl_sync(FULL_WARP, until[u] - own, (int)place & 31);
-                if (place >= 0 && place < 32) before = there;
-                passed += __shfl_sync(FULL_WARP, until[u], 31);
-            }
-        }
-        if (begin == last) before = passed;
-        const long long next = __shfl_down_sync(FULL_WARP, before, 1);
-        const int64_t products = (lane == 31 ? passed : next) - before;
+        const products_before passed = pass_products(first, last, begin, a_cols, b_offsets, base, merges);
+        const long long next = __shfl_down_sync(FULL_WARP, passed.before, 1);
+        const int64_t products = (lane == 31 ? passed.all : next) - passed.before;
         int32_t span = INT32_MAX;
         const bool may = may_be_narrow(products) && products > sorts && !dense;
         for (unsigned narrow = __ballot_sync(FULL_WARP, may); narrow; narrow &= narrow - 1) {
@@ -143,7 +152,7 @@ static __global__ void __launch_bounds__(256, MOST_THREADS / 256 - 1)
             if (lane == of) span = highest - lowest;
         }
         const bool fits = end - begin <= MERGED_ELEMENTS && products <= MERGED_PRODUCTS;
-        const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * near >= last - first);
+        const bool merged = merges && __all_sync(FULL_WARP, fits && 2 * passed.near >= last - first);
         if (row >= rows) continue;
         const int note = merged ? note_of(MERGED) : note_products(products, end - begin, span, sorts, dense);
         if (merged) {

@@ -1,5 +1,5 @@
 /* What the classes of rows share that spgemm_warp.cu tells of: their names, what is counted of them, what a launch is
- * told and how it is made. Every kind of rows has a file, of its kernels and of what launches them, declared below. */
+ * told and how it is made. Every kind of rows has a file of kernels and of what launches them, declared below. */
 #ifndef SPARSE_CUDA_SPGEMM_ROWS_CUH
 #define SPARSE_CUDA_SPGEMM_ROWS_CUH
 
@@ -10,9 +10,9 @@
 /* Blocks of rows a warp: four warps, or as few as keep a block's tables within 48 KB, which every device has. */
 enum { WARP_THREADS = 128, TABLE_LIMIT = 48 << 10 };
 
-/* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i slots, at
- * most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of larger tables
- * does not keep it busy. */
+/* Classes of rows. IDLE rows have no products. Classes HASHED + i and TWINS + i have tables of LEAST_SLOTS << i
+ * slots, at most half full but for the largest to sum, whose 1,024 slots hold 768: what a multiprocessor holds of
+ * larger tables does not keep it busy. */
 enum { COUNTED_CLASSES = 6, SUMMED_CLASSES = 4, SORTED_CLASSES = 7, RANKED_CLASSES = 4 };
 enum { IDLE, SMALL, MERGED, HASHED, NARROW = HASHED + COUNTED_CLASSES, NARROWER, WIDE, SORTED,
        RANKED = SORTED + SORTED_CLASSES, TWINS = RANKED + RANKED_CLASSES, RANKED_TWINS = TWINS + SUMMED_CLASSES,
@@ -24,19 +24,19 @@ static_assert(LEAST_SLOTS << (COUNTED_CLASSES - 1) == 2 * MOST_COUNTED, "tables 
  * the slots take no warp from a multiprocessor, and cost less to clear than the probes that they save. */
 static __host__ __device__ constexpr int counting_slots(int i) { return LEAST_SLOTS << (i < 3 ? i + 1 : i); }
 
-/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than MOST_COUNTED,
- * are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more than LONG_BLOCKS a
- * multiprocessor, which holds one block at a time: their parts would hardly keep the device busy. Where columns are so
- * many that wide rows cost more, they are counted by a block and sorted however many there are. Longer rows are wide,
- * and those that the device's shared memory cannot sort. */
+/* Rows of class SORTED + i have up to LEAST_SORTED << i products. Those of class BLOCK_COUNTED, more than
+ * MOST_COUNTED, are counted by a block, too. LONG rows are counted as wide ones, and sorted where there are no more
+ * than LONG_BLOCKS a multiprocessor, which holds one block at a time: their parts would hardly keep the device busy.
+ * Where columns are so many that wide rows cost more, they are counted by a block and sorted however many there are.
+ * Longer rows are wide, and those that the device's shared memory cannot sort. */
 enum { LEAST_SORTED = 128, BLOCK_COUNTED = SORTED + 5, LONG = SORTED + 6, LONG_BLOCKS = 8 };
 static_assert(LEAST_SORTED << (BLOCK_COUNTED - SORTED) == 2 * MOST_COUNTED, "what a warp's tables do not count");
 static_assert(LONG + 1 == RANKED, "the last class");
 
 /* What is noted of a row: up to MOST_SMALL, the products of a small or idle one; beyond, its class. TWIN marks rows
  * 2i and 2i + 1 whose columns in A are the same: the first stands for both. Alone it says that the row's columns in A
- * are those of the row before it: of the second, and where more than two agree of the first. When sums are formed, that
- * there is nothing to do for the row, whatever its products. */
+ * are those of the row before it: of the second, and where more than two agree of the first. When sums are formed,
+ * that there is nothing to do for the row, whatever its products. */
 enum { TWIN = 128 };
 static_assert(MOST_SMALL + CLASSES <= TWIN, "a note is a byte");
 
@@ -62,14 +62,15 @@ static inline int least_dense(const sp_csr *b)
     return b->cols > 4 * LEAST_DENSE ? (int)b->cols / 4 : (int)LEAST_DENSE;
 }
 
-/* Wide rows: bits for all of B's columns, a power of two of words, up to 64 KB, or half of it where a block may not have
- * as much. A multiprocessor has three blocks with 64 KB, with less as many as registers are to suffice for. A part of a
- * row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all multiprocessors
- * get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their sums take, a
- * multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry.
+/* Wide rows: bits for all of B's columns, a power of two of words, up to 64 KB, or half of it where a block may not
+ * have as much. A multiprocessor has three blocks with 64 KB, with less as many as registers are to suffice for. A
+ * part of a row has PART_ENTRIES entries of C; fewer where wide rows have less than a million in all, so that all
+ * multiprocessors get parts. Compact parts lie within RANKED_COLUMNS: with 4 KB of bits and ranks, as much as their
+ * sums take, a multiprocessor holds 24 warps; so it does with scattered ones, which have two buckets an entry.
  * Ranked rows have bits for NARROW_WORDS or NARROWER_WORDS words and sums for LEAST_RANKED or MOST_SUMMED entries. */
 enum { WIDE_THREADS = 256, WIDE_BLOCKS = MOST_THREADS / WIDE_THREADS, WIDE_WORDS = 16384, LEAST_WIDE_WORDS = 1024,
-       PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20, RANKED_COLUMNS = 16384, LEAST_RANKED = 256 };
+       PART_ENTRIES = 512, LEAST_PART_ENTRIES = 128, FEW_ENTRIES = 1 << 20, RANKED_COLUMNS = 16384,
+       LEAST_RANKED = 256 };
 
 /* ---- device ---------------------------------------------------------------------------------------------- */
 
@@ -328,7 +329,7 @@ static inline int64_t windows_of(const sp_csr *b) { return b->cols / (32 * WIDE_
 
 /* ---- host: kinds of rows ----------------------------------------------------------------------------------- */
 
-/* spgemm_classes.cu: classes to count, by products; to sum, by what has been counted or by C's offsets; their lists. */
+/* spgemm_classes.cu: classes to count, by products; to sum, by what is counted or by C's offsets; their lists. */
 template <typename V> sp_status classify_rows(warp_run<V> *run);
 template <typename V> sp_status reclassify_rows(warp_run<V> *run);
 template <typename V> sp_status classify_known(warp_run<V> *run, const sp_csr *c);

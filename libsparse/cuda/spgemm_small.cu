@@ -5,9 +5,9 @@
  *   - short rows, up to 96 products and 32 elements of A: sorted in registers, neighbours together (warp.cuh);
  *   - all others, a block each, those of many products first: a bit for each of B's at most 16,384 columns gives C's
  *     columns in order and their ranks. Sums lie at these in shared memory, 2,048 at a time. Up to 32 rows of B and
- *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its products
- *     lie side by side in A's order, the CPU's. Where B has few columns for the products of a row, all but the
- *     longest rows are summed by a warp each, with a sum a column (spgemm_dense.cu).
+ *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its
+ *     products lie side by side in A's order, the CPU's. Where B has few columns for the products of a row, all but
+ *     the longest rows are summed by a warp each, with a sum a column (spgemm_dense.cu).
  * One row of B after another, with a barrier between, would take a block up to 400 cycles each.
  *
  * The host waits twice, for nnz(C) and for the end. Bytes: 4 + 4 + v of B a product, C written once, 9 a row.
@@ -20,9 +20,9 @@
 /* SMALL_ROWS: rows a warp, whose short ones are sorted together. */
 enum { SMALL_THREADS = 256, SMALL_WARPS = SMALL_THREADS / 32, SMALL_ROWS = 8, BLOCK_ROWS = SMALL_WARPS * SMALL_ROWS,
        SCAN_THREADS = 1024, SUMS = 2048 };
-/* The largest operands. Beyond, rows keep the device busy, and warps do the same in fewer instructions: a uniform matrix
- * of 256,000 entries takes 0.32 ms here and 0.14 there. Rows of FULL_ROW elements and more on average may have more of
- * them, as they have the products to fill a block. */
+/* The largest operands. Beyond, rows keep the device busy, and warps do the same in fewer instructions: a uniform
+ * matrix of 256,000 entries takes 0.32 ms here and 0.14 there. Rows of FULL_ROW elements and more on average may have
+ * more of them, as they have the products to fill a block. */
 enum { MOST_COLUMNS = 16384, MOST_ROWS = 32768, MOST_ELEMENTS = 49152, MOST_OF_FULL = 98304, FULL_ROW = 24,
        WORDS = MOST_COLUMNS / 32 };
 /* Rows of more than MANY products are taken first, by blocks. Others are faster by a warp each with a sum a column,
@@ -203,8 +203,8 @@ struct row_chunk {
     }
 };
 
-/* Sets a column's bit, for a whole warp; EMPTY: none. Lanes that set bits of one word would wait for each other: where
- * columns follow one another, one lane sets the bits of all. */
+/* Sets a column's bit, for a whole warp; EMPTY: none. Lanes that set bits of one word would wait for each other:
+ * where columns follow one another, one lane sets the bits of all. */
 static __device__ __forceinline__ void set_bits(uint2 *words, int32_t col)
 {
     enum { FEW_WORDS = 4 };
@@ -520,8 +520,8 @@ bool cuda_is_small(const sp_csr *a, const sp_csr *b, const sp_spgemm_options *op
 {
     const int64_t most = a->nnz >= FULL_ROW * a->rows ? MOST_OF_FULL : MOST_ELEMENTS;
     return options->algorithm == SP_SPGEMM_AUTO && options->semiring == SP_PLUS_TIMES && !options->mask &&
-           a->values && b->values && a->rows > 0 && a->rows <= MOST_ROWS && b->cols <= MOST_COLUMNS && a->nnz <= most &&
-           b->nnz <= INT32_MAX;
+           a->values && b->values && a->rows > 0 && a->rows <= MOST_ROWS && b->cols <= MOST_COLUMNS &&
+           a->nnz <= most && b->nnz <= INT32_MAX;
 }
 
 static void name_rows(const small_totals *totals, unsigned dense, sp_spgemm_info *info)
@@ -565,38 +565,72 @@ static sp_status sum_light_rows(sp_context *context, small_job<V> *job, small_to
     return SP_OK;
 }
 
+/* Totals, lengths, lists and notes lie in one array. */
+static int64_t room_for_rows(int64_t rows) { return (int64_t)sizeof(small_totals) + rows * (2 * 4 + 1); }
+template <typename V> static void use_room(small_job<V> *job, char *room)
+{
+    job->totals = (small_totals *)room;
+    job->lengths = (int32_t *)(job->totals + 1);
+    job->list = job->lengths + job->rows;
+    job->notes = (uint8_t *)(job->list + job->rows);
+}
+
+/* Classes and lengths of all rows, C's offsets. */
+template <typename V>
+static sp_status count_rows(sp_context *context, const small_job<V> &job, unsigned packs, small_totals *totals)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    int blocks;
+    count_short<V><<<packs, SMALL_THREADS, 0, stream>>>(job);
+    TRY(cuda_full_grid(context, count_others<V>, SMALL_THREADS, 0, &blocks));
+    count_others<V><<<(unsigned)(job.rows < blocks ? job.rows : blocks), SMALL_THREADS, 0, stream>>>(job);
+    place_rows<<<1, SCAN_THREADS, 0, stream>>>(job.rows, job.lengths, job.offsets, job.totals);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
+    return cuda_finish(context);
+}
+
+/* C's columns and sums; *dense: how many rows warps have summed. */
+template <typename V>
+static sp_status sum_rows(sp_context *context, small_job<V> job, unsigned packs, small_totals *totals,
+                          unsigned *dense)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    side_work taken = {};
+    int blocks;
+    TRY(cuda_full_grid(context, sum_small<V>, SMALL_THREADS, 0, &blocks));
+    TRY(sum_light_rows(context, &job, totals, dense, &taken));
+    if ((unsigned)blocks > totals->others) blocks = (int)totals->others;
+    if (totals->others + totals->shorts > 0)
+        sum_small<V><<<(unsigned)blocks + (totals->shorts > 0 ? packs : 0), SMALL_THREADS, 0, stream>>>(
+            job, (unsigned)blocks);
+    CUDA_TRY(cudaGetLastError());
+    if (*dense) CUDA_TRY(cudaStreamWaitEvent(stream, cuda_state_of(context)->joined[1], 0));
+    TRY(cuda_finish(context));
+    taken.streams = 0;
+    return SP_OK;
+}
+
 /* `c` has its shape and type; it gets its arrays one after another, and is the caller's to free. */
 template <typename V>
 static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info)
 {
     const double start = sp_seconds();
-    cudaStream_t stream = cuda_state_of(context)->stream;
+    const unsigned packs = (unsigned)((a->rows + BLOCK_ROWS - 1) / BLOCK_ROWS);
     device_array<char> room;
     small_totals totals;
     small_job<V> job = {};
-    unsigned dense = 0; /* rows summed by warps */
-    side_work taken = {};
+    unsigned dense = 0;
     size_t before;
-    int blocks;
-    const unsigned packs = (unsigned)((a->rows + BLOCK_ROWS - 1) / BLOCK_ROWS);
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(room.allocate(context, (int64_t)sizeof totals + a->rows * 9));
+    TRY(room.allocate(context, room_for_rows(a->rows)));
     TRY(room.fill(0, (int64_t)sizeof totals));
     job.product = {view_of<V>(a), view_of<V>(b), b->cols, SP_PLUS_TIMES, NULL, NULL, false, {}};
     job.rows = a->rows;
-    job.totals = (small_totals *)room.data;
-    job.lengths = (int32_t *)(job.totals + 1);
-    job.list = job.lengths + a->rows;
-    job.notes = (uint8_t *)(job.list + a->rows);
     job.offsets = c->row_offsets;
-    count_short<V><<<packs, SMALL_THREADS, 0, stream>>>(job);
-    TRY(cuda_full_grid(context, count_others<V>, SMALL_THREADS, 0, &blocks));
-    count_others<V><<<(unsigned)(a->rows < blocks ? a->rows : blocks), SMALL_THREADS, 0, stream>>>(job);
-    place_rows<<<1, SCAN_THREADS, 0, stream>>>(a->rows, job.lengths, job.offsets, job.totals);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&totals, job.totals, sizeof totals, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    use_room(&job, room.data);
+    TRY(count_rows(context, job, packs, &totals));
     const double counted = sp_seconds();
     info->products = (int64_t)totals.products;
     info->product_nnz = info->nnz = c->nnz = totals.entries;
@@ -604,16 +638,7 @@ static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *
     TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
     job.c_cols = c->col_indices;
     job.c_values = (V *)c->values;
-    TRY(cuda_full_grid(context, sum_small<V>, SMALL_THREADS, 0, &blocks));
-    if (c->nnz > 0) TRY(sum_light_rows(context, &job, &totals, &dense, &taken));
-    if ((unsigned)blocks > totals.others) blocks = (int)totals.others;
-    if (c->nnz > 0 && totals.others + totals.shorts > 0)
-        sum_small<V><<<(unsigned)blocks + (totals.shorts > 0 ? packs : 0), SMALL_THREADS, 0, stream>>>(
-            job, (unsigned)blocks);
-    CUDA_TRY(cudaGetLastError());
-    if (dense) CUDA_TRY(cudaStreamWaitEvent(stream, cuda_state_of(context)->joined[1], 0));
-    TRY(cuda_finish(context));
-    taken.streams = 0;
+    if (c->nnz > 0) TRY(sum_rows(context, job, packs, &totals, &dense));
     name_rows(&totals, dense, info);
     info->batches = 1;
     TRY(cuda_peak(context, before, &info->peak_bytes));

@@ -1,9 +1,9 @@
 /* Rows of C by sorting, a block each, or a warp each of up to 256 products.
  *
- * Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal columns
- * are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places, and
- * warps sort what is in order but within buckets. Else warps sort 32·K keys each in registers, then runs are merged
- * in shared memory, which takes two to three times as many instructions. */
+ * Plain products only, of up to THREADS·K a row: sorted by column and by their place in the row, so that equal
+ * columns are added up in A's order. Where columns are spread over all of them, by counting: a bucket for two places,
+ * and warps sort what is in order but within buckets. Else warps sort 32·K keys each in registers, then runs are
+ * merged in shared memory, which takes two to three times as many instructions. */
 #include "spgemm_rows.cuh"
 
 template <int THREADS, int K> struct sorted_shape {
@@ -253,7 +253,7 @@ static __device__ __forceinline__ void sort_terms(sort_memory<THREADS, K, Key> &
     for (int i = 0; i < K; i++) memory.at(threadIdx.x * K + i) = key[i];
     __syncthreads();
     for (int run = 32 * K; run < count; run *= 2) {
-        /* Of the two runs to be merged, `low` keys of the first and `other` of the second come before the thread's. */
+        /* Of the two runs to be merged, `low` keys of the first and `other` of the second precede the thread's. */
         const int base = (int)threadIdx.x * K & ~(2 * run - 1), before = (int)threadIdx.x * K - base;
         int low = max(0, before - run), high = min(before, run);
         while (low < high) {

@@ -1,5 +1,6 @@
-/* Rows of C by tables: a warp each, with a table of a power of two of slots in shared memory, where products find their
- * columns (warp.cuh). Summed rows sort what they hold; rows of A with the same columns, twins, are summed by twos. */
+/* Rows of C by tables: a warp each, with a table of a power of two of slots in shared memory, where products find
+ * their columns (warp.cuh). Summed rows sort what they hold; rows of A with the same columns, twins, are summed by
+ * twos. */
 #include "spgemm_rows.cuh"
 
 /* Per warp: sums, rows of B, keys, and the list of used slots. */

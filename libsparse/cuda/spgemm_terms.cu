@@ -1,22 +1,22 @@
 /* The numeric phase of a plan: C's values from products whose places are known, tile by tile.
  *
- * A tile is a range of C's entries, whatever their rows, with some 3,000 products. A block forms these in shared memory
- * in the order of A and B, so that rows of B are read as they lie, then adds up each entry's at the place of its first
- * one, then writes the sums in C's order. No look-up, no atomics, no order to keep between lanes: every sum runs in A's
- * order, as in the other kernels, and has their bits.
+ * A tile is a range of C's entries, whatever their rows, with some 3,000 products. A block forms these in shared
+ * memory in the order of A and B, so that rows of B are read as they lie, then adds up each entry's at the place of
+ * its first one, then writes the sums in C's order. No look-up, no atomics, no order to keep between lanes: every sum
+ * runs in A's order, as in the other kernels, and has their bits.
  *   - Products come in segments: neighbours in B by the same entry of A. 8 bytes a segment, and a bit a product that
  *     says where one begins.
- *   - Entries of several products list the places of these, 2 bytes each, in slices of 32 entries, a lane each. They are
- *     sorted by how many they have (SELL, Kreutzer et al. 2014, with a tile as its window): without that a slice waits
- *     for its longest entry, 5 times the work in R-MAT graphs.
+ *   - Entries of several products list the places of these, 2 bytes each, in slices of 32 entries, a lane each. They
+ *     are sorted by how many they have (SELL, Kreutzer et al. 2014, with a tile as its window): without that a slice
+ *     waits for its longest entry, 5 times the work in R-MAT graphs.
  *   - Entries of more than MOST_TERMS products are summed by a warp each, from pairs of an entry of A and one of B.
  *
  * Bytes a product: v of B from L2, 2.3 to 3.5 of the plan from memory, 5 where rows of B are as short as in road
  * networks. An entry of C: 2, and its value.
  *
- * Made from lists of pairs by entry of C (put_product in warp.cuh), which two runs of the kernels that look products up
- * fill: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs are then sorted by
- * entry of A; those of one entry of A keep the order of C, which is B's.
+ * Made from lists of pairs by entry of C (put_product in warp.cuh), which two runs of the kernels that look products
+ * up fill: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs are then
+ * sorted by entry of A; those of one entry of A keep the order of C, which is B's.
  */
 #include <cub/block/block_radix_sort.cuh>
 #include <cuda_pipeline.h>
@@ -26,9 +26,9 @@
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
-/* A tile has the entries whose first product is among TILE_PRODUCTS, counted over all of C: with MOST_TERMS, TILE_MOST
- * products at most. Six blocks of 36 KB fill a multiprocessor; LIST_PIECES of 8 places are enough for lists of which a
- * fifth is padding, others are read from memory. */
+/* A tile has the entries whose first product is among TILE_PRODUCTS, counted over all of C: with MOST_TERMS,
+ * TILE_MOST products at most. Six blocks of 36 KB fill a multiprocessor; LIST_PIECES of 8 places are enough for lists
+ * of which a fifth is padding, others are read from memory. */
 enum { TILE_THREADS = 256, TILE_WARPS = TILE_THREADS / 32, TILE_PRODUCTS = 3072, MOST_TERMS = 512,
        TILE_MOST = TILE_PRODUCTS + MOST_TERMS, TILE_GROUPS = TILE_MOST / 32, LIST_PIECES = 512,
        MOST_PRODUCTS = UINT16_MAX };

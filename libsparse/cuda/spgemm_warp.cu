@@ -6,11 +6,11 @@
  *   - merged rows, 32 neighbours of up to 4 elements of A and 16 products each: a lane each, which merges rows of B
  *     (spgemm_short.cu, merge.cuh);
  *   - small rows, up to 96 products: sorted in registers, neighbours together (spgemm_short.cu, warp.cuh);
- *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (spgemm_tables.cu, warp.cuh);
- *     up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring rows of A have
- *     the same columns;
- *   - narrow rows, whose columns lie within 65,536: a warp each, or a block each where they
- *     are few, and a bit a column, to count (spgemm_wide.cu);
+ *   - hashed rows: a warp each, with a table of a power of two of slots in shared memory (spgemm_tables.cu,
+ *     warp.cuh); up to 2,048 products to count, up to 768 entries of C to sum; two rows at once where neighbouring
+ *     rows of A have the same columns;
+ *   - narrow rows, whose columns lie within 65,536: a warp each, or a block each where they are few, and a bit a
+ *     column, to count (spgemm_wide.cu);
  *   - ranked rows, the narrow ones of up to 768 entries of C, of plain products only: sums lie at the column's rank
  *     among the bits. Where rows of B of the same columns follow one another, as in finite elements, lanes keep
  *     columns and sums in registers (spgemm_ranked.cu);
@@ -26,8 +26,8 @@
  *     hash table or, where these lie close together, at the column's rank among them (spgemm_wide.cu).
  * Sums see their products in A's order everywhere: the values are the CPU's, bit for bit.
  *
- * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of B;
- * C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
+ * Bytes: 4 of B a product to count and 4 + v to sum (wide rows twice 4), from L2 where rows in flight share rows of
+ * B; C written once; 10 a row for lengths, classes and lists. The host waits three times: for the rows of each class,
  * while small rows are counted, for nnz(C) and the classes that sum, for the end; what has no rows is not launched.
  * Merged rows are counted when they are classified, so that the second wait and much else drops out where there are
  * no others.
@@ -138,16 +138,14 @@ template <typename V> static void use_room(warp_run<V> *run, unsigned char *room
 /* A row product's operands. */
 template <typename V>
 static sp_status set_operands(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
-                         warp_run<V> *run)
+                              warp_run<V> *run)
 {
     run->context = context;
     run->a = a;
     run->b = b;
-    run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, NULL, NULL, options->complement, {}};
-    if (options->mask) {
-        run->job.product.mask_offsets = options->mask->row_offsets;
-        run->job.product.mask_cols = options->mask->col_indices;
-    }
+    const sp_csr *mask = options->mask;
+    run->job.product = {view_of<V>(a), view_of<V>(b), b->cols, options->semiring, mask ? mask->row_offsets : NULL,
+                        mask ? mask->col_indices : NULL, options->complement, {}};
     run->job.rows = a->rows;
     return find_chains(context, &run->chains);
 }

@@ -1,7 +1,7 @@
 /* Rows of C by bits: a warp counts a narrow row, a block a wide one, in windows of columns, with a bit a column in
  * shared memory. A prefix sum over the bits gives the columns of wide rows in order; their sums are formed by warps,
- * part by part, as are those of rows whose columns are known. An index of B by column tells which entries of a row of B
- * belong to a part. */
+ * part by part, as are those of rows whose columns are known. An index of B by column tells which entries of a row of
+ * B belong to a part. */
 #include "spgemm_rows.cuh"
 
 static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * next_power_of_two(entries); }
@@ -11,7 +11,10 @@ static __host__ __device__ constexpr int buckets_for(int entries) { return 2 * n
 struct scattered_bits {
     uint32_t *words;
     int log; /* of the number of words, a power of two */
-    __device__ __forceinline__ void set(uint32_t i) const { set_bit(words + (i & ((1u << log) - 1)), 1u << (i >> log)); }
+    __device__ __forceinline__ void set(uint32_t i) const
+    {
+        set_bit(words + (i & ((1u << log) - 1)), 1u << (i >> log));
+    }
 };
 struct ordered_bits {
     uint32_t *words;
@@ -71,11 +74,12 @@ static __global__ void __launch_bounds__(WARP_THREADS) count_narrow(warp_job<V> 
 }
 
 /* Fills a bucket_index of B if rows of C are to be done in parts: eight lanes a row, the block for a long one. */
-static __global__ void __launch_bounds__(256) fill_index(const warp_totals *totals, int64_t rows, const int64_t *offsets,
-                                                         const int32_t *cols, bucket_index index, uint32_t *first)
+static __global__ void __launch_bounds__(256)
+    fill_index(const warp_totals *totals, int64_t rows, const int64_t *offsets, const int32_t *cols,
+               bucket_index index, uint32_t *first)
 {
-    enum { LANES = 8, LONG = 512 };
-    __shared__ int64_t waiting[256 / LANES];
+    enum { LANES = 8, GROUPS = 256 / LANES, LONG = 512 };
+    __shared__ int64_t waiting[GROUPS];
     __shared__ int waits;
     auto fill = [&](int64_t row, int lane, int lanes) {
         const int64_t begin = offsets[row];
@@ -88,7 +92,7 @@ static __global__ void __launch_bounds__(256) fill_index(const warp_totals *tota
         }
     };
     if (totals->members[WIDE] == 0) return;
-    for (int64_t base = (int64_t)blockIdx.x * (256 / LANES); base < rows; base += (int64_t)gridDim.x * (256 / LANES)) {
+    for (int64_t base = (int64_t)blockIdx.x * GROUPS; base < rows; base += (int64_t)gridDim.x * GROUPS) {
         const int64_t row = base + threadIdx.x / LANES, length = row < rows ? offsets[row + 1] - offsets[row] : 0;
         __syncthreads();
         if (threadIdx.x == 0) waits = 0;
@@ -245,9 +249,9 @@ template <typename V> static __device__ void list_parts_of(const warp_job<V> &jo
     }
 }
 
-/* Writes the columns whose bits are set in the first `words` words; returns their number. Every warp has its share of the
- * words. It takes 128 at a time, four a lane, and lists their columns where the words were, 256 at a time, so that they
- * leave it side by side. */
+/* Writes the columns whose bits are set in the first `words` words; returns their number. Every warp has its share of
+ * the words. It takes 128 at a time, four a lane, and lists their columns where the words were, 256 at a time, so
+ * that they leave it side by side. */
 static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t low, int32_t *cols)
 {
     enum { WARPS = WIDE_THREADS / 32, STEP = 128 };
@@ -267,14 +271,7 @@ static __device__ int64_t write_columns(wide_memory &memory, int words, int64_t 
             word[u] = first + 4 * lane + u < end ? memory.words[first + 4 * lane + u] : 0;
             own += __popc(word[u]);
         }
-        int at = own;
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            const int before = __shfl_up_sync(FULL_WARP, at, step);
-            if (lane >= step) at += before;
-        }
-        const int count = __shfl_sync(FULL_WARP, at, 31);
-        at -= own;
+        int count, at = scan_lanes(own, &count);
         for (int round = 0; round < count; round += 256) {
 #pragma unroll
             for (int u = 0; u < 4; u++)
@@ -327,8 +324,8 @@ template <bool PLAIN> static __host__ __device__ constexpr size_t sorted_bytes(i
 
 /* Sums of entries of C whose columns are there, by a warp; PART: they are not all of their row. */
 template <bool PART, bool PLAIN, typename V, typename Table>
-static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part, row_of_b<PLAIN, 1> *rows,
-                                                Table &table)
+static __device__ __forceinline__ void sum_part(const warp_job<V> &job, const row_part &part,
+                                                row_of_b<PLAIN, 1> *rows, Table &table)
 {
     const int32_t *cols = job.c_cols + part.first;
     table.fill(cols, part.count);
@@ -363,7 +360,8 @@ template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_
         sum_part<true, PLAIN>(job, job.parts[at], rows, table);
 }
 
-template <typename V, bool PLAIN> static __global__ void __launch_bounds__(WARP_THREADS) sum_scattered(warp_job<V> job)
+template <typename V, bool PLAIN>
+static __global__ void __launch_bounds__(WARP_THREADS) sum_scattered(warp_job<V> job)
 {
     extern __shared__ __align__(16) unsigned char table_memory[];
     row_of_b<PLAIN, 1> *rows;

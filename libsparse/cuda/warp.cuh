@@ -1,5 +1,5 @@
-/* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the same
- * column. Two ways, by size:
+/* What a warp does with one row of C, or with a few short ones: forms the row's products and adds up those of the
+ * same column. Two ways, by size:
  *
  *   small   <= 96 products: as many neighbouring rows at once as have 128, four a lane, sorted in registers;
  *   hashed  <= 768 entries of C, any number of products: a table in shared memory, its keys sorted in registers
@@ -10,8 +10,8 @@
  * A's row. Every sum therefore sees its products in A's order, as on the CPU.
  *
  * Cost, in warp instructions for 32 products: some 40 for loading, hashing and adding where B's rows fill the lanes.
- * Sorting n keys takes log2(n)² / 2 steps of 2 or 3 instructions for every 32 of them, of which a third go through the
- * shuffle unit: 600 for 256 keys, 1,300 for 512.
+ * Sorting n keys takes log2(n)² / 2 steps of 2 or 3 instructions for every 32 of them, of which a third go through
+ * the shuffle unit: 600 for 256 keys, 1,300 for 512.
  */
 #ifndef SPARSE_CUDA_WARP_CUH
 #define SPARSE_CUDA_WARP_CUH
@@ -20,9 +20,10 @@
 
 #include "common.cuh"
 
-/* Where the entries of each bucket of columns begin in rows of B of LEAST_INDEXED entries or more: entry i of row k's part,
- * which starts at offsets[k] / 4 + k, is the row's first entry with a column of i << shift or more. A row of n entries
- * has 2^(floor(log2 n) - 2) buckets, 4 to 8 entries a bucket where columns are spread evenly. 1 byte an entry of B. */
+/* Where the entries of each bucket of columns begin in rows of B of LEAST_INDEXED entries or more: entry i of row k's
+ * part, which starts at offsets[k] / 4 + k, is the row's first entry with a column of i << shift or more. A row of n
+ * entries has 2^(floor(log2 n) - 2) buckets, 4 to 8 entries a bucket where columns are spread evenly. 1 byte an entry
+ * of B. */
 struct bucket_index {
     const uint32_t *first; /* NULL: none */
     int bits;              /* columns are below 2^bits */
@@ -103,12 +104,12 @@ static __device__ __forceinline__ bool allowed(const row_product<V> &product, in
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
 /* Where V is uint32_t, no sums are formed: the numbers of the entries of A and of B that make a product go to the
- * product's place (spgemm_terms.cu). They take the way of the factors: `weight` holds the number in A, `value` that in B.
- */
+ * product's place (spgemm_terms.cu). They take the way of the factors: `weight` holds the number in A, `value` that
+ * in B. */
 template <typename V> constexpr bool PLACES = std::is_same_v<V, uint32_t>;
 
-/* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the second
- * ones, and so on, each time of those that have as many. */
+/* Product `number` of entry `entry` of C. A slice of 32 entries lists the first products of all of them, then the
+ * second ones, and so on, each time of those that have as many. */
 static __device__ __forceinline__ void put_product(const product_places &places, int64_t entry, uint32_t number,
                                                    uint32_t a, uint32_t b)
 {
@@ -350,19 +351,6 @@ static __device__ __forceinline__ pack_places mark_places(bool set, int place)
     return places;
 }
 
-/* The sum over the lanes before this one; *total is that over all. */
-static __device__ __forceinline__ int scan_lanes(int value, int *total)
-{
-    int until = value;
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const int other = __shfl_up_sync(FULL_WARP, until, step);
-        if ((threadIdx.x & 31) >= step) until += other;
-    }
-    *total = __shfl_sync(FULL_WARP, until, 31);
-    return until - value;
-}
-
 /* Writes the entries of a sorted pack, or puts its products into their places: key[i] is that of place 32·i + lane,
  * `heads` are the first of equal columns, `kept` those that the mask lets be, `entry` the first entry of C. */
 template <typename Key, bool PLAIN, typename V>
@@ -396,6 +384,83 @@ static __device__ __forceinline__ void write_pack(const row_product<V> &product,
     }
 }
 
+/* The rows of a pack: those of lanes from `first` on that are `members`. Their elements of A begin at `begin`; `done`
+ * products come before theirs. */
+struct pack_rows {
+    unsigned members;
+    int first, done, elements;
+    int64_t begin;
+};
+
+/* The rows that fit, `most` at most, from the first that waits on; `before`: products before the lane's row. */
+static __device__ __forceinline__ pack_rows choose_rows(const small_row &own, unsigned waiting, int before, int most)
+{
+    const int lane = threadIdx.x & 31, first = __ffs((int)waiting) - 1, done = __shfl_sync(FULL_WARP, before, first);
+    const int64_t begin = __shfl_sync(FULL_WARP, (long long)own.begin, first), end = own.begin + own.elements;
+    const bool fits = own.small && lane >= first && before + own.products - done <= PACK_PRODUCTS &&
+                      end - begin <= 32 && __popc(waiting & (lanes_below() * 2 + 1)) <= most;
+    const unsigned run = __ballot_sync(FULL_WARP, fits) >> first;
+    const int taken = run == FULL_WARP ? 32 : __ffs((int)~run) - 1;
+    const unsigned members = (taken == 32 ? FULL_WARP : (1u << taken) - 1) << first;
+    return {members, first, done, (int)(__shfl_sync(FULL_WARP, (long long)end, first + taken - 1) - begin), begin};
+}
+
+/* Lists the pack's rows of B that are not empty, a lane an element of A. *total: their products, of which each row's
+ * begin at the places that are returned. */
+template <bool SUM, bool PLAIN, typename V>
+static __device__ __forceinline__ pack_places list_rows_of_b(const row_product<V> &product, const pack_rows &pack,
+                                                             packed_row<PLAIN> *rows, int *total)
+{
+    const int lane = threadIdx.x & 31;
+    packed_row<PLAIN> b = {1, 0};
+    int products = 0;
+    if (lane < pack.elements) {
+        const int64_t at = pack.begin + lane;
+        const int32_t k = __ldg(product.a.cols + at);
+        if constexpr (PLACES<V>) b.weight = (double)at;
+        else if (SUM && (PLAIN || product.a.values)) b.weight = (double)__ldg(product.a.values + at);
+        const int64_t start = __ldg(product.b.offsets + k);
+        products = (int)(__ldg(product.b.offsets + k + 1) - start);
+        b.start = (decltype(b.start))start;
+    }
+    const int begin = scan_lanes(products, total);
+    const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
+    b.start -= (decltype(b.start))begin;
+    if (products > 0) rows[__popc(filled & lanes_below())] = b;
+    return mark_places(products > 0, begin);
+}
+
+/* A product with entry `at` of B, or the numbers of its entries. */
+template <bool PLAIN, typename V, typename Place>
+static __device__ __forceinline__ double term_of(const row_product<V> &product, double weight, Place at)
+{
+    if constexpr (PLACES<V>) return __hiloint2double((int)(uint32_t)weight, (int)at);
+    const double value = PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1;
+    return multiply<PLAIN>(product, weight, value);
+}
+
+/* The keys of the pack's products, four a lane, and with SUM their terms; `begun`: where those of a row of B begin,
+ * `begun_rows`: of a row of C. */
+template <typename Key, bool SUM, bool PLAIN, typename V>
+static __device__ __forceinline__ void form_keys(const row_product<V> &product, const pack_places &begun,
+                                                 const pack_places &begun_rows, int total, const pack_bits &bits,
+                                                 pack_memory<Key, SUM, PLAIN> &memory, Key (&key)[PACK_KEYS])
+{
+#pragma unroll
+    for (int i = 0; i < PACK_KEYS; i++) {
+        const int place = 32 * i + (threadIdx.x & 31);
+        key[i] = ~Key(0);
+        if (place >= total) continue;
+        const packed_row<PLAIN> factor = memory.rows[begun.rank(i) - 1];
+        const auto at = (decltype(factor.start))(factor.start + place);
+        const Key row = (Key)(begun_rows.rank(i) - 1), col = (Key)(uint32_t)__ldg(product.b.cols + at);
+        key[i] = (row << bits.col | col) << bits.place;
+        if (!SUM) continue;
+        key[i] |= (Key)place;
+        memory.term[place] = term_of<PLAIN>(product, factor.weight, at);
+    }
+}
+
 /* Rows base + lane, small ones only, in packs. Without SUM the lane gets the number of its row's entries; with SUM
  * they are written from `to` on, in the row's lane. */
 template <typename Key, bool SUM, bool PLAIN, typename V>
@@ -411,58 +476,18 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
     int length = 0, all;
     const int before = scan_lanes(own_products, &all);
     while (waiting) {
-        /* The rows from the first that waits on that fit. */
-        const int first = __ffs((int)waiting) - 1, done = __shfl_sync(FULL_WARP, before, first);
-        const int64_t from = __shfl_sync(FULL_WARP, (long long)own.begin, first), end = own.begin + own.elements;
-        const bool fits = own.small && lane >= first && before + own.products - done <= PACK_PRODUCTS &&
-                          end - from <= 32 && __popc(waiting & (lanes_below() * 2 + 1)) <= 1 << bits.rows;
-        const unsigned run = __ballot_sync(FULL_WARP, fits) >> first;
-        const int taken = run == FULL_WARP ? 32 : __ffs((int)~run) - 1;
-        const unsigned members = (taken == 32 ? FULL_WARP : (1u << taken) - 1) << first;
-        const bool member = (members & filled_rows) >> lane & 1;
-        const int elements = (int)(__shfl_sync(FULL_WARP, (long long)end, first + taken - 1) - from);
-        waiting &= ~members;
+        const pack_rows pack = choose_rows(own, waiting, before, 1 << bits.rows);
+        const unsigned members = pack.members & filled_rows;
+        const bool member = members >> lane & 1;
+        waiting &= ~pack.members;
 
-        /* A lane an element of A. */
-        packed_row<PLAIN> b = {1, 0};
-        int products = 0, total;
-        if (lane < elements) {
-            const int32_t k = __ldg(product.a.cols + from + lane);
-            if constexpr (PLACES<V>) b.weight = (double)(from + lane);
-            else if (SUM && (PLAIN || product.a.values)) b.weight = (double)__ldg(product.a.values + from + lane);
-            const int64_t start = __ldg(product.b.offsets + k);
-            products = (int)(__ldg(product.b.offsets + k + 1) - start);
-            b.start = (decltype(b.start))start;
-        }
-        const int begin = scan_lanes(products, &total);
-        const unsigned filled = __ballot_sync(FULL_WARP, products > 0);
-        b.start -= (decltype(b.start))begin;
-        if (products > 0) memory.rows[__popc(filled & lanes_below())] = b;
-        const pack_places begun = mark_places(products > 0, begin), begun_rows = mark_places(member, before - done);
+        int total;
+        const pack_places begun = list_rows_of_b<SUM>(product, pack, memory.rows, &total);
+        const pack_places begun_rows = mark_places(member, before - pack.done);
         __syncwarp();
-
-        /* Four products a lane. */
         lane_keys<Key> keys;
         Key(&key)[PACK_KEYS] = keys.key;
-#pragma unroll
-        for (int i = 0; i < PACK_KEYS; i++) {
-            const int place = 32 * i + lane;
-            key[i] = ~Key(0);
-            if (place >= total) continue;
-            const packed_row<PLAIN> factor = memory.rows[begun.rank(i) - 1];
-            const auto at = (decltype(b.start))(factor.start + place);
-            key[i] = ((Key)(begun_rows.rank(i) - 1) << bits.col |
-                      (Key)(uint32_t)__ldg(product.b.cols + at)) << bits.place;
-            if constexpr (SUM) {
-                key[i] |= (Key)place;
-                if constexpr (PLACES<V>)
-                    memory.term[place] = __hiloint2double((int)(uint32_t)factor.weight, (int)at);
-                else
-                    memory.term[place] =
-                        multiply<PLAIN>(product, factor.weight,
-                                        PLAIN || product.b.values ? (double)__ldg(product.b.values + at) : 1.0);
-            }
-        }
+        form_keys(product, begun, begun_rows, total, bits, memory, key);
         sort_pack(key);
         memory.of_lane[lane] = keys;
         __syncwarp();
@@ -479,16 +504,16 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
 #pragma unroll
             for (int i = 0; i < PACK_KEYS; i++) {
                 const int number = (int)(key[i] >> bits.place >> bits.col);
-                flag[i] = flag[i] && allowed<PLAIN>(product, base + __fns(members & filled_rows, 0, number + 1),
-                                                    column_of(bits, key[i]));
+                flag[i] = flag[i] &&
+                          allowed<PLAIN>(product, base + __fns(members, 0, number + 1), column_of(bits, key[i]));
             }
             kept = ballot_places(flag);
         }
         if constexpr (SUM)
             write_pack<Key, PLAIN>(product, memory, key, bits, total, heads, kept,
-                                   __shfl_sync(FULL_WARP, (long long)to, first), cols, values, places);
+                                   __shfl_sync(FULL_WARP, (long long)to, pack.first), cols, values, places);
         else if (member)
-            length = kept.below(before - done + own.products) - kept.below(before - done);
+            length = kept.below(before - pack.done + own.products) - kept.below(before - pack.done);
         __syncwarp();
     }
     return length;
@@ -536,7 +561,8 @@ static __device__ __forceinline__ void walk_long(const row_product<V> &product,
         for (int r = 0; r < Sink::ROWS; r++) next.weight[r] = b.weight[r];
 #pragma unroll
         for (int u = 0; u < U; u++)
-            next.template load<PLAIN, Sink::SUMS>(product, u, at + 32 * u < (uint32_t)b.length, b.start + at + 32 * u);
+            next.template load<PLAIN, Sink::SUMS>(product, u, at + 32 * u < (uint32_t)b.length,
+                                                  b.start + at + 32 * u);
     };
     load();
     for (bool more = true; more;) {
@@ -611,6 +637,33 @@ static __device__ __forceinline__ void narrow(const row_product<V> &product, int
     *from += start;
 }
 
+/* The products of a row of B a lane, which begins at `from`, one row after another or as one sequence. */
+template <bool PLAIN, typename V, typename Sink>
+static __device__ __forceinline__ void walk_rows(const row_product<V> &product, row_of_b<PLAIN, Sink::ROWS> b,
+                                                 int64_t from, row_of_b<PLAIN, Sink::ROWS> *rows, Sink &sink)
+{
+    const int length = b.length;
+    const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
+    const int count = __popc(filled), place = __popc(filled & lanes_below());
+    /* Cut off so that 32 lengths fit: only their mean is asked for when they are long. */
+    const int all = (int)warp_add((unsigned)min(length, 1 << 25));
+    if (all <= 24 * count) {
+        const int before = sum_until(length) - length;
+        b.start = (decltype(b.start))(from - before);
+        if (length > 0) rows[place] = b;
+        __syncwarp();
+        walk_flat<PLAIN>(product, rows, before, length, all, sink);
+    } else {
+        b.start = (decltype(b.start))from;
+        if (length > 0) rows[place] = b;
+        __syncwarp();
+        if (all > 64 * count) walk_long<4, PLAIN>(product, rows, count, sink);
+        else if (all > 32 * count) walk_long<2, PLAIN>(product, rows, count, sink);
+        else walk_long<1, PLAIN>(product, rows, count, sink);
+    }
+    __syncwarp();
+}
+
 /* The products of a row, or of Sink::ROWS rows of the same columns, into the sink; with PART those of columns in
  * [low, high). 32 elements of A at a time, empty rows of B dropped. `rows`: 32 of the warp's own in shared memory. */
 template <bool PART, bool PLAIN, typename V, typename Sink>
@@ -652,32 +705,8 @@ static __device__ __forceinline__ void walk_row(const row_product<V> &product, i
                 to = __ldg(product.b.offsets + k + 1);
             } /* else nothing that the row before has not */
         }
-        const int length = b.length = (int)(to - from);
-        const unsigned filled = __ballot_sync(FULL_WARP, length > 0);
-        const int count = __popc(filled), place = __popc(filled & lanes_below());
-        /* Cut off so that 32 lengths fit: only their mean is asked for when they are long. */
-        const int all = (int)warp_add((unsigned)min(length, 1 << 25));
-        if (all <= 24 * count) {
-            int before = length;
-#pragma unroll
-            for (int step = 1; step < 32; step *= 2) {
-                const int other = __shfl_up_sync(FULL_WARP, before, step);
-                if (lane >= step) before += other;
-            }
-            before -= length;
-            b.start = (decltype(b.start))(from - before);
-            if (length > 0) rows[place] = b;
-            __syncwarp();
-            walk_flat<PLAIN>(product, rows, before, length, all, sink);
-        } else {
-            b.start = (decltype(b.start))from;
-            if (length > 0) rows[place] = b;
-            __syncwarp();
-            if (all > 64 * count) walk_long<4, PLAIN>(product, rows, count, sink);
-            else if (all > 32 * count) walk_long<2, PLAIN>(product, rows, count, sink);
-            else walk_long<1, PLAIN>(product, rows, count, sink);
-        }
-        __syncwarp();
+        b.length = (int)(to - from);
+        walk_rows(product, b, from, rows, sink);
     }
 }
 
@@ -689,8 +718,8 @@ enum { FEW_TURNS = 4 };
 /* Adds U products a lane to the table's sums, those of a lane in its turn of so many: lanes of the same turn have
  * distinct columns. */
 template <int U, typename Table, typename Entries>
-static __device__ __forceinline__ void add_in_turns(Table &table, const Entries &entries, const int (&slot)[U], int turn,
-                                                    int turns)
+static __device__ __forceinline__ void add_in_turns(Table &table, const Entries &entries, const int (&slot)[U],
+                                                    int turn, int turns)
 {
     if (U == 1 && turns > FEW_TURNS) {
         const unsigned same = __match_any_sync(FULL_WARP, entries.col[0]);
@@ -709,8 +738,8 @@ static __device__ __forceinline__ void add_in_turns(Table &table, const Entries 
 
 /* ---- hashed rows: the table ------------------------------------------------------------------------------ */
 
-/* Columns and, with SUM, their sums in ROWS rows, in shared memory: 2^(32 - shift) slots. Filled to 4/5 a step takes 13
- * probes, the most of 32 lanes; half full it takes 4. */
+/* Columns and, with SUM, their sums in ROWS rows, in shared memory: 2^(32 - shift) slots. Filled to 4/5 a step takes
+ * 13 probes, the most of 32 lanes; half full it takes 4. */
 template <typename V, bool PLAIN, bool SUM, int ROWS_ = 1> struct warp_table {
     static constexpr bool SUMS = SUM;
     static constexpr int ROWS = ROWS_;
@@ -818,14 +847,24 @@ static __device__ __forceinline__ void rank_columns(const int32_t *cols, int cou
     }
 }
 
-/* Sums of entries of C whose columns are there and lie within 32·words columns from `lowest` on. No probing, and the
- * sums lie in order. */
-template <typename V, bool PLAIN> struct rank_table {
+/* Sums of entries of C whose columns are there, in their order. */
+template <typename V, bool PLAIN> struct known_sums {
     static constexpr bool SUMS = true;
     static constexpr int ROWS = 1;
     const row_product<V> &product;
     counted_places place; /* where V is uint32_t */
     double *sums;
+
+    static __device__ __forceinline__ double none() { return PLACES<V> ? 0 : no_sum<PLAIN>(); }
+    __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
+    {
+        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
+        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
+    }
+};
+
+/* Their columns lie within 32·words columns from `lowest` on. No probing. */
+template <typename V, bool PLAIN> struct rank_table : known_sums<V, PLAIN> {
     uint2 *words;
     int32_t lowest;
 
@@ -833,7 +872,7 @@ template <typename V, bool PLAIN> struct rank_table {
     {
         lowest = cols[0];
         rank_columns(cols, count, words);
-        for (int i = threadIdx.x & 31; i < count; i += 32) sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
+        for (int i = threadIdx.x & 31; i < count; i += 32) this->sums[i] = this->none();
         __syncwarp();
     }
     template <int U> __device__ __forceinline__ void take(entries_of_b<U, 1, V> &entries, int turn, int turns)
@@ -850,21 +889,11 @@ template <typename V, bool PLAIN> struct rank_table {
         }
         add_in_turns<U>(*this, entries, slot, turn, turns);
     }
-    __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
-    {
-        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
-        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
-    }
 };
 
-/* The same wherever they lie: their columns as they are, sorted, and where those of each of `buckets` ranges of columns
- * begin. A column is looked for among the few of its bucket. */
-template <typename V, bool PLAIN> struct sorted_table {
-    static constexpr bool SUMS = true;
-    static constexpr int ROWS = 1;
-    const row_product<V> &product;
-    counted_places place; /* where V is uint32_t */
-    double *sums;
+/* They lie anywhere: the columns as they are, sorted, and where those of each of `buckets` ranges of columns begin. A
+ * column is looked for among the few of its bucket. */
+template <typename V, bool PLAIN> struct sorted_table : known_sums<V, PLAIN> {
     int32_t *keys;
     uint16_t *first; /* buckets + 1 */
     int buckets, lowest, shift;
@@ -880,7 +909,7 @@ template <typename V, bool PLAIN> struct sorted_table {
             for (int b = before + 1; b <= bucket; b++) first[b] = (uint16_t)i;
             if (i == count) break;
             keys[i] = col;
-            sums[i] = PLACES<V> ? 0 : no_sum<PLAIN>();
+            this->sums[i] = this->none();
         }
         __syncwarp();
     }
@@ -908,11 +937,6 @@ template <typename V, bool PLAIN> struct sorted_table {
         __syncwarp();
         add_in_turns<U>(*this, entries, slot, turn, turns);
     }
-    __device__ __forceinline__ void add(int slot, const double (&weight)[1], V value)
-    {
-        if constexpr (PLACES<V>) place.put(sums, slot, weight[0], value);
-        else add_to<PLAIN>(product, sums + slot, multiply<PLAIN>(product, weight[0], (double)value));
-    }
 };
 
 /* ---- hashed rows: sorting -------------------------------------------------------------------------------- */
@@ -920,8 +944,8 @@ template <typename V, bool PLAIN> struct sorted_table {
 /* Where entry `place` of a sorted row lies: K consecutive places, one lane's, in as many banks. */
 static __device__ __forceinline__ int swizzled(int place, int spread) { return place ^ (place >> 5 & spread); }
 
-/* Sorts the table's `used` <= 32·K entries: leaves their columns in `keys` and their slots in `list`, both swizzled with
- * K - 1. The table is no table any more. */
+/* Sorts the table's `used` <= 32·K entries: leaves their columns in `keys` and their slots in `list`, both swizzled
+ * with K - 1. The table is no table any more. */
 template <int K, typename Key, typename Table> static __device__ __forceinline__ void sort_entries(Table &table)
 {
     const int lane = threadIdx.x & 31, bits = 32 - table.shift;
@@ -945,8 +969,8 @@ template <int K, typename Key, typename Table> static __device__ __forceinline__
     __syncwarp();
 }
 
-/* Sorts with the smallest network of 32·LEAST to 32·MOST keys and writes the table's rows, the r-th from to[r] on. Keys
- * of 32 bits hold column and slot in plain products of not too many columns. */
+/* Sorts with the smallest network of 32·LEAST to 32·MOST keys and writes the table's rows, the r-th from to[r] on.
+ * Keys of 32 bits hold column and slot in plain products of not too many columns. */
 template <int LEAST, int MOST, bool PLAIN, typename V, typename Table>
 static __device__ __forceinline__ void write_sorted(Table &table, const int64_t (&to)[Table::ROWS], int32_t *cols,
                                                     V *values)
