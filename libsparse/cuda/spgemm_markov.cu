@@ -208,11 +208,7 @@ __device__ float nth_largest(const Entries &entries, float low, float high, int 
             const int lane = threadIdx.x;
             int own = 0;
             for (int d = 0; d < 8; d++) own += (int)memory.histogram[255 - 8 * lane - d];
-            int above = own;
-            for (int step = 1; step < 32; step *= 2) {
-                const int other = __shfl_up_sync(FULL_WARP, above, step);
-                if (lane >= step) above += other;
-            }
+            const int above = sum_until(own);
             const unsigned reached = __ballot_sync(FULL_WARP, above >= nth);
             if (reached == 0 && lane == 0) memory.digit = -1;
             if (reached != 0 && lane == __ffs((int)reached) - 1) {
@@ -276,6 +272,43 @@ template <int THREADS> __device__ double row_squares(const markov_job &job, int 
     return block_reduce<THREADS>(sum, add_op(), scratch);
 }
 
+/* Writes what is not below `bar`, unsorted unless the entries are sorted. */
+template <int THREADS, typename Entries>
+__device__ void write_kept(const Entries &entries, float bar, int32_t *cols, float *values, markov_memory &memory)
+{
+    const auto keep = [&](int i) { return entries.value(i) >= bar; };
+    const auto write = [&](int i, int to) {
+        cols[to] = entries.col(i);
+        values[to] = entries.value(i);
+    };
+    if (Entries::SORTED) gather_in_order<THREADS>(entries.count(), memory.reduce, keep, write);
+    else gather<THREADS>(entries.count(), &memory.gathered, keep, write);
+}
+
+/* Inflates and normalises `kept` values whose mass is known and of whose shares of it `largest` is the largest: it
+ * stays so, as inflation is monotone. Every thread keeps to its own places. Returns Σ share⁴ / (Σ share²)², or 0. */
+template <int THREADS>
+__device__ double inflate(float *values, int kept, double mass, float largest, double inflation, uint64_t *scratch)
+{
+    const fixed_point fixed_top(inflated(largest, inflation), kept, 1);
+    const fixed_point fixed_squares(largest, kept, 2), fixed_fourths(largest, kept, 4);
+    unsigned long long total = 0, all_squares = 0, all_fourths = 0;
+    for (int i = threadIdx.x; i < kept; i += THREADS) {
+        const float share = share_of(values[i], mass);
+        const double square = (double)share * (double)share;
+        all_squares += fixed_squares.fix(square);
+        all_fourths += fixed_fourths.fix(square * square);
+        values[i] = inflated(share, inflation);
+        total += fixed_top.fix((double)values[i]);
+    }
+    const double sum = fixed_top.sum(block_reduce<THREADS>(total, add_op(), scratch));
+    const double squares = fixed_squares.sum(block_reduce<THREADS>(all_squares, add_op(), scratch));
+    const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), scratch));
+    if (sum > 0 && inflation > 0)
+        for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
+    return fourths > 0 ? fourths / (squares * squares) : 0;
+}
+
 /* Prunes, inflates and normalises the summed row and writes it, unsorted unless the entries are sorted. `above` are
  * the entries from which those not below the cutoff can be had, at least these. Returns the number kept, at *place of
  * the output; -1 when the output is full, and the row is left for the next pass; 0 where rows are only counted. */
@@ -306,46 +339,21 @@ __device__ int finish_row(const markov_job &job, int row, const row_facts &facts
     if (*place + kept > job.capacity) return -1;
     int32_t *cols = job.out_cols + *place;
     float *values = job.out_values + *place;
-    const auto keep = [&](int i) { return source.value(i) >= bar; };
-    const auto write = [&](int i, int to) {
-        cols[to] = source.col(i);
-        values[to] = source.value(i);
-    };
     if (loop) {
         if (threadIdx.x == 0) {
             cols[0] = row;
             values[0] = 1;
         }
         __syncthreads();
-    } else if (Entries::SORTED) {
-        gather_in_order<THREADS>(source.count(), memory.reduce, keep, write);
-    } else {
-        gather<THREADS>(source.count(), &memory.gathered, keep, write);
-    }
-
-    /* From here every thread keeps to its own places of the output. Inflation is monotone: the largest stays so. */
-    const float largest = loop ? 1 : share_of(facts.largest, mass), top = inflated(largest, job.inflation);
-    const fixed_point fixed_top(top, kept, 1), fixed_squares(largest, kept, 2), fixed_fourths(largest, kept, 4);
-    unsigned long long total = 0, all_squares = 0, all_fourths = 0;
-    for (int i = threadIdx.x; i < kept; i += THREADS) {
-        const float share = share_of(values[i], mass);
-        const double square = (double)share * (double)share;
-        all_squares += fixed_squares.fix(square);
-        all_fourths += fixed_fourths.fix(square * square);
-        values[i] = inflated(share, job.inflation);
-        total += fixed_top.fix((double)values[i]);
-    }
-    const double sum = fixed_top.sum(block_reduce<THREADS>(total, add_op(), memory.reduce));
-    const double squares = fixed_squares.sum(block_reduce<THREADS>(all_squares, add_op(), memory.reduce));
-    const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), memory.reduce));
-    if (sum > 0 && job.inflation > 0)
-        for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
+    } else write_kept<THREADS>(source, bar, cols, values, memory);
+    const float largest = loop ? 1 : share_of(facts.largest, mass);
+    const double crowding = inflate<THREADS>(values, kept, mass, largest, job.inflation, memory.reduce);
     const double squares_before = row_squares<THREADS>(job, row, memory.reduce);
     if (threadIdx.x == 0) {
         sp_markov_row seen;
         /* Comparisons and fixed point hide a NaN in the sums; A's row shows where it came from. */
         seen.chaos = isfinite(squares_before) ? (float)(((double)facts.largest - facts.centre) * (double)kept) : NAN;
-        seen.homogeneity = fourths > 0 ? (float)(squares_before / (fourths / (squares * squares))) : 0;
+        seen.homogeneity = crowding > 0 ? (float)(squares_before / crowding) : 0;
         seen.kept_mass = (float)mass;
         seen.expanded = facts.count;
         job.stats[row] = seen;
@@ -615,8 +623,8 @@ template <int TERMS> static numeric_class<markov_job> window_class()
 static const numeric_class<markov_job> WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
 enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
 
-/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below 3/5:
- * to find that a column is not there takes 3.6 looks then. */
+/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below
+ * 3/5: to find that a column is not there takes 3.6 looks then. */
 static const numeric_class<markov_job> LAST_CLASSES[2] = {wide_class<markov_job, 9216, 5500, 3>(),
                                                           wide_class<markov_job, 3840, 1536, 3>()};
 

@@ -283,13 +283,8 @@ struct window_list {
     __device__ __forceinline__ window_list(const window_round &round)
     {
         const int lane = threadIdx.x % 32, length = lane < round.count ? (int)(round.after.x - round.own.x) : 0;
-        int end = length;
-        for (int step = 1; step < 32; step *= 2) {
-            const int before = __shfl_up_sync(FULL_WARP, end, step);
-            if (lane >= step) end += before;
-        }
-        total = __shfl_sync(FULL_WARP, end, 31);
-        begin = lane < round.count ? end - length : INT32_MAX;
+        const int before = scan_lanes(length, &total);
+        begin = lane < round.count ? before : INT32_MAX;
         shift = round.own.x - (uint32_t)begin;
         weight = round.weight;
     }
