@@ -160,11 +160,34 @@ static __global__ void __launch_bounds__(THREADS)
     if (row < rows) select_row<T, C, ITEMS>(width, k, x + row * stride, values + row * k, columns + row * k);
 }
 
-/* A row of 128 to 256 numbers, PACKS packets of 4 a lane, by comparing them as they are: half the instructions of
- * keys, and one count of the kept in all lanes before instead of a vote for each number. False, and nothing is
- * written, if a number is not finite or no value between two parts just k from the others. */
+/* A row of 128 to 256 numbers is PACKS packets of 4 a lane. */
 enum { PACKS = 2, NUMBERS = 4 * PACKS };
 
+/* Writes the lane's numbers from `least` on behind those of the lanes before it. */
+static __device__ __forceinline__ void write_from(float least, const float (&number)[NUMBERS], float *values,
+                                                  uint8_t *columns)
+{
+    const int lane = threadIdx.x % 32;
+    unsigned own = 0; /* how many of each packet, 16 bits a packet */
+#pragma unroll
+    for (int i = 0; i < NUMBERS; i++) own += (unsigned)(number[i] >= least) << 16 * (i / 4);
+    const unsigned until = sum_until(own), before = until - own;
+    const int first = (int)(__shfl_sync(FULL_WARP, until, 31) & 0xffff);
+#pragma unroll
+    for (int p = 0; p < PACKS; p++) {
+        int place = p == 0 ? (int)(before & 0xffff) : first + (int)(before >> 16);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (number[4 * p + i] >= least) {
+                values[place] = number[4 * p + i];
+                columns[place++] = (uint8_t)(p * 128 + 4 * lane + i);
+            }
+    }
+}
+
+/* A row by comparing its numbers as they are: half the instructions of keys, and one count of the kept in all lanes
+ * before instead of a vote for each number. False, and nothing is written, if a number is not finite or no value
+ * between two parts just k from the others. */
 static __device__ __forceinline__ bool select_fast(int width, int k, const float *x, float *values, uint8_t *columns)
 {
     const int lane = threadIdx.x % 32;
@@ -200,29 +223,7 @@ static __device__ __forceinline__ bool select_fast(int width, int k, const float
         else high = least;
     }
     if (reached != k) return false;
-
-    /* The kept of each packet in the lanes before this one: 16 bits a packet. */
-    unsigned own = 0;
-#pragma unroll
-    for (int i = 0; i < NUMBERS; i++) own += (unsigned)(number[i] >= least) << 16 * (i / 4);
-    unsigned sum = own;
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const unsigned before = __shfl_up_sync(FULL_WARP, sum, step);
-        if (lane >= step) sum += before;
-    }
-    const int first = (int)(__shfl_sync(FULL_WARP, sum, 31) & 0xffff);
-    sum -= own;
-#pragma unroll
-    for (int p = 0; p < PACKS; p++) {
-        int place = p == 0 ? (int)(sum & 0xffff) : first + (int)(sum >> 16);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (number[4 * p + i] >= least) {
-                values[place] = number[4 * p + i];
-                columns[place++] = (uint8_t)(p * 128 + 4 * lane + i);
-            }
-    }
+    write_from(least, number, values, columns);
     return true;
 }
 
