@@ -5,9 +5,9 @@
  * Of a last layer G and W have as few columns as there are classes, and X and dX (nodes x hidden) are what takes
  * time: each is read or written once, 8 bytes a number, instead of seven times by one operation after another. LANES
  * lanes take V columns each of a row of a part of the rows, all of a warp or, of 32 columns at most, a quarter: W's
- * numbers of these columns lie in registers, and so do the sums of dW and of dX's columns; G's numbers of a row, one a
- * lane, are told around. A second launch adds up the parts, always in the same order. All other shapes are done step
- * by step.
+ * numbers of these columns lie in registers, and so do the sums of dW and of dX's columns; G's numbers of a row, one
+ * a lane, are told around. A second launch adds up the parts, always in the same order. All other shapes are done
+ * step by step.
  */
 #include "backend.cuh"
 

@@ -215,12 +215,36 @@ template <int COUNT, typename T> static __device__ __forceinline__ T warp_sums(T
     return sum;
 }
 
+/* The first `cols` numbers of a row; WIDE: all MOST of them, 16 bytes at a time. */
+template <int MOST, bool WIDE>
+static __device__ __forceinline__ void load_few(const float *from, int64_t cols, float (&x)[MOST])
+{
+    if (WIDE)
+#pragma unroll
+        for (int j = 0; j < MOST; j += 4) *(float4 *)(x + j) = *(const float4 *)(from + j);
+    else
+#pragma unroll
+        for (int j = 0; j < MOST; j++)
+            if (j < cols) x[j] = from[j];
+}
+template <int MOST, bool WIDE>
+static __device__ __forceinline__ void store_few(const float (&x)[MOST], int64_t cols, float *to)
+{
+    if (WIDE)
+#pragma unroll
+        for (int j = 0; j < MOST; j += 4) *(float4 *)(to + j) = *(const float4 *)(x + j);
+    else
+#pragma unroll
+        for (int j = 0; j < MOST; j++)
+            if (j < cols) to[j] = x[j];
+}
+
 /* Threads of a block, as registers allow. */
 template <int MOST> struct few_block {
     static constexpr int THREADS = MOST <= 8 ? 1024 : 512;
 };
 
-/* WIDE: rows are MOST numbers apart at least, and are read and written 16 bytes at a time. */
+/* WIDE: rows are MOST numbers apart at least. */
 template <int MOST, bool WIDE>
 static __global__ void __launch_bounds__(few_block<MOST>::THREADS)
     score_few(const loss_job job, const dense_view<const float> logits, const dense_view<float> gradients,
@@ -233,27 +257,12 @@ static __global__ void __launch_bounds__(few_block<MOST>::THREADS)
     few_sums<MOST> own = {};
     for (int64_t i = (int64_t)blockIdx.x * COUNT + threadIdx.x; i < job.rows; i += (int64_t)gridDim.x * COUNT) {
         alignas(16) float x[MOST] = {};
-        const float *from = logits.values + i * logits.stride;
-        if (WIDE)
-#pragma unroll
-            for (int j = 0; j < MOST; j += 4) *(float4 *)(x + j) = *(const float4 *)(from + j);
-        else
-#pragma unroll
-            for (int j = 0; j < MOST; j++)
-                if (j < job.cols) x[j] = from[j];
+        load_few<MOST, WIDE>(logits.values + i * logits.stride, job.cols, x);
 #pragma unroll
         for (int j = 0; j < MOST; j++)
             if (job.bias && j < job.cols) x[j] += job.bias[j];
         score_few_row<MOST>(job, job.nodes ? job.nodes[i] : i, x, own);
-        if (!gradients.values) continue;
-        float *to = gradients.values + i * gradients.stride;
-        if (WIDE)
-#pragma unroll
-            for (int j = 0; j < MOST; j += 4) *(float4 *)(to + j) = *(const float4 *)(x + j);
-        else
-#pragma unroll
-            for (int j = 0; j < MOST; j++)
-                if (j < job.cols) to[j] = x[j];
+        if (gradients.values) store_few<MOST, WIDE>(x, job.cols, gradients.values + i * gradients.stride);
     }
     const double loss = warp_sums(own.loss);
     const int count = warp_sums(own.counts);

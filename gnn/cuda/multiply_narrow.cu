@@ -121,13 +121,31 @@ static __device__ __forceinline__ void fetch_chunks(const narrow_product &p, A *
     }
 }
 
+/* Adds the warps' shares of a chunk of C, its rows from `first` on, and stores it. */
+template <typename shape, int EACH>
+static __device__ __forceinline__ void add_shares(const narrow_product &p, int64_t first, const float *shares)
+{
+    constexpr int COLS = TILE * shape::TILES;
+#pragma unroll
+    for (int at = threadIdx.x; at < shape::ROWS * COLS; at += THREADS) {
+        const int row = at / COLS, place = at % COLS, col = place % (TILE * EACH);
+        const narrow_term &term = p.term[place / (TILE * EACH)];
+        float total = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) total += shares[(w * shape::ROWS + row) * shape::ACROSS + place];
+        if (first + row >= term.rows || col >= p.cols) continue;
+        float *c = term.c + (first + row) * term.c_stride + col;
+        *c = p.beta != 0 ? p.alpha * total + p.beta * *c : p.alpha * total;
+    }
+}
+
 template <typename A, int SHARE, int TERMS, int EACH>
 static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, const A *stages, float *shares,
                                                        uint64_t *full, uint64_t *empty)
 {
     using shape = across<A, SHARE, TERMS, EACH>;
     constexpr bool EXACT = sizeof(A) == 2;
-    constexpr int TILES = shape::TILES, COLS = TILE * TILES, ACROSS = shape::ACROSS;
+    constexpr int TILES = shape::TILES, ACROSS = shape::ACROSS;
     const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, own = warp * 16 * SHARE + 4 * t;
     uint32_t b1[TILES][2 * SHARE][2], b2[TILES][2 * SHARE][2];
 #pragma unroll
@@ -175,17 +193,7 @@ static __device__ __forceinline__ void multiply_chunks(const narrow_product &p, 
         __syncwarp();
         if (threadIdx.x % 32 == 0) arrive(&empty[stage]);
         asm volatile("bar.sync 1, %0;" ::"r"((int)THREADS) : "memory"); /* shares of two chunks: no other is needed */
-#pragma unroll
-        for (int at = threadIdx.x; at < shape::ROWS * COLS; at += THREADS) {
-            const int row = at / COLS, place = at % COLS, col = place % (TILE * EACH);
-            const narrow_term &term = p.term[place / (TILE * EACH)];
-            float total = 0;
-#pragma unroll
-            for (int w = 0; w < WARPS; w++) total += to[(w * shape::ROWS + row) * ACROSS + place];
-            if (first + row >= term.rows || col >= p.cols) continue;
-            float *c = term.c + (first + row) * term.c_stride + col;
-            *c = p.beta != 0 ? p.alpha * total + p.beta * *c : p.alpha * total;
-        }
+        add_shares<shape, EACH>(p, first, to);
     }
 }
 
@@ -219,6 +227,25 @@ enum { DOWN_THREADS = 512, WIDE = 32, STEP = 8, BATCH = 4, DOWN_COLS = DOWN_THRE
 static __device__ __forceinline__ float4 passing(const float *a) { return __ldcs((const float4 *)a); }
 static __device__ __forceinline__ float4 passing(const __nv_bfloat16 *a) { return widened(__ldcs((const uint2 *)a)); }
 
+/* Adds what a batch gives of a C: `a` has four columns of A in rows t and t + 4 of each step, `b` one of a tile. */
+template <bool EXACT, int EACH>
+static __device__ __forceinline__ void add_batch(const float4 (&a)[BATCH][2], const float (&b)[BATCH][EACH][2],
+                                                 float (&sums)[2][EACH][4])
+{
+#pragma unroll
+    for (int u = 0; u < BATCH; u++) {
+        const float4 upper = a[u][0], lower = a[u][1];
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            uint32_t b1[2], b2[2];
+#pragma unroll
+            for (int r = 0; r < 2; r++) split(b[u][n][r], &b1[r], &b2[r]);
+            add_products<EXACT>(sums[0][n], {upper.x, upper.y, lower.x, lower.y}, b1, b2);
+            add_products<EXACT>(sums[1][n], {upper.z, upper.w, lower.z, lower.w}, b1, b2);
+        }
+    }
+}
+
 /* The parts take turns in A's rows, a batch each. */
 template <typename A, int TERMS, int EACH>
 static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __grid_constant__ narrow_product p)
@@ -230,8 +257,8 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
     const int first_col = (int)(col_tile * DOWN_COLS + threadIdx.x / 32 * WIDE), col = first_col + 4 * g;
     const int one = min(g, p.cols - 1), apart = min(g + 8, p.cols - 1) - one; /* columns of B that are there */
     const int64_t turn = (int64_t)p.parts * BATCH * STEP;
-    float4 a[BATCH][2];      /* of rows t and t + 4 of each step four columns of A, */
-    float b[BATCH][EACH][2]; /* and of every tile of a B one */
+    float4 a[BATCH][2];
+    float b[BATCH][EACH][2];
     float totals[TERMS][2][EACH][4] = {};
     if (first_col >= p.a_cols) return;
     const int64_t a_step = 4 * p.a_stride;
@@ -264,18 +291,7 @@ static __global__ void __launch_bounds__(DOWN_THREADS, 1) multiply_down(const __
 #pragma unroll
         for (int k = 0; k < TERMS; k++) {
             float sums[2][EACH][4] = {};
-#pragma unroll
-            for (int u = 0; u < BATCH; u++) {
-                const float4 upper = a[u][0], lower = a[u][1];
-#pragma unroll
-                for (int n = 0; n < EACH; n++) {
-                    uint32_t b1[2], b2[2];
-#pragma unroll
-                    for (int r = 0; r < 2; r++) split(b[u][n][r], &b1[r], &b2[r]);
-                    add_products<EXACT>(sums[0][n], {upper.x, upper.y, lower.x, lower.y}, b1, b2);
-                    add_products<EXACT>(sums[1][n], {upper.z, upper.w, lower.z, lower.w}, b1, b2);
-                }
-            }
+            add_batch<EXACT, EACH>(a, b, sums);
             load(k + 1 < TERMS ? first : first + turn, (k + 1) % TERMS);
 #pragma unroll
             for (int e = 0; e < 8 * EACH; e++)

@@ -520,15 +520,76 @@ static __global__ void __launch_bounds__(BLOCK, shares<COLS>::BLOCKS)
 
 /* ---- B in halves ----------------------------------------------------------------------------------------- */
 
-/* A block's slab of the image, four columns by a chunk a thread, or where rows of B run along the inner dimension two
- * columns by two chunks. It is scaled so that its largest number is between 2^14 and 2^15. */
+/* What a thread has of a slab of B: four columns by a chunk, or where rows of B run along the inner dimension (INNER)
+ * two columns by two chunks. `n` is the first column, `chunk` the first chunk. */
+template <bool INNER, int COLS> struct slab_part {
+    int n, chunk;
+    float raw[32];
+
+    __device__ __forceinline__ slab_part()
+    {
+        n = INNER ? threadIdx.x / 4 : threadIdx.x % (COLS / 4);
+        chunk = INNER ? threadIdx.x % 4 * 2 : threadIdx.x / (COLS / 4);
+    }
+    /* From the slab's first number on; zeros beyond `left` of the inner dimension and `cols_left` columns. */
+    template <bool WIDE>
+    __device__ __forceinline__ void load(const float *from, int64_t stride, int left, int64_t cols_left)
+    {
+        if (INNER) {
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const int col = layout<COLS>::column(n + c * (COLS / 2));
+                const int some = col < cols_left ? left - chunk * 8 : 0;
+#pragma unroll
+                for (int e = 0; e < 16; e += 4)
+                    load_four<WIDE>(from + col * stride + chunk * 8 + e, some - e, raw + c * 16 + e);
+            }
+#pragma unroll
+            for (int e = 0; e < 32; e++)
+                if (chunk * 8 + e % 16 >= left) raw[e] = 0;
+        } else
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const int k = inner_of(chunk, e);
+                const int across = (int)min(cols_left - 4 * n, (int64_t)4);
+                load_four<WIDE>(from + k * stride + 4 * n, k < left ? across : 0, raw + e * 4);
+#pragma unroll
+                for (int v = 1; v < 4; v++)
+                    if (v >= across) raw[e * 4 + v] = 0;
+            }
+    }
+    /* Both halves of all numbers times `scale`, to their places in the image. */
+    __device__ __forceinline__ void split_to(__half *made, float scale)
+    {
+        using place = layout<COLS>;
+#pragma unroll
+        for (int e = 0; e < 32; e++) raw[e] *= scale;
+#pragma unroll
+        for (int c = 0; c < 4; c++) {
+            uint4 first, second;
+            uint32_t *const one = (uint32_t *)&first, *const two = (uint32_t *)&second;
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (INNER) {
+                    const int at_chunk = c / 2 * 16 + q * 4 + c % 2 * 2;
+                    split(raw[at_chunk], raw[at_chunk + 1], &one[q], &two[q]);
+                } else split(raw[q * 8 + c], raw[q * 8 + 4 + c], &one[q], &two[q]);
+            const int to = INNER ? place::place(n + c / 2 * (COLS / 2), chunk + c % 2)
+                                 : place::place(n + c * (COLS / 4), chunk);
+            *(uint4 *)(made + to) = first;
+            *(uint4 *)(made + place::HALF + to) = second;
+        }
+    }
+};
+
+/* A block's slab of the image. It is scaled so that its largest number is between 2^14 and 2^15. */
 template <bool INNER, bool WIDE, int COLS>
 static __global__ void __launch_bounds__(2 * COLS)
     split_b(const __grid_constant__ split_product p, __half *image, float *backs)
 {
     follow();
     using place = layout<COLS>;
-    constexpr int QUARTER = COLS / 4, WARPS = 2 * COLS / 32;
+    constexpr int WARPS = 2 * COLS / 32;
     __shared__ alignas(16) __half made[place::STAGE];
     __shared__ float largest[WARPS];
     walk at = {};
@@ -537,34 +598,13 @@ static __global__ void __launch_bounds__(2 * COLS)
     int64_t inner;
     int left;
     const split_term &term = at.term(p, &inner, &left);
-    const int64_t first_col = (int64_t)at.col_tile * COLS, cols_left = p.cols - first_col;
-    const float *from = term.b + (INNER ? first_col * term.b_stride + inner : inner * term.b_stride + first_col);
-    const int chunk = INNER ? threadIdx.x % 4 * 2 : threadIdx.x / QUARTER;
-    const int n = INNER ? threadIdx.x / 4 : threadIdx.x % QUARTER; /* the first one */
-    float raw[32], most = 0;
-    if (INNER) {
+    const int64_t first_col = (int64_t)at.col_tile * COLS;
+    slab_part<INNER, COLS> own;
+    own.template load<WIDE>(term.b + (INNER ? first_col * term.b_stride + inner : inner * term.b_stride + first_col),
+                            term.b_stride, left, p.cols - first_col);
+    float most = 0;
 #pragma unroll
-        for (int c = 0; c < 2; c++) {
-            const int col = place::column(n + c * (COLS / 2)), some = col < cols_left ? left - chunk * 8 : 0;
-#pragma unroll
-            for (int e = 0; e < 16; e += 4)
-                load_four<WIDE>(from + col * term.b_stride + chunk * 8 + e, some - e, raw + c * 16 + e);
-        }
-#pragma unroll
-        for (int e = 0; e < 32; e++)
-            if (chunk * 8 + e % 16 >= left) raw[e] = 0;
-    } else
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            const int k = inner_of(chunk, e);
-            const int across = (int)min(cols_left - 4 * n, (int64_t)4);
-            load_four<WIDE>(from + k * term.b_stride + 4 * n, k < left ? across : 0, raw + e * 4);
-#pragma unroll
-            for (int v = 1; v < 4; v++)
-                if (v >= across) raw[e * 4 + v] = 0;
-        }
-#pragma unroll
-    for (int e = 0; e < 32; e++) most = fmaxf(most, fabsf(raw[e]));
+    for (int e = 0; e < 32; e++) most = fmaxf(most, fabsf(own.raw[e]));
 #pragma unroll
     for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, apart));
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
@@ -572,23 +612,7 @@ static __global__ void __launch_bounds__(2 * COLS)
 #pragma unroll
     for (int w = 0; w < WARPS; w++) most = fmaxf(most, largest[w]);
     const float scale = scale_to(14, most);
-#pragma unroll
-    for (int e = 0; e < 32; e++) raw[e] *= scale;
-#pragma unroll
-    for (int c = 0; c < 4; c++) {
-        uint4 first, second;
-        uint32_t *const one = (uint32_t *)&first, *const two = (uint32_t *)&second;
-#pragma unroll
-        for (int q = 0; q < 4; q++)
-            if (INNER) {
-                const int at_chunk = c / 2 * 16 + q * 4 + c % 2 * 2;
-                split(raw[at_chunk], raw[at_chunk + 1], &one[q], &two[q]);
-            } else split(raw[q * 8 + c], raw[q * 8 + 4 + c], &one[q], &two[q]);
-        const int to = INNER ? place::place(n + c / 2 * (COLS / 2), chunk + c % 2)
-                             : place::place(n + c * QUARTER, chunk);
-        *(uint4 *)(made + to) = first;
-        *(uint4 *)(made + place::HALF + to) = second;
-    }
+    own.split_to(made, scale);
     __syncthreads();
     uint4 *const to = (uint4 *)(image + (int64_t)blockIdx.x * place::STAGE);
 #pragma unroll
@@ -680,7 +704,7 @@ bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transp
             (transpose_a && 2 * ceil_div(c->rows, TILE) * tiles <= state->processors));
 }
 
-/* Of tiles that are as many as blocks have rounds, so that the last round is full: 2.6 of 128 rows take as long as 3. */
+/* Of tiles that are as many as blocks have rounds, so that the last is full: 2.6 of 128 rows take as long as 3. */
 static int64_t rows_of_tile(int64_t rows, int64_t col_tiles, int64_t blocks)
 {
     const int64_t rounds = ceil_div(ceil_div(rows, TILE) * col_tiles, blocks), tiles = rounds * blocks / col_tiles;
