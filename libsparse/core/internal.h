@@ -106,9 +106,8 @@ static inline int sp_threads_for(const sp_context *context, int64_t steps)
     return useful < context->threads ? (int)useful : context->threads;
 }
 
-/* a * b or a + b into *result; false when it does not fit. */
+/* a * b into *result; false when it does not fit. */
 static inline bool sp_mul_size(size_t a, size_t b, size_t *result) { return !__builtin_mul_overflow(a, b, result); }
-static inline bool sp_add_size(size_t a, size_t b, size_t *result) { return !__builtin_add_overflow(a, b, result); }
 
 static inline size_t sp_value_size(sp_value_type type) { return type == SP_F32 ? sizeof(float) : sizeof(double); }
 
