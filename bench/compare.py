@@ -112,46 +112,54 @@ def candidates(options, network, folder):
     return found
 
 
+def take_samples(options, network, tools):
+    """name → samples of the candidates in turns; of one that fails, None."""
+    samples = {name: [] for name in tools}
+    for turn in range(max(options.runs, options.peer_runs)):
+        for name, (command, _, _, runs) in tools.items():
+            if turn >= runs or samples[name] is None:
+                continue
+            taken = sample(command, options.timeout)
+            if taken is None:
+                samples[name] = None
+                continue
+            samples[name].append(taken)
+            print(f"{network:10} {name:18} {taken['seconds']:9.3f} s {taken['peak_bytes'] / 1e6:9.1f} MB", flush=True)
+    return samples
+
+
+def agreement(reference, output):
+    """With the candidate that came first: its name and output."""
+    name, first = reference
+    with open(first, "rb") as one, open(output, "rb") as other:
+        identical = one.read() == other.read()
+    return {"with": name, "identical": identical,
+            "moved_nodes": 0 if identical else moved(clusters(first), clusters(output))}
+
+
 def measure(options, network):
     name = os.path.basename(network).removesuffix(".abc")
     result = {"network": name, "bytes": os.path.getsize(network), "tools": {}}
     with tempfile.TemporaryDirectory() as folder:
         tools = candidates(options, network, folder)
-        samples = {name: [] for name in tools}
-        failed = set()
-        for turn in range(max(options.runs, options.peer_runs)):
-            for name, (command, _, _, runs) in tools.items():
-                if turn >= runs or name in failed:
-                    continue
-                taken = sample(command, options.timeout)
-                if taken is None:
-                    failed.add(name)
-                else:
-                    samples[name].append(taken)
-                    print(f"{result['network']:10} {name:18} {taken['seconds']:9.3f} s "
-                          f"{taken['peak_bytes'] / 1e6:9.1f} MB", flush=True)
+        samples = take_samples(options, name, tools)
         reference = None
         for name, (command, output, report, _) in tools.items():
-            if name in failed or not samples[name]:
+            if not samples[name]:
                 result["tools"][name] = {"failed": True}
                 continue
-            with open(output, "rb") as file:
-                content = file.read()
-            tool = {
+            tool = result["tools"][name] = {
                 "command": " ".join([os.path.basename(command[0]), os.path.basename(network)] +
                                     command[2:-4 if report else -2]),
                 "median_seconds": statistics.median(s["seconds"] for s in samples[name]),
                 "peak_bytes": max(s["peak_bytes"] for s in samples[name]),
-                "clusters": content.count(b"\n"),
+                "clusters": len(clusters(output)),
                 "samples": samples[name],
             }
-            if reference is None:
-                reference = (name, output, content)
-            elif content == reference[2]:
-                tool["agreement"] = {"with": reference[0], "identical": True, "moved_nodes": 0}
+            if reference:
+                tool["agreement"] = agreement(reference, output)
             else:
-                tool["agreement"] = {"with": reference[0], "identical": False,
-                                     "moved_nodes": moved(clusters(reference[1]), clusters(output))}
+                reference = (name, output)
             if report:
                 with open(report) as file:
                     told = json.load(file)
@@ -160,7 +168,6 @@ def measure(options, network):
                 tool["device"] = told["runs"][0]["device"]
                 result["nodes"], result["edges"] = told["input"]["nodes"], told["input"]["arcs"]
                 result["products"] = sum(step["products"] for step in told["runs"][0]["steps"])
-            result["tools"][name] = tool
     return result
 
 
