@@ -35,6 +35,8 @@ sp_status cuda_available(sp_context *context, size_t *bytes);
 /* Bytes in use now, from which the peak is watched; and how far they have risen since. */
 sp_status cuda_watch_peak(sp_context *context, size_t *before);
 sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise);
+/* The same less what C takes, which is no working memory. */
+sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise);
 sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer);
 void cuda_release(sp_context *context, void *pointer);
 /* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */

@@ -70,6 +70,14 @@ sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise)
     return SP_OK;
 }
 
+sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise)
+{
+    const size_t entry = sizeof *c->col_indices + (c->values ? sp_value_size(c->value_type) : 0);
+    TRY(cuda_peak(context, before, rise));
+    *rise -= (c->rows + 1) * (int64_t)sizeof *c->row_offsets + c->nnz * (int64_t)entry;
+    return SP_OK;
+}
+
 sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
 {
     cuda_state *state = cuda_state_of(context);

@@ -728,8 +728,7 @@ static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, 
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
     name_groups(&run, info);
-    TRY(cuda_peak(context, before, &info->peak_bytes));
-    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
+    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->aia_seconds = early + late;
     info->analysis_seconds = counted - start - early;
     info->symbolic_seconds = known - counted - late;

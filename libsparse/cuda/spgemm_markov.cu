@@ -1029,8 +1029,7 @@ static sp_status markov_product(sp_context *context, const sp_csr *a, const sp_c
         TRY(product_in_place(context, a, b, epilogue, c, rows, info));
     }
     info->nnz = c->nnz;
-    TRY(cuda_peak(context, before, &info->peak_bytes));
-    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(2 * sizeof(float));
+    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->numeric_seconds = sp_seconds() - start - info->analysis_seconds;
     return SP_OK;
 }

@@ -641,8 +641,7 @@ static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *
     if (c->nnz > 0) TRY(sum_rows(context, job, packs, &totals, &dense));
     name_rows(&totals, dense, info);
     info->batches = 1;
-    TRY(cuda_peak(context, before, &info->peak_bytes));
-    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
+    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->symbolic_seconds = counted - start;
     info->numeric_seconds = sp_seconds() - counted;
     return SP_OK;

@@ -260,7 +260,6 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
                               sp_csr *c, sp_spgemm_info *info)
 {
     const double start = sp_seconds();
-    const bool pattern = options->semiring == SP_OR_AND;
     warp_run<V> run = {};
     warp_totals totals;
     size_t before;
@@ -286,16 +285,14 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     TRY(join(&run));
     c->nnz = (int64_t)totals.entries;
     const double counted = sp_seconds();
-    TRY(allocate_entries(context, pattern, c));
+    TRY(allocate_entries(context, options->semiring == SP_OR_AND, c));
     TRY(set_result(&run, c));
     TRY((sum_rows<V, PLAIN>(&run)));
     TRY(cuda_finish(context));
     name_groups(&totals, info);
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
-    TRY(cuda_peak(context, before, &info->peak_bytes));
-    info->peak_bytes -= (a->rows + 1) * (int64_t)sizeof(int64_t) +
-                        c->nnz * (int64_t)(sizeof(int32_t) + (pattern ? 0 : sizeof(V)));
+    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->symbolic_seconds = counted - start;
     info->numeric_seconds = sp_seconds() - counted;
     return SP_OK;
