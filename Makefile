@@ -170,21 +170,15 @@ $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
-ARCHIVE = @mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
-$(LIB)/libsparse.a: $(LIB_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libio.a: $(IO_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libmcl.a: $(MCL_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libgnn.a: $(GNN_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libapps.a: $(APP_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
-$(OBJ)/libtests.a: $(TEST_OBJECTS) $(BUILD)/obj/linked
-	$(ARCHIVE)
+$(LIB)/libsparse.a: $(LIB_OBJECTS)
+$(OBJ)/libio.a: $(IO_OBJECTS)
+$(OBJ)/libmcl.a: $(MCL_OBJECTS)
+$(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS)
+$(OBJ)/libgnn.a: $(GNN_OBJECTS)
+$(OBJ)/libapps.a: $(APP_OBJECTS)
+$(OBJ)/libtests.a: $(TEST_OBJECTS)
+$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io mcl contraction gnn apps tests): $(BUILD)/obj/linked
+	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
