@@ -13,30 +13,14 @@
         if (status) goto done; \
     } while (0)
 
-/* Leaves the entries below the diagonal, of a matrix on the host; no values: what multiplies reads none. */
-static void keep_lower(sp_context *context, sp_csr *a)
-{
-    int64_t kept = 0, from = 0;
-    for (int64_t i = 0; i < a->rows; i++) {
-        const int64_t to = a->row_offsets[i + 1];
-        for (; from < to; from++)
-            if (a->col_indices[from] < i) a->col_indices[kept++] = a->col_indices[from];
-        a->row_offsets[i + 1] = kept;
-    }
-    a->nnz = kept;
-    sp_free(context, a->values);
-    a->values = NULL;
-}
-
 static sp_status count_triangles(sp_context *context, const sp_csr *graph, double *triangles)
 {
     sp_csr reverse = {0}, both = {0}, lower = {0}, wedges = {0};
     double *sums = NULL, total = 0;
     sp_status status;
     TRY(sp_csr_transpose(context, graph, &reverse));
-    TRY(sp_csr_add(context, 1, graph, 1, &reverse, &both)); /* lies where the context computes */
-    TRY(sp_csr_copy(context, &both, SP_HOST, &lower));
-    keep_lower(context, &lower);
+    TRY(sp_csr_add(context, 1, graph, 1, &reverse, &both)); /* from here on where the context computes */
+    TRY(sp_csr_select(context, &both, SP_SELECT_LOWER, -1, &lower));
     const sp_spgemm_options options = {.semiring = SP_PLUS_PAIR, .mask = &lower};
     TRY(sp_spgemm(context, &lower, &lower, &options, &wedges, NULL));
     TRY(sp_alloc(context, wedges.rows, sizeof *sums, (void **)&sums));

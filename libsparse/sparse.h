@@ -494,6 +494,12 @@ sp_status sp_maxk_spmm_backward(sp_spmm_plan *plan, const sp_dense *gradient, sp
  * along the merge path of all entries (Green et al. 2012), whatever the lengths of rows. O(rows + entries). */
 sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
 
+/* C = A ∘ B, the Hadamard product, for matrices of one shape and value type: an entry A(i, j) · B(i, j) where both
+ * have one; a pattern where both are. With a pattern B it is what of A lies where B has entries. On the CPU rows are
+ * merged: O(rows + entries of both). On CUDA entries of the matrix that has fewer are looked for in the other's rows:
+ * O(rows + fewer · log(longest row)). */
+sp_status sp_csr_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
+
 /* A(i, j) becomes A(i, j) · (row_factors[i] · col_factors[j]) in place, in the space of A: with the same factors on
  * both sides a symmetric A stays so to the last bit. Either array may be NULL, for ones. A pattern gets values, which
  * like its other arrays sp_csr_free releases. O(rows + nnz). */
@@ -507,6 +513,28 @@ sp_status sp_csr_scale(sp_context *context, sp_csr *a, const double *row_factors
  * O(rows + cols + entries of the rows listed). */
 sp_status sp_csr_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
                          const int32_t *cols, int64_t col_count, sp_space space, sp_csr *b);
+
+/* Which entries (i, j) sp_csr_select keeps: the first four by place, where the bound is a whole number, of a diagonal
+ * (0: the main one, 1: the one above it); the others by value, compared in f64 as C does, so that NaN is NE to all
+ * and nothing else. Every entry of a pattern is one. */
+typedef enum sp_select {
+    SP_SELECT_LOWER,        /* j - i <= bound: the lower triangle with the diagonal for 0, without it for -1 */
+    SP_SELECT_UPPER,        /* j - i >= bound: the upper triangle, without the diagonal for 1 */
+    SP_SELECT_DIAGONAL,     /* j - i == bound */
+    SP_SELECT_OFF_DIAGONAL, /* j - i != bound */
+    SP_SELECT_LT,           /* A(i, j) < bound */
+    SP_SELECT_LE,           /* A(i, j) <= bound */
+    SP_SELECT_EQ,           /* A(i, j) == bound */
+    SP_SELECT_NE,           /* A(i, j) != bound: for 0, stored zeros go */
+    SP_SELECT_GE,           /* A(i, j) >= bound */
+    SP_SELECT_GT,           /* A(i, j) > bound */
+    SP_SELECT_ABS_GE        /* |A(i, j)| >= bound */
+} sp_select;
+
+/* B = the entries of A that `select` keeps, in A's order and shape. A diagonal that is no whole number is
+ * SP_ERROR_ARGUMENT; one beyond the matrix is fine. Where a diagonal cuts a row is found by bisection. O(rows +
+ * nnz). */
+sp_status sp_csr_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 
 /* B = A with the k largest entries of each row, of equals those of the lowest columns; columns ascend as before. A
  * row of up to k entries stays whole, k = 0 leaves none, of a pattern the first k stay. Zeros of both signs are

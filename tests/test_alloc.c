@@ -177,6 +177,11 @@ static sp_status call_add(sp_context *context, subject *s, void *out)
     return sp_csr_add(context, 1, &s->square, 2, &s->negative, out);
 }
 
+static sp_status call_hadamard(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_hadamard(context, &s->square, &s->negative, out);
+}
+
 static sp_status call_scale(sp_context *context, subject *s, void *out)
 {
     const double factors[200] = {1};
@@ -201,6 +206,16 @@ static sp_status call_extract(sp_context *context, subject *s, void *out)
 static sp_status call_top_k(sp_context *context, subject *s, void *out)
 {
     return sp_csr_top_k(context, &s->wide, 3, out);
+}
+
+static sp_status call_select_place(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_select(context, &s->square, SP_SELECT_LOWER, -1, out);
+}
+
+static sp_status call_select_value(sp_context *context, subject *s, void *out)
+{
+    return sp_csr_select(context, &s->wide, SP_SELECT_GT, 0, out);
 }
 
 static sp_status call_degree_order(sp_context *context, subject *s, void *out)
@@ -626,10 +641,13 @@ static const trial trials[] = {
     {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
     {"sp_csr_add", call_add, release_csr, sizeof(sp_csr)},
+    {"sp_csr_hadamard", call_hadamard, release_csr, sizeof(sp_csr)},
     {"sp_csr_scale", call_scale, release_csr, sizeof(sp_csr)},
     {"sp_csr_extract, rows", call_extract_rows, release_csr, sizeof(sp_csr)},
     {"sp_csr_extract", call_extract, release_csr, sizeof(sp_csr)},
     {"sp_csr_top_k", call_top_k, release_csr, sizeof(sp_csr)},
+    {"sp_csr_select, by place", call_select_place, release_csr, sizeof(sp_csr)},
+    {"sp_csr_select, by value", call_select_value, release_csr, sizeof(sp_csr)},
     {"sp_csr_degree_order", call_degree_order, release_nothing, 60 * sizeof(int32_t)},
     {"sp_spgemm_markov", call_markov, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_markov, renumbered", call_markov_renumbered, release_csr, sizeof(sp_csr)},

@@ -1,5 +1,7 @@
-/* The calls that stand between products: sums, scaling, extraction, the k largest of a row, row sums and degrees,
- * against dense and obvious references; edge shapes; long rows; refusals; both back ends and both spaces. */
+/* The calls that stand between products: sums and Hadamard products, scaling, extraction, selection, the k largest of
+ * a row, row sums and degrees, against dense and obvious references; edge shapes; long rows; refusals; both back ends
+ * and both spaces. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,37 @@ START_TEST(sums_are_those_of_dense_matrices)
 }
 END_TEST
 
+static dense dense_hadamard(const sp_csr *a, const sp_csr *b)
+{
+    dense x = dense_of(a), y = dense_of(b);
+    for (int64_t i = 0; i < a->rows * a->cols; i++) {
+        x.there[i] = x.there[i] && y.there[i];
+        x.number[i] = x.there[i] ? rounded(x.number[i] * y.number[i], a->value_type) : 0;
+    }
+    dense_free(&y);
+    return x;
+}
+
+START_TEST(hadamard_products_are_those_of_dense_matrices)
+{
+    sp_context *context = test_context(_i, 0);
+    for (int64_t seed = 1; seed <= test_cases(150); seed++) {
+        test_random random = test_seed((uint64_t)seed);
+        const int64_t rows = test_below(&random, 40), cols = test_below(&random, 90);
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        sp_csr x = random_matrix(context, &random, rows, cols, type), a = send(context, &random, &x);
+        sp_csr y = random_matrix(context, &random, rows, cols, type), b = send(context, &random, &y), c;
+        ck_ok(context, sp_csr_hadamard(context, &a, &b, &c));
+        dense expected = dense_hadamard(&x, &y);
+        ck_assert(!c.values == (!x.values && !y.values) && c.value_type == type);
+        check_matrix(context, &c, &expected, (uint64_t)seed);
+        sp_csr *all[] = {&x, &y, &a, &b};
+        for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- scaling --------------------------------------------------------------------------------------------- */
 
 START_TEST(scaling_multiplies_rows_and_columns)
@@ -267,7 +300,133 @@ START_TEST(extraction_takes_what_is_listed)
 }
 END_TEST
 
+/* ---- selection ------------------------------------------------------------------------------------------- */
+
+static bool selected(sp_select select, int64_t i, int64_t j, double value, double bound)
+{
+    switch (select) {
+    case SP_SELECT_LOWER: return (double)(j - i) <= bound;
+    case SP_SELECT_UPPER: return (double)(j - i) >= bound;
+    case SP_SELECT_DIAGONAL: return (double)(j - i) == bound;
+    case SP_SELECT_OFF_DIAGONAL: return (double)(j - i) != bound;
+    case SP_SELECT_LT: return value < bound;
+    case SP_SELECT_LE: return value <= bound;
+    case SP_SELECT_EQ: return value == bound;
+    case SP_SELECT_NE: return value != bound;
+    case SP_SELECT_GE: return value >= bound;
+    case SP_SELECT_GT: return value > bound;
+    case SP_SELECT_ABS_GE: return fabs(value) >= bound;
+    }
+    ck_abort_msg("selection %d", (int)select);
+    return false;
+}
+
+/* A diagonal within the matrix or beyond it; a value that there is, one beside it, zero or any number. */
+static double random_bound(test_random *random, sp_select select, const sp_csr *m)
+{
+    static const double far[] = {-INFINITY, -0x1p40, -0x1p31, 0x1p31, 0x1p40, INFINITY};
+    const int64_t kind = test_below(random, 5);
+    if (select <= SP_SELECT_OFF_DIAGONAL) {
+        if (kind == 0) return far[test_below(random, 6)];
+        return kind == 1 ? 0 : (double)(test_below(random, m->rows + m->cols + 3) - m->rows - 1);
+    }
+    const double value = m->nnz ? test_value(m, test_below(random, m->nnz)) : 1;
+    switch (kind) {
+    case 0: return value;
+    case 1: return nextafter(value, 2 * test_unit(random) < 1 ? -INFINITY : INFINITY); /* no f32 where values are */
+    case 2: return fabs(value);
+    case 3: return 0;
+    default: return 2 * test_unit(random) - 1;
+    }
+}
+
+START_TEST(selection_keeps_what_it_says)
+{
+    sp_context *context = test_context(_i, 0);
+    for (int64_t seed = 1; seed <= test_cases(440); seed++) {
+        test_random random = test_seed((uint64_t)seed);
+        const sp_select select = (sp_select)(seed % (SP_SELECT_ABS_GE + 1));
+        const int64_t rows = test_below(&random, 70), cols = test_below(&random, 70);
+        sp_csr x = random_matrix(context, &random, rows, cols, test_below(&random, 2) ? SP_F32 : SP_F64), b;
+        sp_csr a = send(context, &random, &x);
+        const double bound = random_bound(&random, select, &x);
+        dense expected = dense_of(&x);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++) {
+                const int64_t at = i * cols + j;
+                expected.there[at] = expected.there[at] && selected(select, i, j, expected.number[at], bound);
+                if (!expected.there[at]) expected.number[at] = 0;
+            }
+        ck_ok(context, sp_csr_select(context, &a, select, bound, &b));
+        ck_assert(!b.values == !x.values && b.value_type == x.value_type);
+        check_matrix(context, &b, &expected, (uint64_t)seed);
+        sp_csr_free(context, &x);
+        sp_csr_free(context, &a);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* NaN, infinities and both zeros compare as in C; of f32 values, so do bounds that f32 lacks or cannot reach. */
+START_TEST(odd_values_are_compared_as_in_c)
+{
+    static const double bounds[] = {0, -0.0, 0.1, -0.1, 1e300, -1e300, 0x1p-160, -0x1p-160, INFINITY, -INFINITY, NAN};
+    const double numbers[] = {0, -0.0, NAN, INFINITY, -INFINITY, (double)0.1f, (double)-0.1f, 0.1, FLT_MAX, -FLT_MAX,
+                              FLT_TRUE_MIN, -1};
+    enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    sp_context *context = test_context(_i, 1);
+    for (int type = 0; type < 2; type++) {
+        sp_csr m, a, b;
+        ck_ok(context, sp_csr_create(context, 1, NUMBERS, NUMBERS, type ? SP_F64 : SP_F32, SP_HOST, &m));
+        m.row_offsets[0] = 0;
+        m.row_offsets[1] = NUMBERS;
+        for (int j = 0; j < NUMBERS; j++) {
+            m.col_indices[j] = j;
+            if (type) ((double *)m.values)[j] = numbers[j];
+            else ((float *)m.values)[j] = (float)numbers[j];
+        }
+        ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+        for (int select = SP_SELECT_LT; select <= SP_SELECT_ABS_GE; select++)
+            for (size_t n = 0; n < sizeof bounds / sizeof *bounds; n++) {
+                ck_ok(context, sp_csr_select(context, &a, (sp_select)select, bounds[n], &b));
+                test_to_host(context, &b);
+                int64_t at = 0;
+                for (int j = 0; j < NUMBERS; j++) {
+                    if (!selected((sp_select)select, 0, j, test_value(&m, j), bounds[n])) continue;
+                    test_expect(at < b.nnz && b.col_indices[at] == j, "selection %d by %g: %g is lost", select,
+                                bounds[n], test_value(&m, j));
+                    at++;
+                }
+                test_expect(at == b.nnz, "selection %d by %g: %lld entries too many", select, bounds[n],
+                            (long long)(b.nnz - at));
+                sp_csr_free(context, &b);
+            }
+        sp_csr_free(context, &a);
+        sp_csr_free(context, &m);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- the k largest --------------------------------------------------------------------------------------- */
+
+/* The k largest numbers of each row, of equals those of the lowest columns. */
+static void keep_largest(dense *d, int64_t k)
+{
+    bool stays[700];
+    for (int64_t i = 0; i < d->rows; i++) {
+        double *number = d->number + i * d->cols;
+        bool *there = d->there + i * d->cols;
+        for (int64_t j = 0; j < d->cols; j++) {
+            int64_t before = 0;
+            for (int64_t l = 0; l < d->cols; l++)
+                before += there[l] && (number[l] > number[j] || (number[l] == number[j] && l < j));
+            stays[j] = there[j] && before < k;
+        }
+        for (int64_t j = 0; j < d->cols; j++)
+            if (!stays[j]) there[j] = false, number[j] = 0;
+    }
+}
 
 START_TEST(the_k_largest_of_each_row_stay)
 {
@@ -279,19 +438,7 @@ START_TEST(the_k_largest_of_each_row_stay)
         sp_csr x = random_matrix(context, &random, rows, cols, seed % 2 ? SP_F32 : SP_F64), b;
         sp_csr a = send(context, &random, &x);
         dense expected = dense_of(&x);
-        for (int64_t i = 0; i < rows; i++) {
-            bool stays[700] = {false};
-            const double *number = expected.number + i * cols;
-            bool *there = expected.there + i * cols;
-            for (int64_t j = 0; j < cols; j++) {
-                int64_t before = 0;
-                for (int64_t l = 0; l < cols; l++)
-                    before += there[l] && (number[l] > number[j] || (number[l] == number[j] && l < j));
-                stays[j] = there[j] && before < k;
-            }
-            for (int64_t j = 0; j < cols; j++)
-                if (!stays[j]) there[j] = false, expected.number[i * cols + j] = 0;
-        }
+        keep_largest(&expected, k);
         ck_ok(context, sp_csr_top_k(context, &a, k, &b));
         ck_assert(!b.values == !x.values && b.value_type == x.value_type);
         check_matrix(context, &b, &expected, (uint64_t)seed);
@@ -556,7 +703,27 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
         sp_csr_free(context, &found);
         sp_csr_free(host, &expected);
     }
+    for (int same = 0; same < 2; same++) {
+        ck_ok(context, sp_csr_hadamard(context, same ? &there : &turned, &there, &found));
+        ck_ok(host, sp_csr_hadamard(host, same ? m : &turned, m, &expected));
+        if (same) ck_assert_int_eq(expected.nnz, m->nnz);
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
     sp_csr_free(m->rows > 1 ? host : context, &turned);
+
+    for (int select = SP_SELECT_LOWER; select <= SP_SELECT_ABS_GE; select++) {
+        const bool of_places = select <= SP_SELECT_OFF_DIAGONAL;
+        const double bound = of_places ? (double)(test_below(&random, m->cols + 1) - m->rows / 2) : 0.5;
+        ck_ok(context, sp_csr_select(context, &there, (sp_select)select, bound, &found));
+        ck_ok(host, sp_csr_select(host, m, (sp_select)select, bound, &expected));
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
 
     ck_ok(host, sp_csr_copy(host, m, SP_HOST, &expected));
     ck_ok(context, sp_csr_scale(context, &there, factors, factors + m->rows, SP_HOST));
@@ -690,6 +857,14 @@ START_TEST(what_does_not_fit_is_refused)
         REFUSED(sp_csr_extract(context, &device, good, -1, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT, "-1 rows");
         REFUSED(sp_csr_extract(context, &device, NULL, 0, good, (int64_t)1 << 31, SP_HOST, &c), SP_ERROR_ARGUMENT,
                 "2147483648 columns");
+        REFUSED(sp_csr_hadamard(context, &device, &wide, &c), SP_ERROR_ARGUMENT, "6 x 9");
+        ck_assert_ptr_null(c.row_offsets);
+        REFUSED(sp_csr_hadamard(context, &doubles, &device, &c), SP_ERROR_ARGUMENT, "same type");
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_LOWER, 0.5, &c), SP_ERROR_ARGUMENT, "diagonal 0.5");
+        ck_assert_ptr_null(c.row_offsets);
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_OFF_DIAGONAL, NAN, &c), SP_ERROR_ARGUMENT, "diagonal nan");
+        REFUSED(sp_csr_select(context, &device, (sp_select)(SP_SELECT_ABS_GE + 1), 0, &c), SP_ERROR_ARGUMENT, "11");
+        REFUSED(sp_csr_select(context, &device, (sp_select)-1, 0, &c), SP_ERROR_ARGUMENT, "-1");
         REFUSED(sp_csr_top_k(context, &device, -1, &c), SP_ERROR_ARGUMENT, "-1 entries");
         ck_assert_ptr_null(c.row_offsets);
         REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)6, result, SP_HOST), SP_ERROR_ARGUMENT, "6");
@@ -702,6 +877,8 @@ START_TEST(what_does_not_fit_is_refused)
         REFUSED(sp_csr_add(context, 1, &device, 1, &a, &c), SP_ERROR_ARGUMENT, "device");
         REFUSED(sp_csr_extract(context, &device, good, 3, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT, "device");
         REFUSED(sp_csr_extract(context, &a, good, 3, NULL, 0, SP_DEVICE, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_hadamard(context, &a, &device, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_GT, 0, &c), SP_ERROR_ARGUMENT, "device");
         REFUSED(sp_csr_top_k(context, &device, 1, &c), SP_ERROR_ARGUMENT, "device");
         REFUSED(sp_csr_scale(context, &device, factors, NULL, SP_HOST), SP_ERROR_ARGUMENT, "device");
         REFUSED(sp_csr_scale(context, &a, factors, NULL, SP_DEVICE), SP_ERROR_ARGUMENT, "device");
@@ -730,7 +907,7 @@ START_TEST(too_little_device_memory_leaves_nothing)
     ck_ok(context, sp_csr_copy(context, &host, SP_DEVICE, &a));
     while (sp_array_create(context, room, 1, SP_DEVICE, &rest) != SP_OK) room -= 4096;
     sp_array_free(context, SP_DEVICE, rest);
-    for (int call = 0; call < 7; call++) {
+    for (int call = 0; call < 9; call++) {
         sp_status status = SP_ERROR_DEVICE_MEMORY;
         int failures = 0;
         for (int64_t held = room; held >= 0 && status != SP_OK; held -= STEP, failures++) {
@@ -745,6 +922,8 @@ START_TEST(too_little_device_memory_leaves_nothing)
             case 3: status = sp_csr_extract(context, &a, NULL, 0, up, 2, SP_HOST, &made); break;
             case 4: status = sp_csr_reduce_rows(context, &a, SP_COMBINE_SUM, factors, SP_HOST); break;
             case 5: status = sp_csr_degree_order(context, &a, (int32_t *)factors, SP_HOST); break;
+            case 6: status = sp_csr_hadamard(context, &a, &pattern, &made); break;
+            case 7: status = sp_csr_select(context, &a, SP_SELECT_UPPER, 0, &made); break;
             default: status = sp_csr_scale(context, &pattern, factors, factors, SP_HOST);
             }
             sp_array_free(context, SP_DEVICE, rest);
@@ -775,8 +954,11 @@ int main(void)
     suite_add_tcase(suite, random);
     suite_add_tcase(suite, shapes);
     test_on_devices(random, sums_are_those_of_dense_matrices);
+    test_on_devices(random, hadamard_products_are_those_of_dense_matrices);
     test_on_devices(random, scaling_multiplies_rows_and_columns);
     test_on_devices(random, extraction_takes_what_is_listed);
+    test_on_devices(random, selection_keeps_what_it_says);
+    test_on_devices(random, odd_values_are_compared_as_in_c);
     test_on_devices(random, the_k_largest_of_each_row_stay);
     test_on_devices(random, rows_are_reduced_and_ordered);
     test_on_devices(random, odd_values_have_their_order);

@@ -77,6 +77,9 @@ typedef struct sp_backend {
     sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
     sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
     sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
+    sp_status (*hadamard)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c);
+    sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
+                        sp_csr *b); /* a diagonal is a whole number within 2^31 of 0 */
 } sp_backend;
 
 extern const sp_backend sp_backend_cpu;
@@ -114,6 +117,27 @@ static inline size_t sp_value_size(sp_value_type type) { return type == SP_F32 ?
 static inline size_t sp_dense_size(sp_dense_type type)
 {
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
+}
+
+/* What an entry's column less its row, its value or its size may be against the bound for the entry to stay. */
+enum { SP_LESS = 1, SP_EQUAL = 2, SP_GREATER = 4, SP_UNORDERED = 8 };
+
+static inline unsigned sp_select_outcomes(sp_select select)
+{
+    switch (select) {
+    case SP_SELECT_LT: return SP_LESS;
+    case SP_SELECT_LE:
+    case SP_SELECT_LOWER: return SP_LESS | SP_EQUAL;
+    case SP_SELECT_EQ:
+    case SP_SELECT_DIAGONAL: return SP_EQUAL;
+    case SP_SELECT_OFF_DIAGONAL: return SP_LESS | SP_GREATER;
+    case SP_SELECT_NE: return SP_LESS | SP_GREATER | SP_UNORDERED;
+    case SP_SELECT_GE:
+    case SP_SELECT_ABS_GE:
+    case SP_SELECT_UPPER: return SP_EQUAL | SP_GREATER;
+    case SP_SELECT_GT: break;
+    }
+    return SP_GREATER;
 }
 
 /* For messages. */

@@ -1,5 +1,6 @@
 /* The public calls that stand between products: checks, the space in which the work is done, the way of its
  * result. */
+#include <math.h>
 #include <string.h>
 
 #include "internal.h"
@@ -47,18 +48,25 @@ static sp_status settle(sp_context *context, sp_csr *made, sp_csr *result)
 
 /* ---- matrices -------------------------------------------------------------------------------------------- */
 
+/* Two matrices for an operation element by element; `what` it makes is named in messages. */
+static sp_status check_alike(sp_context *context, const sp_csr *a, const sp_csr *b, const char *what)
+{
+    if (a->rows != b->rows || a->cols != b->cols)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld and B %lld x %lld: %s need one shape",
+                       (long long)a->rows, (long long)a->cols, (long long)b->rows, (long long)b->cols, what);
+    if (a->value_type != b->value_type)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "A holds %s and B %s: values of the same type are needed",
+                       sp_value_type_name(a->value_type), sp_value_type_name(b->value_type));
+    return SP_OK;
+}
+
 sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c)
 {
     const sp_backend *back_end = back_end_for(context, a->space == SP_HOST ? b : a);
     sp_csr a_copy = {0}, b_copy = {0}, made;
     sp_status status;
     memset(c, 0, sizeof *c);
-    if (a->rows != b->rows || a->cols != b->cols)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld and B %lld x %lld: sums need one shape",
-                       (long long)a->rows, (long long)a->cols, (long long)b->rows, (long long)b->cols);
-    if (a->value_type != b->value_type)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "A holds %s and B %s: values of the same type are needed",
-                       sp_value_type_name(a->value_type), sp_value_type_name(b->value_type));
+    SP_TRY(check_alike(context, a, b, "sums"));
     SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
     SP_TRY(bring(context, b, back_end->space, &b_copy, &b));
     SP_TRY(back_end->add(context, alpha, a, beta, b, &made));
@@ -66,6 +74,44 @@ sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double 
 done:
     sp_csr_free(context, &a_copy);
     sp_csr_free(context, &b_copy);
+    return status;
+}
+
+sp_status sp_csr_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c)
+{
+    const sp_backend *back_end = back_end_for(context, a->space == SP_HOST ? b : a);
+    sp_csr a_copy = {0}, b_copy = {0}, made;
+    sp_status status;
+    memset(c, 0, sizeof *c);
+    SP_TRY(check_alike(context, a, b, "Hadamard products"));
+    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
+    SP_TRY(bring(context, b, back_end->space, &b_copy, &b));
+    SP_TRY(back_end->hadamard(context, a, b, &made));
+    status = settle(context, &made, c);
+done:
+    sp_csr_free(context, &a_copy);
+    sp_csr_free(context, &b_copy);
+    return status;
+}
+
+sp_status sp_csr_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b)
+{
+    const sp_backend *back_end = back_end_for(context, a);
+    sp_csr a_copy = {0}, made;
+    sp_status status;
+    memset(b, 0, sizeof *b);
+    if ((unsigned)select > SP_SELECT_ABS_GE)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "selection %d does not exist", (int)select);
+    if (select <= SP_SELECT_OFF_DIAGONAL) {
+        if (bound != floor(bound)) /* nor is NaN */
+            return sp_fail(context, SP_ERROR_ARGUMENT, "diagonal %g is no whole number", bound);
+        bound = fmax(-0x1p31, fmin(bound, 0x1p31)); /* beyond all entries */
+    }
+    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
+    SP_TRY(back_end->select(context, a, select, bound, &made));
+    status = settle(context, &made, b);
+done:
+    sp_csr_free(context, &a_copy);
     return status;
 }
 

@@ -243,6 +243,8 @@ static const sp_backend cuda_backend = {
     .top_k = sp_cuda_top_k,
     .reduce_rows = sp_cuda_reduce_rows,
     .degree_order = sp_cuda_degree_order,
+    .hadamard = sp_cuda_hadamard,
+    .select = sp_cuda_select,
 };
 
 /* Asking for a kernel's attributes fails where this build has no code for the device. */

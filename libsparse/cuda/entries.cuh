@@ -35,6 +35,18 @@ static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, in
     return low;
 }
 
+/* The first of the entries low .. high - 1, whose columns ascend, from `column` on; else high. */
+static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, int64_t low, int64_t high,
+                                                         int64_t column)
+{
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(cols + middle) < column) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
 /* store(at, load(row, at)) for every entry of a block, all loads of a thread before its stores. A warp has 32 entries
  * at a time, of one word of bits, and 256 in all. The rows between those of the block's first and last entry mark
  * where they begin; the last mark up to an entry is its row. */
@@ -99,6 +111,14 @@ struct member_places {
         return before[m / 32] + __popc(words[m / 32] & ((1u << m % 32) - 1));
     }
 };
+
+/* In for_entries, at each of `count` entries: whether it belongs. */
+static __device__ __forceinline__ void mark_entry(uint32_t *words, int64_t count, int64_t at, bool belongs)
+{
+    const int64_t there = count - at / 32 * 32; /* of the word's entries */
+    const unsigned word = __ballot_sync(there < 32 ? (1u << there) - 1 : FULL_WARP, belongs);
+    if (threadIdx.x % 32 == 0) words[at / 32] = word;
+}
 
 /* Members first + l of the warp's lanes l belong as the bits of `ballot` say. */
 static __device__ __forceinline__ void mark_warp(uint32_t *words, int64_t first, unsigned ballot)

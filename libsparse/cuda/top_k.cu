@@ -46,11 +46,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
         }
         return larger < k;
     };
-    for_entries(rows, nnz, offsets, stays, [&](int64_t at, bool stay) {
-        const int64_t there = nnz - at / 32 * 32; /* of the word's entries */
-        const unsigned word = __ballot_sync(there < 32 ? (1u << there) - 1 : FULL_WARP, stay);
-        if (threadIdx.x % 32 == 0) words[at / 32] = word;
-    });
+    for_entries(rows, nnz, offsets, stays, [&](int64_t at, bool stay) { mark_entry(words, nnz, at, stay); });
 }
 
 static __device__ __forceinline__ uint32_t or_of_warp(uint32_t value) { return warp_or(value); }
