@@ -1,6 +1,8 @@
 """Each row's nearest neighbours by cosine, of a sparse matrix of scipy's: libsparse by ctypes, without a binding.
 
     LD_LIBRARY_PATH=/usr/local/lib python3 neighbours.py      compares with scipy and says how long both took
+
+Needs numpy and scipy (Debian: python3-scipy). Cosines are formed in blocks of rows, so that they need not all fit.
 """
 import ctypes
 import time
@@ -73,13 +75,11 @@ def unit_rows(x):
 
 
 def nearest(context, x, k):
-    """The k largest cosines of each row of x to the others: X·Xᵀ of unit rows without its diagonal, then top k."""
-    a, diagonal = lend(unit_rows(x)), lend(scipy.sparse.identity(x.shape[0], format="csr"))
-    cosines, largest = Csr(), Csr()
+    """The k largest cosines of each row of x to the others, of X·Xᵀ of unit rows without its diagonal."""
+    a, diagonal, largest = lend(unit_rows(x)), lend(scipy.sparse.identity(x.shape[0], format="csr")), Csr()
     options = SpgemmOptions(transpose_b=True, mask=ctypes.pointer(diagonal), complement=True)
-    context.call(lib.sp_spgemm, ctypes.byref(a), ctypes.byref(a), ctypes.byref(options), ctypes.byref(cosines), None)
-    context.call(lib.sp_csr_top_k, ctypes.byref(cosines), ctypes.c_int64(k), ctypes.byref(largest))
-    lib.sp_csr_free(context.handle, ctypes.byref(cosines))
+    context.call(lib.sp_spgemm_top_k, ctypes.byref(a), ctypes.byref(a), ctypes.c_int64(k), ctypes.byref(options),
+                 ctypes.byref(largest), None)
     return take(context, largest)
 
 

@@ -263,6 +263,13 @@ typedef struct sp_spgemm_info {
 sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                     sp_csr *c, sp_spgemm_info *info);
 
+/* C = the k largest entries of each row of A·B, of equals those of the lowest columns (sp_csr_top_k). Rows of A are
+ * taken in blocks of up to 2^24 products (CUDA: 2^27), or of as many as fit a quarter of the memory budget, so that
+ * the product is never there whole (info->batches blocks; times are their sums, groups the last one's). All else is
+ * as for sp_spgemm. O(products). */
+sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t k,
+                          const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
+
 /* A product whose pattern is known, for operands whose values change while their patterns stay. */
 typedef struct sp_spgemm_plan sp_spgemm_plan;
 

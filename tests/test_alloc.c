@@ -208,6 +208,12 @@ static sp_status call_top_k(sp_context *context, subject *s, void *out)
     return sp_csr_top_k(context, &s->wide, 3, out);
 }
 
+static sp_status call_spgemm_top_k(sp_context *context, subject *s, void *out)
+{
+    const sp_spgemm_options options = {.mask = &s->mask};
+    return sp_spgemm_top_k(context, &s->square, &s->wide, 3, &options, out, NULL);
+}
+
 static sp_status call_select_place(sp_context *context, subject *s, void *out)
 {
     return sp_csr_select(context, &s->square, SP_SELECT_LOWER, -1, out);
@@ -627,6 +633,7 @@ static const trial trials[] = {
     {"sp_spgemm, or-and", call_spgemm_pattern, release_csr, sizeof(sp_csr)},
     {"sp_spgemm, hash", call_spgemm_hash, release_csr, sizeof(sp_csr)},
     {"dense sp_spgemm", call_spgemm_dense, release_csr, sizeof(sp_csr)}, /* the CPU's only */
+    {"sp_spgemm_top_k", call_spgemm_top_k, release_csr, sizeof(sp_csr)},
     {"sp_spgemm_plan_create", call_plan_create, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_create, masked", call_plan_create_masked, release_plan, sizeof(sp_spgemm_plan *)},
     {"sp_spgemm_plan_execute", call_plan_execute, release_csr, sizeof(sp_csr)},

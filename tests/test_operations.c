@@ -449,6 +449,93 @@ START_TEST(the_k_largest_of_each_row_stay)
 }
 END_TEST
 
+/* Sums run by ascending column of A and are rounded once. */
+static dense dense_product(const sp_csr *a, const sp_csr *b, const sp_csr *mask)
+{
+    dense x = dense_of(a), y = dense_of(b), c = dense_create(a->rows, b->cols);
+    for (int64_t i = 0; i < c.rows; i++)
+        for (int64_t l = 0; l < x.cols; l++)
+            for (int64_t j = 0; x.there[i * x.cols + l] && j < c.cols; j++) {
+                if (!y.there[l * y.cols + j]) continue;
+                c.there[i * c.cols + j] = true;
+                c.number[i * c.cols + j] += x.number[i * x.cols + l] * y.number[l * y.cols + j];
+            }
+    for (int64_t i = 0; i < c.rows * c.cols; i++) c.number[i] = rounded(c.number[i], a->value_type);
+    if (mask) {
+        dense m = dense_of(mask);
+        for (int64_t i = 0; i < c.rows * c.cols; i++)
+            if (!m.there[i]) c.there[i] = false, c.number[i] = 0;
+        dense_free(&m);
+    }
+    dense_free(&x);
+    dense_free(&y);
+    return c;
+}
+
+START_TEST(the_k_largest_of_each_row_of_a_product)
+{
+    sp_context *context = test_context(_i, 0);
+    for (int64_t seed = 1; seed <= test_cases(60); seed++) {
+        test_random random = test_seed((uint64_t)seed);
+        const int64_t rows = test_below(&random, 30), inner = test_below(&random, 40), cols = test_below(&random, 50);
+        const int64_t k = test_below(&random, 2 + cols / 2);
+        const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
+        sp_csr x = random_matrix(context, &random, rows, inner, type), a = send(context, &random, &x);
+        sp_csr y = random_matrix(context, &random, inner, cols, type), b = send(context, &random, &y);
+        sp_csr mask = random_matrix(context, &random, rows, cols, SP_F32), c;
+        const bool masked = seed % 3 == 0;
+        const sp_spgemm_options options = {.mask = masked ? &mask : NULL};
+        sp_spgemm_info info;
+        ck_ok(context, sp_spgemm_top_k(context, &a, &b, k, &options, &c, &info));
+        ck_assert(info.nnz == c.nnz && info.batches == 1);
+        dense expected = dense_product(&x, &y, options.mask);
+        keep_largest(&expected, k);
+        check_matrix(context, &c, &expected, (uint64_t)seed);
+        sp_csr *all[] = {&x, &y, &a, &b, &mask};
+        for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Blocks of rows under a memory budget: the same bits, with masks, transposes, semirings and C on the host. */
+START_TEST(blocks_of_a_product_keep_their_k_largest)
+{
+    enum { ROWS = 1200, KEPT = 7 };
+    sp_csr mask;
+    const sp_spgemm_options kinds[] = {{0}, {.transpose_b = true, .to_host = true}, {.semiring = SP_OR_AND},
+                                       {.mask = &mask, .complement = true, .transpose_a = true},
+                                       {.mask = &mask, .semiring = SP_MAX_TIMES}};
+    const sp_context_options limits = {.device = _i ? "cuda" : "cpu", .memory_budget = 16 << 20};
+    sp_context *context = test_context(_i, 0), *limited;
+    ck_assert_int_eq(sp_context_create(&limits, &limited), SP_OK);
+    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
+        test_random random = test_seed(n);
+        sp_csr a = test_matrix(context, &random, ROWS, ROWS, 0.04, n % 2 ? SP_F32 : SP_F64, TEST_SIGNED);
+        sp_csr b = spread_matrix(context, ROWS, ROWS, 40, 77, a.value_type, n), whole, expected, found;
+        mask = test_matrix(context, &random, ROWS, ROWS, 0.2, SP_F32, TEST_PATTERN);
+        sp_spgemm_info info;
+        ck_ok(context, sp_spgemm(context, &a, &b, &kinds[n], &whole, NULL));
+        ck_ok(context, sp_csr_top_k(context, &whole, KEPT, &expected));
+        ck_ok(limited, sp_spgemm_top_k(limited, &a, &b, KEPT, &kinds[n], &found, &info));
+        ck_assert_int_gt(info.batches, 2);
+        ck_assert_int_eq(info.product_nnz, whole.nnz);
+        int64_t grouped = 0;
+        for (int i = 0; i < info.groups; i++) grouped += info.group[i].count;
+        ck_assert(info.groups <= SP_SPGEMM_GROUPS && grouped < ROWS); /* of the last block */
+        ck_assert(found.space == (kinds[n].to_host ? SP_HOST : space_of(limited)));
+        test_to_host(limited, &found);
+        test_to_host(context, &expected);
+        test_same(&found, &expected, n);
+        sp_csr_free(limited, &found);
+        sp_csr *all[] = {&a, &b, &whole, &expected, &mask};
+        for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
+    }
+    sp_context_destroy(limited);
+    sp_context_destroy(context);
+}
+END_TEST
+
 static int descending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -551,6 +638,33 @@ START_TEST(odd_values_have_their_order)
             sp_csr_free(context, &m);
         }
     sp_context_destroy(context);
+}
+END_TEST
+
+/* Memory of the host that runs out at any point of several blocks: nothing is kept. */
+START_TEST(blocks_of_a_product_survive_failed_allocations)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 1, .allocator = &allocator,
+                                        .memory_budget = 8 << 20};
+    sp_context *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    sp_csr a = spread_matrix(context, 3000, 3000, 20, 7, SP_F64, 1), c;
+    const int64_t before = heap.live_blocks;
+    sp_spgemm_info info;
+    sp_status status = SP_ERROR_HOST_MEMORY;
+    for (int64_t n = 0; status != SP_OK; n += 1 + n / 8) {
+        heap.fail_at = heap.allocations + n;
+        status = sp_spgemm_top_k(context, &a, &a, 3, NULL, &c, &info);
+        ck_assert(status == SP_OK || (status == SP_ERROR_HOST_MEMORY && !c.row_offsets));
+        if (status == SP_OK) sp_csr_free(context, &c);
+        test_expect(heap.live_blocks == before, "allocation %lld: memory leaked", (long long)n);
+    }
+    ck_assert_int_gt(info.batches, 2);
+    sp_csr_free(context, &a);
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
 }
 END_TEST
 
@@ -866,6 +980,9 @@ START_TEST(what_does_not_fit_is_refused)
         REFUSED(sp_csr_select(context, &device, (sp_select)(SP_SELECT_ABS_GE + 1), 0, &c), SP_ERROR_ARGUMENT, "11");
         REFUSED(sp_csr_select(context, &device, (sp_select)-1, 0, &c), SP_ERROR_ARGUMENT, "-1");
         REFUSED(sp_csr_top_k(context, &device, -1, &c), SP_ERROR_ARGUMENT, "-1 entries");
+        REFUSED(sp_spgemm_top_k(context, &device, &device, -1, NULL, &c, NULL), SP_ERROR_ARGUMENT, "-1 entries");
+        REFUSED(sp_spgemm_top_k(context, &device, &wide, 1, NULL, &c, NULL), SP_ERROR_ARGUMENT, "6 x 9");
+        ck_assert_ptr_null(c.row_offsets);
         ck_assert_ptr_null(c.row_offsets);
         REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)6, result, SP_HOST), SP_ERROR_ARGUMENT, "6");
         REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)-1, result, SP_HOST), SP_ERROR_ARGUMENT, "-1");
@@ -960,12 +1077,15 @@ int main(void)
     test_on_devices(random, selection_keeps_what_it_says);
     test_on_devices(random, odd_values_are_compared_as_in_c);
     test_on_devices(random, the_k_largest_of_each_row_stay);
+    test_on_devices(random, the_k_largest_of_each_row_of_a_product);
     test_on_devices(random, rows_are_reduced_and_ordered);
     test_on_devices(random, odd_values_have_their_order);
     test_on_devices(random, what_does_not_fit_is_refused);
     test_on_devices(shapes, shapes_at_the_edge);
     test_on_devices(shapes, skewed_rows);
     test_on_devices(shapes, long_rows_keep_their_k_largest);
+    test_on_devices(shapes, blocks_of_a_product_keep_their_k_largest);
+    test_on_devices(shapes, blocks_of_a_product_survive_failed_allocations);
     test_on_devices(shapes, a_symmetric_matrix_scaled_alike_stays_so);
     test_on_devices(shapes, a_permutation_taken_twice_is_that_of_csr_permute);
     if (test_devices() > 1) tcase_add_test(shapes, too_little_device_memory_leaves_nothing);
