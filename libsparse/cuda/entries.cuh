@@ -6,6 +6,8 @@
 #include "common.cuh"
 
 enum { ENTRY_THREADS = 256, ENTRIES_A_THREAD = 8, ENTRIES_A_BLOCK = ENTRY_THREADS * ENTRIES_A_THREAD };
+/* 64 turns of a block, which take as long as searches of 20 probes. */
+enum { ROWS_MARKED = 64 * ENTRY_THREADS };
 
 static inline unsigned entry_blocks(int64_t entries)
 {
@@ -35,6 +37,18 @@ static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, in
     return low;
 }
 
+/* The last of rows 0 .. last that begins at or before an entry, found by a thread. */
+static __device__ __forceinline__ int row_at(const int64_t *offsets, int last, int64_t at)
+{
+    int low = 0;
+    while (low < last) {
+        const int middle = last - (last - low) / 2;
+        if (__ldg(offsets + middle) <= at) low = middle;
+        else last = middle - 1;
+    }
+    return low;
+}
+
 /* The first of the entries low .. high - 1, whose columns ascend, from `column` on; else high. */
 static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, int64_t low, int64_t high,
                                                          int64_t column)
@@ -49,7 +63,8 @@ static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, in
 
 /* store(at, load(row, at)) for every entry of a block, all loads of a thread before its stores. A warp has 32 entries
  * at a time, of one word of bits, and 256 in all. The rows between those of the block's first and last entry mark
- * where they begin; the last mark up to an entry is its row. */
+ * where they begin; the last mark up to an entry is its row. Where they are many, nearly all of them without entries,
+ * entries look for their rows instead. */
 template <typename Load, typename Store>
 static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, const int64_t *offsets, Load load,
                                                    Store store)
@@ -67,10 +82,15 @@ static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, co
     for (int i = threadIdx.x; i < ENTRIES_A_BLOCK; i += ENTRY_THREADS) marks[i] = 0;
     __syncthreads();
     const int64_t first = bound[0];
-    for (int64_t row = first + 1 + threadIdx.x; row <= bound[1]; row += ENTRY_THREADS) {
-        const int64_t at = __ldg(offsets + row);
-        if (__ldg(offsets + row + 1) > at) marks[at - begin] = (int)(row - first);
-    }
+    if (bound[1] - first <= ROWS_MARKED)
+        for (int64_t row = first + 1 + threadIdx.x; row <= bound[1]; row += ENTRY_THREADS) {
+            const int64_t at = __ldg(offsets + row);
+            if (__ldg(offsets + row + 1) > at) marks[at - begin] = (int)(row - first);
+        }
+    else
+#pragma unroll 1
+        for (int i = threadIdx.x; i < end - begin; i += ENTRY_THREADS)
+            marks[i] = row_at(offsets + first, (int)(bound[1] - first), begin + i);
     __syncthreads();
     int mark[ITEMS], row = 0;
 #pragma unroll
