@@ -266,8 +266,8 @@ static sp_status prepare_own(spmm_case *c, own_run *run, sp_spmm_algorithm algor
         figures->plan_seconds = wall_seconds() - began;
     }
     if (status == SP_OK) {
-        figures->info = *sp_spmm_plan_info(run->plan);
         status = choose_count(own_step, run, count);
+        figures->info = *sp_spmm_plan_info(run->plan); /* 16-bit features may have a plan of their own by now */
     }
     if (status == SP_OK && c->options->check) {
         status = spmm_compare(c, run->y.values, run->y.type, SP_DENSE_F32, &figures->error);

@@ -418,7 +418,7 @@ typedef struct sp_spmm_options {
 } sp_spmm_options;
 
 typedef struct sp_spmm_info {
-    sp_spmm_algorithm algorithm; /* that was chosen */
+    sp_spmm_algorithm algorithm; /* that was chosen; on CUDA X of 16 bits may have another: the last product's */
     int64_t metadata_bytes;      /* of the plan beside A */
     int64_t partitions;          /* launches' worth of columns (bidirectional), or blocks of rows */
     double plan_seconds;

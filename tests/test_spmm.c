@@ -1024,6 +1024,9 @@ START_TEST(short_ranges_are_products_of_any_features)
         x_placed = place_dense(context, &x, true);
         y_placed = place_dense(context, &y, true);
         ck_ok(context, sp_spmm_execute(plan, 1, &x_placed, 0, &y_placed));
+        const sp_spmm_algorithm algorithm = sp_spmm_plan_info(plan)->algorithm;
+        test_expect((algorithm == SP_SPMM_BIDIRECTIONAL) == (types[turn] == SP_DENSE_F32),
+                    "turn %d: the plan says algorithm %d", turn, (int)algorithm);
         fetch_dense(context, &y_placed, &y);
         for (int64_t i = 0; i < ROWS * WIDTH; i++)
             test_expect(fabs((double)((float *)y.values)[i] - expected.value[i]) <= 1e-5 * expected.size[i],

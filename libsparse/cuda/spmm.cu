@@ -127,6 +127,14 @@ static int group_size(const sp_csr *a, bool near)
     return entries;
 }
 
+/* What the caller learns of the way that products go. */
+static void tell(const spmm_state *state, sp_spmm_info *info)
+{
+    const spmm_blocks *parts = state->parts;
+    info->algorithm = state->algorithm;
+    info->partitions = !parts ? 1 : state->algorithm == SP_SPMM_BIDIRECTIONAL ? parts->bins : parts->count;
+}
+
 static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                          spmm_state *state, sp_spmm_info *info)
 {
@@ -159,14 +167,14 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     if (options->partition_bytes && !extreme) bins = count_bins(a, width, (int64_t)options->partition_bytes);
     if (state->algorithm != SP_SPMM_BIDIRECTIONAL) bins = 1;
     state->short_rows = lengths.longest <= MOST_SHORT && a->nnz <= 4 * a->rows;
-    info->algorithm = state->algorithm;
-    info->partitions = 1;
+    state->info = state->short_ranges ? info : NULL;
+    tell(state, info);
     if (state->algorithm == SP_SPMM_ROW_SPLIT) return SP_OK;
     TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, order.data,
                       &state->parts));
     if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data))
         TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
-    info->partitions = state->algorithm == SP_SPMM_BIDIRECTIONAL ? bins : state->parts->count;
+    tell(state, info);
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
                            state->parts->places * (int64_t)(2 * sizeof(int32_t) + sizeof(int64_t)) +
                            cuda_spmm_panel_bytes(state->panels);
@@ -490,16 +498,21 @@ static sp_status choose_plan(sp_context *context, const sp_csr *a, const sp_spmm
 {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     sp_spmm_options single = *options;
-    sp_spmm_info info;
-    if (!(*plan)->short_ranges || size_of(x->type) > 2) return SP_OK;
+    sp_spmm_info info, *told = (*plan)->info;
+    if (!(*plan)->short_ranges) return SP_OK;
+    tell(*plan, told);
+    if (size_of(x->type) > 2) return SP_OK;
     CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
     if (!(*plan)->single && capture == cudaStreamCaptureStatusNone) {
         single.algorithm = SP_SPMM_BLOCK_PARTITION;
         const sp_status status =
             sp_cuda_spmm_prepare(context, a, x->cols, &single, (void **)&(*plan)->single, &info);
         if (status != SP_OK && status != SP_ERROR_DEVICE_MEMORY) return status;
+        if (status == SP_OK) told->metadata_bytes += info.metadata_bytes;
     }
-    if ((*plan)->single) *plan = (*plan)->single;
+    if (!(*plan)->single) return SP_OK;
+    *plan = (*plan)->single;
+    tell(*plan, told);
     return SP_OK;
 }
 

@@ -50,6 +50,7 @@ struct spmm_state {
     bool short_rows;    /* all of a few entries */
     bool short_ranges;  /* of columns: X of 16 bits has another plan, */
     spmm_state *single; /* without them, once it was there */
+    sp_spmm_info *info; /* the caller's, of the last product */
     int64_t cache;      /* bytes of the second-level cache */
     device_array<uint4> lines;  /* copies of X and Y, once there were some, */
     int64_t line_words;         /* and what has room there */
