@@ -229,6 +229,14 @@ static size_t size_of(sp_dense_type type)
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
 }
 
+enum { LINE = 128, WORD = 16 /* bytes */ };
+
+/* Whether rows begin at lines of the caches. */
+static bool at_lines(const sp_dense *matrix)
+{
+    return matrix->stride * (int64_t)size_of(matrix->type) % LINE == 0 && (uintptr_t)matrix->values % LINE == 0;
+}
+
 /* Whether packets of so many numbers are aligned in every row. */
 static bool fits(const sp_dense *matrix, int64_t numbers)
 {
@@ -238,15 +246,19 @@ static bool fits(const sp_dense *matrix, int64_t numbers)
 }
 
 /* Lanes and repeats with the least to do, for at most `most` columns: packets, idle ones too, and for each tile what
- * its entries of A cost, some 8 packets of X. Rows of few entries are taken 8 a warp rather than 4. */
+ * its entries of A cost, some 8 packets of X. Rows of few entries are taken 8 a warp rather than 4. Wide rows of X
+ * that lie across lines are loaded by 256 bytes, which are in three lines, rather than by 128, in two, and in tiles
+ * of which the cache holds half: 262,144 of them at 100 and 200 columns 814 -> 761 and 1,655 -> 1,464 us; 128 columns
+ * in lines would take 896 for 871. */
 static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extreme, bool few, int64_t most)
 {
-    static const int whole_shapes[][2] = {{4, 1}, {4, 2}, {8, 1}, {8, 2}, {8, 3}, {8, 4}};
+    static const int whole_shapes[][2] = {{4, 1}, {4, 2}, {8, 1}, {8, 2}, {8, 3}, {8, 4}, {16, 2}};
     static const int narrow_shapes[][2] = {{8, 1}, {32, 1}, {32, 2}};
     const int packet = (int)(16 / size_of(x->type));
     const bool whole = fits(x, packet) && fits(y, packet), single = x->type == SP_DENSE_F32;
     const int vector = whole ? packet : single && fits(x, 2) && fits(y, 2) ? 2 : 1;
     const int count = (int)(whole ? sizeof whole_shapes : sizeof narrow_shapes) / (int)sizeof *whole_shapes;
+    const bool across = size_of(x->type) <= 4 && !at_lines(x);
     const int64_t packets = x->cols / vector;
     spmm_shape best = {vector, 8, 1};
     int64_t best_cost = INT64_MAX;
@@ -254,7 +266,10 @@ static spmm_shape choose_shape(const sp_dense *x, const sp_dense *y, bool extrem
         const int lanes = (whole ? whole_shapes : narrow_shapes)[i][0];
         const int repeats = (whole ? whole_shapes : narrow_shapes)[i][1], span = lanes * repeats;
         if ((repeats > 1 && extreme) || (repeats > 2 && !single)) continue;
-        if ((span * vector > most && span > 8) || (lanes == 4 && repeats == 2 && !few)) continue;
+        if ((lanes == 16 && !across) || (repeats == 4 && across)) continue;
+        if ((span * vector > (lanes == 16 ? 2 * most : most) && span > 8) ||
+            (lanes == 4 && repeats == 2 && !few))
+            continue;
         const int64_t tiles = (packets + span - 1) / span, cost = tiles * (span + 8);
         if (cost >= best_cost) continue;
         best_cost = cost;
@@ -293,9 +308,9 @@ sp_status cuda_spmm_describe(sp_context *context, const sp_csr *a, const sp_spmm
     while (most > TILE_COLUMNS && a->cols * most * (int64_t)size_of(x->type) > state->cache / 10 * 11) most /= 2;
     /* Half of the cache is near. Where it holds 64 columns of X and not 128, 64 and 96 are faster: with 89,250
      * rows of X 512 columns take 267 us for 285, with 65,536 rows 128 take 92 for 100, but with 131,072 rows 118
-     * for 117. */
+     * for 117. Rows across lines are not, see choose_shape: 89,250 at 100 columns take 69 us in two tiles for 57. */
     const int64_t near_columns = state->cache / 2 / (a->cols > 0 ? a->cols : 1) / (int64_t)sizeof(float);
-    if (x->type == SP_DENSE_F32 && most == 128 && near_columns >= 64 && near_columns < 128) most = 96;
+    if (x->type == SP_DENSE_F32 && at_lines(x) && most == 128 && near_columns >= 64 && near_columns < 128) most = 96;
     if (state->algorithm == SP_SPMM_BIDIRECTIONAL) most = TILE_COLUMNS;
     const int64_t places = state->parts ? state->parts->places : a->rows;
     if (takes_pairs(x, y, is_extreme(options), state->algorithm, most))
@@ -344,7 +359,6 @@ sp_status cuda_spmm_launch(sp_context *context, sp_dense_type type, bool extreme
 
 /* ---- rows of X and Y that begin anywhere ------------------------------------------------------------------- */
 
-enum { LINE = 128, WORD = 16 /* bytes */ };
 /* Entries a row of X for which it pays to copy X to lines, which reads and writes it once more; where panels find
  * most of it in the caches; and to copy pairs of f32, which are loaded as such, to packets. */
 static const int64_t COPY_ENTRIES = 16, PANEL_ENTRIES = 64, PAIR_ENTRIES = 32;
@@ -416,7 +430,7 @@ static bool needs_copy(const sp_csr *a, const sp_dense *x, const sp_dense *y, bo
         return size < 8 && a->nnz >= (pairs ? PAIR_ENTRIES : 1) * a->cols && a->nnz >= COPY_WORK / x->cols;
     }
     if (takes_pairs(x, y, extreme, state->algorithm, 0) || x->cols * size < LINE) return false;
-    if (x->stride * size % LINE == 0 && (uintptr_t)x->values % LINE == 0) return false;
+    if (at_lines(x)) return false;
     return state->panels && size < 8
                ? a->nnz >= PANEL_ENTRIES * a->cols
                : a->nnz >= COPY_ENTRIES * a->cols && 2 * LINE * a->cols > state->cache / 10 * 11;

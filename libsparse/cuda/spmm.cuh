@@ -384,6 +384,22 @@ template <typename T, int V> struct spmm_extremes {
 
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
 
+/* What is launched next may be let in as soon as all blocks of this launch are; it waits before it reads what kernels
+ * write. A's columns are none of that, they were there before the plan: a group asks for its first ones, then waits,
+ * which takes 0.2 to 0.5 us from products that follow one another. */
+static __device__ __forceinline__ void let_next_in()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+static __device__ __forceinline__ void await_last()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. A
  * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. The first
  * tile's first columns may be `missing`. */
@@ -433,22 +449,26 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
     for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
     int32_t next_col[OWN], col[OWN];
     S next_weight[OWN], weight[OWN];
-    const auto fetch = [&](int base) {
+    const auto fetch = [&](int base, bool cols_too) {
 #pragma unroll
         for (int i = 0; i < OWN; i++) {
             const int at = base + i * LANES + lane;
-            next_col[i] = at < count ? load_kept(cols + at, p.keep) : 0;
+            if (cols_too) next_col[i] = at < count ? load_kept(cols + at, p.keep) : 0;
             next_weight[i] = at < count ? values ? load_kept(values + at, p.keep) : S(1) : S(0);
         }
     };
-    fetch(0);
+#pragma unroll
+    for (int i = 0; i < OWN; i++)
+        next_col[i] = i * LANES + lane < count ? load_kept(cols + i * LANES + lane, p.keep) : 0;
+    await_last();
+    fetch(0, false);
     for (int base = 0; base < longest; base += CHUNK) {
 #pragma unroll
         for (int i = 0; i < OWN; i++) {
             col[i] = next_col[i];
             weight[i] = next_weight[i];
         }
-        if (base + CHUNK < longest) fetch(base + CHUNK);
+        if (base + CHUNK < longest) fetch(base + CHUNK, true);
 #pragma unroll 1
         for (int at = 0; at < CHUNK && base + at < longest; at += UNROLL) {
             const int left = count - base - at;
@@ -498,41 +518,62 @@ template <typename T, int V, int LANES, int REPEATS, bool EXTREME> struct spmm_q
     static constexpr int LOADS = sizeof(T) == 4 ? 2 : 1; /* sums of 8 columns leave fewer registers */
 };
 
-/* As add_entries. A's columns and weights begin at multiples of 16 bytes. */
+/* What the lanes of a warp load of A for each other, by fours: see spmm_hands. */
+struct quad_hands {
+    uint4 cols[32], weights[32];
+};
+
+/* As add_entries. A's columns and weights begin at multiples of 16 bytes. They are handed round by shuffles, or
+ * through `hands`, which leaves registers for twice the rows of X in flight: R-MAT 17 at 32 columns of f16 27.1 ->
+ * 25.0 us; but rows of 32 bytes take 21.8 for 21.3, those of f32 22.5 for 22.2. */
 template <int LOADS, int PARTS, typename T, int V, int LANES>
 static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t begin, int count,
                                                  const spmm_columns<T, V, LANES, 1> &columns,
-                                                 spmm_sums<T, V> &result)
+                                                 spmm_sums<T, V> &result, quad_hands *hands = nullptr)
 {
+    constexpr bool HANDED = LOADS > spmm_quads<T, V, LANES, 1, false>::LOADS;
     constexpr int QUADS = LOADS * PARTS; /* of entries, whose rows of X are in flight at a time */
-    const int64_t whole = p.nnz & ~(int64_t)3;
-    const int lane = threadIdx.x % LANES, lead = (int)(begin & 3), part = lane / (LANES / PARTS);
-    int end = count > 0 ? (int)(begin & 3) + count : 0;
-    if (begin + count > whole) { /* A's last ones, which are no four, come first */
+    const int64_t first = begin & ~(int64_t)3, whole = p.nnz & ~(int64_t)3;
+    const bool last = begin + count > whole; /* some are A's last ones, which are no four */
+    const int own = threadIdx.x % 32, lane = own % LANES, lead = (int)(begin & 3), part = lane / (LANES / PARTS);
+    const int end = last ? (int)(whole - first) : count > 0 ? lead + count : 0;
+    const uint4 *quad = (const uint4 *)(p.cols + first) + lane;
+    const int64_t away = (const char *)p.values - (const char *)p.cols;
+    int longest = end;
+#pragma unroll
+    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    uint4 col = load_kept_if(4 * lane < end, quad, p.keep), weight;
+    const auto fetch_weight = [&](int at) {
+        const uint32_t one = 0x3f800000;
+        const uint4 *there = (const uint4 *)((const char *)quad + away);
+        if (p.values) weight = load_kept_if(at + 4 * lane < end, there, p.keep);
+        else weight = {one, one, one, one};
+        quad += LANES;
+    };
+    await_last();
+    if (last)
 #pragma unroll 1
         for (int64_t at = max(begin, whole); at < begin + count; at++) {
             packet<T, V> x;
             x.load((const T *)row_of_x(columns.x, __ldg(p.cols + at), p.x_bytes));
             if (part == 0) result.add(x, p.values ? __ldg((const float *)p.values + at) : 1.f, 0, true);
         }
-        end = (int)(whole - (begin & ~(int64_t)3));
-    }
-    const uint4 *quad = (const uint4 *)(p.cols + (begin & ~(int64_t)3)) + lane;
-    const int64_t away = (const char *)p.values - (const char *)p.cols;
-    int longest = end;
-#pragma unroll
-    for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
-    uint4 col = load_kept_if(4 * lane < end, quad, p.keep), weight;
+    if (HANDED) fetch_weight(0);
 #pragma unroll 1
     for (int at = 0; at < longest; at += 4 * QUADS) {
         packet<T, V> gathered[LOADS][4];
         const int source = at / 4 % LANES + part;
         if (at / 4 % LANES == 0) {
-            const uint32_t one = 0x3f800000;
-            const uint4 *there = (const uint4 *)((const char *)quad + away);
-            if (p.values) weight = load_kept_if(at + 4 * lane < end, there, p.keep);
-            else weight = {one, one, one, one};
-            quad += LANES;
+            if (HANDED) {
+                __syncwarp();
+                hands->cols[own] = col;
+                hands->weights[own] = weight;
+                __syncwarp();
+                if (at + 4 * LANES < longest) {
+                    col = load_kept_if(at + 4 * LANES + 4 * lane < end, quad, p.keep);
+                    fetch_weight(at + 4 * LANES);
+                }
+            } else fetch_weight(at);
         }
         const auto take = [&](auto all) { /* entries of the row, or only some of them */
             constexpr bool ALL = decltype(all)::value;
@@ -540,24 +581,33 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
                 const int place = at + 4 * (j * PARTS + part) + k;
                 return ALL || (place >= lead && place < end);
             };
-            const auto gather = [&](int j, int k, uint32_t own) {
-                const int32_t c = __shfl_sync(FULL_WARP, (int)own, source + j * PARTS, LANES);
-                const T *from = (const T *)row_of_x(columns.x, c, p.x_bytes);
+            const auto handed = [&](const uint4 &words, const uint4 (quad_hands::*kept)[32], int j) {
+                return HANDED ? (hands->*kept)[own - lane + source + j * PARTS] : words;
+            };
+            const auto word = [&](uint32_t w, int j) {
+                return HANDED ? w : __shfl_sync(FULL_WARP, w, source + j * PARTS, LANES);
+            };
+            const auto gather = [&](int j, int k, uint32_t c) {
+                const T *from = (const T *)row_of_x(columns.x, (int32_t)word(c, j), p.x_bytes);
                 if (ALL) gathered[j][k].load(from, p.keep);
                 else gathered[j][k].load_if(wanted(j, k), from, p.keep);
             };
-            const auto add = [&](int j, int k, uint32_t own) {
-                const float w = __shfl_sync(FULL_WARP, __uint_as_float(own), source + j * PARTS, LANES);
-                result.add(gathered[j][k], wanted(j, k) ? w : 0.f, 0, true);
+            const auto add = [&](int j, int k, uint32_t w) {
+                const float factor = __uint_as_float(word(w, j));
+                result.add(gathered[j][k], wanted(j, k) ? factor : 0.f, 0, true);
             };
 #pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                gather(j, 0, col.x), gather(j, 1, col.y), gather(j, 2, col.z), gather(j, 3, col.w);
-            if (at / 4 % LANES + QUADS == LANES && at + 4 * QUADS < longest)
+            for (int j = 0; j < LOADS; j++) {
+                const uint4 c = handed(col, &quad_hands::cols, j);
+                gather(j, 0, c.x), gather(j, 1, c.y), gather(j, 2, c.z), gather(j, 3, c.w);
+            }
+            if (!HANDED && at / 4 % LANES + QUADS == LANES && at + 4 * QUADS < longest)
                 col = load_kept_if(at + 4 * QUADS + 4 * lane < end, quad, p.keep);
 #pragma unroll
-            for (int j = 0; j < LOADS; j++)
-                add(j, 0, weight.x), add(j, 1, weight.y), add(j, 2, weight.z), add(j, 3, weight.w);
+            for (int j = 0; j < LOADS; j++) {
+                const uint4 w = handed(weight, &quad_hands::weights, j);
+                add(j, 0, w.x), add(j, 1, w.y), add(j, 2, w.z), add(j, 3, w.w);
+            }
         };
         if (__all_sync(FULL_WARP, at >= lead && at + 4 * QUADS <= end)) take(std::true_type());
         else take(std::false_type());
@@ -574,8 +624,15 @@ template <int COUNT> struct __align__(16) spmm_hands {
     float weights[COUNT];
 };
 
-/* As add_entries, through `hands`: R-MAT 17 at 32 columns of f32 33.2 -> 30.4 us. At 64 of f16 R-MAT 18 took 245 for
- * 240. */
+/* Rows of X in flight a group where A is handed round like that; 0: by shuffles. */
+template <typename T, int V, int LANES, int REPEATS, bool EXTREME> struct spmm_handed {
+    static constexpr bool WHOLE = sizeof(T) <= 4 && sizeof(T) * V == 16 && !EXTREME;
+    static constexpr int NARROW = REPEATS > 1 ? 0 : sizeof(T) == 4 ? 4 : 8, WIDE = sizeof(T) == 4 ? 4 : 2;
+    static constexpr int UNROLL = !WHOLE ? 0 : LANES == 16 ? WIDE : LANES == 8 ? NARROW : 0;
+};
+
+/* As add_entries, through `hands`: R-MAT 17 at 32 columns of f32 33.2 -> 30.4 us; R-MAT 18 at 64 of f16, with eight
+ * rows of X in flight, 230 -> 221. */
 template <int UNROLL, typename T, int V, int LANES, int REPEATS>
 static __device__ __forceinline__ void add_handed(const spmm_product &p, int64_t begin, int count,
                                                   const spmm_columns<T, V, LANES, REPEATS> &columns,
@@ -587,21 +644,24 @@ static __device__ __forceinline__ void add_handed(const spmm_product &p, int64_t
     int longest = count, left = count; /* of the warp's groups; of this one */
 #pragma unroll
     for (int step = LANES; step < 32; step *= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
-    int32_t next_col; /* 0 beyond the row */
+    int32_t next_col = lane < left ? load_kept(cols, p.keep) : 0; /* 0 beyond the row */
     float next_weight;
-    const auto fetch = [&](int there) {
+    const auto fetch_weight = [&](int there) {
         const float *weights = (const float *)((const char *)cols + away);
-        next_col = lane < there ? load_kept(cols, p.keep) : 0;
         next_weight = lane < there ? p.values ? load_kept(weights, p.keep) : 1.f : 0.f;
         cols += LANES;
     };
-    fetch(left);
+    await_last();
+    fetch_weight(left);
     for (; longest > 0; longest -= LANES, left -= LANES) {
         __syncwarp();
         hands.cols[own] = next_col;
         hands.weights[own] = next_weight;
         __syncwarp();
-        if (longest > LANES) fetch(left - LANES);
+        if (longest > LANES) {
+            next_col = lane < left - LANES ? load_kept(cols, p.keep) : 0;
+            fetch_weight(left - LANES);
+        }
 #pragma unroll 1
         for (int at = 0; at < LANES && at < longest; at += UNROLL) {
             packet<T, V> gathered[UNROLL][REPEATS];
@@ -646,24 +706,25 @@ static __device__ __forceinline__ void add_pairs(const spmm_product &p, int64_t 
     const bool second = lane >= LANES / 2; /* of a pair */
     const int32_t *cols = p.cols + begin + lane;
     const int64_t away = (const char *)p.values - (const char *)p.cols;
-    int32_t next_col;
-    float next_weight;
     left -= lane;
-    const auto fetch = [&] {
+    int32_t next_col = left > 0 ? load_kept(cols, p.keep) : -1;
+    float next_weight;
+    const auto fetch_weight = [&] {
         const float *weights = (const float *)((const char *)cols + away);
-        next_col = left > 0 ? load_kept(cols, p.keep) : -1;
         next_weight = left > 0 ? p.values ? load_kept(weights, p.keep) : 1.f : 0.f;
         cols += step;
         left -= step;
     };
-    fetch();
+    await_last();
+    fetch_weight();
     while (__any_sync(FULL_WARP, next_col >= 0)) {
         const bool whole = __all_sync(FULL_WARP, next_col >= 0);
         __syncwarp();
         hands.cols[own] = next_col;
         hands.weights[own] = next_weight;
         __syncwarp();
-        fetch();
+        next_col = left > 0 ? load_kept(cols, p.keep) : -1;
+        fetch_weight();
 #pragma unroll 1
         for (int at = own - lane; at < own - lane + LANES; at += 2 * PAIRS) {
             packet<T, V> gathered[PAIRS][3];
@@ -770,6 +831,8 @@ static sp_status spmm_with_lanes(const spmm_shape &shape, const Launch &launch)
         if (shape.repeats == 4) return launch.template run<T, V, 8, 4>();
         if (shape.repeats == 3) return launch.template run<T, V, 8, 3>();
     }
+    if constexpr (whole && sizeof(T) <= 4 && !Launch::EXTREME)
+        if (shape.lanes == 16) return launch.template run<T, V, 16, 2>();
     if constexpr (whole && !Launch::EXTREME) {
         if (shape.lanes == 4 && shape.repeats == 2) return launch.template run<T, V, 4, 2>();
         if (shape.lanes == 8 && shape.repeats == 2) return launch.template run<T, V, 8, 2>();

@@ -409,21 +409,6 @@ static __device__ __forceinline__ int4 load_again(const int4 *block)
     return {(int)words.x, (int)words.y, (int)words.z, (int)words.w};
 }
 
-/* What is launched next may be let in as soon as all blocks of this launch are; it waits before it reads what kernels
- * write. */
-static __device__ __forceinline__ void let_next_in()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-static __device__ __forceinline__ void await_last()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 /* LOADS and PARTS: see spmm_quads; 0 loads: entries one by one, or in pairs where the last repeat has two parts. */
 template <int LOADS, int PARTS, typename T, int V, int LANES, int REPEATS, typename Result>
 static __global__ void
@@ -433,7 +418,8 @@ static __global__ void
                 const int64_t *starts, const int32_t *row_entries, const carry_view carry)
 {
     using threads = block_threads<LANES>;
-    constexpr bool HANDED = sizeof(T) == 4 && V == 4 && LANES == 8 && REPEATS == 1 && !Result::EXTREME;
+    using quads = spmm_quads<T, V, LANES, REPEATS, Result::EXTREME>;
+    constexpr int HANDED = spmm_handed<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL;
     __shared__ Result shared[threads::WARP ? 1 : threads::COUNT / 32][REPEATS][LANES];
     const int group = threads::thread() / LANES, number = threads::number();
     let_next_in();
@@ -451,7 +437,7 @@ static __global__ void
     const int entries = partial ? block.w : active ? __ldg(row_entries + block.y + mine) : 0;
     const int begin = min(part * share, entries), own = active ? min(entries - begin, share) : 0;
     Result results[REPEATS];
-    await_last(); /* so far all was the plan's */
+    if (block.x == 0) await_last(); /* others wait once they have columns: so far all is the plan's */
     if (row >= 0) expect_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
@@ -460,14 +446,17 @@ static __global__ void
             write_row(p, __ldg(rows + block.y + i), columns, results);
         return;
     }
-    if constexpr (LOADS > 0) add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0]);
-    else if constexpr (PARTS > 1) {
+    if constexpr (LOADS > quads::LOADS) {
+        __shared__ quad_hands hands[threads::TOGETHER];
+        add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0], hands + threadIdx.x / 32);
+    } else if constexpr (LOADS > 0) {
+        add_quads<LOADS, PARTS>(p, start + block.z + begin, own, columns, results[0]);
+    } else if constexpr (PARTS > 1) {
         __shared__ spmm_hands<32> hands[threads::COUNT / 32];
         add_pairs<2>(p, start + block.z + begin, own, LANES, columns, results, hands[threadIdx.x / 32]);
-    } else if constexpr (HANDED) {
+    } else if constexpr (HANDED > 0) {
         __shared__ spmm_hands<32> hands[threads::COUNT / 32];
-        add_handed<spmm_depth<T, REPEATS, false>::UNROLL>(p, start + block.z + begin, own, columns, results,
-                                                          hands[threadIdx.x / 32]);
+        add_handed<HANDED>(p, start + block.z + begin, own, columns, results, hands[threadIdx.x / 32]);
     } else
         add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, start + block.z + begin, own,
                                                                  block.z + begin, columns, results);
@@ -528,7 +517,7 @@ template <bool IS_EXTREME> struct block_launch {
         auto kernel = work_blocks<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
         if constexpr (quads::FIT)
             if (has_quads(product))
-                kernel = 2 * product.width > V * LANES ? work_blocks<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
+                kernel = 2 * product.width > V * LANES ? work_blocks<2, 1, T, V, LANES, REPEATS, Result>
                                                        : work_blocks<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         using threads = block_threads<LANES>;
         cudaLaunchAttribute early;

@@ -26,6 +26,10 @@ static __global__ void __launch_bounds__(SPMM_ROW_THREADS, SPMM_RESIDENT(T, REPE
     else if constexpr (PARTS > 1) {
         __shared__ spmm_hands<32> hands[SPMM_ROW_THREADS / 32];
         add_pairs<2>(p, begin, count, LANES, columns, results, hands[threadIdx.x / 32]);
+    } else if constexpr (LANES == 16) {
+        __shared__ spmm_hands<32> hands[SPMM_ROW_THREADS / 32];
+        add_handed<spmm_handed<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, columns, results,
+                                                                              hands[threadIdx.x / 32]);
     } else add_entries<spmm_depth<T, REPEATS, Result::EXTREME>::UNROLL>(p, begin, count, 0, columns, results);
     if (there) write_row(p, row, columns, results);
 }
