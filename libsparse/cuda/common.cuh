@@ -211,6 +211,25 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
     return SP_OK;
 }
 
+/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a preference
+ * the split stays as the kernel before had it, which may have needed more. A multiprocessor must be empty to change
+ * it. */
+template <typename Kernel>
+static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threads, size_t shared)
+{
+    const cuda_state *state = cuda_state_of(context);
+    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
+    cudaFuncAttributes own;
+    int blocks;
+    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
+    const size_t used = blocks / state->processors * (shared + own.sharedSizeBytes + reserved);
+    const size_t percent = (used * 100 + whole - 1) / whole;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  percent < 100 ? (int)percent : 100));
+    return SP_OK;
+}
+
 /* ---- device: a block and its sums ---------------------------------------------------------------------- */
 
 /* Threads and blocks that a multiprocessor of the architecture holds, for launch bounds. */

@@ -1,4 +1,4 @@
-/* What the kernels of contract.cu share: the contraction that they work on, the entries of its rows, how they
+/* What the kernels of a contraction share: the contraction that they work on, the entries of its rows, how they
  * combine. */
 #ifndef SPARSE_CUDA_CONTRACT_CUH
 #define SPARSE_CUDA_CONTRACT_CUH
@@ -66,6 +66,12 @@ template <typename V> struct contract_job {
     unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
 };
+
+/* The bits of a group's count that are entries; those above count its nodes. */
+template <typename V> static __device__ __forceinline__ unsigned long long counted_entries(const contract_job<V> &job)
+{
+    return ((unsigned long long)1 << job.count_shift) - 1;
+}
 
 /* The rows of class c. */
 struct class_rows {
@@ -195,7 +201,7 @@ static __device__ __forceinline__ double cell_value(const contract_operation &op
 }
 
 /* C = A·B, sums, where B is a pattern with at most one entry a row, or A a pattern that has not many more entries
- * than rows of B; *done is false, and nothing was done, where neither is. */
+ * than rows of B; *done is false, and nothing was done, where neither is (contract_patterns.cu). */
 sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                  sp_spgemm_info *info, bool *done);
 

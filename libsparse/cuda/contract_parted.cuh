@@ -18,6 +18,7 @@
 #ifndef SPARSE_CUDA_CONTRACT_PARTED_CUH
 #define SPARSE_CUDA_CONTRACT_PARTED_CUH
 
+#include "contract_run.cuh"
 #include "contract_summed.cuh"
 
 enum { PART_ITEMS = 8, PART_THREADS = PART / PART_ITEMS, RANK_THREADS = 1024, WRITE_THREADS = 256 };
@@ -43,16 +44,6 @@ enum { MANY_SLICES = 512, SLICES = 8 }; /* of 32 words: of a row, of which a war
 struct parted_span {
     uint32_t above, highest, signs; /* ~lowest */
     int late;                       /* a sum has wrapped: 1; the row is left: 2 */
-};
-
-/* Parted rows: wide ones, in the order of their list, of which near ones are passed over. */
-struct parted_rows {
-    uint32_t *bits;           /* `words` a row */
-    uint32_t *before;         /* bits before every COUNTED_WORDS of them */
-    unsigned long long *sums; /* as cells_of */
-    uint32_t *counts;         /* of entries, where sums may be late */
-    parted_span *spans;
-    int64_t words;
 };
 
 using part_row = summed_row<PART_THREADS, PART_ITEMS, false>; /* of which the reading of entries is used */

@@ -217,7 +217,7 @@ template <typename V> sp_status launch_ranked(warp_run<V> *run)
         const auto kernel = run->pattern_known ? sum_ranked<V, 1, true> : sum_ranked<V, 1, false>;
         const size_t bytes = ranked_bytes<1>(words, most);
         const int warps = table_warps(bytes);
-        TRY(leave_cache(run->context, kernel, 32 * warps, warps * bytes)); /* protein 1.65 to 1.5 ms */
+        TRY(cuda_leave_cache(run->context, kernel, 32 * warps, warps * bytes)); /* protein 1.65 to 1.5 ms */
         TRY(launch_tables(run, kernel, bytes, rows_in(run, RANKED + i), i, RANKED + i, words, most));
     }
     return SP_OK;

@@ -245,25 +245,6 @@ template <typename V> static bool few_narrow(const warp_run<V> *run)
     return run->known && !run->dense && rows_in(run, NARROW) + rows_in(run, NARROWER) <= few;
 }
 
-/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a
- * preference the split stays as the kernel before had it, if that is enough. A multiprocessor must be empty to change
- * it, so this is not for kernels that run beside others. */
-template <typename Kernel>
-static sp_status leave_cache(sp_context *context, Kernel *kernel, int threads, size_t shared)
-{
-    const cuda_state *state = cuda_state_of(context);
-    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
-    cudaFuncAttributes own;
-    int blocks;
-    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
-    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
-    const size_t used = blocks / state->processors * (shared + own.sharedSizeBytes + reserved);
-    const size_t percent = (used * 100 + whole - 1) / whole;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  percent < 100 ? (int)percent : 100));
-    return SP_OK;
-}
-
 /* Launches a kernel with as many blocks as the device holds, at most `most`. */
 template <typename V, typename Kernel, typename... Arguments>
 static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t shared, int64_t most, int stream,

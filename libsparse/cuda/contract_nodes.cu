@@ -1,0 +1,257 @@
+/* The nodes of a contraction by group: counted with their groups' entries, put there, and ordered within each, by a
+ * warp, or where groups are small by a thread; by radix where a group has many.
+ *
+ * Bytes a node: 12 read and 4 written to count, 12 and 4 to place, 20 written in order, with two offsets read from
+ * anywhere; 48 or more where they are sorted. */
+#include <cub/device/device_radix_sort.cuh>
+
+#include "contract_run.cuh"
+
+/* ---- device --------------------------------------------------------------------------------------------- */
+
+/* Groups of LEAST_NODES on average and more are ordered by a warp each, those of fewer by a thread each, which has up
+ * to FEW_NODES: 5 % of the whole faster with 2 nodes a group, 5 slower with 10. */
+enum { LEAST_NODES = 8, FEW_NODES = 32, NODE_THREADS = 128 };
+
+/* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. ranks[i] is how many
+ * of its group came before node i, in any order, or UINT32_MAX where it has no entries; nodes of a label that follow
+ * each other are counted at once. Finds whether labels ascend: then groups are rows of G that follow each other, of
+ * which the first is theirs. */
+template <typename V> static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, uint32_t *ranks)
+{
+    const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    const int lane = threadIdx.x & 31;
+    const int32_t label = i < job.nodes ? job.labels[i] : -1;
+    const int64_t begin = job.g.offsets[min(i, job.nodes)], upto = job.g.offsets[min(i + 1, job.nodes)];
+    int32_t previous = __shfl_up_sync(FULL_WARP, label, 1);
+    if (lane == 0) previous = i > 0 && i < job.nodes ? job.labels[i - 1] : 0;
+    const bool member = label >= 0 && label < job.groups, listed = member && upto > begin;
+    if (label >= job.groups) atomicMax(&job.totals->bad_node, UINT_MAX - (unsigned)i);
+    if (i < job.nodes && job.short_labels) job.short_labels[i] = member ? (uint16_t)label : UINT16_MAX;
+    const unsigned heads = __ballot_sync(FULL_WARP, lane == 0 || label != previous);
+    if (lane == 0 && i < job.nodes) job.runs[i / 32] = make_uint2((uint32_t)label, heads & ~1u);
+    const unsigned all = __ballot_sync(FULL_WARP, listed), upto_here = lanes_below() * 2 + 1;
+    const unsigned after = heads & ~upto_here, until = after ? (after & (0 - after)) - 1 : FULL_WARP;
+    const int head = 31 - __clz((int)(heads & upto_here));
+    const unsigned run = all & until & (FULL_WARP << head);
+    const int64_t end = __shfl_sync(FULL_WARP, (long long)upto, 31 - __clz((int)until));
+    unsigned long long before = 0;
+    if (member && lane == head && end > begin)
+        before = atomicAdd((unsigned long long *)&job.ranges[label].end,
+                           (unsigned long long)(end - begin) | (unsigned long long)__popc(run) << job.count_shift);
+    before = __shfl_sync(FULL_WARP, before, head);
+    if (i < job.nodes)
+        ranks[i] = listed ? (uint32_t)(before >> job.count_shift) + __popc(run & lanes_below()) : UINT32_MAX;
+    if (__syncthreads_or(i < job.nodes && label < previous)) {
+        if (threadIdx.x == 0) job.totals->unsorted = 1;
+        return;
+    }
+    const bool jumps = lane > 0 && i < job.nodes && (int64_t)label > previous + (int64_t)1;
+    if (__any_sync(FULL_WARP, jumps) && lane == 0) job.totals->gaps = 1;
+    if (member && (i == 0 || label != previous)) {
+        job.ranges[label].begin = begin;
+        job.firsts[label] = (int32_t)i;
+    }
+}
+
+/* Nodes by group, in any order within it. */
+template <typename V>
+static __global__ void __launch_bounds__(256) place_nodes(contract_job<V> job, const uint32_t *ranks, int32_t *placed)
+{
+    if (!job.totals->unsorted || job.totals->most_nodes > MOST_ORDERED) return;
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < job.nodes; i += (int64_t)gridDim.x * 256)
+        if (ranks[i] != UINT32_MAX) placed[(uint32_t)job.firsts[job.labels[i]] + ranks[i]] = (int32_t)i;
+}
+
+/* Orders up to 32·K nodes of a group, in a warp, and finds where their entries begin. */
+template <int K, typename V>
+static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                   int64_t first, int count, int64_t begin)
+{
+    const int lane = threadIdx.x & 31;
+    uint32_t node[K];
+    int64_t source[K], length = 0;
+    int32_t own[K];
+#pragma unroll
+    for (int u = 0; u < K; u++)
+        node[u] = 32 * u + lane < count ? (uint32_t)placed[first + 32 * u + lane] : UINT32_MAX;
+    sort_keys<K>(node, 32);
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const bool there = lane * K + u < count;
+        source[u] = there ? __ldg(job.g.offsets + node[u]) : 0;
+        own[u] = there ? (int32_t)(__ldg(job.g.offsets + node[u] + 1) - source[u]) : 0;
+        length += own[u];
+    }
+    int64_t upto = length;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const int64_t other = __shfl_up_sync(FULL_WARP, (long long)upto, step);
+        if (lane >= step) upto += other;
+    }
+    begin += upto - length;
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const int64_t k = first + lane * K + u;
+        if (lane * K + u >= count) break;
+        job.sources[k] = source[u];
+        job.starts[k] = begin;
+        job.keys[k] = p;
+        begin += own[u];
+    }
+}
+template <typename V>
+static __device__ __forceinline__ void order_group(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                   int64_t first, int count, int64_t begin)
+{
+    if (count <= 32) order_nodes<1>(job, placed, p, first, count, begin);
+    else if (count <= 64) order_nodes<2>(job, placed, p, first, count, begin);
+    else if (count <= 128) order_nodes<4>(job, placed, p, first, count, begin);
+    else order_nodes<8>(job, placed, p, first, count, begin);
+}
+
+/* The same for a few nodes, in a thread, which looks for the one after the last each time. */
+template <typename V>
+static __device__ __forceinline__ void order_few(const contract_job<V> &job, const int32_t *placed, uint32_t p,
+                                                 int64_t first, int count, int64_t begin)
+{
+    uint32_t least = 0;
+    for (int k = 0; k < count; k++) {
+        uint32_t node = UINT32_MAX;
+        for (int j = 0; j < count; j++) {
+            const uint32_t other = (uint32_t)placed[first + j];
+            if (other >= least && other < node) node = other;
+        }
+        const int64_t source = __ldg(job.g.offsets + node);
+        job.sources[first + k] = source;
+        job.starts[first + k] = begin;
+        job.keys[first + k] = p;
+        begin += __ldg(job.g.offsets + node + 1) - source;
+        least = node + 1;
+    }
+}
+
+/* Finds where the entries of each group's nodes begin, in the order of nodes; a warp a group, or if they are `few` a
+ * thread. */
+template <typename V>
+static __global__ void __launch_bounds__(NODE_THREADS, 8)
+    order_groups(contract_job<V> job, bool few, const int32_t *sizes, const int32_t *placed)
+{
+    const contract_totals *totals = job.totals;
+    if (!totals->unsorted || totals->most_nodes > MOST_ORDERED) return;
+    const int lane = threadIdx.x & 31, each = few ? 32 : 1;
+    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), entries = totals->allotted & counted_entries(job);
+    const int64_t own = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (int64_t base = own * each; base < job.groups; base += warps * each) {
+        const int64_t p = few ? base + lane : base;
+        const int count = p < job.groups ? sizes[p] : 0;
+        const int64_t first = count ? (uint32_t)job.firsts[p] : 0, begin = count ? job.ranges[p].begin : 0;
+        if (!few) {
+            if (count) order_group(job, placed, (uint32_t)p, first, count, begin);
+            continue;
+        }
+        if (count <= FEW_NODES) order_few(job, placed, (uint32_t)p, first, count, begin);
+        __syncwarp();
+        for (unsigned left = __ballot_sync(FULL_WARP, count > FEW_NODES); left; left &= left - 1) {
+            const int of = __ffs((int)left) - 1;
+            order_group(job, placed, (uint32_t)(base + of), __shfl_sync(FULL_WARP, (long long)first, of),
+                        __shfl_sync(FULL_WARP, count, of), __shfl_sync(FULL_WARP, (long long)begin, of));
+        }
+    }
+    /* Nodes that are in no group, or have no entries. */
+    const int64_t listed = (int64_t)(totals->allotted >> job.count_shift);
+    for (int64_t k = listed + own * 32 + lane; k <= job.nodes; k += warps * 32) {
+        job.starts[k] = entries;
+        if (k == job.nodes) break;
+        job.sources[k] = 0; /* is read ahead */
+        job.keys[k] = (uint32_t)job.groups;
+    }
+}
+
+/* Nodes by where those of their group begin: the groups' order in the stage. */
+template <typename V>
+static __global__ void key_nodes(contract_job<V> job, const uint32_t *ranks, uint32_t *keys, int32_t *nodes)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= job.nodes) return;
+    keys[i] = ranks[i] == UINT32_MAX ? (uint32_t)job.nodes : (uint32_t)job.firsts[job.labels[i]];
+    nodes[i] = (int32_t)i;
+}
+
+template <typename V>
+static __global__ void measure_nodes(contract_job<V> job, const uint32_t *keys, const int32_t *order,
+                                     int32_t *lengths)
+{
+    const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= job.nodes) return;
+    const int32_t node = order[k];
+    const int64_t source = job.g.offsets[node];
+    const bool listed = keys[k] < job.nodes;
+    job.sources[k] = source;
+    job.keys[k] = listed ? (uint32_t)job.labels[node] : (uint32_t)job.groups;
+    lengths[k] = listed ? (int32_t)(job.g.offsets[node + 1] - source) : 0;
+}
+
+/* ---- host ----------------------------------------------------------------------------------------------- */
+
+/* Brings the nodes in the order of their groups and finds where each one's entries, and each group's, begin in the
+ * stage. Groups have their sizes, and rows their classes, before nodes have their order, so that the host knows what
+ * to launch when it ends. */
+template <typename V> sp_status group_nodes(contract_run<V> *run)
+{
+    sp_context *context = run->context;
+    const contract_job<V> &job = run->job;
+    cudaStream_t stream = stream_of(context);
+    const bool few = job.nodes < job.groups * LEAST_NODES;
+    size_groups<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, run->ranks);
+    CUDA_TRY(cudaGetLastError());
+    TRY(list_classes(run, cuda_state_of(context)->side[0]));
+    TRY(launch(run, place_nodes<V>, 256, 0, blocks_of(job.nodes, 256), stream, (const uint32_t *)run->ranks,
+               run->placed));
+    TRY(launch(run, order_groups<V>, NODE_THREADS, 0, blocks_of(job.groups, few ? NODE_THREADS : NODE_THREADS / 32),
+               stream, few, (const int32_t *)run->sizes, (const int32_t *)run->placed));
+    return cuda_join(context, 1);
+}
+
+/* Where nodes are sorted: in the stage, which has no entries yet. */
+struct node_order {
+    array_block arrays;
+    uint32_t *keys, *sorted;
+    int32_t *nodes, *order, *lengths;
+    char *scratch;
+};
+
+/* Sorts the nodes by group and finds where each one's entries begin. */
+template <typename V> sp_status sort_nodes(contract_run<V> *run)
+{
+    sp_context *context = run->context;
+    contract_job<V> &job = run->job;
+    cudaStream_t stream = stream_of(context);
+    const unsigned blocks = blocks_of(job.nodes, 256);
+    const int bits = 64 - job.count_shift;
+    node_order by = {};
+    size_t bytes;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                             bits, stream));
+    TRY(by.arrays.add(context, job.nodes, &by.keys));
+    TRY(by.arrays.add(context, job.nodes, &by.sorted));
+    TRY(by.arrays.add(context, job.nodes, &by.nodes));
+    TRY(by.arrays.add(context, job.nodes, &by.order));
+    TRY(by.arrays.add(context, job.nodes + 1, &by.lengths));
+    TRY(by.arrays.add(context, (int64_t)bytes, &by.scratch));
+    char *stage = (char *)job.cols;
+    if (by.arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) by.arrays.place(stage);
+    else TRY(by.arrays.allocate(context));
+    key_nodes<<<blocks, 256, 0, stream>>>(job, run->ranks, by.keys, by.nodes);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(by.scratch, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                             bits, stream));
+    measure_nodes<<<blocks, 256, 0, stream>>>(job, by.sorted, by.order, by.lengths);
+    CUDA_TRY(cudaGetLastError());
+    return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
+}
+
+template sp_status group_nodes(contract_run<float> *);
+template sp_status group_nodes(contract_run<double> *);
+template sp_status sort_nodes(contract_run<float> *);
+template sp_status sort_nodes(contract_run<double> *);

@@ -1,0 +1,368 @@
+/* Rows of a contraction that are sorted in registers. Small rows, up to 32 entries, are 1 to 4 a warp and combined by
+ * shuffles; sorted ones, up to 1,024, are a warp each: (column, place) is sorted, so that the entries of a column
+ * follow each other in order. */
+#ifndef SPARSE_CUDA_CONTRACT_SORTED_CUH
+#define SPARSE_CUDA_CONTRACT_SORTED_CUH
+
+#include "contract_ranked.cuh"
+
+enum { WARP_THREADS = 128 };
+
+/* ---- small rows ----------------------------------------------------------------------------------------- */
+
+/* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0:
+ * there is none to be made. */
+template <int G, typename V>
+static __device__ __forceinline__ V combined(const contract_operation &operation, V value, int32_t col, int entries,
+                                             bool diagonal)
+{
+    double kept = (double)value;
+    int count = 1;
+    for (int step = 1; step < G; step++) {
+        const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
+        const V more = __shfl_down_sync(FULL_WARP, value, step, G);
+        const bool joins = step < entries && other == col;
+        if (!__any_sync(FULL_WARP, joins)) break;
+        if (!joins) continue;
+        kept = combine(operation.combine, kept, (double)more);
+        count++;
+    }
+    return (V)cell_value(operation, kept, count, diagonal);
+}
+
+/* A small row on its way: what its lanes have of it, and which they have. */
+template <typename V> struct small_entries {
+    int32_t p; /* below 0: none */
+    int length;
+    int64_t begin;
+    int32_t col; /* of G; EMPTY beyond the row's end */
+    V value;
+};
+
+/* Reads the entries of row `next`, one a lane of G, and then on in the list. */
+template <int G, typename V>
+static __device__ __forceinline__ small_entries<V> small_load(const contract_job<V> &job, const class_rows &rows,
+                                                              unsigned following, next_row<V> &next)
+{
+    const int lane = threadIdx.x & 31, own = lane & (G - 1);
+    const stage_range range = next.p >= 0 ? next.range : stage_range{0, 0};
+    small_entries<V> row = {next.p, (int)(range.end - range.begin), range.begin, EMPTY, V(1)};
+    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
+    int64_t source = range.begin + own;
+    if (!job.whole) {
+        /* Each lane stands for a node, too: a bit where its entries begin. */
+        const bool there = next.p >= 0 && (int64_t)next.first + own < job.nodes;
+        const int64_t from = there ? next.node.x - range.begin : row.length;
+        const unsigned begins = warp_or(from < row.length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
+        const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
+        source = __shfl_sync(FULL_WARP, (long long)(next.node.y - from), max(node, 0), G) + own;
+    }
+    if (own < row.length) {
+        row.col = __ldg(job.g.cols + source);
+        if (job.g.values) row.value = __ldg(job.g.values + source);
+    }
+    next.read_number(rows, following);
+    return row;
+}
+
+/* Combines a row, a group of G lanes each. The group's first lane returns how many entries are not left out. */
+template <int G, typename Key, typename V>
+static __device__ __forceinline__ int small_row(const contract_job<V> &job, const small_entries<V> &row)
+{
+    const int lane = threadIdx.x & 31, own = lane & (G - 1);
+    const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
+    int32_t col = row.col != EMPTY ? column_of(job, row.p, row.col) : EMPTY;
+    Key key[1] = {col == EMPTY ? ~Key(0) : (Key)(uint32_t)col << log2_of(G) | (Key)own};
+    sort_keys<1>(key, G);
+    const bool active = key[0] != ~Key(0);
+    col = (int32_t)(key[0] >> log2_of(G));
+    const int32_t previous = __shfl_up_sync(FULL_WARP, col, 1, G);
+    const bool head = active && (own == 0 || previous != col);
+    const unsigned all = __ballot_sync(FULL_WARP, active), all_heads = __ballot_sync(FULL_WARP, head);
+    const unsigned heads = all_heads & group;
+    const int entries = __popc(all & group);
+    V value = __shfl_sync(FULL_WARP, row.value, (int)key[0] & (G - 1), G);
+    if (all_heads != all || job.operation.half)
+        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == row.p);
+    if (head) {
+        const int64_t at = row.begin + __popc(heads & lanes_below());
+        job.cols[at] = col;
+        job.values[at] = value;
+    }
+    if (row.p >= 0 && own == 0) job.lengths[row.p] = __popc(heads);
+    return own == 0 ? entries : 0;
+}
+
+/* While a row is combined, the entries of the next and the place of the one after it are on their way. */
+template <int G, typename Key, typename V>
+static __global__ void __launch_bounds__(WARP_THREADS) small_rows(contract_job<V> job, int c)
+{
+    const class_rows own = rows_of(job, c);
+    const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
+    const unsigned group = (threadIdx.x & 31) / G, step = warps * (32 / G);
+    const int lane = (int)(threadIdx.x & (G - 1));
+    unsigned long long kept = 0;
+    unsigned base = warp * (32 / G);
+    next_row<V> next;
+    next.read_number(own, base + group);
+    next.read_range(job);
+    if (!job.whole) next.read_node(job, lane);
+    small_entries<V> row = small_load<G>(job, own, base + step + group, next);
+    next.read_range(job);
+    if (!job.whole) next.read_node(job, lane);
+    for (; base < own.count; base += step) {
+        const small_entries<V> now = row;
+        row = small_load<G>(job, own, base + 2 * step + group, next);
+        next.read_range(job);
+        kept += small_row<G, Key>(job, now);
+        if (!job.whole) next.read_node(job, lane);
+    }
+    add_entries(job.totals, kept);
+}
+
+/* ---- sorted rows ---------------------------------------------------------------------------------------- */
+
+/* Bytes an entry of a sorted row: its key and value, before them its node's source. */
+template <typename Key, typename V> static __host__ __device__ constexpr size_t sorted_bytes()
+{
+    return sizeof(Key) + sizeof(V);
+}
+
+/* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
+template <int K, typename Key, typename V> struct sorted_row {
+    static constexpr int BITS = log2_of(32 * K);
+    const contract_job<V> &job;
+    const Key *sorted;
+    const V *values; /* by place */
+    int32_t p;
+    int64_t begin;
+    int length, entries; /* with those that are left out, and without */
+
+    __device__ __forceinline__ Key key_at(int at) const { return sorted[swizzled(at, K - 1)]; }
+    __device__ __forceinline__ V value_of(Key key) const
+    {
+        return job.g.values ? values[(int)key & (32 * K - 1)] : V(1);
+    }
+    /* Entries of which no two have the same column. */
+    __device__ __forceinline__ void write_entries() const
+    {
+#pragma unroll 1
+        for (int at = threadIdx.x & 31; at < entries; at += 32) {
+            const Key key = key_at(at);
+            job.cols[begin + at] = (int32_t)(key >> BITS);
+            job.values[begin + at] = value_of(key);
+        }
+    }
+    /* Whether f64 adds up the values without an error, in any order: most numbers of f32 span little. */
+    __device__ __forceinline__ bool adds_up() const
+    {
+        if (!std::is_same_v<V, float> || job.operation.combine != SP_COMBINE_SUM || job.operation.half) return false;
+        span_of<float> numbers;
+#pragma unroll 1
+        for (int i = threadIdx.x & 31; i < length; i += 32) numbers.add((float)values[i]);
+        numbers.lowest = ~warp_max(~numbers.lowest);
+        numbers.highest = warp_max(numbers.highest);
+        const number_span span = numbers.get();
+        return numbers.highest == 0 ||
+               (numbers.highest < 0x7f800000u && span.most - span.least + 32 - __clz(length) <= EXACT_BITS);
+    }
+    /* Sums in any order: each lane's from its entry to the end of its column, or of 32 entries; returns how many. A
+     * column that the next 32 begin with is written again. */
+    __device__ __forceinline__ int write_sums() const
+    {
+        const int lane = threadIdx.x & 31;
+        int written = 0;
+        double last = 0; /* of the last cell written */
+        for (int base = 0; base < entries; base += 32) {
+            const int at = base + lane, left = min(32, entries - base);
+            const Key own = key_at(min(at, entries - 1));
+            const bool head = lane < left && (at == 0 || key_at(at - 1) >> BITS != own >> BITS);
+            const unsigned heads = __ballot_sync(FULL_WARP, head), after = heads & ~(lanes_below() * 2 + 1);
+            const int end = after ? __ffs((int)after) - 1 : left;
+            const int longest = (int)warp_max((unsigned)max(end - lane, 0));
+            double sum = (double)value_of(own);
+            for (int step = 1; step < longest; step *= 2) {
+                const double more = __shfl_down_sync(FULL_WARP, sum, step);
+                if (lane + step < end) sum = __dadd_rn(sum, more);
+            }
+            if (!(heads & 1)) {
+                last = __dadd_rn(last, __shfl_sync(FULL_WARP, sum, 0));
+                __syncwarp();
+                if (lane == 0) job.values[begin + written - 1] = (V)last;
+            }
+            if (head) {
+                const int64_t to = begin + written + __popc(heads & lanes_below());
+                job.cols[to] = (int32_t)(own >> BITS);
+                job.values[to] = (V)sum;
+            }
+            if (heads) last = __shfl_sync(FULL_WARP, sum, 31 - __clz((int)heads));
+            written += __popc(heads);
+        }
+        return written;
+    }
+    /* All else, in order: the lane of a column's first entry goes through the others; returns how many columns. */
+    __device__ __forceinline__ int write_in_order() const
+    {
+        const int lane = threadIdx.x & 31;
+        int written = 0;
+        for (int base = 0; base < entries; base += 32) {
+            const int at = base + lane;
+            const Key own = key_at(at < entries ? at : 0), col = own >> BITS;
+            const bool head = at < entries && (at == 0 || key_at(at - 1) >> BITS != col);
+            const unsigned heads = __ballot_sync(FULL_WARP, head);
+            if (head) {
+                double kept = (double)value_of(own);
+                int next = at + 1;
+                for (Key more; next < entries && (more = key_at(next)) >> BITS == col; next++)
+                    kept = combine(job.operation.combine, kept, (double)value_of(more));
+                const int64_t to = begin + written + __popc(heads & lanes_below());
+                job.cols[to] = (int32_t)col;
+                job.values[to] = (V)cell_value(job.operation, kept, next - at, (int32_t)col == p);
+            }
+            written += __popc(heads);
+        }
+        return written;
+    }
+};
+
+/* Where a row lies in the stage. */
+struct row_place {
+    int32_t p;
+    int length;
+    int64_t begin;
+};
+
+/* Reads the entries of row `next`, K a lane, by its nodes' sources and a bit where each begins, in shared memory; then
+ * on in the list. */
+template <int K, typename V>
+static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &job, const class_rows &rows,
+                                                        unsigned following, next_row<V> &next, int64_t *sources,
+                                                        uint32_t *begins, int32_t (&col)[K], V (&value)[K])
+{
+    const int lane = threadIdx.x & 31;
+    const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
+    if (K <= 8 && job.whole) { /* longer rows have no registers for it */
+        const int32_t *cols = job.g.cols + row.begin + lane;
+        const V *numbers = job.g.values + row.begin + lane;
+        next.read_number(rows, following);
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const bool there = 32 * u + lane < row.length;
+            col[u] = there ? __ldg(cols + 32 * u) : EMPTY;
+            if (there && job.g.values) value[u] = __ldg(numbers + 32 * u);
+        }
+        next.read_range(job);
+        return row;
+    }
+    __syncwarp();
+    if (lane < K) begins[lane] = lane == 0 && job.whole;
+    if (lane == 0 && job.whole) sources[0] = row.begin;
+    __syncwarp();
+    longlong2 at = next.node;
+    for (int64_t k = (int64_t)next.first + lane, node = lane; k < job.nodes && !job.whole && row.p >= 0; node += 32) {
+        const int64_t from = at.x - row.begin;
+        if (from >= row.length) break;
+        sources[node] = at.y - from;
+        atomicOr(begins + from / 32, 1u << (from % 32));
+        k += 32;
+        at = node_at(job, k);
+    }
+    next.read_number(rows, following);
+    __syncwarp();
+    int node = -1;
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const int at = 32 * u + lane;
+        const uint32_t word = begins[u];
+        col[u] = EMPTY;
+        if (at < row.length) {
+            const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
+            col[u] = __ldg(job.g.cols + source);
+            if (job.g.values) value[u] = __ldg(job.g.values + source);
+        }
+        node += __popc(word);
+    }
+    next.read_range(job);
+    __syncwarp();
+    return row;
+}
+
+/* A row of at most 32·K entries, a warp each. While it is sorted, the place of the next one is on its way, and of
+ * short rows, which leave registers for them, the entries. */
+template <int K, typename Key, typename V>
+static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    constexpr int bits = log2_of(32 * K);
+    constexpr bool AHEAD = K <= 4;
+    const class_rows own = rows_of(job, c);
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
+    Key *sorted = (Key *)memory;
+    V *value = (V *)(sorted + 32 * K);
+    int64_t *sources = (int64_t *)memory; /* first: of the row's nodes */
+    uint32_t *begins = (uint32_t *)(row_memory + blockDim.x * K * sorted_bytes<Key, V>()) + warp * K;
+    unsigned long long kept_entries = 0;
+    const unsigned step = gridDim.x * (blockDim.x / 32);
+    unsigned i = blockIdx.x * (blockDim.x / 32) + warp;
+    next_row<V> next;
+    next.read_number(own, i);
+    next.read_range(job);
+    if (!job.whole) next.read_node(job, lane);
+    row_place row = {}, coming = {};
+    int32_t col[K], coming_col[K];
+    V number[K], coming_number[K];
+    if (AHEAD && i < own.count) {
+        coming = sorted_load<K>(job, own, i + step, next, sources, begins, coming_col, coming_number);
+        if (!job.whole) next.read_node(job, lane);
+    }
+    for (; i < own.count; i += step) {
+        if (AHEAD) {
+            row = coming;
+#pragma unroll
+            for (int u = 0; u < K; u++) {
+                col[u] = coming_col[u];
+                number[u] = coming_number[u];
+            }
+        } else {
+            row = sorted_load<K>(job, own, i + step, next, sources, begins, col, number);
+        }
+#pragma unroll
+        for (int u = 0; u < K; u++)
+            if (col[u] != EMPTY) col[u] = column_of(job, row.p, col[u]);
+        if (AHEAD)
+            coming = sorted_load<K>(job, own, i + 2 * step, next, sources, begins, coming_col, coming_number);
+        Key key[K];
+        int entries = 0;
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const int at = 32 * u + lane;
+            if (job.g.values && at < row.length) value[at] = number[u];
+            key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << bits | (Key)at;
+            entries += col[u] != EMPTY;
+        }
+        kept_entries += entries;
+        entries = (int)warp_add((unsigned)entries);
+        if (!job.whole) next.read_node(job, lane);
+        sort_keys<K>(key, 32);
+        /* Whether an entry has the column of the one before it. */
+        const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
+        bool joins = lane > 0 && before >> bits == key[0] >> bits && key[0] != ~Key(0);
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            sorted[swizzled(lane * K + u, K - 1)] = key[u];
+            if (u > 0) joins = joins || (key[u] != ~Key(0) && key[u - 1] >> bits == key[u] >> bits);
+        }
+        __syncwarp();
+        const sorted_row<K, Key, V> made = {job, sorted, value, row.p, row.begin, row.length, entries};
+        int written = entries;
+        if (!__any_sync(FULL_WARP, joins) && !job.operation.half) made.write_entries();
+        else if (made.adds_up()) written = made.write_sums();
+        else written = made.write_in_order();
+        if (lane == 0) job.lengths[row.p] = written;
+        __syncwarp();
+    }
+    add_entries(job.totals, kept_entries);
+}
+
+#endif
