@@ -261,6 +261,8 @@ typedef struct peer {
     sp_status (*replay)(void *state);
     void (*unload)(void *state);
     void (*close)(void *state);
+    /* After follow: makes S and Sᵀ, the first and the last operand, anew from the labels; NULL: not offered. */
+    sp_status (*make)(void *state);
 } peer;
 
 extern const peer peer_cusparse, peer_graphblas, peer_cub;

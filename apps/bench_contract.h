@@ -12,6 +12,8 @@ typedef struct contract_figures {
     timing time;
     int64_t peak_bytes; /* working memory beyond the operands and C; 0: not measured */
     bool sorted;        /* columns ascend */
+    bool makes;         /* a peer that is given S and Sᵀ, and can make them: */
+    timing whole;       /* that as well, from the labels */
     double error; /* the largest, relative to the sum of the terms' sizes; infinite: another pattern; -1: not compared */
 } contract_figures;
 

@@ -40,6 +40,7 @@ static void print_figures(const contract_figures *f, bool first)
     if (strcmp(f->word, "absent") == 0) printf("absent"); /* what is missing stands in the JSON */
     else if (*f->word) printf("%s (%s)", f->word, f->why);
     else printf("%.3f ms", milliseconds(f->time.median));
+    if (f->makes) printf(", from labels %.3f", milliseconds(f->whole.median));
     if (f->peak_bytes) printf(" %.0f MB", 1e-6 * (double)f->peak_bytes);
     if (!f->sorted) printf(" (columns unsorted)");
     if (!*f->word && *f->why) printf(" (%s)", f->why);
@@ -101,6 +102,11 @@ static void put_figures(io_output *out, const contract_figures *f)
         io_output_format(out, "\"sorted\": %s, ", f->sorted ? "true" : "false");
         put_count(out, "peak_bytes", f->peak_bytes);
         if (f->error >= 0) io_output_format(out, "\"error\": %.3g, ", f->error);
+        if (f->makes) {
+            io_output_string(out, "\"from_labels\": {");
+            put_timing(out, &f->whole);
+            io_output_string(out, "}, ");
+        }
         put_timing(out, &f->time);
     }
     io_output_string(out, "}");

@@ -1,7 +1,10 @@
 /* C = S·G·Sᵀ by sorting, as one writes it with CUB: every edge i → j gets the key labels[i] * groups + labels[j],
  * keys and weights are sorted by radix, equal keys summed (reduce by key), and keys taken apart into rows and columns.
  *
- * Bytes an edge, f32: 12 for its key, 24 or more a pass of 8 bits, 20 to sum. */
+ * Bytes an edge, f32: 12 for its key, 24 or more a pass of 8 bits, 20 to sum.
+ *
+ * And S and Sᵀ of labels, which two products start from: nodes are counted by label with their places, counts added up,
+ * nodes put there. */
 #include <cstddef>
 #include <cub/cub.cuh>
 
@@ -60,6 +63,30 @@ __global__ void take_apart(const Key *keys, const Value *sums, int64_t count, in
 struct Sum {
     template <typename Value> __host__ __device__ Value operator()(Value x, Value y) const { return x + y; }
 };
+
+/* Counts the nodes of each label, those of one that follow each other at once; ranks: of a node among them. */
+template <typename Value> __global__ void count_labels(cub_labelling s, int32_t *counts, int32_t *ranks)
+{
+    const int32_t i = blockIdx.x * THREADS + threadIdx.x;
+    const int lane = threadIdx.x & 31;
+    const int32_t label = i < s.nodes ? s.labels[i] : -1;
+    const int32_t before = __shfl_up_sync(~0u, label, 1);
+    const unsigned upto = 2u << lane, heads = __ballot_sync(~0u, lane == 0 || label != before);
+    const int head = 31 - __clz(heads & (upto - 1)), next = __ffs(heads & ~(upto - 1));
+    int32_t first = 0;
+    if (lane == head && i < s.nodes) first = atomicAdd(counts + label, (next ? next - 1 : 32) - lane);
+    first = __shfl_sync(~0u, first, head);
+    if (i <= s.nodes) s.offsets_transposed[i] = i;
+    if (i >= s.nodes) return;
+    ranks[i] = first + lane - head;
+    ((Value *)s.values)[i] = ((Value *)s.values_transposed)[i] = 1;
+}
+
+__global__ void place_nodes(cub_labelling s, const int32_t *ranks)
+{
+    const int32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < s.nodes) s.cols[s.offsets[s.labels[i]] + ranks[i]] = i;
+}
 
 /* What one contraction needs beside C. */
 enum { KEYS, SORTED_KEYS, SORTED_VALUES, SUMS, COUNT, TEMPORARY, BLOCKS };
@@ -154,6 +181,27 @@ template <typename Key, typename Value> cudaError_t contract(const cub_graph &g,
     return cudaStreamSynchronize(m.stream);
 }
 
+cudaError_t make_labelling(const cub_labelling &s, Memory &m)
+{
+    const int blocks = blocks_of((int64_t)s.nodes + 1, THREADS);
+    const size_t count_bytes = ((size_t)s.groups + 1) * sizeof(int32_t);
+    int32_t *counts, *ranks;
+    size_t bytes = 0;
+    CUDA(m.take((size_t)s.groups + 1, (int32_t **)&m.block[KEYS]));
+    CUDA(m.take((size_t)s.nodes, (int32_t **)&m.block[SORTED_KEYS]));
+    counts = (int32_t *)m.block[KEYS];
+    ranks = (int32_t *)m.block[SORTED_KEYS];
+    CUDA(cudaMemsetAsync(counts, 0, count_bytes, m.stream));
+    if (s.wide) count_labels<double><<<blocks, THREADS, 0, m.stream>>>(s, counts, ranks);
+    else count_labels<float><<<blocks, THREADS, 0, m.stream>>>(s, counts, ranks);
+    CUDA(cudaGetLastError());
+    CUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, counts, s.offsets, s.groups + 1, m.stream));
+    CUDA(m.take_temporary(bytes));
+    CUDA(cub::DeviceScan::ExclusiveSum(m.block[TEMPORARY], bytes, counts, s.offsets, s.groups + 1, m.stream));
+    place_nodes<<<blocks, THREADS, 0, m.stream>>>(s, ranks);
+    return cudaGetLastError();
+}
+
 /* Bits of the largest key. */
 int bits_of(int64_t groups)
 {
@@ -164,6 +212,12 @@ int bits_of(int64_t groups)
 }
 
 } // namespace
+
+cudaError_t cub_make_labelling(const cub_labelling *s, cudaMemPool_t pool, cudaStream_t stream)
+{
+    Memory m = {pool, stream, {}};
+    return make_labelling(*s, m);
+}
 
 cudaError_t cub_contract(const cub_graph *g, bool all_bits, cudaMemPool_t pool, cudaStream_t stream, cub_quotient *c)
 {

@@ -31,6 +31,18 @@ typedef struct cub_quotient {
 cudaError_t cub_contract(const cub_graph *graph, bool all_bits, cudaMemPool_t pool, cudaStream_t stream,
                          cub_quotient *quotient);
 
+/* S and Sᵀ of labels: a group's row lists its nodes, in any order, a node's its label. All have room. */
+typedef struct cub_labelling {
+    const int32_t *labels; /* Sᵀ's columns as well */
+    int32_t nodes, groups;
+    bool wide;
+    int32_t *offsets, *cols, *offsets_transposed;
+    void *values, *values_transposed;
+} cub_labelling;
+
+/* Enqueued on return. */
+cudaError_t cub_make_labelling(const cub_labelling *s, cudaMemPool_t pool, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

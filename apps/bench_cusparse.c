@@ -10,6 +10,7 @@
 static const char *const algorithms[] = {"cuSPARSE default", "cuSPARSE ALG1", "cuSPARSE ALG2", "cuSPARSE ALG3", NULL};
 
 #if defined SPARSE_CUDA && __has_include(<cusparse.h>)
+#include "bench_cub.h"
 #include "bench_cuda.h"
 
 typedef struct operand {
@@ -27,7 +28,7 @@ typedef struct library {
     operand a, b_own, last, c; /* last: what A·B is multiplied with, if anything */
     const operand *b, *left, *right; /* left and right: of the product at hand */
     int64_t rows, cols, nnz; /* of C */
-    int64_t inner, last_cols;
+    int64_t inner, last_cols; /* nodes and groups, where S follows G */
     cusparseSpGEMMDescr_t product;
     void *buffers[BUFFERS];
     uint64_t operand_bytes;
@@ -210,6 +211,20 @@ done:
     return status;
 }
 
+/* S and Sᵀ anew: Sᵀ's columns are the labels. */
+static sp_status cusparse_make(void *state)
+{
+    library *l = state;
+    const cub_labelling labelling = {.labels = l->last.cols, .nodes = (int32_t)l->inner, .groups = (int32_t)l->rows,
+                                     .wide = l->options->type == SP_F64, .offsets = l->a.offsets, .cols = l->a.cols,
+                                     .offsets_transposed = l->last.offsets, .values = l->a.values,
+                                     .values_transposed = l->last.values};
+    sp_status status;
+    CUDA(cub_make_labelling(&labelling, l->pool, l->s.stream));
+done:
+    return status;
+}
+
 /* ---- the product --------------------------------------------------------------------------------------- */
 
 #define SEQUENCE l->s.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE
@@ -351,7 +366,7 @@ done:
 
 const peer peer_cusparse = {"cusparse", algorithms, cusparse_open, cusparse_load, cusparse_follow, cusparse_run,
                             cusparse_drop, cusparse_view, cusparse_peak, cusparse_plan, cusparse_replay,
-                            cusparse_unload, cusparse_close};
+                            cusparse_unload, cusparse_close, cusparse_make};
 
 #else
 
