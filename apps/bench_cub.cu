@@ -3,8 +3,8 @@
  *
  * Bytes an edge, f32: 12 for its key, 24 or more a pass of 8 bits, 20 to sum.
  *
- * And S and Sᵀ of labels, which two products start from: nodes are counted by label with their places, counts added up,
- * nodes put there. */
+ * And S and Sᵀ of labels, which two products start from: nodes are counted by label with their places, counts added
+ * up, nodes put there. */
 #include <cstddef>
 #include <cub/cub.cuh>
 

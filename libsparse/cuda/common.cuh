@@ -211,9 +211,9 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
     return SP_OK;
 }
 
-/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a preference
- * the split stays as the kernel before had it, which may have needed more. A multiprocessor must be empty to change
- * it. */
+/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a
+ * preference the split stays as the kernel before had it, which may have needed more. A multiprocessor must be empty
+ * to change it. */
 template <typename Kernel>
 static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threads, size_t shared)
 {

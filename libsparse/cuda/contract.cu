@@ -3,12 +3,12 @@
  *
  * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
  * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
- * entries, and a warp, or where groups are small a thread, orders the nodes of a group; if one has many nodes, all
- * are sorted by radix. Beside that rows are put in classes, so that the host knows what to launch when it ends. Rows
- * of C are combined by class of length, columns replaced by labels as they are read:
- *   - small rows, up to 32 entries: sorted in registers, 1 to 4 rows a warp;
- *   - sorted rows, up to 512 entries (1,024 where there are many groups): a warp each, (column, place) sorted in
- *     registers, so that entries of a column follow each other in order;
+ * entries, and a warp, half of one, or where groups are small a thread, orders the nodes of a group; if one has many
+ * nodes, all are sorted by radix. Before that rows are put in classes, so that the host knows what to launch when it
+ * ends. Rows of C are combined by class of length, columns replaced by labels as they are read:
+ *   - small rows, up to 16 entries: sorted in registers, 2 or 4 rows a warp;
+ *   - packed rows, up to 64, 2 or 4 a warp, and sorted rows, up to 512 entries (1,024 where there are many groups), a
+ *     warp each: (column, place) sorted in registers, so that entries of a column follow each other in order;
  *   - longer rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
  *     in registers and cells in shared memory. Sums of f32 are contract_summed.cuh's, all else contract_ranked.cuh's;
  *   - wide rows, above 8,192 entries: sums of f32 are formed by a block in shared memory or, where there are few
@@ -17,11 +17,11 @@
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
- * Order of additions. Small and sorted rows add in G's order as they are, sorted rows of f32 also by halves where
- * f64 adds them up without an error. In longer rows threads add in any order, as integers: f64 sums of numbers that
- * are multiples of some 2^l are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach that
- * are summed again in order, as are rows whose numbers span too much. The largest, the smallest, the first and the
- * number do not depend on the order. Values are therefore the CPU's.
+ * Order of additions. Small, packed and sorted rows add in G's order as they are, sorted rows of f32 also by halves
+ * where f64 adds them up without an error. In longer rows threads add in any order, as integers: f64 sums of numbers
+ * that are multiples of some 2^l are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach
+ * that are summed again in order, as are rows whose numbers span too much. The largest, the smallest, the first and
+ * the number do not depend on the order. Values are therefore the CPU's.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for their
@@ -39,6 +39,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     run->context = context;
     run->entries = entries;
     job->g = view_of<V>(g);
+    job->keep_entries = job->keep_labels = KEEP_USUAL;
     if (options->combine == SP_COMBINE_COUNT) job->g.values = NULL;
     job->labels = labels;
     job->nodes = nodes;
@@ -82,6 +83,8 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     TRY(arrays->add(context, groups, &job->classes));
     TRY(arrays->add(context, groups, &job->list));
     TRY(arrays->add(context, groups, &job->inexact));
+    TRY(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
+    TRY(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
     TRY(arrays->add(context, entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
     TRY(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
     TRY(arrays->add(context, entries, &job->cols));
@@ -104,7 +107,8 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     TRY(cuda_watch_peak(context, &before));
     TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
     TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
-    TRY(group_nodes(&run));
+    TRY(count_nodes(&run));
+    TRY(list_classes(&run));
     TRY(read_totals(&run, &totals));
     if (!totals.unsorted) { /* nodes are in order, and so are their entries */
         job.whole = true;
@@ -112,8 +116,14 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
         job.keys = (uint32_t *)labels;
     } else if (totals.most_nodes > MOST_ORDERED) {
         TRY(sort_nodes(&run));
+    } else {
+        TRY(order_nodes(&run));
     }
     if (totals.unsorted || totals.gaps || job.short_labels) job.runs = NULL;
+    if (totals.unsorted && (size_t)g->cols * sizeof *labels >= MANY_LABELS) {
+        job.keep_entries = KEEP_LEAST;
+        job.keep_labels = KEEP_MOST;
+    }
     TRY(combine_rows(&run, &totals, c));
     TRY(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);

@@ -1,11 +1,12 @@
-/* The classes of C's rows, by their entries: counted, told to the host, which launches by them, and listed. Groups that
- * are only counted get their place in the stage on the way.
+/* The classes of C's rows, by their entries: counted, told to the host, which launches by them, and listed. Groups
+ * that are only counted get their place in the stage on the way, and their nodes are put together.
  *
  * Bytes a row: 16 read and 21 written, 5 and 4 to be listed. */
 #include <stdio.h>
 
 #include "contract_run.cuh"
 
+enum { PLACED = 1024 };     /* nodes that a block places, a few of each thread's on their way at once */
 enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class SORTED */
 
 /* ---- device --------------------------------------------------------------------------------------------- */
@@ -19,6 +20,7 @@ static __global__ void __launch_bounds__(256)
     __shared__ unsigned members[CLASSES], most_nodes, last;
     __shared__ unsigned long long before[256 / 32];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    wait_ahead();
     const bool allots = job.count_shift && job.totals->unsorted;
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
     if (threadIdx.x == 0) most_nodes = 0;
@@ -94,11 +96,39 @@ static __global__ void __launch_bounds__(256)
     send_totals(job.totals, letter, &letter->counted);
 }
 
-/* Lists the rows of each class, class by class; within a class in pieces of 1,024 rows that lie together. */
-template <typename V> static __global__ void __launch_bounds__(256) list_rows(contract_job<V> job)
+/* Nodes by group, in any order within it, by the blocks from `first` on, PLACED each. */
+template <typename V>
+static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, int first, const uint32_t *ranks,
+                                                   int32_t *placed)
+{
+    if (!job.totals->unsorted || job.totals->most_nodes > MOST_ORDERED) return;
+    const int64_t begin = (int64_t)(blockIdx.x - first) * PLACED + threadIdx.x;
+    uint32_t rank[PLACED / 256], to[PLACED / 256];
+#pragma unroll
+    for (int u = 0; u < PLACED / 256; u++)
+        rank[u] = begin + u * 256 < job.nodes ? __ldg(ranks + begin + u * 256) : UINT32_MAX;
+#pragma unroll
+    for (int u = 0; u < PLACED / 256; u++) to[u] = rank[u] != UINT32_MAX ? (uint32_t)job.labels[begin + u * 256] : 0;
+#pragma unroll
+    for (int u = 0; u < PLACED / 256; u++) to[u] = (uint32_t)__ldg(job.firsts + to[u]) + rank[u];
+#pragma unroll
+    for (int u = 0; u < PLACED / 256; u++)
+        if (rank[u] != UINT32_MAX) placed[to[u]] = (int32_t)(begin + u * 256);
+}
+
+/* Lists the rows of each class, class by class, by the first blocks; within a class in pieces of 1,024 rows that lie
+ * together. The other blocks place nodes. */
+template <typename V>
+static __global__ void __launch_bounds__(256)
+    list_rows(contract_job<V> job, int lists, const uint32_t *ranks, int32_t *placed)
 {
     __shared__ unsigned members[CLASSES], place[CLASSES];
-    for (int64_t base = (int64_t)blockIdx.x * 1024; base < job.groups; base += (int64_t)gridDim.x * 1024) {
+    wait_ahead();
+    if ((int)blockIdx.x >= lists) {
+        place_nodes(job, lists, ranks, placed);
+        return;
+    }
+    for (int64_t base = (int64_t)blockIdx.x * 1024; base < job.groups; base += (int64_t)lists * 1024) {
         if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
         __syncthreads();
         int own[4];
@@ -134,14 +164,16 @@ template <typename V> static __global__ void __launch_bounds__(256) list_rows(co
 
 /* ---- host ----------------------------------------------------------------------------------------------- */
 
-/* Puts C's rows in classes, which the host is told, and lists them by class, on a stream after the main one. */
-template <typename V> sp_status list_classes(contract_run<V> *run, cudaStream_t lists)
+template <typename V> sp_status list_classes(contract_run<V> *run)
 {
-    sp_context *context = run->context;
-    TRY(launch(run, classify_rows<V>, 256, 0, blocks_of(run->job.groups, 256) + 1, stream_of(context), run->limits,
-               run->sizes, run->letter));
-    if (lists != stream_of(context)) TRY(cuda_fork(context, 1));
-    return launch(run, list_rows<V>, 256, 0, blocks_of(run->job.groups, 1024), lists);
+    const contract_job<V> &job = run->job;
+    const int64_t places = job.count_shift ? blocks_of(job.nodes, PLACED) : 0;
+    int lists;
+    TRY(launch_full(run, classify_rows<V>, 256, blocks_of(job.groups, 256) + (int64_t)1, job, run->limits, run->sizes,
+                    run->letter));
+    TRY(cuda_full_grid(run->context, list_rows<V>, 256, 0, &lists));
+    if (lists > (int)blocks_of(job.groups, 1024)) lists = (int)blocks_of(job.groups, 1024);
+    return launch_early(run, list_rows<V>, 256, lists + places, job, lists, run->ranks, run->placed);
 }
 
 /* Waits until what the device writes to the host's memory has arrived: some 5 µs less than for the stream. */
@@ -190,7 +222,7 @@ int name_groups(const contract_totals *totals, sp_spgemm_group *group)
     return groups;
 }
 
-template sp_status list_classes(contract_run<float> *, cudaStream_t);
-template sp_status list_classes(contract_run<double> *, cudaStream_t);
+template sp_status list_classes(contract_run<float> *);
+template sp_status list_classes(contract_run<double> *);
 template sp_status read_totals(contract_run<float> *, contract_totals *);
 template sp_status read_totals(contract_run<double> *, contract_totals *);

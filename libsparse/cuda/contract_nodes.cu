@@ -9,9 +9,10 @@
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
-/* Groups of LEAST_NODES on average and more are ordered by a warp each, those of fewer by a thread each, which has up
- * to FEW_NODES: 5 % of the whole faster with 2 nodes a group, 5 slower with 10. */
-enum { LEAST_NODES = 8, FEW_NODES = 32, NODE_THREADS = 128 };
+/* Groups of fewer than LEAST_NODES on average are ordered by a thread each, which has up to FEW_NODES: 5 % of the
+ * whole faster with 2 nodes a group, 5 slower with 10. Groups of more take half a warp (10 nodes each: 28 µs for a
+ * million nodes, a warp 46), from MANY_NODES on a warp. */
+enum { LEAST_NODES = 8, MANY_NODES = 12, FEW_NODES = 32, NODE_THREADS = 128 };
 
 /* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. ranks[i] is how many
  * of its group came before node i, in any order, or UINT32_MAX where it has no entries; nodes of a label that follow
@@ -19,6 +20,7 @@ enum { LEAST_NODES = 8, FEW_NODES = 32, NODE_THREADS = 128 };
  * which the first is theirs. */
 template <typename V> static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, uint32_t *ranks)
 {
+    wait_ahead();
     const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
     const int lane = threadIdx.x & 31;
     const int32_t label = i < job.nodes ? job.labels[i] : -1;
@@ -54,28 +56,19 @@ template <typename V> static __global__ void __launch_bounds__(256) size_groups(
     }
 }
 
-/* Nodes by group, in any order within it. */
-template <typename V>
-static __global__ void __launch_bounds__(256) place_nodes(contract_job<V> job, const uint32_t *ranks, int32_t *placed)
-{
-    if (!job.totals->unsorted || job.totals->most_nodes > MOST_ORDERED) return;
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < job.nodes; i += (int64_t)gridDim.x * 256)
-        if (ranks[i] != UINT32_MAX) placed[(uint32_t)job.firsts[job.labels[i]] + ranks[i]] = (int32_t)i;
-}
-
-/* Orders up to 32·K nodes of a group, in a warp, and finds where their entries begin. */
-template <int K, typename V>
+/* Orders up to LANES·K nodes of a group, in so many lanes, and finds where their entries begin. */
+template <int LANES, int K, typename V>
 static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const int32_t *placed, uint32_t p,
                                                    int64_t first, int count, int64_t begin)
 {
-    const int lane = threadIdx.x & 31;
+    const int lane = threadIdx.x & (LANES - 1);
     uint32_t node[K];
     int64_t source[K], length = 0;
     int32_t own[K];
 #pragma unroll
     for (int u = 0; u < K; u++)
-        node[u] = 32 * u + lane < count ? (uint32_t)placed[first + 32 * u + lane] : UINT32_MAX;
-    sort_keys<K>(node, 32);
+        node[u] = LANES * u + lane < count ? (uint32_t)placed[first + LANES * u + lane] : UINT32_MAX;
+    sort_keys<K>(node, LANES);
 #pragma unroll
     for (int u = 0; u < K; u++) {
         const bool there = lane * K + u < count;
@@ -85,8 +78,8 @@ static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, c
     }
     int64_t upto = length;
 #pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const int64_t other = __shfl_up_sync(FULL_WARP, (long long)upto, step);
+    for (int step = 1; step < LANES; step *= 2) {
+        const int64_t other = __shfl_up_sync(FULL_WARP, (long long)upto, step, LANES);
         if (lane >= step) upto += other;
     }
     begin += upto - length;
@@ -104,10 +97,10 @@ template <typename V>
 static __device__ __forceinline__ void order_group(const contract_job<V> &job, const int32_t *placed, uint32_t p,
                                                    int64_t first, int count, int64_t begin)
 {
-    if (count <= 32) order_nodes<1>(job, placed, p, first, count, begin);
-    else if (count <= 64) order_nodes<2>(job, placed, p, first, count, begin);
-    else if (count <= 128) order_nodes<4>(job, placed, p, first, count, begin);
-    else order_nodes<8>(job, placed, p, first, count, begin);
+    if (count <= 32) order_nodes<32, 1>(job, placed, p, first, count, begin);
+    else if (count <= 64) order_nodes<32, 2>(job, placed, p, first, count, begin);
+    else if (count <= 128) order_nodes<32, 4>(job, placed, p, first, count, begin);
+    else order_nodes<32, 8>(job, placed, p, first, count, begin);
 }
 
 /* The same for a few nodes, in a thread, which looks for the one after the last each time. */
@@ -131,30 +124,32 @@ static __device__ __forceinline__ void order_few(const contract_job<V> &job, con
     }
 }
 
-/* Finds where the entries of each group's nodes begin, in the order of nodes; a warp a group, or if they are `few` a
- * thread. */
+/* Finds where the entries of each group's nodes begin, in the order of nodes; so many lanes a group, the warp for one
+ * of more nodes than they hold. */
 template <typename V>
 static __global__ void __launch_bounds__(NODE_THREADS, 8)
-    order_groups(contract_job<V> job, bool few, const int32_t *sizes, const int32_t *placed)
+    order_groups(contract_job<V> job, int lanes, const int32_t *sizes, const int32_t *placed)
 {
+    wait_ahead();
     const contract_totals *totals = job.totals;
-    if (!totals->unsorted || totals->most_nodes > MOST_ORDERED) return;
-    const int lane = threadIdx.x & 31, each = few ? 32 : 1;
+    const int lane = threadIdx.x & 31, each = 32 / lanes, held = lanes == 1 ? (int)FEW_NODES : lanes;
     const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), entries = totals->allotted & counted_entries(job);
     const int64_t own = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     for (int64_t base = own * each; base < job.groups; base += warps * each) {
-        const int64_t p = few ? base + lane : base;
+        const int64_t p = base + lane / lanes;
         const int count = p < job.groups ? sizes[p] : 0;
         const int64_t first = count ? (uint32_t)job.firsts[p] : 0, begin = count ? job.ranges[p].begin : 0;
-        if (!few) {
+        if (lanes == 32) {
             if (count) order_group(job, placed, (uint32_t)p, first, count, begin);
             continue;
         }
-        if (count <= FEW_NODES) order_few(job, placed, (uint32_t)p, first, count, begin);
+        const int few = count <= held ? count : 0;
+        if (lanes == 1) order_few(job, placed, (uint32_t)p, first, few, begin);
+        else order_nodes<16, 1>(job, placed, (uint32_t)p, first, few, begin);
         __syncwarp();
-        for (unsigned left = __ballot_sync(FULL_WARP, count > FEW_NODES); left; left &= left - 1) {
+        for (unsigned left = __ballot_sync(FULL_WARP, count > held && lane % lanes == 0); left; left &= left - 1) {
             const int of = __ffs((int)left) - 1;
-            order_group(job, placed, (uint32_t)(base + of), __shfl_sync(FULL_WARP, (long long)first, of),
+            order_group(job, placed, (uint32_t)(base + of / lanes), __shfl_sync(FULL_WARP, (long long)first, of),
                         __shfl_sync(FULL_WARP, count, of), __shfl_sync(FULL_WARP, (long long)begin, of));
         }
     }
@@ -194,23 +189,21 @@ static __global__ void measure_nodes(contract_job<V> job, const uint32_t *keys, 
 
 /* ---- host ----------------------------------------------------------------------------------------------- */
 
-/* Brings the nodes in the order of their groups and finds where each one's entries, and each group's, begin in the
- * stage. Groups have their sizes, and rows their classes, before nodes have their order, so that the host knows what
- * to launch when it ends. */
-template <typename V> sp_status group_nodes(contract_run<V> *run)
+template <typename V> sp_status count_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
-    const contract_job<V> &job = run->job;
-    cudaStream_t stream = stream_of(context);
-    const bool few = job.nodes < job.groups * LEAST_NODES;
-    size_groups<<<blocks_of(job.nodes, 256), 256, 0, stream>>>(job, run->ranks);
+    size_groups<<<blocks_of(run->job.nodes, 256), 256, 0, stream_of(context)>>>(run->job, run->ranks);
     CUDA_TRY(cudaGetLastError());
-    TRY(list_classes(run, cuda_state_of(context)->side[0]));
-    TRY(launch(run, place_nodes<V>, 256, 0, blocks_of(job.nodes, 256), stream, (const uint32_t *)run->ranks,
-               run->placed));
-    TRY(launch(run, order_groups<V>, NODE_THREADS, 0, blocks_of(job.groups, few ? NODE_THREADS : NODE_THREADS / 32),
-               stream, few, (const int32_t *)run->sizes, (const int32_t *)run->placed));
-    return cuda_join(context, 1);
+    return allow_early(run, size_groups<V>);
+}
+
+template <typename V> sp_status order_nodes(contract_run<V> *run)
+{
+    const int64_t nodes = run->job.nodes, groups = run->job.groups;
+    const int lanes = nodes < groups * LEAST_NODES ? 1 : nodes < groups * MANY_NODES ? 16 : 32;
+    if (groups == 0) return SP_OK;
+    return launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
+                       run->sizes, run->placed);
 }
 
 /* Where nodes are sorted: in the stage, which has no entries yet. */
@@ -251,7 +244,9 @@ template <typename V> sp_status sort_nodes(contract_run<V> *run)
     return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 
-template sp_status group_nodes(contract_run<float> *);
-template sp_status group_nodes(contract_run<double> *);
+template sp_status count_nodes(contract_run<float> *);
+template sp_status count_nodes(contract_run<double> *);
+template sp_status order_nodes(contract_run<float> *);
+template sp_status order_nodes(contract_run<double> *);
 template sp_status sort_nodes(contract_run<float> *);
 template sp_status sort_nodes(contract_run<double> *);

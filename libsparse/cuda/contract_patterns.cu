@@ -1,10 +1,10 @@
 /* Products of patterns as contractions (contract.cu), which list rows of G and rename its columns.
  *
- * A·B where B is a pattern with one entry a row at most renames A's columns: every row of G is a row of C. Only rows of
- * B of one entry make a hub's row of C as dear as its parts times its length in spgemm_warp.cu. A·B where A is a
+ * A·B where B is a pattern with one entry a row at most renames A's columns: every row of G is a row of C. Only rows
+ * of B of one entry make a hub's row of C as dear as its parts times its length in spgemm_warp.cu. A·B where A is a
  * pattern adds up rows of B, whose columns stay: rows of C are made of the rows that A lists instead of those of a
- * label, in one pass where spgemm_warp.cu needs two. S·G·Sᵀ for a pattern S with one entry a column does both at once:
- * nothing is sorted or stored between the products. */
+ * label, in one pass where spgemm_warp.cu needs two. S·G·Sᵀ for a pattern S with one entry a column does both at
+ * once: nothing is sorted or stored between the products. */
 #include "contract_run.cuh"
 
 /* Every row of G is a row of C. */
@@ -30,7 +30,7 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     const int64_t rows = run->job.groups;
     contract_totals totals;
     TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(list_classes(run, stream_of(context)));
+    TRY(list_classes(run));
     TRY(read_totals(run, &totals));
     *done = !totals.nameless;
     if (!*done) {

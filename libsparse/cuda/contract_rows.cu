@@ -1,5 +1,5 @@
-/* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The kernels of small
- * and sorted rows are contract_sorted.cuh's, of sums of f32 contract_summed.cuh's and of wide rows of such
+/* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The kernels of rows
+ * that are sorted are contract_sorted.cuh's, of sums of f32 contract_summed.cuh's and of wide rows of such
  * contract_parted.cuh's, all others contract_ranked.cuh's. */
 #include "contract_parted.cuh"
 #include "contract_sorted.cuh"
@@ -11,9 +11,9 @@ enum { MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048, MANY_WOR
 enum { WIDE_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
 static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where nodes begin");
 
-/* Streams that classes of rows are spread over; wide rows, five launches that wait for each other, have the last of
- * the side streams, whose blocks come before others'. */
-enum { CLASS_STREAMS = 3, WIDE_STREAM = SIDE_STREAMS - 1 };
+/* Streams that classes of rows are spread over beside the main one, on which the first need not wait; wide rows, five
+ * launches that wait for each other, have the last of the side streams, whose blocks come before others'. */
+enum { CLASS_STREAMS = 2, WIDE_STREAM = SIDE_STREAMS - 1 };
 
 /* ---- device: wide rows to the stage --------------------------------------------------------------------- */
 
@@ -147,6 +147,15 @@ static sp_status launch_small(contract_run<V> *run, int c, unsigned count, cudaS
     return launch(run, kernel, WARP_THREADS, 0, work, stream, c);
 }
 
+template <int G, int K, typename V>
+static sp_status launch_packed(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
+{
+    const bool narrow = is_narrow(run->job.columns, log2_of(G * K));
+    const size_t bytes = narrow ? packed_bytes<G, K, uint32_t, V>() : packed_bytes<G, K, unsigned long long, V>();
+    auto kernel = narrow ? packed_rows<G, K, uint32_t, V> : packed_rows<G, K, unsigned long long, V>;
+    return launch(run, kernel, WARP_THREADS, bytes, blocks_of(count, WARP_THREADS / G), stream, c);
+}
+
 template <int K, typename V>
 static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
 {
@@ -238,8 +247,8 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
     switch (c) {
     case SMALL_8: return launch_small<8>(run, c, count, stream);
     case SMALL_16: return launch_small<16>(run, c, count, stream);
-    case SMALL_32: return launch_small<32>(run, c, count, stream);
-    case SORTED: return launch_sorted<2>(run, c, count, stream);
+    case SMALL_32: return launch_packed<8, 4>(run, c, count, stream);
+    case SORTED: return launch_packed<16, 4>(run, c, count, stream);
     case SORTED + 1: return launch_sorted<4>(run, c, count, stream);
     case SORTED + 2: return launch_sorted<8>(run, c, count, stream);
     case SORTED + 3: return launch_sorted<16>(run, c, count, stream);
@@ -316,8 +325,11 @@ sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_c
     }
     TRY(fork_rows(context, totals->members[WIDE] > 0));
     if (totals->members[WIDE]) TRY(launch_wide(run, totals, false, side[WIDE_STREAM]));
-    for (int c = LONGEST; c > IDLE; c--)
-        if (totals->members[c]) TRY(launch_class(run, c, totals->members[c], false, side[c % CLASS_STREAMS]));
+    for (int c = LONGEST, turn = 0; c > IDLE; c--) {
+        if (totals->members[c] == 0) continue;
+        TRY(launch_class(run, c, totals->members[c], false, turn ? side[turn - 1] : stream_of(context)));
+        turn = (turn + 1) % (CLASS_STREAMS + 1);
+    }
     TRY(join_rows(context, totals->members[WIDE] > 0));
     return totals->members[WIDE] ? SP_OK : reserve_result(run, result);
 }

@@ -1,6 +1,6 @@
-/* Rows of a contraction that are sorted in registers. Small rows, up to 32 entries, are 1 to 4 a warp and combined by
- * shuffles; sorted ones, up to 1,024, are a warp each: (column, place) is sorted, so that the entries of a column
- * follow each other in order. */
+/* Rows of a contraction that are sorted in registers. Small rows, up to 16 entries, are 2 or 4 a warp and combined by
+ * shuffles. Of others (column, place) is sorted, so that the entries of a column follow each other in order: packed
+ * rows, up to 64, are 2 or 4 a warp, sorted ones, up to 1,024, a warp each. */
 #ifndef SPARSE_CUDA_CONTRACT_SORTED_CUH
 #define SPARSE_CUDA_CONTRACT_SORTED_CUH
 
@@ -58,8 +58,8 @@ static __device__ __forceinline__ small_entries<V> small_load(const contract_job
         source = __shfl_sync(FULL_WARP, (long long)(next.node.y - from), max(node, 0), G) + own;
     }
     if (own < row.length) {
-        row.col = __ldg(job.g.cols + source);
-        if (job.g.values) row.value = __ldg(job.g.values + source);
+        row.col = read_entry(job, job.g.cols + source);
+        if (job.g.values) row.value = read_entry(job, job.g.values + source);
     }
     next.read_number(rows, following);
     return row;
@@ -248,8 +248,8 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const bool there = 32 * u + lane < row.length;
-            col[u] = there ? __ldg(cols + 32 * u) : EMPTY;
-            if (there && job.g.values) value[u] = __ldg(numbers + 32 * u);
+            col[u] = there ? read_entry(job, cols + 32 * u) : EMPTY;
+            if (there && job.g.values) value[u] = read_entry(job, numbers + 32 * u);
         }
         next.read_range(job);
         return row;
@@ -277,8 +277,8 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
         col[u] = EMPTY;
         if (at < row.length) {
             const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
-            col[u] = __ldg(job.g.cols + source);
-            if (job.g.values) value[u] = __ldg(job.g.values + source);
+            col[u] = read_entry(job, job.g.cols + source);
+            if (job.g.values) value[u] = read_entry(job, job.g.values + source);
         }
         node += __popc(word);
     }
@@ -327,9 +327,13 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         } else {
             row = sorted_load<K>(job, own, i + step, next, sources, begins, col, number);
         }
+        if constexpr (K <= 8) {
+            label_columns(job, row.p, col);
+        } else { /* all at once take registers that longer rows do not have */
 #pragma unroll
-        for (int u = 0; u < K; u++)
-            if (col[u] != EMPTY) col[u] = column_of(job, row.p, col[u]);
+            for (int u = 0; u < K; u++)
+                if (col[u] != EMPTY) col[u] = column_of(job, row.p, col[u]);
+        }
         if (AHEAD)
             coming = sorted_load<K>(job, own, i + 2 * step, next, sources, begins, coming_col, coming_number);
         Key key[K];
@@ -347,11 +351,11 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         sort_keys<K>(key, 32);
         /* Whether an entry has the column of the one before it. */
         const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
-        bool joins = lane > 0 && before >> bits == key[0] >> bits && key[0] != ~Key(0);
+        bool joins = (lane > 0) & (before >> bits == key[0] >> bits) & (key[0] != ~Key(0));
 #pragma unroll
         for (int u = 0; u < K; u++) {
             sorted[swizzled(lane * K + u, K - 1)] = key[u];
-            if (u > 0) joins = joins || (key[u] != ~Key(0) && key[u - 1] >> bits == key[u] >> bits);
+            if (u > 0) joins |= (key[u] != ~Key(0)) & (key[u - 1] >> bits == key[u] >> bits);
         }
         __syncwarp();
         const sorted_row<K, Key, V> made = {job, sorted, value, row.p, row.begin, row.length, entries};
@@ -363,6 +367,181 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
         __syncwarp();
     }
     add_entries(job.totals, kept_entries);
+}
+
+/* ---- packed rows ------------------------------------------------------------------------------------------ */
+
+/* Words of bits of a packed row: one where a node's entries begin. */
+template <int G, int K> static __host__ __device__ constexpr int packed_words() { return (G * K + 31) / 32; }
+
+/* Bytes of a block of packed rows: an entry's key and value, before them its node's source; bits. */
+template <int G, int K, typename Key, typename V> static __host__ __device__ constexpr size_t packed_bytes()
+{
+    return WARP_THREADS * K * sorted_bytes<Key, V>() + WARP_THREADS / G * packed_words<G, K>() * sizeof(uint32_t);
+}
+
+/* Reads the entries of row `next` as sorted_load does, K a lane of G. */
+template <int G, int K, typename V>
+static __device__ __forceinline__ row_place packed_load(const contract_job<V> &job, const class_rows &rows,
+                                                        unsigned following, next_row<V> &next, int64_t *sources,
+                                                        uint32_t *begins, int32_t (&col)[K], V (&value)[K])
+{
+    constexpr int WORDS = packed_words<G, K>();
+    const int own = threadIdx.x & (G - 1);
+    const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
+    if (job.whole) {
+        const int32_t *cols = job.g.cols + row.begin + own;
+        const V *numbers = job.g.values + row.begin + own;
+        next.read_number(rows, following);
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const bool there = G * u + own < row.length;
+            col[u] = there ? read_entry(job, cols + G * u) : EMPTY;
+            value[u] = there && job.g.values ? read_entry(job, numbers + G * u) : V(1);
+        }
+        next.read_range(job);
+        return row;
+    }
+    uint32_t words[WORDS];
+    int before[WORDS];
+    __syncwarp();
+    for (int w = own; w < WORDS; w += G) begins[w] = 0;
+    __syncwarp();
+    longlong2 at = next.node;
+    for (int64_t k = (int64_t)next.first + own, node = own; k < job.nodes && row.p >= 0; node += G) {
+        const int64_t from = at.x - row.begin;
+        if (from >= row.length) break;
+        sources[node] = at.y - from;
+        atomicOr(begins + from / 32, 1u << (from % 32));
+        k += G;
+        at = node_at(job, k);
+    }
+    next.read_number(rows, following);
+    __syncwarp();
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+        words[w] = begins[w];
+        before[w] = w ? before[w - 1] + __popc(words[w - 1]) : -1;
+    }
+#pragma unroll
+    for (int u = 0; u < K; u++) {
+        const int place = G * u + own, w = G * u / 32;
+        col[u] = EMPTY;
+        if (place >= row.length) continue;
+        const int64_t source = sources[before[w] + __popc(words[w] & ((2u << (place % 32)) - 1))] + place;
+        col[u] = read_entry(job, job.g.cols + source);
+        value[u] = job.g.values ? read_entry(job, job.g.values + source) : V(1);
+    }
+    next.read_range(job);
+    __syncwarp();
+    return row;
+}
+
+/* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
+ * with 16 lanes and 4 keys each 270 instructions a row of 36 entries, a warp each takes 370. While rows are sorted
+ * the entries of the next are on their way. */
+template <int G, int K, typename Key, typename V>
+static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_job<V> job, int c)
+{
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    constexpr int BITS = log2_of(G * K), ROWS = 32 / G;
+    const class_rows rows = rows_of(job, c);
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, own = lane & (G - 1), group = lane / G;
+    const unsigned mask = ((1u << G) - 1) << (lane & ~(G - 1));
+    unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
+    Key *sorted = (Key *)memory;
+    V *value = (V *)(sorted + 32 * K) + group * G * K;
+    int64_t *sources = (int64_t *)memory + group * G * K;
+    uint32_t *begins = (uint32_t *)(row_memory + WARP_THREADS * K * sorted_bytes<Key, V>()) +
+                       (warp * ROWS + group) * packed_words<G, K>();
+    unsigned long long kept = 0;
+    const unsigned step = gridDim.x * (WARP_THREADS / 32) * ROWS;
+    unsigned base = (blockIdx.x * (WARP_THREADS / 32) + warp) * ROWS;
+    const auto key_at = [&](int at) { return sorted[swizzled(group * G * K + at, K - 1)]; };
+    const auto value_of = [&](Key key) { return value[(int)key & (G * K - 1)]; };
+    next_row<V> next;
+    next.read_number(rows, base + group);
+    next.read_range(job);
+    if (!job.whole) next.read_node(job, own);
+    int32_t coming_col[K];
+    V coming_number[K];
+    row_place coming =
+        packed_load<G, K>(job, rows, base + step + group, next, sources, begins, coming_col, coming_number);
+    if (!job.whole) next.read_node(job, own);
+    for (; base < rows.count; base += step) {
+        const row_place row = coming;
+        int32_t col[K];
+        V number[K];
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            col[u] = coming_col[u];
+            number[u] = coming_number[u];
+        }
+        label_columns(job, row.p, col);
+        coming = packed_load<G, K>(job, rows, base + 2 * step + group, next, sources, begins, coming_col,
+                                   coming_number);
+        Key key[K];
+        bool left_out = false;
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            const int at = G * u + own;
+            value[at] = number[u];
+            key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << BITS | (Key)at;
+            left_out |= (at < row.length) & (col[u] == EMPTY);
+        }
+        int entries = row.length;
+        if (__any_sync(FULL_WARP, left_out)) {
+            entries = 0;
+#pragma unroll
+            for (int u = 0; u < K; u++) entries += __popc(__ballot_sync(FULL_WARP, col[u] != EMPTY) & mask);
+        }
+        if (own == 0) kept += entries;
+        if (!job.whole) next.read_node(job, own);
+        sort_keys<K>(key, G);
+        /* Whether an entry has the column of the one before it. */
+        const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1, G);
+        bool joins = (own > 0) & (before >> BITS == key[0] >> BITS) & (key[0] != ~Key(0));
+#pragma unroll
+        for (int u = 0; u < K; u++) {
+            sorted[swizzled(lane * K + u, K - 1)] = key[u];
+            if (u > 0) joins |= (key[u] != ~Key(0)) & (key[u - 1] >> BITS == key[u] >> BITS);
+        }
+        __syncwarp();
+        int written = entries;
+        if (!__any_sync(FULL_WARP, joins) && !job.operation.half) {
+            int32_t *cols = job.cols + row.begin + own;
+            V *values = job.values + row.begin + own;
+#pragma unroll
+            for (int u = 0; u < K; u++) {
+                if (G * u + own >= entries) continue;
+                const Key mine = key_at(G * u + own);
+                cols[G * u] = (int32_t)(mine >> BITS);
+                values[G * u] = value_of(mine);
+            }
+        } else {
+            const int most = (int)warp_max((unsigned)entries);
+            written = 0;
+            for (int from = 0; from < most; from += G) {
+                const int at = from + own;
+                const Key mine = key_at(at < entries ? at : 0), column = mine >> BITS;
+                const bool head = at < entries && (at == 0 || key_at(at - 1) >> BITS != column);
+                const unsigned heads = __ballot_sync(FULL_WARP, head) & mask;
+                if (head) {
+                    double sum = (double)value_of(mine);
+                    int end = at + 1;
+                    for (Key more; end < entries && (more = key_at(end)) >> BITS == column; end++)
+                        sum = combine(job.operation.combine, sum, (double)value_of(more));
+                    const int64_t to = row.begin + written + __popc(heads & lanes_below());
+                    job.cols[to] = (int32_t)column;
+                    job.values[to] = (V)cell_value(job.operation, sum, end - at, (int32_t)column == row.p);
+                }
+                written += __popc(heads);
+            }
+        }
+        if (own == 0 && row.p >= 0) job.lengths[row.p] = written;
+        __syncwarp();
+    }
+    add_entries(job.totals, kept);
 }
 
 #endif

@@ -216,8 +216,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
 #pragma unroll
         for (int u = 0; u < ITEMS; u++) {
             const bool there = 32 * u < left;
-            col[u] = there ? __ldg(job.g.cols + at[u]) : EMPTY;
-            value[u] = there ? __ldg(job.g.values + at[u]) : 0;
+            col[u] = there ? read_entry(job, job.g.cols + at[u]) : EMPTY;
+            value[u] = there ? read_entry(job, job.g.values + at[u]) : 0;
         }
         const uint32_t columns = (uint32_t)job.columns;
         kept = 0;
@@ -230,11 +230,11 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             } else if (job.short_labels) {
 #pragma unroll
                 for (int u = some; u < some + LOOKUPS; u++)
-                    if (col[u] != EMPTY) col[u] = (int32_t)__ldg(job.short_labels + (uint32_t)col[u]);
+                    if (col[u] != EMPTY) col[u] = (int32_t)read_label(job, job.short_labels + (uint32_t)col[u]);
             } else if (job.labels) {
 #pragma unroll
                 for (int u = some; u < some + LOOKUPS; u++)
-                    if (col[u] != EMPTY) col[u] = __ldg(job.labels + (uint32_t)col[u]);
+                    if (col[u] != EMPTY) col[u] = read_label(job, job.labels + (uint32_t)col[u]);
             }
 #pragma unroll
             for (int u = some; u < some + LOOKUPS; u++) {
