@@ -86,6 +86,23 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
 
 /* ---- input --------------------------------------------------------------------------------------------- */
 
+/* The names of classes as a saved model takes them. */
+static sp_status join_names(gnn_job *job)
+{
+    const io_names *names = &job->input.classes;
+    if (names->count == 0) return SP_OK;
+    const sp_status status = sp_alloc(job->host, io_name_begin(names, names->count) + names->count, 1,
+                                      (void **)&job->class_names);
+    char *at = job->class_names;
+    for (int64_t c = 0; status == SP_OK && c < names->count; c++) {
+        memcpy(at, io_name(names, c), io_name_length(names, c));
+        at += io_name_length(names, c);
+        *at++ = '\0';
+    }
+    job->input.data.class_names = job->class_names;
+    return status;
+}
+
 sp_status gnn_read_data(gnn_job *job)
 {
     const gnn_settings *s = job->settings;
@@ -94,8 +111,9 @@ sp_status gnn_read_data(gnn_job *job)
     const double began = wall_seconds();
     show_line(&job->line, "reading %s", s->folder);
     may_block = 1;
-    const sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
+    sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
     may_block = 0;
+    if (status == SP_OK) status = join_names(job);
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;
     return status;
@@ -143,6 +161,65 @@ sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_opt
                    (long long)saved->inputs, (long long)columns);
 }
 
+/* The number of a name among the model's; -1: it is none of them. The search begins at `first`, so that names in the
+ * model's order, all or some of them, cost one pass. */
+static int64_t find_class(const io_names *classes, int64_t first, const char *name, size_t length)
+{
+    for (int64_t i = 0; i < classes->count; i++) {
+        const int64_t c = (first + i) % classes->count;
+        if (io_name_length(classes, c) == length && memcmp(io_name(classes, c), name, length) == 0) return c;
+    }
+    return -1;
+}
+
+/* Labels by the model's numbers. Targets have a column a class, and stay where those are the same. */
+static sp_status map_classes(gnn_job *job, const char *path, const io_names *classes)
+{
+    const io_names *own = &job->input.classes;
+    gnn_data *data = &job->input.data;
+    int32_t *number;
+    sp_status status = sp_alloc(job->host, own->count, sizeof *number, (void **)&number);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0, found = -1; i < own->count; i++) {
+        const char *name = io_name(own, i);
+        const int length = (int)io_name_length(own, i);
+        found = find_class(classes, found + 1, name, (size_t)length);
+        number[i] = (int32_t)found;
+        if (found < 0 || (data->targets && found != i))
+            TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, found < 0 ? "%s: the model in %s has no class %.*s"
+                                                                : "%s: the model in %s has another order of classes, "
+                                                                  "from %.*s on", job->settings->folder, path,
+                        length < 40 ? length : 40, name));
+    }
+    for (int64_t i = 0; data->labels && i < data->graph.rows; i++)
+        if (data->labels[i] >= 0) data->labels[i] = number[data->labels[i]];
+done:
+    sp_free(job->host, number);
+    return status;
+}
+
+sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved)
+{
+    const char *at = saved->class_names;
+    io_name_list list = {0};
+    sp_status status = SP_OK;
+    if (!at) return SP_OK;
+    for (int64_t c = 0; c < saved->options.model.outputs; c++, at += strlen(at) + 1)
+        TRY(io_names_append(job->host, &list, at, strlen(at)));
+    if (job->input.classes.count > 0) {
+        TRY(map_classes(job, path, &list.names));
+        job->input.data.classes = list.names.count;
+    }
+    io_names_free(job->host, &job->input.classes);
+    job->input.classes = list.names;
+    memset(&list.names, 0, sizeof list.names);
+    job->input.data.class_names = saved->class_names;
+    job->data = job->input.data;
+done:
+    io_names_free(job->host, &list.names);
+    return status;
+}
+
 void gnn_close(gnn_job *job)
 {
     if (job->host) {
@@ -150,6 +227,7 @@ void gnn_close(gnn_job *job)
         for (int64_t i = 0; i < job->run_count; i++) sp_free(job->host, job->runs[i].epochs);
         sp_free(job->host, job->runs);
         sp_free(job->host, job->saved);
+        sp_free(job->host, job->class_names);
         sp_free(job->host, job->made);
         sp_free(job->host, job->clusters);
         sp_free(job->host, job->classes);

@@ -39,6 +39,7 @@ typedef struct gnn_job {
     int64_t nodes[GNN_SPLITS];
     void *saved;            /* a model that was read */
     int64_t saved_size;
+    char *class_names;      /* the folder's, a NUL after each */
     int32_t *clusters;      /* of nodes, for minibatches */
     int64_t cluster_count;
 
@@ -62,6 +63,8 @@ sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *));
 sp_status gnn_read_data(gnn_job *job);
 sp_status gnn_read_saved(gnn_job *job, const char *path);
 sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved); /* as many in both */
+/* The classes as the model of this path numbers them, by their names where both have such. */
+sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved);
 void gnn_close(gnn_job *job);
 
 typedef struct gnn_file {

@@ -38,6 +38,7 @@ static sp_status load(gnn_job *job)
         job->data = job->input.data;
     }
     TRY(gnn_match_features(job, job->settings->load, &job->how.model));
+    TRY(gnn_match_classes(job, job->settings->load, &saved));
     TRY(match_data(job, saved.several));
     const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
     if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));

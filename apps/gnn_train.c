@@ -239,6 +239,7 @@ sp_status gnn_train(gnn_job *job)
     TRY(take_saved(job, &saved));
     TRY(gnn_read_data(job));
     if (job->saved) TRY(gnn_match_features(job, job->settings->resume, &saved.options.model));
+    if (job->saved) TRY(gnn_match_classes(job, job->settings->resume, &saved));
     TRY(prepare_data(job));
     job->how = gnn_trainer_settings(job->settings);
     TRY(gnn_make_clusters(job));

@@ -43,6 +43,7 @@ typedef struct gnn_data {
     uint8_t *targets;      /* nodes x classes, 1 where the node has the class; NULL where labels are given */
     uint8_t *split;        /* nodes: a gnn_split each */
     int32_t *place;        /* node i stands in row place[i] of all of these; NULL: in row i (gnn_data_renumber) */
+    const char *class_names; /* of all classes, a NUL after each, for saved models; NULL: none. The caller's */
 } gnn_data;
 
 /* Every promise of the struct, in the order in which one would fix them: square graph, as many feature rows as nodes,
@@ -297,6 +298,7 @@ typedef struct gnn_saved {
     gnn_trainer_options options; /* of model and optimizer, to build a trainer from; all others are 0 */
     uint64_t seed;
     bool several;                /* nodes can have several classes */
+    const char *class_names;     /* within the bytes, of options.model.outputs classes; NULL: none */
 } gnn_saved;
 sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved);
 

@@ -1,13 +1,14 @@
 /* Trainers as bytes: a head of fixed width with options and progress, then the parameters, the best parameters and
- * the optimizer's moments, as they lie in memory (little-endian). A checksum covers all of it: bytes from outside are
- * not believed before it is right, and their sizes not before they add up. */
+ * the optimizer's moments, as they lie in memory (little-endian), and the names of the classes, a NUL after each. A
+ * checksum covers all of it: bytes from outside are not believed before it is right, and their sizes not before they
+ * add up. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "trainer.h"
 
-enum { VERSION = 2, MOST_PARTS = 4 };
+enum { VERSION = 3, OLDEST = 2, MOST_PARTS = 4 }; /* 2 ends its head before `names` */
 static const char MAGIC[8] = {'g', 'n', 'n', '-', 's', 'a', 'v', 'e'};
 
 typedef struct saved_head {
@@ -23,9 +24,10 @@ typedef struct saved_head {
     double best_loss;
     uint64_t seed;
     int64_t parameters, has_best, moments; /* numbers in each part; which parts there are */
+    int64_t names;                         /* bytes of them; 0: classes are numbers */
 } saved_head;
 
-_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 36 * sizeof(uint64_t),
+_Static_assert(sizeof(saved_head) % sizeof(uint64_t) == 0 && sizeof(saved_head) == 37 * sizeof(uint64_t),
                "no padding: the head is the same everywhere");
 
 /* 64 bits a step through a mixer that loses nothing: bytes that differ in one word never have the same sum. The last
@@ -49,9 +51,22 @@ static uint64_t whole_checksum(const void *bytes, int64_t size)
     return checksum((const char *)bytes + COVERED, size - (int64_t)COVERED);
 }
 
+static size_t head_size(uint64_t version)
+{
+    return version == VERSION ? sizeof(saved_head) : offsetof(saved_head, names);
+}
+
 /* ---- saving -------------------------------------------------------------------------------------------- */
 
 static size_t number_size(int64_t type) { return type == SP_DENSE_F64 ? sizeof(double) : sizeof(float); }
+
+/* Bytes of `count` names in the first `room` of them; -1: they end before. */
+static int64_t names_size(const char *names, int64_t count, int64_t room)
+{
+    int64_t size = 0;
+    for (; count > 0 && size < room; size++) count -= names[size] == '\0';
+    return count > 0 ? -1 : size;
+}
 
 static saved_head make_head(gnn_trainer *t)
 {
@@ -91,7 +106,9 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
     char *made;
+    const char *names = t->data->class_names;
     *bytes = NULL;
+    if (names) head.names = names_size(names, head.outputs, INT64_MAX);
     head.moments = gnn_optimizer_state(t->optimizer, moments, &steps);
     int parts = list_parts(t, &head, part, &steps);
     if (best) {
@@ -100,13 +117,14 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
         parts = 1;
     }
     const size_t one = (size_t)head.parameters * number_size(head.type);
-    head.bytes = (int64_t)(sizeof head + (size_t)parts * one);
+    head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.names;
     sp_status status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
     for (int i = 0; i < parts; i++)
         GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
                               made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
+    if (names) memcpy(made + head.bytes - head.names, names, (size_t)head.names);
     memcpy(made, &head, sizeof head);
     head.checksum = whole_checksum(made, head.bytes);
     memcpy(made, &head, sizeof head);
@@ -157,23 +175,35 @@ static bool is_plausible(const saved_head *h)
            weights_fit(h);
 }
 
+static const char *names_of(const void *bytes, const saved_head *head)
+{
+    return (const char *)bytes + head->bytes - head->names;
+}
+
 static sp_status read_head(sp_context *context, const void *bytes, int64_t size, saved_head *head)
 {
-    if (size < (int64_t)sizeof *head) return damaged(context, "it is too short");
-    memcpy(head, bytes, sizeof *head);
+    const int64_t least = (int64_t)head_size(OLDEST);
+    if (size < least) return damaged(context, "it is too short");
+    memset(head, 0, sizeof *head);
+    memcpy(head, bytes, (size_t)least);
     if (memcmp(head->magic, MAGIC, sizeof MAGIC) != 0) return damaged(context, "it does not begin like one");
-    if (head->version != VERSION)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "the saved model has version %llu, this program reads %d",
-                       (unsigned long long)head->version, VERSION);
-    if (head->bytes != size)
+    if (head->version < OLDEST || head->version > VERSION)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "the saved model has version %llu, this program reads %d to %d",
+                       (unsigned long long)head->version, OLDEST, VERSION);
+    const int64_t begin = (int64_t)head_size(head->version);
+    if (head->bytes != size || size < begin)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the saved model is truncated or extended: %lld bytes, not %lld",
                        (long long)size, (long long)head->bytes);
     if (head->checksum != whole_checksum(bytes, size)) return damaged(context, "its checksum is wrong");
-    if (!is_plausible(head)) return damaged(context, "its options are out of range");
+    memcpy(head, bytes, (size_t)begin);
+    if (!is_plausible(head) || !in_range(head->names, 0, size - begin))
+        return damaged(context, "its options are out of range");
     const int64_t one = head->parameters, parts = 1 + head->has_best + head->moments;
-    const int64_t room = (size - (int64_t)sizeof *head) / (int64_t)number_size(head->type);
-    if (one > room || one * parts * (int64_t)number_size(head->type) != size - (int64_t)sizeof *head)
+    const int64_t number = (int64_t)number_size(head->type), left = size - begin - head->names;
+    if (one > left / number || one * parts * number != left)
         return damaged(context, "its parts do not add up to its size");
+    if (head->names && names_size(names_of(bytes, head), head->outputs, head->names) != head->names)
+        return damaged(context, "it has not as many names as classes");
     return SP_OK;
 }
 
@@ -183,6 +213,7 @@ sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, g
     sp_status status = read_head(context, bytes, size, &h);
     if (status != SP_OK) return status;
     *saved = (gnn_saved){.seed = h.seed, .several = h.several != 0};
+    if (h.names) saved->class_names = names_of(bytes, &h);
     saved->options.model = (gnn_model_options){
         .layer = (gnn_layer)h.layer, .layers = (int)h.layers, .inputs = h.inputs, .outputs = h.outputs,
         .hidden = h.hidden, .heads = (int)h.heads, .output_heads = (int)h.output_heads,
@@ -248,7 +279,7 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     gnn_trainer_forget(t);
     for (int i = 0; i < parts; i++)
         GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), part[i], there,
-                              (const char *)bytes + sizeof head + (size_t)i * one, SP_HOST));
+                              (const char *)bytes + head_size(head.version) + (size_t)i * one, SP_HOST));
     if (head.moments || !kept)
         GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, steps, there, &head.steps, SP_HOST));
     GNN_TRY(t->engine->backend->set_step(t->engine, head.step));

@@ -122,7 +122,7 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* Numbers classes by their names in place of their first nodes, so that the same classes have the same numbers in
- * every folder: a saved model knows no names. */
+ * every folder. */
 static sp_status sort_names(sp_context *context, io_classes *classes)
 {
     const int64_t count = classes->names.count;

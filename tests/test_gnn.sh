@@ -167,6 +167,37 @@ other_first() {
         status 0 predict moved --load mw -o v.txt && cmp w.txt v.txt
 }
 ok 'which do not go by the first nodes' other_first
+# The model names its classes, whatever the folder has: no labels, some of its classes, other names by classes.txt.
+kept_names() {
+    mkdir -p nameless some && cp d/graph.mtx d/features.mtx nameless && cp words/* some &&
+        rm some/t*.txt some/val.txt &&
+        sed 's/ring0/-1/; s/-1/ring1/' words/labels.txt >some/labels.txt &&
+        status 0 predict nameless --load mw -o v.txt && cmp w.txt v.txt &&
+        status 0 predict some --load mw -o v.txt && cmp w.txt v.txt
+}
+ok 'of the model, too, where the folder has none or some' kept_names
+same_accuracy() {
+    status 0 predict words --load mw -o v.txt && cp run.out words.out && rm -rf turned && cp -r words turned &&
+        awk '{ sub("ring", ""); print 2 - $1 }' words/labels.txt >turned/labels.txt &&
+        printf 'ring2\nring1\nring0\n' >turned/classes.txt &&
+        status 0 predict turned --load mw -o v.txt && cmp w.txt v.txt &&
+        sed 's/turned/words/' run.out | cmp - words.out && status 0 train words $quick --epochs 15 --save early &&
+        status 0 train turned --resume early --epochs 40 --save X && cmp X mw && rm X
+}
+ok 'by which another numbering is translated' same_accuracy
+strange() {
+    rm -rf strange && cp -r words strange && sed '5s/.*/disc/' words/labels.txt >strange/labels.txt &&
+        fails 1 'strange: the model in mw has no class disc' predict strange --load mw -o X
+}
+ok 'a class that the model does not know' strange
+several_named() {
+    rm -rf snamed && cp -r several snamed && printf 'a\nb\nc\n' >snamed/classes.txt &&
+        status 0 train snamed $quick --save msn && rm snamed/classes.txt &&
+        status 0 predict snamed --load msn -o v.txt && grep -q 'a' v.txt && ! grep -q '[^abc ]' v.txt &&
+        printf 'b\na\nc\n' >snamed/classes.txt &&
+        fails 1 'snamed: the model in msn has another order of classes, from b on' predict snamed --load msn -o X
+}
+ok 'several classes a node by their names' several_named
 unlabelled() { mkdir -p bare && cp d/graph.mtx d/features.mtx bare && status 0 predict bare --load m1 -o b.txt && cmp b.txt p.txt; }
 ok 'a folder without labels' unlabelled
 ok 'no such model' fails 1 'nofile: .*o such file' predict d --load nofile -o X

@@ -949,6 +949,74 @@ START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
 }
 END_TEST
 
+/* As save.c has it: all after the checksum, which is the third word. */
+static void set_checksum(char *bytes, int64_t size)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 24; i < size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
+        sum = gnn_mix(sum ^ word) + 0x9e3779b97f4a7c15u;
+    }
+    memcpy(bytes + 16, &sum, sizeof sum);
+}
+
+/* A head of version 2 ended before the size of the names. */
+static void make_older(char *bytes, int64_t *size)
+{
+    const int64_t version = 2;
+    memmove(bytes + 288, bytes + 296, (size_t)(*size - 296));
+    *size -= 8;
+    memcpy(bytes + 8, &version, sizeof version);
+    memcpy(bytes + 24, size, sizeof *size);
+    set_checksum(bytes, *size);
+}
+
+START_TEST(saved_bytes_hold_the_names_of_the_classes)
+{
+    gnn_data data = make_data(host, true, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    char names[8 * CLASSES] = "";
+    size_t used = 0;
+    gnn_saved saved;
+    gnn_epoch epochs[3], before, after;
+    char *bytes, *unnamed;
+    int64_t size, shorter;
+    for (int c = 0; c < CLASSES; c++) used += (size_t)snprintf(names + used, sizeof names - used, "no %d", c) + 1;
+    subject s = make_subject(_i, &data, &options, 7);
+    train(&s, 3, epochs);
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &before));
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&unnamed, &shorter));
+    ck_ok(s.context, gnn_saved_read(s.context, unnamed, shorter, &saved));
+    ck_assert_ptr_null(saved.class_names);
+    data.class_names = names;
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    ck_assert_int_eq(size, shorter + (int64_t)used);
+    ck_ok(s.context, gnn_saved_read(s.context, bytes, size, &saved));
+    ck_assert_ptr_nonnull(saved.class_names);
+    ck_assert(memcmp(saved.class_names, names, used) == 0);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size));
+
+    bytes[size - 1] = 'x'; /* the last name does not end */
+    set_checksum(bytes, size);
+    ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
+    bytes[size - 1] = bytes[size - 3] = '\0'; /* a name too many */
+    set_checksum(bytes, size);
+    ck_assert_int_eq(gnn_saved_read(s.context, bytes, size, &saved), SP_ERROR_ARGUMENT);
+
+    make_older(unnamed, &shorter);
+    ck_ok(s.context, gnn_saved_read(s.context, unnamed, shorter, &saved));
+    ck_assert(!saved.class_names && saved.options.model.outputs == CLASSES);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, unnamed, shorter));
+    ck_ok(s.context, gnn_trainer_evaluate(s.trainer, &after));
+    same_epochs(&before, &after, 1);
+    sp_free(s.context, bytes);
+    sp_free(s.context, unnamed);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+}
+END_TEST
+
 START_TEST(damaged_bytes_are_refused_and_change_nothing)
 {
     gnn_data data = make_data(host, false, false);
@@ -976,22 +1044,10 @@ START_TEST(damaged_bytes_are_refused_and_change_nothing)
 }
 END_TEST
 
-/* As save.c has it: all after the checksum, which is the third word. */
-static void set_checksum(char *bytes, int64_t size)
-{
-    uint64_t sum = 0;
-    for (int64_t i = 24; i < size; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, bytes + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
-        sum = gnn_mix(sum ^ word) + 0x9e3779b97f4a7c15u;
-    }
-    memcpy(bytes + 16, &sum, sizeof sum);
-}
-
 /* Whoever makes such bytes can make their checksum, too. */
 START_TEST(bytes_that_lie_do_no_harm)
 {
-    enum { HEAD = 288 };
+    enum { HEAD = 296 };
     static const int64_t lies[] = {-1, 0, 1, 3, 17, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 61, INT64_MAX,
                                    INT64_MIN};
     gnn_data data = make_data(host, false, false);
@@ -1227,6 +1283,7 @@ int main(void)
     test_on_devices(training, predictions_on_renumbered_data_are_those_of_the_nodes);
     test_on_devices(saving, a_restored_trainer_goes_on_as_if_it_had_not_stopped);
     test_on_devices(saving, saved_options_build_a_trainer_that_predicts_the_same);
+    test_on_devices(saving, saved_bytes_hold_the_names_of_the_classes);
     test_on_devices(saving, damaged_bytes_are_refused_and_change_nothing);
     tcase_add_test(saving, bytes_that_lie_do_no_harm);
     tcase_add_test(saving, models_of_another_shape_are_refused_with_the_difference);
