@@ -122,6 +122,24 @@ static void free_arcs(contract_job *job)
     in->weights = NULL;
 }
 
+/* Label pairs stand for both directions, so that a list of both counts each edge twice: then there are as many
+ * entries as lines, and as many lines up as down. */
+static void tell_of_both_directions(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_graph *in = &job->input;
+    int64_t up = 0, down = 0;
+    if (o->undirected || !job->undirected || in->format == IO_MTX || job->g.nnz != in->arcs) return;
+#pragma omp parallel for schedule(static) reduction(+ : up, down) num_threads(sp_context_threads(job->host))
+    for (int64_t e = 0; e < in->arcs; e++) {
+        up += in->tails[e] < in->heads[e];
+        down += in->tails[e] > in->heads[e];
+    }
+    if (up == 0 || up != down) return;
+    notice_line(&job->line, "%s: each edge is there twice, and both count; if these are its directions, as in a .tsv "
+                "that contract wrote, give --directed", o->graph);
+}
+
 static sp_status build_graph(contract_job *job)
 {
     const contract_options *o = job->options;
@@ -139,6 +157,7 @@ static sp_status build_graph(contract_job *job)
         return take_matrix(job);
     }
     status = build_matrices(job, &view);
+    if (status == SP_OK && mirror) tell_of_both_directions(job);
     free_arcs(job);
     return status;
 }

@@ -57,6 +57,23 @@ ok 'METIS by its ending' back '1 2 4|1 3 8|2 3 1|' r.graph --to abc
 ok 'METIS comes back' back '1 2 4|1 3 8|2 3 1|' r.graph --from metis --to abc
 ok 'binary comes back, undirected' back '1 2 4|1 3 8|2 3 1|' r.bin --to abc
 ok "mcl's matrix comes back, as it stands" back '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.mci --to abc
+entries_back() {
+    printf 'x 3\ny 2\nz 1\n' >turned && status 0 g.abc pairs -o r.tsv --loops drop &&
+        makes '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.tsv turned --directed --to tsv
+}
+ok 'every entry a line comes back as such' entries_back
+both_directions() { # what is taken twice is told of, unless somebody asked for it
+    status 0 r.tsv turned -o - --to abc && [ "$(wc -l <run.err)" -eq 1 ] &&
+        grep -q '^contract: r.tsv: each edge is there twice.* --directed$' run.err &&
+        makes '1 2 8|1 3 16|2 3 2|' r.tsv turned --to abc --undirected &&
+        makes '1 2 4|' <(printf 'a b 1\nb a 1\nb a 2\n') <(printf 'a 1\nb 2\n') --to abc
+}
+ok 'a list of both directions' both_directions
+mcl_takes_either() {
+    status 0 g.abc pairs -o r.abc --loops drop &&
+        "$mcl_gpu" r.tsv --abc -o a.cls -V all && "$mcl_gpu" r.abc --abc -o b.cls -V all && cmp a.cls b.cls
+}
+ok 'which mcl-gpu takes as one' mcl_takes_either
 named_back() { printf 'x 1\ny 1\nz 2\n' >two && makes '1 1 2|1 2 12|' r.bin two --to abc; }
 ok 'names come back from binary' named_back
 binary_to_metis() { status 0 r.bin three -o r2.graph && [ "$(head -n 1 r2.graph)" = '3 3 011' ]; }
