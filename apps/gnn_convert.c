@@ -301,6 +301,7 @@ static sp_status convert(sp_context *context, const convert_options *o)
     may_block = 1;
     TRY(read_source(context, o, &input));
     may_block = 0;
+    gnn_input_notice(&line, o->features ? o->features : o->source, &input.data.features);
     TRY(gnn_input_save(context, o->folder, &input));
     notice_line(&line, "%s: %lld nodes, %lld edges, %lld classes in %.1f s", o->folder,
                 (long long)input.data.graph.rows, (long long)input.data.graph.nnz, (long long)input.data.classes,

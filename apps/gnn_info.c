@@ -200,6 +200,7 @@ int gnn_info_main(int argc, char **argv)
 {
     info_options o;
     gnn_input input = {0};
+    tool_line line = {.tool = "gnn"};
     sp_context *context = NULL;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
@@ -215,6 +216,7 @@ int gnn_info_main(int argc, char **argv)
     TRY(sp_context_create(&cpu, &context));
     may_block = 1;
     TRY(gnn_input_load(context, o.folder, &reading, &input));
+    gnn_input_notice(&line, o.folder, &input.data.features);
     status = show(context, &o, &input);
 done:
     may_block = 0;

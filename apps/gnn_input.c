@@ -178,6 +178,18 @@ int64_t gnn_input_rows(const gnn_features *features)
     return features->sparse.row_offsets ? features->sparse.rows : features->dense.rows;
 }
 
+void gnn_input_notice(tool_line *line, const char *path, const gnn_features *features)
+{
+    enum { FEW = 3 }; /* rows that count by chance */
+    const sp_dense *x = &features->dense;
+    const float *first = x->values;
+    if (!first || x->rows <= FEW || x->cols < 2 || !(*first == 0 || *first == 1)) return;
+    for (int64_t i = 0; i < x->rows; i++)
+        if (first[i * x->stride] != (float)i + *first) return;
+    notice_line(line, "%s: the first feature of each node is its number, from %d; if that is a column of the table "
+                "that says which node, leave it out", path, (int)*first);
+}
+
 sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input)
 {
     gnn_data *data = &input->data;

@@ -6,6 +6,7 @@
 
 #include "gnn.h"
 #include "io.h"
+#include "tool.h"
 
 typedef struct gnn_input_options {
     bool undirected;  /* every edge stands for both directions, whatever the file says */
@@ -37,6 +38,8 @@ sp_status gnn_input_graph(sp_context *context, const char *path, const gnn_input
 sp_status gnn_input_labels(sp_context *context, const char *path, const char *names, const gnn_input_options *options,
                            gnn_input *input);
 int64_t gnn_input_rows(const gnn_features *features);
+/* Tells where the first of several features is the node's number, as in a table that begins with a column of them. */
+void gnn_input_notice(tool_line *line, const char *path, const gnn_features *features);
 sp_status gnn_input_split(sp_context *context, const char *path, const gnn_input_options *options, gnn_input *input);
 
 /* Writes FOLDER/graph.npz, features.npy or .npz, labels.npy, and where there are such split.npy and classes.txt, all

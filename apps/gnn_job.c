@@ -113,6 +113,7 @@ sp_status gnn_read_data(gnn_job *job)
     may_block = 1;
     sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
     may_block = 0;
+    if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input.data.features);
     if (status == SP_OK) status = join_names(job);
     job->data = job->input.data;
     job->seconds.read += wall_seconds() - began;

@@ -153,7 +153,8 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
         if (col == slice->state->cols)
             return io_slice_fail(slice, "more numbers than in the first row", at, stop, "rows have equal lengths");
         if (stop == at || io_parse_decimal(at, stop, &value) != stop)
-            return io_slice_fail(slice, "a feature that is no number", at, stop, "write numbers");
+            return io_slice_fail(slice, "a feature that is no number", at, stop,
+                                 col == 0 ? "write numbers alone, without names of nodes" : "write numbers");
         if (!(fabs(value) <= FLT_MAX))
             return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");
         if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, (float)value)) return false;

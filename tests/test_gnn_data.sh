@@ -68,6 +68,28 @@ ok 'dense Matrix Market' says features=1 sparse=false d
 ok 'files of others are passed over' eval 'touch d/README d/graph d/features.csv.tmp.7 "d/labels.txt~" d/.hidden &&
     says features=1 d'
 
+numbered() { # numbered FIRST: five nodes whose features begin with their numbers, as a notice says, once
+    folder i
+    printf 'id,x,y\n' >i/features.csv
+    for ((k = $1; k < $1 + 5; k++)); do echo "$k,0,$((k % 2))"; done >>i/features.csv
+    printf '0\n0\n1\n1\n0\n' >i/labels.txt
+    printf '0\n2\n' >i/train.txt
+    for command in 'info i' 'train i --epochs 1' 'train i --epochs 1 --quiet'; do
+        status 0 $command && [ "$(grep -c . run.err)" -le 2 ] &&
+            grep -q "^gnn: i: the first feature of each node is its number, from $1; .*leave it out$" run.err ||
+            return 1
+    done
+    rm -rf n && status 0 convert --edges i/graph.tsv --features i/features.csv --labels i/labels.txt n &&
+        grep -q '^gnn: i/features.csv: the first feature of each node is its number' run.err
+}
+ok 'a table that begins with numbers of nodes from 0' numbered 0
+ok 'from 1' numbered 1
+not_numbered() { # features that do not count, or are alone
+    numbered 0 && sed -i '$s/^4/3/' i/features.csv && status 0 info i && [ ! -s run.err ] &&
+        printf '0\n1\n2\n3\n4\n' >i/features.csv && status 0 info i && [ ! -s run.err ]
+}
+ok 'others are no matter' not_numbered
+
 # ---- what is refused ------------------------------------------------------------------------------------
 
 ok 'no folder named' fails 2 'no folder; see gnn info --help' info
@@ -94,6 +116,8 @@ refused 'too few rows of features' features.csv '1\n2\n' 'd/graph.tsv:2: an end 
 refused 'too many rows of features' features.csv '1\n2\n3\n4\n' 'd/labels.txt: 3 labels for 4 nodes'
 refused 'rows of unequal length' features.csv '1,2\n3\n' 'd/features.csv:2: fewer numbers'
 refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a feature that is no number \(got "nan"\)'
+refused 'names of nodes among features' features.csv 'name,x\na,1\nb,2\nc,0\n' \
+    'd/features.csv:2: a feature that is no number \(got "a"\); write numbers alone, without names of nodes$'
 refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
 refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
 refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes; write one a node$'
