@@ -122,7 +122,7 @@ sp_status gnn_read_data(gnn_job *job)
 
 static sp_status fail_file(gnn_job *job, const char *path, const char *why)
 {
-    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s", path, why);
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s; give a model that gnn train --save wrote", path, why);
 }
 
 /* All of it, in memory that grows with what is there. */

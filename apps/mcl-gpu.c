@@ -243,15 +243,22 @@ done:
     return status;
 }
 
+static sp_status parse_list(job *j, const char *option, const char *list, bool of_labels, mcl_transform **transform)
+{
+    char why[512];
+    if (!list) return SP_OK;
+    const sp_status status = mcl_transform_parse(j->host, list, of_labels, transform);
+    if (status != SP_ERROR_ARGUMENT) return status;
+    snprintf(why, sizeof why, "%s", sp_last_error(j->host));
+    return sp_fail(j->host, status, "%s: %s", option, why);
+}
+
 /* The lists of -tf and -abc-tf; a mistake in them is one of usage. */
 static sp_status parse_transforms(job *j)
 {
     const settings *s = j->settings;
-    sp_status status = SP_OK;
-    if (s->value_transform) status = mcl_transform_parse(j->host, s->value_transform, true, &j->value_transform);
-    if (status == SP_OK && s->graph_transform)
-        status = mcl_transform_parse(j->host, s->graph_transform, false, &j->graph_transform);
-    return status;
+    const sp_status status = parse_list(j, "-abc-tf", s->value_transform, true, &j->value_transform);
+    return status == SP_OK ? parse_list(j, "-tf", s->graph_transform, false, &j->graph_transform) : status;
 }
 
 static void close_job(job *j)

@@ -76,7 +76,9 @@ static sp_status find_format(sp_context *context, io_source *source, bool refuse
     sp_status status = io_detect_format(source, format);
     if (status != SP_OK || *format != IO_ABC || !refuse_others) return status;
     status = io_source_peek(source, &bytes, &count);
-    if (status == SP_OK && count == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty", name);
+    if (status == SP_OK && count == 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the file is empty; give a matrix, or label pairs and --abc",
+                       name);
     return sp_fail(context, SP_ERROR_ARGUMENT,
                    "%s: not a matrix and not a STRING file; for label pairs give --abc, for BLAST tables --blast"
                    " bits", name);

@@ -147,7 +147,7 @@ static int64_t find_node(const labeller *l, field word)
 static sp_status alien(const labeller *l, field word)
 {
     if (l->options->skip_unknown) return SP_OK;
-    return fail(l, "this is no node of the graph", word,
+    return fail(l, l->graph->nodes == 0 ? "the graph has no nodes" : "this is no node of the graph", word,
                 l->graph->names.count > 0 ? "write its names (--unknown drop passes over others)"
                                             : "write its numbers as the graph's file has them (--unknown drop passes "
                                               "over others)");

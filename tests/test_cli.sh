@@ -180,7 +180,7 @@ ok 'lines that end with CR alone' fails 1 'mac: its lines end with CR alone' mac
 printf '\377\376a\0 \0b\0\n\0' >utf16
 ok 'text in UTF-16' fails 1 'utf16: text in UTF-16, which is not read; save it as UTF-8' utf16 --abc -o F -V all
 : >void
-ok 'a file without a byte' fails 1 'void: the file is empty$' void -o F -V all
+ok 'a file without a byte' fails 1 'void: the file is empty; give a matrix, or label pairs and --abc$' void -o F -V all
 printf '3 2\n2 3\n1\n1\n' >mesh.graph
 cp mesh.graph mesh.txt
 ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
@@ -254,6 +254,8 @@ ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*g
 ok 'as that line says' partition 'a,b|c|' evalues.abc --abc --abc-neg-log10 -abc-tf 'gt(0)'
 ok 'unknown transform' fails 2 'unknown transform "foo"; there are lt lq .* #thread$' nofile -tf 'foo(3)' -V all
 ok 'the same of weights' fails 2 'unknown transform "foo"; there are lt lq .* acos$' nofile --abc -abc-tf 'foo(3)' -V all
+ok 'a transform that does not end' fails 2 '-abc-tf: transform list: expected NAME\(NUMBER\) at "gq\("' nofile --abc \
+    -abc-tf 'gq(' -V all
 ok 'a transform that is not offered' fails 2 '#tug of mcl is not offered' nofile -tf '#tug(2)' -V all
 ok 'transforms that make weights negative' \
     fails 1 'negative weight -0.8; .*gt\(0\)' "$in/cathat.mci" -tf 'add(-1)' -o X -V all

@@ -395,6 +395,7 @@ ok 'names over the graph' untouched g.abc own.pairs -o own --to mtx --names
 ok 'a map over the graph' untouched g.abc -o own --to abc --repeat matching
 ok 'no such graph' fails 1 'nofile: .*o such file' nofile list -o X --to abc
 ok 'no such labels' fails 1 'nofile: .*o such file' g.mtx nofile -o X --to abc
+ok 'labels of no graph' fails 1 'pairs:1: the graph has no nodes' none pairs -o X --to abc
 ok 'METIS takes no loops' fails 1 'X: edges within groups are loops.*--loops drop' g.abc pairs -o X --to metis
 ok 'of levels either' fails 1 'X: edges within groups are loops.*--loops drop' g.abc -o X --to metis --repeat matching
 ok 'nor of overlapping groups' fails 1 'X: the edge from 1 to 1 is a loop' g.abc overlap -o X --to metis
