@@ -210,7 +210,8 @@ sp_status gnn_input_labels(sp_context *context, const char *path, const char *na
     sp_status status = io_read_classes(context, path, options->interrupt, &classes);
     if (status != SP_OK) return status;
     if (classes.nodes != data->graph.rows)
-        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld labels for %lld nodes; write one a node%s", path,
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT,
+                    "%s: %lld labels for %lld nodes; write one a node, -1 where it is unknown%s", path,
                     (long long)classes.nodes, (long long)data->graph.rows,
                     classes.names.count > 0 ? ", and no heading before names" : ""));
     if (names[0] && classes.names.count > 0)

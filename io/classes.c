@@ -40,6 +40,7 @@ typedef struct label_reader {
     bool numbers, named;
     int64_t ids, last_id; /* lines that begin with the number after that of the line before, as nodes do */
     char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
+    int64_t unknown;           /* lines of -1 since then: classes may be numbers or names */
 } label_reader;
 
 static sp_status append(label_reader *to, int32_t label)
@@ -76,19 +77,32 @@ static sp_status append_name(label_reader *to, const char *name, size_t length)
     return append(to, id);
 }
 
+/* The first line was a name, if that is known now, or a heading; the lines of -1 that followed. */
+static sp_status settle_first(label_reader *to)
+{
+    sp_status status = to->named && to->first[0] ? append_name(to, to->first, strlen(to->first)) : SP_OK;
+    to->first[0] = '\0';
+    for (; status == SP_OK && to->unknown > 0; to->unknown--) status = append(to, -1);
+    return status;
+}
+
 static sp_status read_label(label_reader *to, const char *name, int64_t line_number, const char *line,
                             const char *end)
 {
     int64_t number;
     sp_status status;
-    if (to->first[0]) { /* the second line */
+    if (!to->numbers && end - line == 2 && memcmp(line, "-1", 2) == 0) {
+        if (to->named) return append(to, -1);
+        to->unknown++;
+        return SP_OK;
+    }
+    if (!to->numbers && !to->named) {
         to->numbers = is_whole(line, end);
-        to->named = !to->numbers;
-        status = to->named ? append_name(to, to->first, strlen(to->first)) : SP_OK;
-        to->first[0] = '\0';
-        if (status != SP_OK) return status;
-    } else if (!to->numbers && !to->named) {
-        to->numbers = is_whole(line, end);
+        to->named = !to->numbers && (to->first[0] || to->unknown > 0); /* else it may be a heading */
+        if (to->numbers || to->named) {
+            status = settle_first(to);
+            if (status != SP_OK) return status;
+        }
     }
     if (to->numbers) {
         if (!read_whole(line, end, -1, IO_MOST_CLASSES - 1, &number))
@@ -139,7 +153,8 @@ static sp_status sort_names(sp_context *context, io_classes *classes)
         number[names[i].id] = i;
         IO_TRY(io_names_append(context, &sorted, names[i].bytes, names[i].length));
     }
-    for (int64_t i = 0; i < classes->nodes; i++) classes->labels[i] = number[classes->labels[i]];
+    for (int64_t i = 0; i < classes->nodes; i++)
+        if (classes->labels[i] >= 0) classes->labels[i] = number[classes->labels[i]];
     io_names_free(context, &classes->names);
     classes->names = sorted.names;
     memset(&sorted.names, 0, sizeof sorted.names);
@@ -162,7 +177,8 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
         lines++;
         if (trim(&line, &end)) IO_TRY(read_label(&to, name, lines, line, end));
     }
-    if (to.first[0]) IO_TRY(append_name(&to, to.first, strlen(to.first)));
+    to.named = to.named || to.first[0];
+    IO_TRY(settle_first(&to));
     if (to.ids > 2 && to.ids >= classes->nodes - 1) /* a heading has none */
         IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
                        "%s: lines begin with the numbers of the nodes; write the class alone, in the order of the"

@@ -180,7 +180,8 @@ ok 'lines that end with CR alone' fails 1 'mac: its lines end with CR alone' mac
 printf '\377\376a\0 \0b\0\n\0' >utf16
 ok 'text in UTF-16' fails 1 'utf16: text in UTF-16, which is not read; save it as UTF-8' utf16 --abc -o F -V all
 : >void
-ok 'a file without a byte' fails 1 'void: the file is empty; give a matrix, or label pairs and --abc$' void -o F -V all
+ok 'a file without a byte' fails 1 'void: the file is empty; give a matrix, or label pairs and --abc$' void -o F \
+    -V all
 printf '3 2\n2 3\n1\n1\n' >mesh.graph
 cp mesh.graph mesh.txt
 ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -

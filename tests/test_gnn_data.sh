@@ -32,7 +32,7 @@ folder() { # folder NAME: a new one with three nodes, all of it text
 with() { # with FILE TEXT: folder d, one file of it replaced (its other formats removed); FILE - is left out
     folder d
     rm -f "d/${1%%.*}".*
-    [ "$2" = - ] || printf "$2" >"d/$1"
+    [ "$2" = - ] || printf -- "$2" >"d/$1"
 }
 
 # ---- folders --------------------------------------------------------------------------------------------
@@ -47,6 +47,16 @@ ok 'text' says nodes=3 edges=2 symmetric=false features=2 sparse=false filled=6 
 ok 'undirected' says edges=4 symmetric=true mean_degree=1.3333333333333333 'd --undirected'
 with labels.txt 'red\nblue\nred\n'
 ok 'classes by name' says 'classes=[{"name": "blue", "nodes": 1}, {"name": "red", "nodes": 2}]' d
+for text in 'red\n-1\nblue\n' '-1\nred\nblue\n' 'red\nblue\n-1\n'; do
+    with labels.txt "$text"
+    ok 'unknown ones among names' says unlabelled=1 \
+        'classes=[{"name": "blue", "nodes": 1}, {"name": "red", "nodes": 1}]' d
+done
+with labels.txt '-1\n-1\nred\n'
+ok 'one name' says unlabelled=2 'classes=[{"name": "red", "nodes": 1}]' d
+with labels.txt 'class\n-1\n1\n0\n'
+ok 'unknown ones behind a heading' says unlabelled=1 \
+    'classes=[{"name": "0", "nodes": 1}, {"name": "1", "nodes": 1}]' d
 with classes.txt 'yes\nno\nmaybe\n'
 ok 'names for numbers' says 'classes=[{"name": "yes", "nodes": 1}, {"name": "no", "nodes": 2}, {"name": "maybe"' d
 with labels.txt '0\n-1\n5\n'
@@ -120,9 +130,10 @@ refused 'names of nodes among features' features.csv 'name,x\na,1\nb,2\nc,0\n' \
     'd/features.csv:2: a feature that is no number \(got "a"\); write numbers alone, without names of nodes$'
 refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
 refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
-refused 'too few labels' labels.txt '0\n1\n' 'd/labels.txt: 2 labels for 3 nodes; write one a node$'
+refused 'too few labels' labels.txt '0\n1\n' \
+    'd/labels.txt: 2 labels for 3 nodes; write one a node, -1 where it is unknown$'
 refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
-    'd/labels.csv: 4 labels for 3 nodes; write one a node, and no heading before names$'
+    'd/labels.csv: 4 labels for 3 nodes; write one a node, -1 where it is unknown, and no heading before names$'
 refused 'nodes beside their names' labels.csv 'id,label\n0,red\n1,red\n2,blue\n' \
     'd/labels.csv: lines begin with the numbers of the nodes; write the class alone'
 refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt: lines begin with the numbers of the nodes'
