@@ -91,6 +91,8 @@ static sp_status read_label(label_reader *to, const char *name, int64_t line_num
 {
     int64_t number;
     sp_status status;
+    if (*line == '+' && is_whole(line + 1, end)) /* +1 and -1 would be a class and none */
+        return io_fail_line(to->context, name, line_number, "a label that is no class", line, end, class_remedy);
     if (!to->numbers && end - line == 2 && memcmp(line, "-1", 2) == 0) {
         if (to->named) return append(to, -1);
         to->unknown++;

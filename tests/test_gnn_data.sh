@@ -129,6 +129,7 @@ refused 'NaN among features' features.csv '1\nnan\n3\n' 'd/features.csv:2: a fea
 refused 'names of nodes among features' features.csv 'name,x\na,1\nb,2\nc,0\n' \
     'd/features.csv:2: a feature that is no number \(got "a"\); write numbers alone, without names of nodes$'
 refused 'a negative label' labels.txt '0\n-2\n1\n' 'd/labels.txt:2: a label that is no class \(got "-2"\)'
+refused 'two classes by signs' labels.txt '-1\n+1\n-1\n' 'd/labels.txt:2: a label that is no class \(got "\+1"\)'
 refused 'a label that is no class' labels.txt '0\n70000\n1\n' 'd/labels.txt:2: a label that is no class'
 refused 'too few labels' labels.txt '0\n1\n' \
     'd/labels.txt: 2 labels for 3 nodes; write one a node, -1 where it is unknown$'
