@@ -219,4 +219,4 @@ static int64_t graphblas_peak(void *state)
 
 const peer peer_graphblas = {"graphblas", algorithms, graphblas_open, graphblas_load, graphblas_follow,
                              graphblas_run, graphblas_drop, graphblas_view, graphblas_peak, NULL, NULL,
-                             graphblas_unload, graphblas_close};
+                             graphblas_unload, graphblas_close, NULL};
