@@ -584,7 +584,7 @@ def spmm_small_table(results):
             whole.setdefault(place_of(result), {})[options["features"], options.get("result", "f32")] = times
     for place, made in whole.items():
         base = made.get(("f32", "f32"), {})
-        for (features, product), times in made.items():
+        for (features, product), times in sorted(made.items(), key=lambda m: m[0][1] != "f32"):
             ratios = {case: base[case] / t for case, t in times.items() if case in base}
             if features not in ("f16", "bf16") or not ratios:
                 continue
