@@ -50,8 +50,8 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     job->operation.loops = options->loops;
     job->operation.half = options->half_loops && (job->operation.combine == SP_COMBINE_SUM ||
                                                   job->operation.combine == SP_COMBINE_COUNT);
-    run->sums = std::is_same_v<V, float> && job->operation.combine == SP_COMBINE_SUM &&
-                g->nnz <= UINT32_MAX && entries <= UINT32_MAX;
+    run->narrow = g->nnz <= UINT32_MAX && entries <= UINT32_MAX;
+    run->sums = std::is_same_v<V, float> && job->operation.combine == SP_COMBINE_SUM && run->narrow;
     size_tables(run);
     if (shortens) {
         int bits = 1;
@@ -71,8 +71,8 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     const size_t zeros = arrays->bytes;
     if (shortens && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
     if (shortens) {
-        TRY(arrays->add(context, nodes, &run->ranks));
-        TRY(arrays->add(context, nodes, &run->placed));
+        TRY(arrays->add(context, nodes + 1, &run->placed));
+        TRY(arrays->add(context, groups, &run->places));
         TRY(arrays->add(context, groups, &run->sizes));
         TRY(arrays->add(context, (nodes + 31) / 32, &job->runs));
     }
@@ -90,6 +90,9 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     TRY(arrays->add(context, entries, &job->cols));
     TRY(arrays->add(context, entries, &job->values));
     TRY(arrays->allocate(context));
+    run->preceding = (unsigned long long *)job->starts;
+    job->listed = job->list;
+    job->counted = job->totals->members;
     CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream_of(context)));
     return SP_OK;
 }
@@ -114,10 +117,10 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
         job.whole = true;
         job.starts = job.sources = (int64_t *)g->row_offsets;
         job.keys = (uint32_t *)labels;
-    } else if (totals.most_nodes > MOST_ORDERED) {
-        TRY(sort_nodes(&run));
+    } else if (takes_any_order(&run, &totals)) {
+        job.placed = run.placed;
     } else {
-        TRY(order_nodes(&run));
+        TRY(order_nodes(&run, &totals));
     }
     if (totals.unsorted || totals.gaps || job.short_labels) job.runs = NULL;
     if (totals.unsorted && (size_t)g->cols * sizeof *labels >= MANY_LABELS) {

@@ -62,6 +62,8 @@ template <typename V> struct contract_job {
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
     int64_t *sources; /* where the entries of the k-th of them begin in G, ascending within a group */
     int64_t *starts;  /* and where they would in the stage */
+    uint2 *placed;    /* instead of both, for nodes of a group in any order: rows whose sums it may change are left for
+                         later; else NULL */
     stage_range *ranges; /* of C's rows */
     int32_t *firsts;     /* the first of the nodes of each */
     int32_t *cols;       /* the stage */
@@ -69,11 +71,16 @@ template <typename V> struct contract_job {
     uint8_t *classes;
     int32_t *list, *lengths;
     int32_t *inexact; /* of a class, listed where its rows are in `list`; of wide rows their places there */
+    const int32_t *listed;   /* the rows to be combined: `list`, or of that what is inexact, */
+    const unsigned *counted; /* and how many of each class */
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
     uint2 *parts;      /* of wide rows: a row, as listed, and which of its parts */
     unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
 };
+
+/* Before a node that is in no group, or has no entries. */
+static const unsigned long long UNLISTED = UINT64_MAX;
 
 /* The bits of a group's count that are entries; those above count its nodes. */
 template <typename V> static __device__ __forceinline__ unsigned long long counted_entries(const contract_job<V> &job)
@@ -112,7 +119,7 @@ static __device__ __forceinline__ T read_label(const contract_job<V> &job, const
     return read_kept(from, job.keep_labels);
 }
 
-/* The rows of class c. */
+/* The rows of class c, or of those the ones that are to be combined again. */
 struct class_rows {
     const int32_t *rows;
     unsigned count;
@@ -125,20 +132,31 @@ static __device__ __forceinline__ unsigned first_of_class(const contract_totals 
 }
 template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
 {
-    return {job.list + first_of_class(job.totals, c), job.totals->members[c]};
+    return {job.listed + first_of_class(job.totals, c), job.counted[c]};
+}
+
+/* Leaves a row of class c to be summed again in order. */
+template <typename V> static __device__ __forceinline__ void leave_row(const contract_job<V> &job, int c, int32_t p)
+{
+    job.inexact[first_of_class(job.totals, c) + atomicAdd(job.totals->inexact + c, 1u)] = p;
 }
 
 /* The last of `count` items that starts at or before `place`, for a warp; 32 probes a step. */
-static __device__ int64_t last_start(const int64_t *starts, int64_t count, int64_t place)
+template <typename Start> static __device__ int64_t last_item(int64_t count, int64_t place, Start start)
 {
     int64_t low = 0, high = count;
     while (high - low > 1) {
         const int64_t step = (high - low + 31) / 32, at = low + (threadIdx.x & 31) * step;
-        const unsigned before = __ballot_sync(FULL_WARP, at < high && __ldg(starts + min(at, count)) <= place);
+        const unsigned before = __ballot_sync(FULL_WARP, at < high && start(min(at, count)) <= place);
         low += (__popc(before) - 1) * step;
         high = min(low + step, high);
     }
     return low;
+}
+
+static __device__ __forceinline__ int64_t last_start(const int64_t *starts, int64_t count, int64_t place)
+{
+    return last_item(count, place, [=](int64_t at) { return __ldg(starts + at); });
 }
 
 /* ---- the entries of a row ------------------------------------------------------------------------- */
@@ -147,7 +165,7 @@ static __device__ int64_t last_start(const int64_t *starts, int64_t count, int64
 template <typename V>
 static __device__ __forceinline__ int64_t node_start(const contract_job<V> &job, int64_t k, int64_t begin)
 {
-    return __ldg(job.starts + k) - begin;
+    return (job.placed ? (int64_t)__ldg(job.placed + k).x : __ldg(job.starts + k)) - begin;
 }
 template <typename V>
 static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job, int64_t k, int64_t from)
@@ -155,10 +173,22 @@ static __device__ __forceinline__ int64_t node_source(const contract_job<V> &job
     return __ldg(job.sources + k) - from;
 }
 
-/* Both at once, of the stage; 0 where there is no such node. */
-template <typename V> static __device__ __forceinline__ longlong2 node_at(const contract_job<V> &job, int64_t k)
+/* Where a node's entries begin in the stage (x) and in G (y); of nodes that are only placed 32 bits tell. */
+template <bool PLACED> struct node_places {
+    using place = int64_t;
+    using type = longlong2;
+};
+template <> struct node_places<true> {
+    using place = uint32_t;
+    using type = uint2;
+};
+
+/* 0 where there is no such node. */
+template <bool PLACED, typename V>
+static __device__ __forceinline__ typename node_places<PLACED>::type node_at(const contract_job<V> &job, int64_t k)
 {
-    return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
+    if constexpr (PLACED) return k < job.nodes ? __ldg(job.placed + k) : make_uint2(0, 0);
+    else return k < job.nodes ? make_longlong2(__ldg(job.starts + k), __ldg(job.sources + k)) : make_longlong2(0, 0);
 }
 
 /* The parts of a wide row. */
@@ -174,10 +204,10 @@ template <typename V> static __device__ __forceinline__ int64_t cells_in(const c
 }
 
 /* The row that a warp or a block will take next, read step by step while it works on another. */
-template <typename V> struct next_row {
+template <bool PLACED, typename V> struct next_row {
     int32_t p, first;
     stage_range range;
-    longlong2 node; /* the thread's first */
+    typename node_places<PLACED>::type node; /* the thread's first, unless rows of C are whole ones of G */
 
     __device__ __forceinline__ void read_number(const class_rows &own, unsigned i)
     {
@@ -191,7 +221,7 @@ template <typename V> struct next_row {
     }
     __device__ __forceinline__ void read_node(const contract_job<V> &job, int thread)
     {
-        if (p >= 0) node = node_at(job, first + (int64_t)thread);
+        if ((PLACED || !job.whole) && p >= 0) node = node_at<PLACED>(job, first + (int64_t)thread);
     }
 };
 

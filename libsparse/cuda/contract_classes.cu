@@ -11,11 +11,12 @@ enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class SORTED */
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
-/* Gives groups that are only counted their place in the stage, in any order, and their nodes theirs (sizes: their
- * number), unless labels ascend. */
+/* Gives groups that are only counted their places, in any order (places: entries of the stage and nodes before theirs;
+ * sizes: how many nodes they have), unless labels ascend. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
-    classify_rows(contract_job<V> job, class_limits limits, int32_t *sizes, count_letter *letter)
+    classify_rows(contract_job<V> job, class_limits limits, unsigned long long *places, int32_t *sizes,
+                  count_letter *letter)
 {
     __shared__ unsigned members[CLASSES], most_nodes, last;
     __shared__ unsigned long long before[256 / 32];
@@ -57,6 +58,7 @@ static __global__ void __launch_bounds__(256)
             if (p < job.groups) {
                 job.firsts[p] = (int32_t)(place >> job.count_shift);
                 sizes[p] = (int32_t)(own >> job.count_shift);
+                places[p] = place;
             }
         }
         if (p >= job.groups) continue;
@@ -96,36 +98,50 @@ static __global__ void __launch_bounds__(256)
     send_totals(job.totals, letter, &letter->counted);
 }
 
-/* Nodes by group, in any order within it, by the blocks from `first` on, PLACED each. */
+/* Where the entries of nodes begin in the stage and in G, 32 bits each, by group and in any order within it, by the
+ * blocks from `first` on, PLACED each. Nodes that are in no group, or have no entries, come last. To be written one by
+ * one 4 to 8 bytes take a million nodes 20 µs, so that 16 in two arrays would take 50. */
 template <typename V>
-static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, int first, const uint32_t *ranks,
-                                                   int32_t *placed)
+static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, int first,
+                                                   const unsigned long long *preceding,
+                                                   const unsigned long long *places, uint2 *placed)
 {
-    if (!job.totals->unsorted || job.totals->most_nodes > MOST_ORDERED) return;
+    if (!job.totals->unsorted) return;
     const int64_t begin = (int64_t)(blockIdx.x - first) * PLACED + threadIdx.x;
-    uint32_t rank[PLACED / 256], to[PLACED / 256];
+    const unsigned long long allotted = job.totals->allotted;
+    unsigned long long to[PLACED / 256];
+    int32_t label[PLACED / 256];
+    uint32_t source[PLACED / 256];
+#pragma unroll
+    for (int u = 0; u < PLACED / 256; u++) {
+        const int64_t i = begin + u * 256;
+        to[u] = i < job.nodes ? __ldg(preceding + i) : UNLISTED;
+        label[u] = i < job.nodes ? job.labels[i] : 0;
+        source[u] = i < job.nodes ? (uint32_t)job.g.offsets[i] : 0;
+    }
 #pragma unroll
     for (int u = 0; u < PLACED / 256; u++)
-        rank[u] = begin + u * 256 < job.nodes ? __ldg(ranks + begin + u * 256) : UINT32_MAX;
+        if (to[u] != UNLISTED) to[u] += __ldg(places + label[u]);
 #pragma unroll
-    for (int u = 0; u < PLACED / 256; u++) to[u] = rank[u] != UINT32_MAX ? (uint32_t)job.labels[begin + u * 256] : 0;
-#pragma unroll
-    for (int u = 0; u < PLACED / 256; u++) to[u] = (uint32_t)__ldg(job.firsts + to[u]) + rank[u];
-#pragma unroll
-    for (int u = 0; u < PLACED / 256; u++)
-        if (rank[u] != UINT32_MAX) placed[to[u]] = (int32_t)(begin + u * 256);
+    for (int u = 0; u < PLACED / 256; u++) {
+        const int64_t i = begin + u * 256, k = (int64_t)(to[u] >> job.count_shift);
+        if (to[u] != UNLISTED) placed[k] = make_uint2((uint32_t)(to[u] & counted_entries(job)), source[u]);
+        if (i < (int64_t)(allotted >> job.count_shift) || i > job.nodes) continue;
+        placed[i] = make_uint2((uint32_t)(allotted & counted_entries(job)), 0); /* is read ahead */
+    }
 }
 
 /* Lists the rows of each class, class by class, by the first blocks; within a class in pieces of 1,024 rows that lie
  * together. The other blocks place nodes. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
-    list_rows(contract_job<V> job, int lists, const uint32_t *ranks, int32_t *placed)
+    list_rows(contract_job<V> job, int lists, const unsigned long long *preceding, const unsigned long long *places,
+              uint2 *placed)
 {
     __shared__ unsigned members[CLASSES], place[CLASSES];
     wait_ahead();
     if ((int)blockIdx.x >= lists) {
-        place_nodes(job, lists, ranks, placed);
+        place_nodes(job, lists, preceding, places, placed);
         return;
     }
     for (int64_t base = (int64_t)blockIdx.x * 1024; base < job.groups; base += (int64_t)lists * 1024) {
@@ -167,13 +183,14 @@ static __global__ void __launch_bounds__(256)
 template <typename V> sp_status list_classes(contract_run<V> *run)
 {
     const contract_job<V> &job = run->job;
-    const int64_t places = job.count_shift ? blocks_of(job.nodes, PLACED) : 0;
+    const int64_t places = job.count_shift ? blocks_of(job.nodes + 1, PLACED) : 0;
     int lists;
-    TRY(launch_full(run, classify_rows<V>, 256, blocks_of(job.groups, 256) + (int64_t)1, job, run->limits, run->sizes,
-                    run->letter));
+    TRY(launch_full(run, classify_rows<V>, 256, blocks_of(job.groups, 256) + (int64_t)1, job, run->limits, run->places,
+                    run->sizes, run->letter));
     TRY(cuda_full_grid(run->context, list_rows<V>, 256, 0, &lists));
     if (lists > (int)blocks_of(job.groups, 1024)) lists = (int)blocks_of(job.groups, 1024);
-    return launch_early(run, list_rows<V>, 256, lists + places, job, lists, run->ranks, run->placed);
+    return launch_early(run, list_rows<V>, 256, lists + places, job, lists, run->preceding, run->places,
+                        run->placed);
 }
 
 /* Waits until what the device writes to the host's memory has arrived: some 5 µs less than for the stream. */

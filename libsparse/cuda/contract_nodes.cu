@@ -1,24 +1,24 @@
-/* The nodes of a contraction by group: counted with their groups' entries, put there, and ordered within each, by a
- * warp, or where groups are small by a thread; by radix where a group has many.
+/* The nodes of a contraction by group: counted with their groups' entries, put there in any order, and, where rows of C
+ * need it, ordered within each, by a warp or half of one; by radix where a group has many.
  *
- * Bytes a node: 12 read and 4 written to count, 12 and 4 to place, 20 written in order, with two offsets read from
- * anywhere; 48 or more where they are sorted. */
+ * Bytes a node: 12 read and 8 written to count, 28 and 16 to place, 16 and 20 to order; 48 or more where they are
+ * sorted. */
 #include <cub/device/device_radix_sort.cuh>
 
 #include "contract_run.cuh"
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
-/* Groups of fewer than LEAST_NODES on average are ordered by a thread each, which has up to FEW_NODES: 5 % of the
- * whole faster with 2 nodes a group, 5 slower with 10. Groups of more take half a warp (10 nodes each: 28 µs for a
- * million nodes, a warp 46), from MANY_NODES on a warp. */
-enum { LEAST_NODES = 8, MANY_NODES = 12, FEW_NODES = 32, NODE_THREADS = 128 };
+/* Groups of fewer than MANY_NODES on average are ordered by half a warp (10 nodes each: 28 µs for a million nodes, a
+ * warp 46), others by a warp. */
+enum { MANY_NODES = 12, NODE_THREADS = 128 };
 
-/* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. ranks[i] is how many
- * of its group came before node i, in any order, or UINT32_MAX where it has no entries; nodes of a label that follow
- * each other are counted at once. Finds whether labels ascend: then groups are rows of G that follow each other, of
- * which the first is theirs. */
-template <typename V> static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, uint32_t *ranks)
+/* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. preceding[i] is what
+ * of its group came before node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each
+ * other are counted at once. Finds whether labels ascend: then groups are rows of G that follow each other, of which
+ * the first is theirs. */
+template <typename V>
+static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, unsigned long long *preceding)
 {
     wait_ahead();
     const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -42,8 +42,9 @@ template <typename V> static __global__ void __launch_bounds__(256) size_groups(
         before = atomicAdd((unsigned long long *)&job.ranges[label].end,
                            (unsigned long long)(end - begin) | (unsigned long long)__popc(run) << job.count_shift);
     before = __shfl_sync(FULL_WARP, before, head);
-    if (i < job.nodes)
-        ranks[i] = listed ? (uint32_t)(before >> job.count_shift) + __popc(run & lanes_below()) : UINT32_MAX;
+    before += (unsigned long long)(begin - __shfl_sync(FULL_WARP, (long long)begin, head));
+    before += (unsigned long long)__popc(run & lanes_below()) << job.count_shift;
+    if (i < job.nodes) preceding[i] = listed ? before : UNLISTED;
     if (__syncthreads_or(i < job.nodes && label < previous)) {
         if (threadIdx.x == 0) job.totals->unsorted = 1;
         return;
@@ -56,24 +57,28 @@ template <typename V> static __global__ void __launch_bounds__(256) size_groups(
     }
 }
 
-/* Orders up to LANES·K nodes of a group, in so many lanes, and finds where their entries begin. */
+/* Orders up to LANES·K nodes of group p, of which the first is `first`, by where their entries begin in G, in so many
+ * lanes. Their places below 256 stand behind that in the keys. */
 template <int LANES, int K, typename V>
-static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const int32_t *placed, uint32_t p,
-                                                   int64_t first, int count, int64_t begin)
+static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, const uint2 *placed, uint32_t p,
+                                                   int64_t first, int count, stage_range range)
 {
     const int lane = threadIdx.x & (LANES - 1);
-    uint32_t node[K];
-    int64_t source[K], length = 0;
+    unsigned long long node[K];
+    int64_t length = 0, begin = range.begin;
     int32_t own[K];
 #pragma unroll
-    for (int u = 0; u < K; u++)
-        node[u] = LANES * u + lane < count ? (uint32_t)placed[first + LANES * u + lane] : UINT32_MAX;
+    for (int u = 0; u < K; u++) {
+        const int at = LANES * u + lane;
+        node[u] = at < count ? (unsigned long long)__ldg(placed + first + at).y << 8 | (unsigned)at : UINT64_MAX;
+    }
     sort_keys<K>(node, LANES);
 #pragma unroll
     for (int u = 0; u < K; u++) {
-        const bool there = lane * K + u < count;
-        source[u] = there ? __ldg(job.g.offsets + node[u]) : 0;
-        own[u] = there ? (int32_t)(__ldg(job.g.offsets + node[u] + 1) - source[u]) : 0;
+        const int64_t k = first + (int64_t)(node[u] & 255);
+        own[u] = 0;
+        if (lane * K + u < count)
+            own[u] = (int32_t)((k + 1 < first + count ? __ldg(placed + k + 1).x : range.end) - __ldg(placed + k).x);
         length += own[u];
     }
     int64_t upto = length;
@@ -87,76 +92,54 @@ static __device__ __forceinline__ void order_nodes(const contract_job<V> &job, c
     for (int u = 0; u < K; u++) {
         const int64_t k = first + lane * K + u;
         if (lane * K + u >= count) break;
-        job.sources[k] = source[u];
+        job.sources[k] = (int64_t)(node[u] >> 8);
         job.starts[k] = begin;
         job.keys[k] = p;
         begin += own[u];
     }
 }
 template <typename V>
-static __device__ __forceinline__ void order_group(const contract_job<V> &job, const int32_t *placed, uint32_t p,
-                                                   int64_t first, int count, int64_t begin)
+static __device__ __forceinline__ void order_group(const contract_job<V> &job, const uint2 *placed, uint32_t p,
+                                                   int64_t first, int count, stage_range range)
 {
-    if (count <= 32) order_nodes<32, 1>(job, placed, p, first, count, begin);
-    else if (count <= 64) order_nodes<32, 2>(job, placed, p, first, count, begin);
-    else if (count <= 128) order_nodes<32, 4>(job, placed, p, first, count, begin);
-    else order_nodes<32, 8>(job, placed, p, first, count, begin);
+    if (count <= 32) order_nodes<32, 1>(job, placed, p, first, count, range);
+    else if (count <= 64) order_nodes<32, 2>(job, placed, p, first, count, range);
+    else if (count <= 128) order_nodes<32, 4>(job, placed, p, first, count, range);
+    else order_nodes<32, 8>(job, placed, p, first, count, range);
 }
 
-/* The same for a few nodes, in a thread, which looks for the one after the last each time. */
-template <typename V>
-static __device__ __forceinline__ void order_few(const contract_job<V> &job, const int32_t *placed, uint32_t p,
-                                                 int64_t first, int count, int64_t begin)
-{
-    uint32_t least = 0;
-    for (int k = 0; k < count; k++) {
-        uint32_t node = UINT32_MAX;
-        for (int j = 0; j < count; j++) {
-            const uint32_t other = (uint32_t)placed[first + j];
-            if (other >= least && other < node) node = other;
-        }
-        const int64_t source = __ldg(job.g.offsets + node);
-        job.sources[first + k] = source;
-        job.starts[first + k] = begin;
-        job.keys[first + k] = p;
-        begin += __ldg(job.g.offsets + node + 1) - source;
-        least = node + 1;
-    }
-}
-
-/* Finds where the entries of each group's nodes begin, in the order of nodes; so many lanes a group, the warp for one
- * of more nodes than they hold. */
+/* The nodes of each group in order; so many lanes a group, the warp for one of more nodes than they hold. */
 template <typename V>
 static __global__ void __launch_bounds__(NODE_THREADS, 8)
-    order_groups(contract_job<V> job, int lanes, const int32_t *sizes, const int32_t *placed)
+    order_groups(contract_job<V> job, int lanes, const int32_t *sizes, const uint2 *placed)
 {
     wait_ahead();
-    const contract_totals *totals = job.totals;
-    const int lane = threadIdx.x & 31, each = 32 / lanes, held = lanes == 1 ? (int)FEW_NODES : lanes;
-    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32), entries = totals->allotted & counted_entries(job);
+    const int lane = threadIdx.x & 31, each = 32 / lanes;
+    const int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32);
     const int64_t own = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
     for (int64_t base = own * each; base < job.groups; base += warps * each) {
         const int64_t p = base + lane / lanes;
         const int count = p < job.groups ? sizes[p] : 0;
-        const int64_t first = count ? (uint32_t)job.firsts[p] : 0, begin = count ? job.ranges[p].begin : 0;
+        const int64_t first = count ? (uint32_t)job.firsts[p] : 0;
+        const stage_range range = count ? job.ranges[p] : stage_range{0, 0};
         if (lanes == 32) {
-            if (count) order_group(job, placed, (uint32_t)p, first, count, begin);
+            if (count) order_group(job, placed, (uint32_t)p, first, count, range);
             continue;
         }
-        const int few = count <= held ? count : 0;
-        if (lanes == 1) order_few(job, placed, (uint32_t)p, first, few, begin);
-        else order_nodes<16, 1>(job, placed, (uint32_t)p, first, few, begin);
+        order_nodes<16, 1>(job, placed, (uint32_t)p, first, count <= lanes ? count : 0, range);
         __syncwarp();
-        for (unsigned left = __ballot_sync(FULL_WARP, count > held && lane % lanes == 0); left; left &= left - 1) {
+        for (unsigned left = __ballot_sync(FULL_WARP, count > lanes && lane % lanes == 0); left; left &= left - 1) {
             const int of = __ffs((int)left) - 1;
             order_group(job, placed, (uint32_t)(base + of / lanes), __shfl_sync(FULL_WARP, (long long)first, of),
-                        __shfl_sync(FULL_WARP, count, of), __shfl_sync(FULL_WARP, (long long)begin, of));
+                        __shfl_sync(FULL_WARP, count, of),
+                        {__shfl_sync(FULL_WARP, (long long)range.begin, of),
+                         __shfl_sync(FULL_WARP, (long long)range.end, of)});
         }
     }
     /* Nodes that are in no group, or have no entries. */
-    const int64_t listed = (int64_t)(totals->allotted >> job.count_shift);
-    for (int64_t k = listed + own * 32 + lane; k <= job.nodes; k += warps * 32) {
-        job.starts[k] = entries;
+    const unsigned long long allotted = job.totals->allotted;
+    for (int64_t k = (int64_t)(allotted >> job.count_shift) + own * 32 + lane; k <= job.nodes; k += warps * 32) {
+        job.starts[k] = (int64_t)(allotted & counted_entries(job));
         if (k == job.nodes) break;
         job.sources[k] = 0; /* is read ahead */
         job.keys[k] = (uint32_t)job.groups;
@@ -165,11 +148,12 @@ static __global__ void __launch_bounds__(NODE_THREADS, 8)
 
 /* Nodes by where those of their group begin: the groups' order in the stage. */
 template <typename V>
-static __global__ void key_nodes(contract_job<V> job, const uint32_t *ranks, uint32_t *keys, int32_t *nodes)
+static __global__ void key_nodes(contract_job<V> job, const unsigned long long *preceding, uint32_t *keys,
+                                 int32_t *nodes)
 {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= job.nodes) return;
-    keys[i] = ranks[i] == UINT32_MAX ? (uint32_t)job.nodes : (uint32_t)job.firsts[job.labels[i]];
+    keys[i] = preceding[i] == UNLISTED ? (uint32_t)job.nodes : (uint32_t)job.firsts[job.labels[i]];
     nodes[i] = (int32_t)i;
 }
 
@@ -192,21 +176,12 @@ static __global__ void measure_nodes(contract_job<V> job, const uint32_t *keys, 
 template <typename V> sp_status count_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
-    size_groups<<<blocks_of(run->job.nodes, 256), 256, 0, stream_of(context)>>>(run->job, run->ranks);
+    size_groups<<<blocks_of(run->job.nodes, 256), 256, 0, stream_of(context)>>>(run->job, run->preceding);
     CUDA_TRY(cudaGetLastError());
     return allow_early(run, size_groups<V>);
 }
 
-template <typename V> sp_status order_nodes(contract_run<V> *run)
-{
-    const int64_t nodes = run->job.nodes, groups = run->job.groups;
-    const int lanes = nodes < groups * LEAST_NODES ? 1 : nodes < groups * MANY_NODES ? 16 : 32;
-    if (groups == 0) return SP_OK;
-    return launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
-                       run->sizes, run->placed);
-}
-
-/* Where nodes are sorted: in the stage, which has no entries yet. */
+/* Where nodes are sorted. */
 struct node_order {
     array_block arrays;
     uint32_t *keys, *sorted;
@@ -214,8 +189,8 @@ struct node_order {
     char *scratch;
 };
 
-/* Sorts the nodes by group and finds where each one's entries begin. */
-template <typename V> sp_status sort_nodes(contract_run<V> *run)
+/* Sorts the nodes by group and finds where each one's entries begin; in the stage, unless that has entries. */
+template <typename V> static sp_status sort_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
@@ -233,9 +208,10 @@ template <typename V> sp_status sort_nodes(contract_run<V> *run)
     TRY(by.arrays.add(context, job.nodes + 1, &by.lengths));
     TRY(by.arrays.add(context, (int64_t)bytes, &by.scratch));
     char *stage = (char *)job.cols;
-    if (by.arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage)) by.arrays.place(stage);
+    if (!job.placed && by.arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage))
+        by.arrays.place(stage);
     else TRY(by.arrays.allocate(context));
-    key_nodes<<<blocks, 256, 0, stream>>>(job, run->ranks, by.keys, by.nodes);
+    key_nodes<<<blocks, 256, 0, stream>>>(job, run->preceding, by.keys, by.nodes);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(by.scratch, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
                                              bits, stream));
@@ -244,9 +220,17 @@ template <typename V> sp_status sort_nodes(contract_run<V> *run)
     return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 
+template <typename V> sp_status order_nodes(contract_run<V> *run, const contract_totals *totals)
+{
+    const int64_t nodes = run->job.nodes, groups = run->job.groups;
+    const int lanes = nodes < groups * MANY_NODES ? 16 : 32;
+    if (groups == 0) return SP_OK;
+    if (totals->most_nodes > MOST_ORDERED || !run->narrow) return sort_nodes(run);
+    return launch_full(run, order_groups<V>, NODE_THREADS, blocks_of(groups * lanes, NODE_THREADS), run->job, lanes,
+                       run->sizes, run->placed);
+}
+
 template sp_status count_nodes(contract_run<float> *);
 template sp_status count_nodes(contract_run<double> *);
-template sp_status order_nodes(contract_run<float> *);
-template sp_status order_nodes(contract_run<double> *);
-template sp_status sort_nodes(contract_run<float> *);
-template sp_status sort_nodes(contract_run<double> *);
+template sp_status order_nodes(contract_run<float> *, const contract_totals *);
+template sp_status order_nodes(contract_run<double> *, const contract_totals *);

@@ -75,7 +75,8 @@ static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
     __syncthreads();
     row.reset();
     if (threadIdx.x < 32) {
-        node += (int32_t)last_start(job.starts + node, job.nodes - node, begin);
+        const int32_t first = node;
+        node += (int32_t)last_item(job.nodes - first, begin, [&](int64_t k) { return node_start(job, first + k, 0); });
         if (threadIdx.x == 0) found = node;
     }
     __syncthreads();

@@ -622,8 +622,7 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     int32_t *cell_cols = (int32_t *)(counts + (mean ? capacity : 0));
     uint16_t *before = (uint16_t *)(cell_cols + capacity);
     const int shift = 31 - __clz(max(words / (THREADS / 32), (int)WORD_STEP));
-    class_rows own = rows_of(job, c);
-    if (again) own = {job.inexact + (own.rows - job.list), job.totals->inexact[c]};
+    const class_rows own = rows_of(job, c);
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
         const int32_t p = ITEMS == 0 && again ? job.list[first_of_class(job.totals, c) + own.rows[i]] : own.rows[i];
@@ -640,7 +639,7 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
                                              p,         range.begin, range.end - range.begin};
         kept += row.contract();
     }
-    if (!again) add_entries(job.totals, kept);
+    add_entries(job.totals, kept);
 }
 
 #endif

@@ -233,8 +233,10 @@ template <typename V> sp_status write_result(contract_run<V> *run, sp_csr *c, co
 {
     TRY(finish_rows(run, c, totals, true));
     if (are_inexact(totals)) {
+        const unsigned long long entries = totals->entries; /* which those rows are counted among twice then */
         TRY(combine_again(run, totals));
         TRY(finish_rows(run, c, totals, false));
+        totals->entries = entries;
     }
     run->arrays.memory.free();
     run->cells.memory.free();

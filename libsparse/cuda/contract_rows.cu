@@ -20,7 +20,7 @@ enum { CLASS_STREAMS = 2, WIDE_STREAM = SIDE_STREAMS - 1 };
 /* The entries of wide rows, columns replaced by labels, to the stage. Wide rows are longer than what a warp takes: it
  * begins or ends in one, if it sees any. */
 template <typename V>
-static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job, bool again)
+static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract_job<V> job)
 {
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract
         p = last_row;
         copy_tiles(tile, job.starts, job.nodes, job.ranges[p].begin, stop, job.firsts[p], take, copy);
     });
-    if (!again) add_entries(job.totals, kept);
+    add_entries(job.totals, kept);
 }
 
 /* The row of C of each node, where only their first nodes are known: the last that begins with it or before it. */
@@ -142,8 +142,11 @@ template <int G, typename V>
 static sp_status launch_small(contract_run<V> *run, int c, unsigned count, cudaStream_t stream)
 {
     const int64_t work = blocks_of(count, WARP_THREADS / G);
-    auto kernel = is_narrow(run->job.columns, log2_of(G)) ? small_rows<G, uint32_t, V>
-                                                         : small_rows<G, unsigned long long, V>;
+    const bool narrow = is_narrow(run->job.columns, log2_of(G));
+    auto kernel = narrow ? small_rows<G, uint32_t, false, V> : small_rows<G, unsigned long long, false, V>;
+    if constexpr (std::is_same_v<V, float>)
+        if (run->job.placed)
+            kernel = narrow ? small_rows<G, uint32_t, true, V> : small_rows<G, unsigned long long, true, V>;
     return launch(run, kernel, WARP_THREADS, 0, work, stream, c);
 }
 
@@ -152,7 +155,10 @@ static sp_status launch_packed(contract_run<V> *run, int c, unsigned count, cuda
 {
     const bool narrow = is_narrow(run->job.columns, log2_of(G * K));
     const size_t bytes = narrow ? packed_bytes<G, K, uint32_t, V>() : packed_bytes<G, K, unsigned long long, V>();
-    auto kernel = narrow ? packed_rows<G, K, uint32_t, V> : packed_rows<G, K, unsigned long long, V>;
+    auto kernel = narrow ? packed_rows<G, K, uint32_t, false, V> : packed_rows<G, K, unsigned long long, false, V>;
+    if constexpr (std::is_same_v<V, float>)
+        if (run->job.placed)
+            kernel = narrow ? packed_rows<G, K, uint32_t, true, V> : packed_rows<G, K, unsigned long long, true, V>;
     return launch(run, kernel, WARP_THREADS, bytes, blocks_of(count, WARP_THREADS / G), stream, c);
 }
 
@@ -162,7 +168,10 @@ static sp_status launch_sorted(contract_run<V> *run, int c, unsigned count, cuda
     const bool narrow = is_narrow(run->job.columns, log2_of(32 * K));
     const size_t entry = narrow ? sorted_bytes<uint32_t, V>() : sorted_bytes<unsigned long long, V>();
     const size_t bytes = WARP_THREADS * K * entry + WARP_THREADS / 32 * K * sizeof(uint32_t);
-    auto kernel = narrow ? sorted_rows<K, uint32_t, V> : sorted_rows<K, unsigned long long, V>;
+    auto kernel = narrow ? sorted_rows<K, uint32_t, false, V> : sorted_rows<K, unsigned long long, false, V>;
+    if constexpr (std::is_same_v<V, float>)
+        if (run->job.placed)
+            kernel = narrow ? sorted_rows<K, uint32_t, true, V> : sorted_rows<K, unsigned long long, true, V>;
     return launch(run, kernel, WARP_THREADS, bytes, blocks_of(count, WARP_THREADS / 32), stream, c);
 }
 
@@ -235,7 +244,7 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
         CUDA_TRY(cudaGetLastError());
     }
-    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream, again));
+    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
     const unsigned count = again ? totals->inexact[WIDE] : totals->members[WIDE];
     return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
 }
@@ -262,6 +271,20 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
     default:
         return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
     }
+}
+
+/* Whether all rows are combined alike in whatever order the nodes of their groups come: sums of f32 but ranked_rows'. */
+template <typename V> bool takes_any_order(const contract_run<V> *run, const contract_totals *totals)
+{
+    const unsigned *members = totals->members;
+    const int longest = members[LONGEST]  ? LONGER_THREADS * LONGEST_ITEMS
+                        : members[LONGER] ? LONGER_THREADS * LONGER_ITEMS
+                        : members[RANKED] ? RANKED_THREADS * RANKED_ITEMS
+                                          : 0;
+    summed_words words;
+    int64_t bits;
+    if (!run->sums || (longest && !is_summed(run, longest, &words))) return false;
+    return !members[WIDE] || (run->job.near && totals->parts == 0) || is_parted(run, members[WIDE], &bits);
 }
 
 /* What wide rows need beside the stage. */
@@ -334,10 +357,14 @@ sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_c
     return totals->members[WIDE] ? SP_OK : reserve_result(run, result);
 }
 
-/* The rows that have turned out to be inexact. */
+/* The rows that have turned out to be inexact, in order. */
 template <typename V> sp_status combine_again(contract_run<V> *run, const contract_totals *totals)
 {
     cudaStream_t *side = cuda_state_of(run->context)->side;
+    if (run->job.placed) TRY(order_nodes(run, totals));
+    run->job.placed = NULL;
+    run->job.listed = run->job.inexact;
+    run->job.counted = run->job.totals->inexact;
     TRY(fork_rows(run->context, totals->inexact[WIDE] > 0));
     if (totals->inexact[WIDE]) TRY(launch_wide(run, totals, true, side[WIDE_STREAM]));
     for (int c = LONGEST; c > IDLE; c--)
@@ -347,6 +374,8 @@ template <typename V> sp_status combine_again(contract_run<V> *run, const contra
 
 template void size_tables(contract_run<float> *);
 template void size_tables(contract_run<double> *);
+template bool takes_any_order(const contract_run<float> *, const contract_totals *);
+template bool takes_any_order(const contract_run<double> *, const contract_totals *);
 template sp_status combine_rows(contract_run<float> *, const contract_totals *, sp_csr *);
 template sp_status combine_rows(contract_run<double> *, const contract_totals *, sp_csr *);
 template sp_status combine_again(contract_run<float> *, const contract_totals *);

@@ -95,12 +95,15 @@ template <typename V> struct contract_run {
     contract_job<V> job;
     class_limits limits;
     int ranked_words, longer_words;
-    bool sums;      /* of f32, of entries that 32 bits number */
+    bool narrow;    /* 32 bits number the entries of G and of the stage */
+    bool sums;      /* then: sums of f32 */
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of nodes, rows and entries; of wide rows */
-    uint32_t *ranks;                  /* of nodes among those of their group, in any order */
-    int32_t *placed, *sizes;          /* nodes by group; their number */
+    uint2 *placed;                    /* as the job's, once nodes lie with their groups */
+    unsigned long long *preceding;    /* of a node: what of its group came before it, in any order; the job's starts */
+    unsigned long long *places;       /* of a group: what of all came before it */
+    int32_t *sizes;                   /* nodes of a group */
     int64_t *sums_of_lengths;         /* of LENGTHS of C's rows each */
     int32_t *rows_of_chunks;          /* of CHUNK of C's cells each: where the first lies */
     count_letter *letter;
@@ -198,11 +201,10 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
 template <typename V> void size_tables(contract_run<V> *run);
 
 /* Counts the nodes and entries of groups; once rows have classes and nodes lie with their groups, brings those in
- * order and finds where the entries of each begin in the stage; if a group has more than MOST_ORDERED, by a sort of
- * all (contract_nodes.cu). */
+ * order; if a group has more than MOST_ORDERED, or 32 bits do not number entries, by a sort of all
+ * (contract_nodes.cu). */
 template <typename V> sp_status count_nodes(contract_run<V> *run);
-template <typename V> sp_status order_nodes(contract_run<V> *run);
-template <typename V> sp_status sort_nodes(contract_run<V> *run);
+template <typename V> sp_status order_nodes(contract_run<V> *run, const contract_totals *totals);
 
 /* Puts C's rows in classes, which the host is told, and lists them by class, and nodes by group, in any order within
  * it; what the host was told, once it has come (contract_classes.cu). */
@@ -212,7 +214,9 @@ sp_status await_letter(sp_context *context, const unsigned *arrived);
 /* Names the classes that have rows; returns their number. */
 int name_groups(const contract_totals *totals, sp_spgemm_group *group);
 
-/* Combines the rows of all classes; those of them that have turned out to be inexact (contract_rows.cu). */
+/* Whether rows can be combined before the nodes of groups are in order; combines the rows of all classes; those of them
+ * that have turned out to be inexact (contract_rows.cu). */
+template <typename V> bool takes_any_order(const contract_run<V> *run, const contract_totals *totals);
 template <typename V>
 sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_csr *result);
 template <typename V> sp_status combine_again(contract_run<V> *run, const contract_totals *totals);

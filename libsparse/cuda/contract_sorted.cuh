@@ -8,13 +8,39 @@
 
 enum { WARP_THREADS = 128 };
 
+/* Numbers of f32, by their magnitudes; lowest less one, so that 0 does not count. */
+struct number_bits {
+    uint32_t lowest = UINT32_MAX, highest = 0;
+
+    __device__ __forceinline__ void add(float number)
+    {
+        const uint32_t magnitude = __float_as_uint(number) & 0x7fffffffu;
+        lowest = min(lowest, magnitude - 1);
+        highest = max(highest, magnitude);
+    }
+    /* With those of so many lanes that lie together. */
+    __device__ __forceinline__ void join(int lanes)
+    {
+        for (int step = lanes / 2; step > 0; step /= 2) {
+            lowest = min(lowest, __shfl_xor_sync(FULL_WARP, lowest, step));
+            highest = max(highest, __shfl_xor_sync(FULL_WARP, highest, step));
+        }
+    }
+    /* Whether f64 adds up so many of them without an error, in any order. */
+    __device__ __forceinline__ bool adds_up(int count) const
+    {
+        const int most = max((int)(highest >> 23), 1) - 126, least = max((int)((lowest + 1) >> 23), 1) - 150;
+        return highest == 0 || (highest < 0x7f800000u && most - least + 32 - __clz(count) <= EXACT_BITS);
+    }
+};
+
 /* ---- small rows ----------------------------------------------------------------------------------------- */
 
 /* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0:
- * there is none to be made. */
+ * there is none to be made. *many: they are more than two. */
 template <int G, typename V>
 static __device__ __forceinline__ V combined(const contract_operation &operation, V value, int32_t col, int entries,
-                                             bool diagonal)
+                                             bool diagonal, bool *many)
 {
     double kept = (double)value;
     int count = 1;
@@ -27,6 +53,7 @@ static __device__ __forceinline__ V combined(const contract_operation &operation
         kept = combine(operation.combine, kept, (double)more);
         count++;
     }
+    *many = count > 2;
     return (V)cell_value(operation, kept, count, diagonal);
 }
 
@@ -40,22 +67,22 @@ template <typename V> struct small_entries {
 };
 
 /* Reads the entries of row `next`, one a lane of G, and then on in the list. */
-template <int G, typename V>
+template <int G, bool PLACED, typename V>
 static __device__ __forceinline__ small_entries<V> small_load(const contract_job<V> &job, const class_rows &rows,
-                                                              unsigned following, next_row<V> &next)
+                                                              unsigned following, next_row<PLACED, V> &next)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
     const stage_range range = next.p >= 0 ? next.range : stage_range{0, 0};
     small_entries<V> row = {next.p, (int)(range.end - range.begin), range.begin, EMPTY, V(1)};
     const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
     int64_t source = range.begin + own;
-    if (!job.whole) {
+    if (PLACED || !job.whole) {
         /* Each lane stands for a node, too: a bit where its entries begin. */
         const bool there = next.p >= 0 && (int64_t)next.first + own < job.nodes;
-        const int64_t from = there ? next.node.x - range.begin : row.length;
+        const int64_t from = there ? (int64_t)next.node.x - range.begin : row.length;
         const unsigned begins = warp_or(from < row.length ? 1u << ((lane & ~(G - 1)) + (int)from) : 0) & group;
         const int node = __popc(begins & (lanes_below() * 2 + 1)) - 1;
-        source = __shfl_sync(FULL_WARP, (long long)(next.node.y - from), max(node, 0), G) + own;
+        source = __shfl_sync(FULL_WARP, (long long)((int64_t)next.node.y - from), max(node, 0), G) + own;
     }
     if (own < row.length) {
         row.col = read_entry(job, job.g.cols + source);
@@ -66,8 +93,8 @@ static __device__ __forceinline__ small_entries<V> small_load(const contract_job
 }
 
 /* Combines a row, a group of G lanes each. The group's first lane returns how many entries are not left out. */
-template <int G, typename Key, typename V>
-static __device__ __forceinline__ int small_row(const contract_job<V> &job, const small_entries<V> &row)
+template <int G, typename Key, bool PLACED, typename V>
+static __device__ __forceinline__ int small_row(const contract_job<V> &job, const small_entries<V> &row, int c)
 {
     const int lane = threadIdx.x & 31, own = lane & (G - 1);
     const unsigned group = G == 32 ? FULL_WARP : ((1u << (G & 31)) - 1) << (lane & ~(G - 1));
@@ -82,8 +109,17 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
     const unsigned heads = all_heads & group;
     const int entries = __popc(all & group);
     V value = __shfl_sync(FULL_WARP, row.value, (int)key[0] & (G - 1), G);
-    if (all_heads != all || job.operation.half)
-        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == row.p);
+    if (all_heads != all || job.operation.half) {
+        bool many;
+        value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == row.p, &many);
+        many = PLACED && (__ballot_sync(FULL_WARP, many) & group);
+        if (PLACED && __any_sync(FULL_WARP, many)) {
+            number_bits numbers;
+            if (own < row.length) numbers.add((float)row.value);
+            numbers.join(G);
+            if (many && own == 0 && !numbers.adds_up(row.length)) leave_row(job, c, row.p);
+        }
+    }
     if (head) {
         const int64_t at = row.begin + __popc(heads & lanes_below());
         job.cols[at] = col;
@@ -94,28 +130,28 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
 }
 
 /* While a row is combined, the entries of the next and the place of the one after it are on their way. */
-template <int G, typename Key, typename V>
-static __global__ void __launch_bounds__(WARP_THREADS) small_rows(contract_job<V> job, int c)
+template <int G, typename Key, bool PLACED, typename V>
+static __global__ void __launch_bounds__(WARP_THREADS, 10) small_rows(contract_job<V> job, int c)
 {
     const class_rows own = rows_of(job, c);
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const unsigned group = (threadIdx.x & 31) / G, step = warps * (32 / G);
     const int lane = (int)(threadIdx.x & (G - 1));
-    unsigned long long kept = 0;
+    unsigned kept = 0;
     unsigned base = warp * (32 / G);
-    next_row<V> next;
+    next_row<PLACED, V> next;
     next.read_number(own, base + group);
     next.read_range(job);
-    if (!job.whole) next.read_node(job, lane);
+    next.read_node(job, lane);
     small_entries<V> row = small_load<G>(job, own, base + step + group, next);
     next.read_range(job);
-    if (!job.whole) next.read_node(job, lane);
+    next.read_node(job, lane);
     for (; base < own.count; base += step) {
         const small_entries<V> now = row;
         row = small_load<G>(job, own, base + 2 * step + group, next);
         next.read_range(job);
-        kept += small_row<G, Key>(job, now);
-        if (!job.whole) next.read_node(job, lane);
+        kept += small_row<G, Key, PLACED>(job, now, c);
+        next.read_node(job, lane);
     }
     add_entries(job.totals, kept);
 }
@@ -129,7 +165,7 @@ template <typename Key, typename V> static __host__ __device__ constexpr size_t 
 }
 
 /* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
-template <int K, typename Key, typename V> struct sorted_row {
+template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     static constexpr int BITS = log2_of(32 * K);
     const contract_job<V> &job;
     const Key *sorted;
@@ -137,11 +173,12 @@ template <int K, typename Key, typename V> struct sorted_row {
     int32_t p;
     int64_t begin;
     int length, entries; /* with those that are left out, and without */
+    int c;
 
     __device__ __forceinline__ Key key_at(int at) const { return sorted[swizzled(at, K - 1)]; }
     __device__ __forceinline__ V value_of(Key key) const
     {
-        return job.g.values ? values[(int)key & (32 * K - 1)] : V(1);
+        return PLACED || job.g.values ? values[(int)key & (32 * K - 1)] : V(1);
     }
     /* Entries of which no two have the same column. */
     __device__ __forceinline__ void write_entries() const
@@ -156,15 +193,13 @@ template <int K, typename Key, typename V> struct sorted_row {
     /* Whether f64 adds up the values without an error, in any order: most numbers of f32 span little. */
     __device__ __forceinline__ bool adds_up() const
     {
-        if (!std::is_same_v<V, float> || job.operation.combine != SP_COMBINE_SUM || job.operation.half) return false;
-        span_of<float> numbers;
+        if (!std::is_same_v<V, float> || (!PLACED && job.operation.combine != SP_COMBINE_SUM) || job.operation.half)
+            return false;
+        number_bits numbers;
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < length; i += 32) numbers.add((float)values[i]);
-        numbers.lowest = ~warp_max(~numbers.lowest);
-        numbers.highest = warp_max(numbers.highest);
-        const number_span span = numbers.get();
-        return numbers.highest == 0 ||
-               (numbers.highest < 0x7f800000u && span.most - span.least + 32 - __clz(length) <= EXACT_BITS);
+        numbers.join(32);
+        return numbers.adds_up(length);
     }
     /* Sums in any order: each lane's from its entry to the end of its column, or of 32 entries; returns how many. A
      * column that the next 32 begin with is written again. */
@@ -205,6 +240,7 @@ template <int K, typename Key, typename V> struct sorted_row {
     {
         const int lane = threadIdx.x & 31;
         int written = 0;
+        bool many = false; /* more than two entries in a cell */
         for (int base = 0; base < entries; base += 32) {
             const int at = base + lane;
             const Key own = key_at(at < entries ? at : 0), col = own >> BITS;
@@ -214,13 +250,15 @@ template <int K, typename Key, typename V> struct sorted_row {
                 double kept = (double)value_of(own);
                 int next = at + 1;
                 for (Key more; next < entries && (more = key_at(next)) >> BITS == col; next++)
-                    kept = combine(job.operation.combine, kept, (double)value_of(more));
+                    kept = combine(PLACED ? SP_COMBINE_SUM : job.operation.combine, kept, (double)value_of(more));
                 const int64_t to = begin + written + __popc(heads & lanes_below());
                 job.cols[to] = (int32_t)col;
                 job.values[to] = (V)cell_value(job.operation, kept, next - at, (int32_t)col == p);
+                many = many || next - at > 2;
             }
             written += __popc(heads);
         }
+        if (PLACED && __any_sync(FULL_WARP, many) && lane == 0) leave_row(job, c, p);
         return written;
     }
 };
@@ -234,14 +272,16 @@ struct row_place {
 
 /* Reads the entries of row `next`, K a lane, by its nodes' sources and a bit where each begins, in shared memory; then
  * on in the list. */
-template <int K, typename V>
+template <int K, bool PLACED, typename V>
 static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &job, const class_rows &rows,
-                                                        unsigned following, next_row<V> &next, int64_t *sources,
+                                                        unsigned following, next_row<PLACED, V> &next,
+                                                        typename node_places<PLACED>::place *sources,
                                                         uint32_t *begins, int32_t (&col)[K], V (&value)[K])
 {
+    using place = typename node_places<PLACED>::place;
     const int lane = threadIdx.x & 31;
     const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
-    if (K <= 8 && job.whole) { /* longer rows have no registers for it */
+    if (!PLACED && K <= 8 && job.whole) { /* longer rows have no registers for it */
         const int32_t *cols = job.g.cols + row.begin + lane;
         const V *numbers = job.g.values + row.begin + lane;
         next.read_number(rows, following);
@@ -255,17 +295,18 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
         return row;
     }
     __syncwarp();
-    if (lane < K) begins[lane] = lane == 0 && job.whole;
-    if (lane == 0 && job.whole) sources[0] = row.begin;
+    const bool whole = !PLACED && job.whole;
+    if (lane < K) begins[lane] = lane == 0 && whole;
+    if (lane == 0 && whole) sources[0] = (place)row.begin;
     __syncwarp();
-    longlong2 at = next.node;
-    for (int64_t k = (int64_t)next.first + lane, node = lane; k < job.nodes && !job.whole && row.p >= 0; node += 32) {
-        const int64_t from = at.x - row.begin;
-        if (from >= row.length) break;
-        sources[node] = at.y - from;
+    auto at = next.node;
+    for (int64_t k = (int64_t)next.first + lane, node = lane; k < job.nodes && !whole && row.p >= 0; node += 32) {
+        const place from = (place)at.x - (place)row.begin;
+        if (from >= (place)row.length) break;
+        sources[node] = (place)at.y - from;
         atomicOr(begins + from / 32, 1u << (from % 32));
         k += 32;
-        at = node_at(job, k);
+        at = node_at<PLACED>(job, k);
     }
     next.read_number(rows, following);
     __syncwarp();
@@ -276,9 +317,9 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
         const uint32_t word = begins[u];
         col[u] = EMPTY;
         if (at < row.length) {
-            const int64_t source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + at;
+            const place source = sources[node + __popc(word & (lanes_below() * 2 + 1))] + (place)at;
             col[u] = read_entry(job, job.g.cols + source);
-            if (job.g.values) value[u] = read_entry(job, job.g.values + source);
+            if (PLACED || job.g.values) value[u] = read_entry(job, job.g.values + source);
         }
         node += __popc(word);
     }
@@ -287,10 +328,17 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
     return row;
 }
 
+/* Blocks that a multiprocessor is to hold at least, 0 as the compiler likes: it would take registers for an eighth
+ * less. */
+template <typename Key, typename V> static constexpr int sorted_blocks(int k)
+{
+    return sizeof(Key) + sizeof(V) > 8 ? 0 : k <= 8 ? 8 : k == 16 ? 6 : 4;
+}
+
 /* A row of at most 32·K entries, a warp each. While it is sorted, the place of the next one is on its way, and of
  * short rows, which leave registers for them, the entries. */
-template <int K, typename Key, typename V>
-static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<V> job, int c)
+template <int K, typename Key, bool PLACED, typename V>
+static __global__ void __launch_bounds__(WARP_THREADS, sorted_blocks<Key, V>(K)) sorted_rows(contract_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     constexpr int bits = log2_of(32 * K);
@@ -300,21 +348,21 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
     unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
     Key *sorted = (Key *)memory;
     V *value = (V *)(sorted + 32 * K);
-    int64_t *sources = (int64_t *)memory; /* first: of the row's nodes */
+    auto *sources = (typename node_places<PLACED>::place *)memory; /* first: of the row's nodes */
     uint32_t *begins = (uint32_t *)(row_memory + blockDim.x * K * sorted_bytes<Key, V>()) + warp * K;
-    unsigned long long kept_entries = 0;
+    unsigned kept_entries = 0;
     const unsigned step = gridDim.x * (blockDim.x / 32);
     unsigned i = blockIdx.x * (blockDim.x / 32) + warp;
-    next_row<V> next;
+    next_row<PLACED, V> next;
     next.read_number(own, i);
     next.read_range(job);
-    if (!job.whole) next.read_node(job, lane);
+    next.read_node(job, lane);
     row_place row = {}, coming = {};
     int32_t col[K], coming_col[K];
     V number[K], coming_number[K];
     if (AHEAD && i < own.count) {
         coming = sorted_load<K>(job, own, i + step, next, sources, begins, coming_col, coming_number);
-        if (!job.whole) next.read_node(job, lane);
+        next.read_node(job, lane);
     }
     for (; i < own.count; i += step) {
         if (AHEAD) {
@@ -341,13 +389,13 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const int at = 32 * u + lane;
-            if (job.g.values && at < row.length) value[at] = number[u];
+            if ((PLACED || job.g.values) && at < row.length) value[at] = number[u];
             key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << bits | (Key)at;
             entries += col[u] != EMPTY;
         }
         kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
-        if (!job.whole) next.read_node(job, lane);
+        next.read_node(job, lane);
         sort_keys<K>(key, 32);
         /* Whether an entry has the column of the one before it. */
         const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
@@ -358,7 +406,7 @@ static __global__ void __launch_bounds__(WARP_THREADS) sorted_rows(contract_job<
             if (u > 0) joins |= (key[u] != ~Key(0)) & (key[u - 1] >> bits == key[u] >> bits);
         }
         __syncwarp();
-        const sorted_row<K, Key, V> made = {job, sorted, value, row.p, row.begin, row.length, entries};
+        const sorted_row<K, Key, PLACED, V> made = {job, sorted, value, row.p, row.begin, row.length, entries, c};
         int written = entries;
         if (!__any_sync(FULL_WARP, joins) && !job.operation.half) made.write_entries();
         else if (made.adds_up()) written = made.write_sums();
@@ -381,15 +429,17 @@ template <int G, int K, typename Key, typename V> static __host__ __device__ con
 }
 
 /* Reads the entries of row `next` as sorted_load does, K a lane of G. */
-template <int G, int K, typename V>
+template <int G, int K, bool PLACED, typename V>
 static __device__ __forceinline__ row_place packed_load(const contract_job<V> &job, const class_rows &rows,
-                                                        unsigned following, next_row<V> &next, int64_t *sources,
+                                                        unsigned following, next_row<PLACED, V> &next,
+                                                        typename node_places<PLACED>::place *sources,
                                                         uint32_t *begins, int32_t (&col)[K], V (&value)[K])
 {
+    using place = typename node_places<PLACED>::place;
     constexpr int WORDS = packed_words<G, K>();
     const int own = threadIdx.x & (G - 1);
     const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
-    if (job.whole) {
+    if (!PLACED && job.whole) {
         const int32_t *cols = job.g.cols + row.begin + own;
         const V *numbers = job.g.values + row.begin + own;
         next.read_number(rows, following);
@@ -407,14 +457,14 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
     __syncwarp();
     for (int w = own; w < WORDS; w += G) begins[w] = 0;
     __syncwarp();
-    longlong2 at = next.node;
+    auto at = next.node;
     for (int64_t k = (int64_t)next.first + own, node = own; k < job.nodes && row.p >= 0; node += G) {
-        const int64_t from = at.x - row.begin;
-        if (from >= row.length) break;
-        sources[node] = at.y - from;
+        const place from = (place)at.x - (place)row.begin;
+        if (from >= (place)row.length) break;
+        sources[node] = (place)at.y - from;
         atomicOr(begins + from / 32, 1u << (from % 32));
         k += G;
-        at = node_at(job, k);
+        at = node_at<PLACED>(job, k);
     }
     next.read_number(rows, following);
     __syncwarp();
@@ -425,12 +475,12 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
     }
 #pragma unroll
     for (int u = 0; u < K; u++) {
-        const int place = G * u + own, w = G * u / 32;
+        const int at = G * u + own, w = G * u / 32;
         col[u] = EMPTY;
-        if (place >= row.length) continue;
-        const int64_t source = sources[before[w] + __popc(words[w] & ((2u << (place % 32)) - 1))] + place;
+        if (at >= row.length) continue;
+        const place source = sources[before[w] + __popc(words[w] & ((2u << (at % 32)) - 1))] + (place)at;
         col[u] = read_entry(job, job.g.cols + source);
-        value[u] = job.g.values ? read_entry(job, job.g.values + source) : V(1);
+        value[u] = PLACED || job.g.values ? read_entry(job, job.g.values + source) : V(1);
     }
     next.read_range(job);
     __syncwarp();
@@ -440,7 +490,7 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
 /* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
  * with 16 lanes and 4 keys each 270 instructions a row of 36 entries, a warp each takes 370. While rows are sorted
  * the entries of the next are on their way. */
-template <int G, int K, typename Key, typename V>
+template <int G, int K, typename Key, bool PLACED, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_job<V> job, int c)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
@@ -451,23 +501,23 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
     unsigned char *memory = row_memory + warp * 32 * K * sorted_bytes<Key, V>();
     Key *sorted = (Key *)memory;
     V *value = (V *)(sorted + 32 * K) + group * G * K;
-    int64_t *sources = (int64_t *)memory + group * G * K;
+    auto *sources = (typename node_places<PLACED>::place *)memory + group * G * K;
     uint32_t *begins = (uint32_t *)(row_memory + WARP_THREADS * K * sorted_bytes<Key, V>()) +
                        (warp * ROWS + group) * packed_words<G, K>();
-    unsigned long long kept = 0;
+    unsigned kept = 0;
     const unsigned step = gridDim.x * (WARP_THREADS / 32) * ROWS;
     unsigned base = (blockIdx.x * (WARP_THREADS / 32) + warp) * ROWS;
     const auto key_at = [&](int at) { return sorted[swizzled(group * G * K + at, K - 1)]; };
     const auto value_of = [&](Key key) { return value[(int)key & (G * K - 1)]; };
-    next_row<V> next;
+    next_row<PLACED, V> next;
     next.read_number(rows, base + group);
     next.read_range(job);
-    if (!job.whole) next.read_node(job, own);
+    next.read_node(job, own);
     int32_t coming_col[K];
     V coming_number[K];
     row_place coming =
         packed_load<G, K>(job, rows, base + step + group, next, sources, begins, coming_col, coming_number);
-    if (!job.whole) next.read_node(job, own);
+    next.read_node(job, own);
     for (; base < rows.count; base += step) {
         const row_place row = coming;
         int32_t col[K];
@@ -496,7 +546,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
             for (int u = 0; u < K; u++) entries += __popc(__ballot_sync(FULL_WARP, col[u] != EMPTY) & mask);
         }
         if (own == 0) kept += entries;
-        if (!job.whole) next.read_node(job, own);
+        next.read_node(job, own);
         sort_keys<K>(key, G);
         /* Whether an entry has the column of the one before it. */
         const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1, G);
@@ -520,6 +570,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
             }
         } else {
             const int most = (int)warp_max((unsigned)entries);
+            bool many = false;
             written = 0;
             for (int from = 0; from < most; from += G) {
                 const int at = from + own;
@@ -530,12 +581,21 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
                     double sum = (double)value_of(mine);
                     int end = at + 1;
                     for (Key more; end < entries && (more = key_at(end)) >> BITS == column; end++)
-                        sum = combine(job.operation.combine, sum, (double)value_of(more));
+                        sum = combine(PLACED ? SP_COMBINE_SUM : job.operation.combine, sum, (double)value_of(more));
                     const int64_t to = row.begin + written + __popc(heads & lanes_below());
                     job.cols[to] = (int32_t)column;
                     job.values[to] = (V)cell_value(job.operation, sum, end - at, (int32_t)column == row.p);
+                    many = many || end - at > 2;
                 }
                 written += __popc(heads);
+            }
+            many = PLACED && (__ballot_sync(FULL_WARP, many) & mask);
+            if (PLACED && __any_sync(FULL_WARP, many)) {
+                number_bits numbers;
+#pragma unroll 1
+                for (int i = own; i < row.length; i += G) numbers.add((float)value[i]);
+                numbers.join(G);
+                if (many && own == 0 && !numbers.adds_up(row.length)) leave_row(job, c, row.p);
             }
         }
         if (own == 0 && row.p >= 0) job.lengths[row.p] = written;

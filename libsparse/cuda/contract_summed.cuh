@@ -159,6 +159,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     static __device__ __forceinline__ uint2 node_of(const contract_job<float> &job, int64_t k)
     {
         if (job.whole || k >= job.nodes) return make_uint2(0, 0);
+        if (job.placed) return __ldg(job.placed + k);
         return make_uint2(__ldg((const uint32_t *)(job.starts + k)), __ldg((const uint32_t *)(job.sources + k)));
     }
     /* Lists the nodes of `count` entries of the stage from `from` on, of which node `first` has the first: for each
