@@ -301,18 +301,20 @@ END_TEST
 /* ---- sums of f32 --------------------------------------------------------------------------------------- */
 
 /* Rows of some 800, 1500, 3000, 6000 and 20000 entries, in few columns and in so many that bits for all take too
- * long. */
-static const struct shape long_rows[] = {
+ * long; rows of 12 to 500 in which columns come more than twice, of nodes that several blocks count. */
+static const struct shape summed_shapes[] = {
     {2000, 40, 100, SCATTERED},  {1500, 100, 100, BLOCKS}, {1500, 100, 50, SCATTERED}, {1500, 100, 25, PARTLY},
     {1500, 100, 7, SCATTERED},   {1500, 100, 3, SKEWED},   {2000, 80, 300000, SKEWED}, {2000, 250, 300000, SKEWED},
     {1300, 1200, 300000, ALONE}, {50000, 50, 600000, SKEWED}, {1500, 100, 30, RISING}, {2000, 250, 300000, RISING},
+    {20, 5, 8, SCATTERED},       {40, 6, 10, SCATTERED},     {80, 6, 10, SCATTERED},  {150, 8, 10, SCATTERED},
+    {300, 8, 10, SCATTERED},     {600, 8, 10, SCATTERED},    {20000, 3, 9000, SKEWED}, {20000, 12, 3000, SKEWED},
 };
-enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
+enum { SUMMED_SHAPES = sizeof summed_shapes / sizeof *summed_shapes };
 
-typedef enum number_kind { REALS, SIGNED, FAR_APART, ODD, NUMBER_KINDS } number_kind;
+typedef enum number_kind { REALS, SIGNED, FAR_APART, CANCELLING, ODD, NUMBER_KINDS } number_kind;
 
-/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; zeros, zeros below
- * zero and huge ones among them. */
+/* Numbers that are exact as integers; of both signs; too far apart for that, in one row of four; such that the order
+ * of additions changes most sums of three and more; zeros, zeros below zero and huge ones among them. */
 static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
 {
     float *values = g->values;
@@ -322,6 +324,7 @@ static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
             values[k] = (float)u;
             if (kind == SIGNED && u < 0.5) values[k] = -values[k];
             if (kind == FAR_APART && i % 4 == 1) values[k] = ldexpf((float)u, (int)test_below(random, 80) - 40);
+            if (kind == CANCELLING) values[k] = u < 0.3 ? 0x1p60f : u < 0.6 ? -0x1p60f : (float)(int)(10 * u);
             if (kind == ODD && u < 0.2) values[k] = u < 0.1 ? 0 : -0.0f;
             if (kind == ODD && u > 0.99999) values[k] = 0x1p100f;
         }
@@ -329,11 +332,11 @@ static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
 
 START_TEST(sums_of_f32_have_the_bits_of_sums_in_order)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i / LONG_ROWS, 2);
-    const struct shape *shape = &long_rows[_i % LONG_ROWS];
+    sp_context *host = test_context(0, 1), *context = test_context(_i / SUMMED_SHAPES, 2);
+    const struct shape *shape = &summed_shapes[_i % SUMMED_SHAPES];
     for (int kind = REALS; kind < NUMBER_KINDS; kind++) {
         if (is_left_out(kind, _i % NUMBER_KINDS)) continue;
-        test_random random = test_seed((uint64_t)(_i % LONG_ROWS + 1));
+        test_random random = test_seed((uint64_t)(_i % SUMMED_SHAPES + 1));
         subject s = make_subject(host, &random, shape->nodes, shape->degree, shape->groups, shape->kind, SP_F32,
                                  TEST_POSITIVE);
         const size_t used = strlen(s.name);
@@ -1043,7 +1046,7 @@ int main(int argc, char **argv)
     }
     test_on_devices(random, both_engines_give_what_the_definition_says);
     test_loop_on_devices(limits, shapes_give_what_the_definition_says, SHAPES);
-    test_loop_on_devices(sums, sums_of_f32_have_the_bits_of_sums_in_order, LONG_ROWS);
+    test_loop_on_devices(sums, sums_of_f32_have_the_bits_of_sums_in_order, SUMMED_SHAPES);
     test_on_devices(engines, values_do_not_depend_on_threads);
     test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
     test_on_devices(engines, impossible_requests_are_refused);
