@@ -3,9 +3,10 @@
  *
  * Nodes in the order of their labels list the rows of G that make up each row of C. Where labels ascend that is G's
  * own order, and a row of C is a run of G's entries. Else a node's place in its group is counted with the group's
- * entries, and a warp, half of one, or where groups are small a thread, orders the nodes of a group; if one has many
- * nodes, all are sorted by radix. Before that rows are put in classes, so that the host knows what to launch when it
- * ends. Rows of C are combined by class of length, columns replaced by labels as they are read:
+ * entries, in any order, and it is put there. Sums of f32 need no more; for all else a warp or half of one orders the
+ * nodes of a group, or if one has many nodes, all are sorted by radix. Before that rows are put in classes, so that the
+ * host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by labels as they
+ * are read:
  *   - small rows, up to 16 entries: sorted in registers, 2 or 4 rows a warp;
  *   - packed rows, up to 64, 2 or 4 a warp, and sorted rows, up to 512 entries (1,024 where there are many groups), a
  *     warp each: (column, place) sorted in registers, so that entries of a column follow each other in order;
@@ -17,11 +18,12 @@
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
- * Order of additions. Small, packed and sorted rows add in G's order as they are, sorted rows of f32 also by halves
- * where f64 adds them up without an error. In longer rows threads add in any order, as integers: f64 sums of numbers
- * that are multiples of some 2^l are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach
- * that are summed again in order, as are rows whose numbers span too much. The largest, the smallest, the first and
- * the number do not depend on the order. Values are therefore the CPU's.
+ * Order of additions. Small, packed and sorted rows add in G's order as they are, or in any if f64 adds the row's f32
+ * up without an error, or no column comes more than twice; of nodes in any order those of which neither holds are left
+ * for later. In longer rows threads add in any order, as integers: f64 sums of numbers that are multiples of some 2^l
+ * are exact, whatever the order, while they stay below 2^(l + 53). Cells that reach that are summed again in order, as
+ * are rows whose numbers span too much, once the nodes have been ordered. The largest, the smallest, the first and the
+ * number do not depend on the order. Values are therefore the CPU's.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
  * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for their
