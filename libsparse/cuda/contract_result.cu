@@ -98,18 +98,19 @@ static __global__ void __launch_bounds__(LENGTH_THREADS)
 
 /* The combined ranges of the stage to C, if it has `least` entries and no row is inexact. The host is told first. */
 template <typename V>
-static __global__ void __launch_bounds__(GATHER_THREADS)
+static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
     move_rows(contract_job<V> job, const int64_t *offsets, const int32_t *rows_of_chunks, int32_t *cols, V *values,
               int64_t least, bool only_exact, count_letter *letter)
 {
-    bool inexact = false;
+    unsigned inexact = 0;
     wait_ahead();
-    for (int c = SORTED; c < CLASSES && only_exact; c++) inexact = inexact || job.totals->inexact[c];
+    for (int c = SORTED; c < CLASSES && only_exact; c++) inexact |= job.totals->inexact[c]; /* all at once */
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) letter->nnz = offsets[job.groups];
         send_totals(job.totals, letter, &letter->combined);
     }
-    if (inexact || offsets[job.groups] < least) return;
+    const int64_t cells = offsets[job.groups];
+    if (inexact || cells < least) return;
     __shared__ item_tile tiles[GATHER_THREADS / 32];
     item_tile &tile = tiles[threadIdx.x / 32];
     const V *from = (const V *)job.values;
@@ -123,6 +124,8 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
 #pragma unroll
         for (int u = 0; u < TILE / 32; u++) {
             const int at = 32 * u + lane;
+            col[u] = 0; /* or registers hold what the tile before had */
+            value[u] = 0;
             if (base + at >= end) continue;
             const int64_t source = tile.source[slot[u]] + at;
             col[u] = __ldg(job.cols + source);
@@ -136,7 +139,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS)
             values[at] = value[u];
         }
     };
-    const int64_t cells = offsets[job.groups], chunk = (int64_t)blockIdx.x * (GATHER_THREADS / 32) + threadIdx.x / 32;
+    const int64_t chunk = (int64_t)blockIdx.x * (GATHER_THREADS / 32) + threadIdx.x / 32;
     const int64_t begin = chunk * CHUNK;
     if (begin < cells)
         copy_tiles(tile, offsets, job.groups, begin, min(begin + CHUNK, cells), rows_of_chunks[chunk], take, copy);

@@ -28,13 +28,16 @@ static __device__ __forceinline__ void fill_tile(item_tile &tile, const int64_t 
     __syncwarp();
     for (;;) {
         const int64_t k = *first + lane;
-        const int64_t from = k < items ? __ldg(starts + k) : end, to = k < items ? __ldg(starts + k + 1) : end;
+        int64_t from = end, to = end, source = 0;
+        if (k < items) {
+            from = __ldg(starts + k);
+            to = __ldg(starts + k + 1);
+            take(k, &source); /* not all are wanted, but to know which takes as long again */
+        }
         const bool inside = from < to && from < end && to > base;
         const unsigned all = __ballot_sync(FULL_WARP, inside);
         if (inside) {
             const int at = (int)(max(from, base) - base), slot = used + __popc(all & lanes_below());
-            int64_t source;
-            take(k, &source);
             tile.source[slot] = source + (base - from);
             atomicOr(tile.begins + at / 32, 1u << (at % 32));
         }
