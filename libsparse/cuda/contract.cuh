@@ -228,7 +228,7 @@ template <bool PLACED, typename V> struct next_row {
 /* The label of a node of G where labels ascend by ones: a sixteenth of the cache. */
 static __device__ __forceinline__ int32_t label_in(uint2 run, int32_t node)
 {
-    return (int32_t)run.x + __popc(run.y & (FULL_WARP >> (31 - node % 32)));
+    return (int32_t)run.x + __popc(run.y << (~node & 31));
 }
 
 /* The column in C's row p of an entry of G in column `node`; EMPTY if it is left out. */
