@@ -115,7 +115,8 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
 {
     extern __shared__ __align__(16) unsigned char row_memory[];
     __shared__ part_row::memory memory;
-    part_row row = {job, memory, NULL, NULL, NULL, NULL, (unsigned long long *)row_memory};
+    part_row row = {job, memory, NULL, NULL, NULL, NULL, (unsigned long long *)row_memory,
+                    (uint2 *)row_memory};
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < job.totals->parts; i += gridDim.x) {
         const unsigned at = open_part(row, i);

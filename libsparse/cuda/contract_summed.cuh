@@ -120,8 +120,8 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
     memory &shared;
     uint32_t *bits, *coarse;
     uint16_t *before, *coarse_before; /* bits before a word, of its warp's */
-    unsigned long long *more; /* of each cell, beyond its first entry; until they are read, 32 bits a node (list) */
-    uint2 *cells;             /* column and first value */
+    unsigned long long *more; /* of each cell, beyond its first entry; 0 between rows */
+    uint2 *cells;             /* column and first value; until entries are read, 32 bits a node (list) */
     int32_t *blocks;          /* DEEP: the 32 columns of a fine word; if these are narrow, of 16 bits */
     summed_words words;
     int32_t p;
@@ -186,7 +186,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         __syncthreads(); /* the row before is done with */
         if (threadIdx.x == 0) shared.late = 0;
         if (job.whole) return;
-        list((uint32_t *)more, shared.begins, begin, length, first, ahead);
+        list((uint32_t *)cells, shared.begins, begin, length, first, ahead);
         __syncthreads();
     }
     /* The row's entries to registers. */
@@ -205,7 +205,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
 #pragma unroll
             for (int u = 0; u < ITEMS; u++) {
                 const uint32_t begins = shared.begins[word + u];
-                at[u] = ((const uint32_t *)more)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
+                at[u] = ((const uint32_t *)cells)[node + __popc(begins & upto)] + (uint32_t)(first + 32 * u);
                 node += __popc(begins);
             }
         }
@@ -434,12 +434,6 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
         if (flags) flag_shared(more + cell);
         cells[cell] = make_uint2((uint32_t)p, 0);
     }
-    /* Finds the cells of the bits that are set. */
-    __device__ __forceinline__ void count_cells()
-    {
-        count(bits, before, words.fine);
-        clear((uint32_t *)more, 2 * ENTRIES);
-    }
     /* So many cells to the stage; returns whether the row must be summed again. */
     __device__ __forceinline__ bool write_cells(int count, const sum_units &units) const
     {
@@ -450,7 +444,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             float sum[WRITTEN];
 #pragma unroll
             for (int u = 0; u < WRITTEN; u++) {
-                const int cell = first + u * THREADS, from = cell < count ? cell : 0;
+                const int cell = first + u * THREADS, from = cell < count ? cell : first;
                 const uint2 both = cells[from];
                 column[u] = (int32_t)both.x;
                 beyond[u] = more[from];
@@ -469,6 +463,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
             for (; sums; sums &= sums - 1) {
                 const int u = __ffs((int)sums) - 1;
                 const float number = pick(sum, u);
+                more[first + u * THREADS] = 0; /* few have any: to clear all for each row takes longer */
                 const unsigned long long flag = units.flags(number) ? 1ull << 63 : 0;
                 const unsigned long long state = (units.of(number) + pick(beyond, u)) | flag;
                 late = late || units.is_late(state, length);
@@ -508,7 +503,7 @@ template <int THREADS, int ITEMS, bool DEEP> struct summed_row {
                 set_bits(loop);
                 __syncthreads();
             }
-            count_cells();
+            count(bits, before, words.fine); /* finds the cells of those that are set */
         }
         if (threadIdx.x == 0) __pipeline_wait_prior(0);
         __syncthreads();
@@ -551,6 +546,7 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
         drawn = atomicAdd(job.totals->drawn + c, 1u);
         __pipeline_wait_prior(0);
     }
+    row.clear((uint32_t *)more, 2 * entries);
     row.reset();
     __syncthreads();
     uint2 node = memory.p < 0 ? make_uint2(0, 0) : row_type::node_of(job, memory.first + (int64_t)threadIdx.x);
