@@ -256,10 +256,10 @@ static __device__ __forceinline__ void label_columns(const contract_job<V> &job,
 #pragma unroll
         for (int u = 0; u < N; u++)
             if (col[u] != EMPTY) col[u] = read_label(job, job.labels + (uint32_t)col[u]);
-    }
 #pragma unroll
-    for (int u = 0; u < N; u++)
-        if ((uint32_t)col[u] >= columns) col[u] = EMPTY;
+        for (int u = 0; u < N; u++)
+            if ((uint32_t)col[u] >= columns) col[u] = EMPTY;
+    }
     if (job.operation.loops == SP_LOOPS_KEEP) return;
 #pragma unroll
     for (int u = 0; u < N; u++)

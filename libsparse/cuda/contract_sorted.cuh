@@ -164,6 +164,19 @@ template <typename Key, typename V> static __host__ __device__ constexpr size_t 
     return sizeof(Key) + sizeof(V);
 }
 
+/* An entry's column above its place in the row; EMPTY is above all columns. */
+template <typename Key, int BITS> static __device__ __forceinline__ Key sort_key(int32_t col, int at)
+{
+    static_assert((uint32_t)EMPTY == UINT32_MAX, "all ones");
+    return (Key)(uint32_t)col << BITS | (Key)at;
+}
+
+/* Whether an entry has the column of the one before it. */
+template <int BITS, typename Key> static __device__ __forceinline__ bool joins_key(Key before, Key key)
+{
+    return (key < (Key)UINT32_MAX << BITS) & ((before ^ key) < Key(1) << BITS);
+}
+
 /* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
 template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     static constexpr int BITS = log2_of(32 * K);
@@ -183,11 +196,15 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     /* Entries of which no two have the same column. */
     __device__ __forceinline__ void write_entries() const
     {
-#pragma unroll 1
-        for (int at = threadIdx.x & 31; at < entries; at += 32) {
-            const Key key = key_at(at);
-            job.cols[begin + at] = (int32_t)(key >> BITS);
-            job.values[begin + at] = value_of(key);
+        const int lane = threadIdx.x & 31;
+        int32_t *cols_to = job.cols + begin + lane;
+        V *values_to = job.values + begin + lane;
+#pragma unroll(K <= 8 ? K : 4)
+        for (int u = 0; u < K; u++) {
+            if (32 * u + lane >= entries) continue;
+            const Key key = key_at(32 * u + lane);
+            cols_to[32 * u] = (int32_t)(key >> BITS);
+            values_to[32 * u] = value_of(key);
         }
     }
     /* Whether f64 adds up the values without an error, in any order: most numbers of f32 span little. */
@@ -335,6 +352,38 @@ template <typename Key, typename V> static constexpr int sorted_blocks(int k)
     return sizeof(Key) + sizeof(V) > 8 ? 0 : k <= 8 ? 8 : k == 16 ? 6 : 4;
 }
 
+/* Sorts the first FEW keys of each lane, where the others are none, and lays them in shared memory from place `from`
+ * on; whether two that follow each other have the same column. G lanes a row. */
+template <int FEW, int K, int G, typename Key>
+static __device__ __forceinline__ bool lay_sorted(const Key (&all)[K], Key *sorted, int from)
+{
+    constexpr int BITS = log2_of(G * K);
+    const int own = threadIdx.x & (G - 1);
+    Key key[FEW];
+#pragma unroll
+    for (int u = 0; u < FEW; u++) key[u] = all[u];
+    sort_keys<FEW>(key, G);
+    const Key before = __shfl_up_sync(FULL_WARP, key[FEW - 1], 1, G);
+    bool joins = (own > 0) & joins_key<BITS>(before, key[0]);
+#pragma unroll
+    for (int u = 0; u < FEW; u++) {
+        sorted[swizzled(from + own * FEW + u, K - 1)] = key[u];
+        if (u > 0) joins |= joins_key<BITS>(key[u - 1], key[u]);
+    }
+    return joins;
+}
+
+/* The same by three quarters of the network where all rows of the warp fit it: uniform graphs with 10 and 50 % groups as
+ * runs take 3 to 4 % less. With longer rows R-MAT 22's 10 % groups took 2 to 3 % more. */
+template <int K, int G, bool PLACED, typename Key>
+static __device__ __forceinline__ bool lay_sorted(const Key (&key)[K], int length, Key *sorted, int from)
+{
+    constexpr int FEW = K / 4 * 3;
+    if constexpr (!PLACED && K <= 8)
+        if (__all_sync(FULL_WARP, length <= G * FEW)) return lay_sorted<FEW, K, G>(key, sorted, from);
+    return lay_sorted<K, K, G>(key, sorted, from);
+}
+
 /* A row of at most 32·K entries, a warp each. While it is sorted, the place of the next one is on its way, and of
  * short rows, which leave registers for them, the entries. */
 template <int K, typename Key, bool PLACED, typename V>
@@ -385,26 +434,18 @@ static __global__ void __launch_bounds__(WARP_THREADS, sorted_blocks<Key, V>(K))
         if (AHEAD)
             coming = sorted_load<K>(job, own, i + 2 * step, next, sources, begins, coming_col, coming_number);
         Key key[K];
-        int entries = 0;
+        int entries = K;
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const int at = 32 * u + lane;
-            if ((PLACED || job.g.values) && at < row.length) value[at] = number[u];
-            key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << bits | (Key)at;
-            entries += col[u] != EMPTY;
+            if (PLACED || job.g.values) value[at] = number[u];
+            key[u] = sort_key<Key, bits>(col[u], at);
+            entries -= (int)((uint32_t)col[u] >> 31);
         }
         kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
         next.read_node(job, lane);
-        sort_keys<K>(key, 32);
-        /* Whether an entry has the column of the one before it. */
-        const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1);
-        bool joins = (lane > 0) & (before >> bits == key[0] >> bits) & (key[0] != ~Key(0));
-#pragma unroll
-        for (int u = 0; u < K; u++) {
-            sorted[swizzled(lane * K + u, K - 1)] = key[u];
-            if (u > 0) joins |= (key[u] != ~Key(0)) & (key[u - 1] >> bits == key[u] >> bits);
-        }
+        const bool joins = lay_sorted<K, 32, PLACED>(key, row.length, sorted, 0);
         __syncwarp();
         const sorted_row<K, Key, PLACED, V> made = {job, sorted, value, row.p, row.begin, row.length, entries, c};
         int written = entries;
@@ -488,8 +529,8 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
 }
 
 /* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
- * with 16 lanes and 4 keys each 270 instructions a row of 36 entries, a warp each takes 370. While rows are sorted
- * the entries of the next are on their way. */
+ * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp. While
+ * rows are sorted the entries of the next are on their way. */
 template <int G, int K, typename Key, bool PLACED, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_job<V> job, int c)
 {
@@ -536,7 +577,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
         for (int u = 0; u < K; u++) {
             const int at = G * u + own;
             value[at] = number[u];
-            key[u] = col[u] == EMPTY ? ~Key(0) : (Key)(uint32_t)col[u] << BITS | (Key)at;
+            key[u] = sort_key<Key, BITS>(col[u], at);
             left_out |= (at < row.length) & (col[u] == EMPTY);
         }
         int entries = row.length;
@@ -547,15 +588,7 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
         }
         if (own == 0) kept += entries;
         next.read_node(job, own);
-        sort_keys<K>(key, G);
-        /* Whether an entry has the column of the one before it. */
-        const Key before = __shfl_up_sync(FULL_WARP, key[K - 1], 1, G);
-        bool joins = (own > 0) & (before >> BITS == key[0] >> BITS) & (key[0] != ~Key(0));
-#pragma unroll
-        for (int u = 0; u < K; u++) {
-            sorted[swizzled(lane * K + u, K - 1)] = key[u];
-            if (u > 0) joins |= (key[u] != ~Key(0)) & (key[u - 1] >> BITS == key[u] >> BITS);
-        }
+        const bool joins = lay_sorted<K, G, PLACED>(key, row.length, sorted, group * G * K);
         __syncwarp();
         int written = entries;
         if (!__any_sync(FULL_WARP, joins) && !job.operation.half) {
