@@ -196,15 +196,24 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     /* Entries of which no two have the same column. */
     __device__ __forceinline__ void write_entries() const
     {
-        const int lane = threadIdx.x & 31;
+        constexpr int SOME = 4; /* on their way at once; beyond the row's end they are not written */
+        const int lane = threadIdx.x & 31, left = entries - lane;
         int32_t *cols_to = job.cols + begin + lane;
         V *values_to = job.values + begin + lane;
-#pragma unroll(K <= 8 ? K : 4)
-        for (int u = 0; u < K; u++) {
-            if (32 * u + lane >= entries) continue;
-            const Key key = key_at(32 * u + lane);
-            cols_to[32 * u] = (int32_t)(key >> BITS);
-            values_to[32 * u] = value_of(key);
+#pragma unroll(K <= 8 ? 2 : 1)
+        for (int first = 0; first < K; first += SOME) {
+            Key key[SOME];
+            V number[SOME];
+#pragma unroll
+            for (int u = 0; u < SOME; u++) key[u] = key_at(32 * (first + u) + lane);
+#pragma unroll
+            for (int u = 0; u < SOME; u++) number[u] = value_of(key[u]);
+#pragma unroll
+            for (int u = 0; u < SOME; u++) {
+                if (32 * (first + u) >= left) continue;
+                cols_to[32 * (first + u)] = (int32_t)(key[u] >> BITS);
+                values_to[32 * (first + u)] = number[u];
+            }
         }
     }
     /* Whether f64 adds up the values without an error, in any order: most numbers of f32 span little. */
@@ -280,6 +289,13 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     }
 };
 
+/* A pointer that is formed once: for each access under a condition of its own the compiler would form it anew. */
+template <typename T> static __device__ __forceinline__ T *formed(T *pointer)
+{
+    asm volatile("" : "+l"(pointer));
+    return pointer;
+}
+
 /* Where a row lies in the stage. */
 struct row_place {
     int32_t p;
@@ -299,12 +315,13 @@ static __device__ __forceinline__ row_place sorted_load(const contract_job<V> &j
     const int lane = threadIdx.x & 31;
     const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
     if (!PLACED && K <= 8 && job.whole) { /* longer rows have no registers for it */
-        const int32_t *cols = job.g.cols + row.begin + lane;
-        const V *numbers = job.g.values + row.begin + lane;
+        const int32_t *cols = formed(job.g.cols + row.begin + lane);
+        const V *numbers = formed(job.g.values + row.begin + lane);
+        const int left = row.length - lane;
         next.read_number(rows, following);
 #pragma unroll
         for (int u = 0; u < K; u++) {
-            const bool there = 32 * u + lane < row.length;
+            const bool there = 32 * u < left;
             col[u] = there ? read_entry(job, cols + 32 * u) : EMPTY;
             if (there && job.g.values) value[u] = read_entry(job, numbers + 32 * u);
         }
@@ -438,9 +455,12 @@ static __global__ void __launch_bounds__(WARP_THREADS, sorted_blocks<Key, V>(K))
 #pragma unroll
         for (int u = 0; u < K; u++) {
             const int at = 32 * u + lane;
-            if (PLACED || job.g.values) value[at] = number[u];
             key[u] = sort_key<Key, bits>(col[u], at);
             entries -= (int)((uint32_t)col[u] >> 31);
+        }
+        if (PLACED || job.g.values) {
+#pragma unroll
+            for (int u = 0; u < K; u++) value[32 * u + lane] = number[u];
         }
         kept_entries += entries;
         entries = (int)warp_add((unsigned)entries);
@@ -481,12 +501,13 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
     const int own = threadIdx.x & (G - 1);
     const row_place row = {next.p, next.p >= 0 ? (int)(next.range.end - next.range.begin) : 0, next.range.begin};
     if (!PLACED && job.whole) {
-        const int32_t *cols = job.g.cols + row.begin + own;
-        const V *numbers = job.g.values + row.begin + own;
+        const int32_t *cols = formed(job.g.cols + row.begin + own);
+        const V *numbers = formed(job.g.values + row.begin + own);
+        const int left = row.length - own;
         next.read_number(rows, following);
 #pragma unroll
         for (int u = 0; u < K; u++) {
-            const bool there = G * u + own < row.length;
+            const bool there = G * u < left;
             col[u] = there ? read_entry(job, cols + G * u) : EMPTY;
             value[u] = there && job.g.values ? read_entry(job, numbers + G * u) : V(1);
         }
@@ -595,11 +616,14 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
             int32_t *cols = job.cols + row.begin + own;
             V *values = job.values + row.begin + own;
 #pragma unroll
+            for (int u = 0; u < K; u++) key[u] = key_at(G * u + own);
+#pragma unroll
+            for (int u = 0; u < K; u++) number[u] = value_of(key[u]);
+#pragma unroll
             for (int u = 0; u < K; u++) {
                 if (G * u + own >= entries) continue;
-                const Key mine = key_at(G * u + own);
-                cols[G * u] = (int32_t)(mine >> BITS);
-                values[G * u] = value_of(mine);
+                cols[G * u] = (int32_t)(key[u] >> BITS);
+                values[G * u] = number[u];
             }
         } else {
             const int most = (int)warp_max((unsigned)entries);
