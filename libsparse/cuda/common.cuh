@@ -24,6 +24,11 @@ struct cuda_state {
         int blocks;
     } grids[128]; /* of cuda_full_grid */
     int known_grids;
+    struct {
+        char *data;
+        size_t bytes;
+        int turn;
+    } counts;      /* of contractions, which keep them (contract.cu) */
     void *mailbox; /* MAILBOX bytes of host memory that the device writes without a detour */
 };
 
@@ -39,6 +44,8 @@ sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise);
 sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise);
 sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer);
 void cuda_release(sp_context *context, void *pointer);
+/* Gives back what contractions keep from call to call. */
+void cuda_drop_counts(sp_context *context);
 /* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */
 sp_status cuda_finish(sp_context *context);
 /* Side streams start after what the main stream holds; the main stream goes on after all of them. */

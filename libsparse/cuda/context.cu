@@ -95,6 +95,7 @@ sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
     cudaError_t error = cudaMallocFromPoolAsync(&block, bytes, state->pool, state->stream);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
+        cuda_drop_counts(context);
         CUDA_TRY(cudaStreamSynchronize(state->stream));
         CUDA_TRY(cudaMemPoolTrimTo(state->pool, 0));
         error = cudaMallocFromPoolAsync(&block, bytes, state->pool, state->stream);
@@ -115,6 +116,13 @@ void cuda_release(sp_context *context, void *pointer)
 {
     cuda_state *state = cuda_state_of(context);
     if (pointer && cudaFreeAsync(pointer, state->stream) != cudaSuccess) cudaGetLastError();
+}
+
+void cuda_drop_counts(sp_context *context)
+{
+    cuda_state *state = cuda_state_of(context);
+    cuda_release(context, state->counts.data);
+    state->counts = {};
 }
 
 static sp_status copy(sp_context *context, void *to, sp_space to_space, const void *from, sp_space from_space,
@@ -186,6 +194,7 @@ sp_status cuda_join(sp_context *context, int streams)
 static void close_device(cuda_state *state)
 {
     cudaSetDevice(state->device);
+    if (state->counts.data) cudaFreeAsync(state->counts.data, state->stream);
     if (state->stream) cudaStreamSynchronize(state->stream);
     for (int i = 0; i < SIDE_STREAMS; i++) {
         if (state->side[i]) cudaStreamDestroy(state->side[i]);

@@ -56,9 +56,10 @@ template <typename V> struct contract_job {
     contract_operation operation;
     uint64_t keep_entries, keep_labels; /* in the cache: G's, and the labels */
     bool whole; /* rows of C are rows of G that follow each other, which begin in the stage where they do there */
-    int count_shift; /* until rows have classes, ends of ranges are counts of entries, above so many bits of nodes */
+    int count_shift; /* of groups that are counted, so many bits are entries, and those above are nodes; else 0 */
     int64_t near; /* entries of the longest wide rows that a block each sums; 0: none */
-    contract_totals *totals;
+    contract_totals *totals, *spare; /* those of the next call, which are zeroed */
+    unsigned long long *tallies; /* entries and nodes of groups until rows have classes; then zeroed */
     uint32_t *keys;   /* by group: a node's label, `groups` for none */
     int64_t *sources; /* where the entries of the k-th of them begin in G, ascending within a group */
     int64_t *starts;  /* and where they would in the stage */

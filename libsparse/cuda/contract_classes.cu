@@ -25,14 +25,22 @@ static __global__ void __launch_bounds__(256)
     const bool allots = job.count_shift && job.totals->unsorted;
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
     if (threadIdx.x == 0) most_nodes = 0;
+    for (unsigned i = threadIdx.x; i < sizeof *job.spare / sizeof(unsigned) && blockIdx.x == 0; i += 256)
+        ((unsigned *)job.spare)[i] = 0;
     __syncthreads();
     unsigned nodes = 0;
     for (int64_t base = (int64_t)blockIdx.x * 256; base < job.groups; base += (int64_t)gridDim.x * 256) {
         const int64_t p = base + threadIdx.x;
-        const stage_range range = p < job.groups ? job.ranges[p] : stage_range{0, 0};
-        int64_t begin = range.begin, entries = range.end - (job.count_shift ? 0 : range.begin);
+        const bool there = p < job.groups;
+        const unsigned long long own = there && job.count_shift ? job.tallies[p] : 0;
+        if (own) job.tallies[p] = 0;
+        int64_t begin = 0, entries = (int64_t)own;
+        if (job.count_shift) {
+            if (own && !allots) begin = job.ranges[p].begin;
+        } else if (there) {
+            entries = job.ranges[p].end - job.ranges[p].begin;
+        }
         if (allots) {
-            const unsigned long long own = (unsigned long long)range.end;
             unsigned long long upto = own;
 #pragma unroll
             for (int step = 1; step < 32; step *= 2) {
@@ -55,13 +63,14 @@ static __global__ void __launch_bounds__(256)
             const unsigned long long place = before[warp] + upto - own;
             __syncthreads();
             begin = (int64_t)(place & counted_entries(job));
-            if (p < job.groups) {
+            if (there) {
                 job.firsts[p] = (int32_t)(place >> job.count_shift);
                 sizes[p] = (int32_t)(own >> job.count_shift);
                 places[p] = place;
             }
         }
-        if (p >= job.groups) continue;
+        if (!there) continue;
+        job.lengths[p] = 0;
         if (job.count_shift) {
             nodes = max(nodes, (unsigned)((unsigned long long)entries >> job.count_shift));
             entries &= (int64_t)counted_entries(job);

@@ -13,10 +13,9 @@
  * warp 46), others by a warp. */
 enum { MANY_NODES = 12, NODE_THREADS = 128 };
 
-/* Counts the entries and nodes of each group, as the end of its range, and looks for bad labels. preceding[i] is what
- * of its group came before node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each
- * other are counted at once. Finds whether labels ascend: then groups are rows of G that follow each other, of which
- * the first is theirs. */
+/* Counts the entries and nodes of each group, and looks for bad labels. preceding[i] is what of its group came before
+ * node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each other are counted at
+ * once. Finds whether labels ascend: then groups are rows of G that follow each other, of which the first is theirs. */
 template <typename V>
 static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, unsigned long long *preceding)
 {
@@ -39,7 +38,7 @@ static __global__ void __launch_bounds__(256) size_groups(contract_job<V> job, u
     const int64_t end = __shfl_sync(FULL_WARP, (long long)upto, 31 - __clz((int)until));
     unsigned long long before = 0;
     if (member && lane == head && end > begin)
-        before = atomicAdd((unsigned long long *)&job.ranges[label].end,
+        before = atomicAdd(job.tallies + label,
                            (unsigned long long)(end - begin) | (unsigned long long)__popc(run) << job.count_shift);
     before = __shfl_sync(FULL_WARP, before, head);
     before += (unsigned long long)(begin - __shfl_sync(FULL_WARP, (long long)begin, head));

@@ -45,6 +45,7 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     info->batches = 1;
     info->groups = name_groups(&totals, info->group);
     TRY(cuda_peak(context, before, &info->peak_bytes));
+    keep_counts(run, &info->peak_bytes);
     info->peak_bytes -= (rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
     info->analysis_seconds = run->grouped - start;
     info->numeric_seconds = sp_seconds() - run->grouped;
@@ -119,8 +120,9 @@ template <typename V>
 static __global__ void bound_sums(contract_job<V> job, const int64_t *a_offsets, const int64_t *places)
 {
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (p >= job.groups || job.totals->nameless) return;
-    const int64_t first = places[a_offsets[p]], end = places[a_offsets[p + 1]];
+    if (p >= job.groups) return;
+    const bool named = !job.totals->nameless;
+    const int64_t first = named ? places[a_offsets[p]] : 0, end = named ? places[a_offsets[p + 1]] : 0;
     job.firsts[p] = (int32_t)first;
     job.ranges[p] = {job.starts[first], job.starts[end]};
 }

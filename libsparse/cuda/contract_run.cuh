@@ -100,6 +100,9 @@ template <typename V> struct contract_run {
     bool few_words; /* rows of class SORTED + 4 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of nodes, rows and entries; of wide rows */
+    device_array<char> counts; /* of so many bytes, which are kept from call to call; which totals are this one's */
+    size_t counts_bytes, kept_bytes; /* in all; of those that this call has from the one before */
+    int turn;
     uint2 *placed;                    /* as the job's, once nodes lie with their groups */
     unsigned long long *preceding;    /* of a node: what of its group came before it, in any order; the job's starts */
     unsigned long long *places;       /* of a group: what of all came before it */
@@ -197,6 +200,8 @@ template <typename V>
 sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
                    int64_t groups, int64_t columns, bool shortens, const sp_contract_options *options,
                    contract_run<V> *run);
+/* Lets the next call have the counts of this one, which is done; `peak`: bytes that it did not see. */
+template <typename V> void keep_counts(contract_run<V> *run, int64_t *peak);
 /* How long the rows of each class may be, and what a block has for them (contract_rows.cu). */
 template <typename V> void size_tables(contract_run<V> *run);
 
