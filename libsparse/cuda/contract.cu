@@ -70,6 +70,21 @@ template <typename V> void keep_counts(contract_run<V> *run, int64_t *peak)
     run->counts.data = NULL;
 }
 
+/* Where the rows of each class are listed: there is room for as many as there are, or as entries suffice for. */
+template <typename V> static int64_t place_lists(contract_run<V> *run)
+{
+    const int64_t ranked = RANKED_THREADS * RANKED_ITEMS, longer = max(ranked, (int64_t)run->limits.longer);
+    const int64_t above[CLASSES] = {0,   0,   8,   16,  32, 64, 128, 256, 512, run->limits.sorted, ranked,
+                                    longer, max(longer, (int64_t)run->limits.longest)};
+    const auto most = [&](int64_t entries) { return min(run->job.groups, run->entries / (entries + 1)); };
+    int64_t room = most(2 * PART);
+    for (int c = WIDE; c > IDLE; c--) {
+        run->job.lists[c] = room;
+        room += most(above[c]);
+    }
+    return room;
+}
+
 /* C's rows are made of so many entries of `nodes` rows of G. `shortens`: labels of 16 bits are made where they do. */
 template <typename V>
 sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t nodes, int64_t entries,
@@ -120,11 +135,12 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     TRY(arrays->add(context, nodes + 1, &job->starts));
     TRY(arrays->add(context, groups, &job->firsts));
     TRY(arrays->add(context, groups, &job->classes));
-    TRY(arrays->add(context, groups, &job->list));
-    TRY(arrays->add(context, groups, &job->inexact));
+    const int64_t listed = place_lists(run);
+    TRY(arrays->add(context, listed, &job->list));
+    TRY(arrays->add(context, listed, &job->inexact));
     TRY(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
     TRY(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
-    TRY(arrays->add(context, entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    TRY(arrays->add(context, job->lists[WIDE] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
     TRY(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
     TRY(arrays->add(context, entries, &job->cols));
     TRY(arrays->add(context, entries, &job->values));
@@ -132,6 +148,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     run->preceding = (unsigned long long *)job->starts;
     job->listed = job->list;
     job->counted = job->totals->members;
+    job->cells_of += job->lists[WIDE];
     return SP_OK;
 }
 

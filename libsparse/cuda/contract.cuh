@@ -15,12 +15,12 @@ enum { PART = 8192 };
 
 /* All that is counted on the device. */
 struct contract_totals {
-    unsigned long long entries, wide_entries, wide_placed, parts, parts_placed;
+    unsigned long long entries, wide_entries, parts;
     unsigned long long allotted;                /* entries of the stage and nodes that groups have, as counted */
-    unsigned members[CLASSES], placed[CLASSES]; /* rows of a class; rows already listed */
+    unsigned members[CLASSES];                  /* rows of a class */
     unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
     unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
-    unsigned wide_long, wide_short;             /* wide rows listed from the front, from the back */
+    unsigned wide_long, wide_short;             /* wide rows listed backwards, forwards */
     unsigned most_nodes;                        /* of a group */
     unsigned unsorted;                          /* some node's label is below 0 or below that of the node before */
     unsigned gaps;                              /* or more than one above it */
@@ -71,11 +71,12 @@ template <typename V> struct contract_job {
     V *values;
     uint8_t *classes;
     int32_t *list, *lengths;
+    int64_t lists[CLASSES]; /* where those of a class begin in `list`; the longest wide rows lie before that */
     int32_t *inexact; /* of a class, listed where its rows are in `list`; of wide rows their places there */
     const int32_t *listed;   /* the rows to be combined: `list`, or of that what is inexact, */
     const unsigned *counted; /* and how many of each class */
     int64_t *cells_of; /* wide rows, as listed: where their cells begin */
-    uint2 *parts;      /* of wide rows: a row, as listed, and which of its parts */
+    uint2 *parts;      /* of wide rows: a row's distance from where wide rows begin, and which of its parts */
     unsigned long long *cells, *counts, *grains;
     int32_t *cell_cols;
 };
@@ -125,21 +126,19 @@ struct class_rows {
     const int32_t *rows;
     unsigned count;
 };
-static __device__ __forceinline__ unsigned first_of_class(const contract_totals *totals, int c)
+template <typename V> static __device__ __forceinline__ int64_t first_of_class(const contract_job<V> &job, int c)
 {
-    unsigned first = 0;
-    for (int d = IDLE + 1; d < c; d++) first += totals->members[d];
-    return first;
+    return job.lists[c] - (c == WIDE ? job.totals->wide_long : 0);
 }
 template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
 {
-    return {job.listed + first_of_class(job.totals, c), job.counted[c]};
+    return {job.listed + first_of_class(job, c), job.counted[c]};
 }
 
 /* Leaves a row of class c to be summed again in order. */
 template <typename V> static __device__ __forceinline__ void leave_row(const contract_job<V> &job, int c, int32_t p)
 {
-    job.inexact[first_of_class(job.totals, c) + atomicAdd(job.totals->inexact + c, 1u)] = p;
+    job.inexact[first_of_class(job, c) + atomicAdd(job.totals->inexact + c, 1u)] = p;
 }
 
 /* The last of `count` items that starts at or before `place`, for a warp; 32 probes a step. */

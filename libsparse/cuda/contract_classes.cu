@@ -1,103 +1,109 @@
-/* The classes of C's rows, by their entries: counted, told to the host, which launches by them, and listed. Groups
+/* The classes of C's rows, by their entries: counted, listed, and told to the host, which launches by them. Groups
  * that are only counted get their place in the stage on the way, and their nodes are put together.
  *
- * Bytes a row: 16 read and 21 written, 5 and 4 to be listed. */
+ * Bytes a row: 8 read and 49 written. */
 #include <stdio.h>
 
 #include "contract_run.cuh"
 
 enum { PLACED = 1024 };     /* nodes that a block places, a few of each thread's on their way at once */
+enum { CLASSED = 1024 };    /* rows of a block; 512 blocks of half a million share what is counted of all */
+static_assert(CLASSED == 32 * 32, "a warp sums up its block's warps");
 enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class SORTED */
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
-/* Gives groups that are only counted their places, in any order (places: entries of the stage and nodes before theirs;
- * sizes: how many nodes they have), unless labels ascend. */
+/* Where a wide row is listed: the longest first, since a block each sums them, so before all others. */
 template <typename V>
-static __global__ void __launch_bounds__(256)
+static __device__ __forceinline__ void list_wide(const contract_job<V> &job, int32_t p, int64_t entries)
+{
+    contract_totals *totals = job.totals;
+    const int to = entries > 2 * PART ? -1 - (int)atomicAdd(&totals->wide_long, 1u)
+                                      : (int)atomicAdd(&totals->wide_short, 1u);
+    const unsigned parts = parts_of(job, entries);
+    const unsigned long long first = atomicAdd(&totals->parts, (unsigned long long)parts);
+    job.list[job.lists[WIDE] + to] = p;
+    job.cells_of[to] = (int64_t)atomicAdd(&totals->wide_entries, (unsigned long long)cells_in(job, entries));
+    for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2((unsigned)to, part);
+}
+
+static __device__ __forceinline__ int class_of(const class_limits &limits, int64_t entries)
+{
+    return entries == 0               ? IDLE
+           : entries <= 8             ? SMALL_8
+           : entries <= 16            ? SMALL_16
+           : entries <= 32            ? SMALL_32
+           : entries <= LEAST_SORTED  ? SORTED
+           : entries <= limits.sorted ? SORTED + 26 - __clz((int)entries - 1)
+           : entries <= RANKED_THREADS * RANKED_ITEMS ? RANKED
+           : entries <= limits.longer                 ? LONGER
+           : entries <= limits.longest                ? LONGEST
+                                                      : WIDE;
+}
+
+/* Notes what of all comes before a group, and what it has; returns where its entries begin in the stage. */
+template <typename V>
+static __device__ __forceinline__ int64_t place_group(const contract_job<V> &job, int64_t p, unsigned long long to,
+                                                      unsigned long long own, unsigned long long *places,
+                                                      int32_t *sizes)
+{
+    job.firsts[p] = (int32_t)(to >> job.count_shift);
+    sizes[p] = (int32_t)(own >> job.count_shift);
+    places[p] = to;
+    return (int64_t)(to & counted_entries(job));
+}
+
+/* Puts rows in classes and lists them there, a block's of a class together. Groups that are only counted get their
+ * places, in any order of blocks (places: entries of the stage and nodes before theirs; sizes: how many nodes they
+ * have), unless labels ascend. */
+template <typename V>
+static __global__ void __launch_bounds__(CLASSED)
     classify_rows(contract_job<V> job, class_limits limits, unsigned long long *places, int32_t *sizes,
                   count_letter *letter)
 {
-    __shared__ unsigned members[CLASSES], most_nodes, last;
-    __shared__ unsigned long long before[256 / 32];
+    __shared__ unsigned members[CLASSES], place[CLASSES], most_nodes, last;
+    __shared__ unsigned long long before[CLASSED / 32];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    wait_ahead();
-    const bool allots = job.count_shift && job.totals->unsorted;
+    const int64_t p = (int64_t)blockIdx.x * CLASSED + threadIdx.x;
     if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
     if (threadIdx.x == 0) most_nodes = 0;
-    for (unsigned i = threadIdx.x; i < sizeof *job.spare / sizeof(unsigned) && blockIdx.x == 0; i += 256)
-        ((unsigned *)job.spare)[i] = 0;
     __syncthreads();
-    unsigned nodes = 0;
-    for (int64_t base = (int64_t)blockIdx.x * 256; base < job.groups; base += (int64_t)gridDim.x * 256) {
-        const int64_t p = base + threadIdx.x;
-        const bool there = p < job.groups;
-        const unsigned long long own = there && job.count_shift ? job.tallies[p] : 0;
-        if (own) job.tallies[p] = 0;
-        int64_t begin = 0, entries = (int64_t)own;
-        if (job.count_shift) {
-            if (own && !allots) begin = job.ranges[p].begin;
-        } else if (there) {
-            entries = job.ranges[p].end - job.ranges[p].begin;
-        }
-        if (allots) {
-            unsigned long long upto = own;
-#pragma unroll
-            for (int step = 1; step < 32; step *= 2) {
-                const unsigned long long other = __shfl_up_sync(FULL_WARP, upto, step);
-                if (lane >= step) upto += other;
-            }
-            if (lane == 31) before[warp] = upto;
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                unsigned long long all = 0;
-                for (int w = 0; w < 256 / 32; w++) all += before[w];
-                all = all ? atomicAdd(&job.totals->allotted, all) : 0;
-                for (int w = 0; w < 256 / 32; w++) {
-                    const unsigned long long some = before[w];
-                    before[w] = all;
-                    all += some;
-                }
-            }
-            __syncthreads();
-            const unsigned long long place = before[warp] + upto - own;
-            __syncthreads();
-            begin = (int64_t)(place & counted_entries(job));
-            if (there) {
-                job.firsts[p] = (int32_t)(place >> job.count_shift);
-                sizes[p] = (int32_t)(own >> job.count_shift);
-                places[p] = place;
-            }
-        }
-        if (!there) continue;
-        job.lengths[p] = 0;
-        if (job.count_shift) {
-            nodes = max(nodes, (unsigned)((unsigned long long)entries >> job.count_shift));
-            entries &= (int64_t)counted_entries(job);
-            job.ranges[p] = {begin, begin + entries};
-        }
-        const int c = entries == 0               ? IDLE
-                      : entries <= 8             ? SMALL_8
-                      : entries <= 16            ? SMALL_16
-                      : entries <= 32            ? SMALL_32
-                      : entries <= LEAST_SORTED  ? SORTED
-                      : entries <= limits.sorted ? SORTED + 26 - __clz((int)entries - 1)
-                      : entries <= RANKED_THREADS * RANKED_ITEMS ? RANKED
-                      : entries <= limits.longer                 ? LONGER
-                      : entries <= limits.longest                ? LONGEST
-                                                                 : WIDE;
-        job.classes[p] = (uint8_t)c;
-        atomicAdd(&members[c], 1u);
-        if (c == WIDE) {
-            atomicAdd(&job.totals->wide_entries, (unsigned long long)cells_in(job, entries));
-            atomicAdd(&job.totals->parts, (unsigned long long)parts_of(job, entries));
-        }
+    wait_ahead();
+    const bool there = p < job.groups, counted = job.count_shift, allots = counted && job.totals->unsorted;
+    if (blockIdx.x == 0 && threadIdx.x < sizeof *job.spare / sizeof(unsigned)) ((unsigned *)job.spare)[threadIdx.x] = 0;
+    const unsigned long long own = there && counted ? job.tallies[p] : 0;
+    stage_range range = {0, (int64_t)(own & counted_entries(job))};
+    if (there && !counted) range = job.ranges[p];
+    if (own && !allots) range.begin = job.ranges[p].begin;
+    const int64_t entries = counted ? range.end : range.end - range.begin;
+    const int c = class_of(limits, entries);
+    const unsigned alike = __match_any_sync(FULL_WARP, c), head = __ffs((int)alike) - 1;
+    unsigned at = lane == (int)head ? atomicAdd(&members[c], (unsigned)__popc(alike)) : 0;
+    at = __shfl_sync(FULL_WARP, at, head) + __popc(alike & lanes_below());
+    if (c == WIDE) list_wide(job, (int32_t)p, entries);
+    const unsigned nodes = counted ? warp_max((unsigned)(own >> job.count_shift)) : 0;
+    const unsigned long long upto = sum_until(own);
+    if (lane == 31) before[warp] = upto;
+    if (lane == 31 && nodes) atomicMax(&most_nodes, nodes);
+    __syncthreads();
+    if (warp == 0) {
+        if (lane < CLASSES && members[lane]) place[lane] = atomicAdd(&job.totals->members[lane], members[lane]);
+        if (lane == 0 && most_nodes) atomicMax(&job.totals->most_nodes, most_nodes);
+        const unsigned long long its = before[lane], until = sum_until(its);
+        unsigned long long first = lane == 31 && allots ? atomicAdd(&job.totals->allotted, until) : 0;
+        before[lane] = __shfl_sync(FULL_WARP, first, 31) + until - its;
     }
-    if (nodes) atomicMax(&most_nodes, nodes);
     __syncthreads();
-    if (threadIdx.x < CLASSES && members[threadIdx.x])
-        atomicAdd(&job.totals->members[threadIdx.x], members[threadIdx.x]);
-    if (threadIdx.x == 0 && most_nodes) atomicMax(&job.totals->most_nodes, most_nodes);
+    if (allots && there) range.begin = place_group(job, p, before[warp] + upto - own, own, places, sizes);
+    if (counted && there) {
+        job.ranges[p] = {range.begin, range.begin + entries};
+        job.tallies[p] = 0;
+    }
+    if (there) {
+        job.lengths[p] = 0;
+        job.classes[p] = (uint8_t)c;
+    }
+    if (c != IDLE && c != WIDE) job.list[job.lists[c] + place[c] + at] = (int32_t)p;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(&job.totals->blocks, 1u) == gridDim.x - 1;
@@ -140,51 +146,14 @@ static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, i
     }
 }
 
-/* Lists the rows of each class, class by class, by the first blocks; within a class in pieces of 1,024 rows that lie
- * together. The other blocks place nodes. */
+/* Launched before the host knows whether nodes are in order. */
 template <typename V>
 static __global__ void __launch_bounds__(256)
-    list_rows(contract_job<V> job, int lists, const unsigned long long *preceding, const unsigned long long *places,
-              uint2 *placed)
+    place_groups(contract_job<V> job, const unsigned long long *preceding, const unsigned long long *places,
+                 uint2 *placed)
 {
-    __shared__ unsigned members[CLASSES], place[CLASSES];
     wait_ahead();
-    if ((int)blockIdx.x >= lists) {
-        place_nodes(job, lists, preceding, places, placed);
-        return;
-    }
-    for (int64_t base = (int64_t)blockIdx.x * 1024; base < job.groups; base += (int64_t)lists * 1024) {
-        if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
-        __syncthreads();
-        int own[4];
-        unsigned at[4];
-        for (int u = 0; u < 4; u++) {
-            const int64_t p = base + u * 256 + threadIdx.x;
-            own[u] = p < job.groups ? job.classes[p] : IDLE;
-            if (own[u] != IDLE) at[u] = atomicAdd(&members[own[u]], 1u);
-        }
-        __syncthreads();
-        if (threadIdx.x < CLASSES && members[threadIdx.x])
-            place[threadIdx.x] = atomicAdd(&job.totals->placed[threadIdx.x], members[threadIdx.x]);
-        __syncthreads();
-        for (int u = 0; u < 4; u++) {
-            if (own[u] == IDLE) continue;
-            const int64_t p = base + u * 256 + threadIdx.x;
-            const int64_t entries = job.ranges[p].end - job.ranges[p].begin;
-            unsigned to = place[own[u]] + at[u];
-            if (own[u] == WIDE) /* the longest first, since a block each sums them */
-                to = entries > 2 * PART ? atomicAdd(&job.totals->wide_long, 1u)
-                                        : job.totals->members[WIDE] - 1 - atomicAdd(&job.totals->wide_short, 1u);
-            job.list[first_of_class(job.totals, own[u]) + to] = (int32_t)p;
-            if (own[u] != WIDE) continue;
-            const int64_t cells = cells_in(job, entries);
-            job.cells_of[to] = (int64_t)atomicAdd(&job.totals->wide_placed, (unsigned long long)cells);
-            const unsigned parts = parts_of(job, entries);
-            const unsigned long long first = atomicAdd(&job.totals->parts_placed, (unsigned long long)parts);
-            for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2(to, part);
-        }
-        __syncthreads();
-    }
+    place_nodes(job, 0, preceding, places, placed);
 }
 
 /* ---- host ----------------------------------------------------------------------------------------------- */
@@ -192,13 +161,10 @@ static __global__ void __launch_bounds__(256)
 template <typename V> sp_status list_classes(contract_run<V> *run)
 {
     const contract_job<V> &job = run->job;
-    const int64_t places = job.count_shift ? blocks_of(job.nodes + 1, PLACED) : 0;
-    int lists;
-    TRY(launch_full(run, classify_rows<V>, 256, blocks_of(job.groups, 256) + (int64_t)1, job, run->limits, run->places,
-                    run->sizes, run->letter));
-    TRY(cuda_full_grid(run->context, list_rows<V>, 256, 0, &lists));
-    if (lists > (int)blocks_of(job.groups, 1024)) lists = (int)blocks_of(job.groups, 1024);
-    return launch_early(run, list_rows<V>, 256, lists + places, job, lists, run->preceding, run->places,
+    TRY(launch_early(run, classify_rows<V>, CLASSED, max((int64_t)blocks_of(job.groups, CLASSED), (int64_t)1), job,
+                     run->limits, run->places, run->sizes, run->letter));
+    if (!job.count_shift) return SP_OK;
+    return launch_early(run, place_groups<V>, 256, blocks_of(job.nodes + 1, PLACED), job, run->preceding, run->places,
                         run->placed);
 }
 
@@ -224,6 +190,7 @@ template <typename V> sp_status read_totals(contract_run<V> *run, contract_total
     contract_job<V> &job = run->job;
     TRY(await_letter(context, &run->letter->counted));
     *totals = run->letter->totals;
+    job.cells_of -= totals->wide_long;
     run->grouped = sp_seconds();
     if (totals->bad_node == 0) return SP_OK;
     const unsigned node = UINT_MAX - totals->bad_node;

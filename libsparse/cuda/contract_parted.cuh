@@ -66,7 +66,8 @@ static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
     __shared__ int32_t found;
     const contract_job<float> &job = row.job;
     const uint2 part = job.parts[i];
-    row.p = rows_of(job, WIDE).rows[part.x];
+    const unsigned at = part.x + job.totals->wide_long;
+    row.p = rows_of(job, WIDE).rows[at];
     const stage_range range = job.ranges[row.p];
     int32_t node = job.firsts[row.p];
     const int64_t begin = range.begin + (int64_t)part.y * PART;
@@ -82,7 +83,7 @@ static __device__ __forceinline__ unsigned open_part(part_row &row, unsigned i)
     __syncthreads();
     node = found;
     row.start(node, part_row::node_of(job, node + (int64_t)threadIdx.x));
-    return part.x;
+    return at;
 }
 
 /* Sets the bits of a part's columns: in shared memory, from where words go to the row's, or at once. */
@@ -148,7 +149,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
 static __device__ __forceinline__ void leave_row(const contract_job<float> &job, unsigned at)
 {
     job.classes[rows_of(job, WIDE).rows[at]] = WIDE;
-    job.inexact[first_of_class(job.totals, WIDE) + atomicAdd(job.totals->inexact + WIDE, 1u)] = (int32_t)at;
+    job.inexact[first_of_class(job, WIDE) + atomicAdd(job.totals->inexact + WIDE, 1u)] = (int32_t)at;
 }
 
 static __device__ __forceinline__ int bits_of(uint4 words)
@@ -205,7 +206,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
     unsigned long long *near = (unsigned long long *)row_memory;
     uint32_t *near_counts = (uint32_t *)(near + NEAR_CELLS);
     for (unsigned i = blockIdx.x; i < job.totals->parts; i += gridDim.x) {
-        const unsigned at = job.parts[i].x;
+        const unsigned at = job.parts[i].x + job.totals->wide_long;
         const int32_t p = rows_of(job, WIDE).rows[at];
         if (job.classes[p] == WIDE) continue;
         const stage_range range = job.ranges[p];

@@ -625,7 +625,7 @@ static __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     const class_rows own = rows_of(job, c);
     unsigned long long kept = 0;
     for (unsigned i = blockIdx.x; i < own.count; i += gridDim.x) {
-        const int32_t p = ITEMS == 0 && again ? job.list[first_of_class(job.totals, c) + own.rows[i]] : own.rows[i];
+        const int32_t p = ITEMS == 0 && again ? job.list[first_of_class(job, c) + own.rows[i]] : own.rows[i];
         const stage_range range = job.ranges[p];
         if (ITEMS == 0) {
             const int64_t first = job.cells_of[again ? own.rows[i] : i];
