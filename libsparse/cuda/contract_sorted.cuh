@@ -34,6 +34,25 @@ struct number_bits {
     }
 };
 
+/* A cell's sum in f64, the sum of its magnitudes, and of how many. */
+struct ordered_sum {
+    double sum = 0, size = 0;
+    int count = 0;
+
+    __device__ __forceinline__ void add(double number)
+    {
+        sum = __dadd_rn(sum, number);
+        size += fabs(number);
+        count++;
+    }
+    /* Whether in another order f64 may come to another f32: each is off by 2^-53 of the size an addition at most. */
+    __device__ __forceinline__ bool is_in_doubt(bool halved) const
+    {
+        const double slack = size * count * 0x1p-51, factor = halved ? 0.5 : 1;
+        return count > 2 && !((float)((sum - slack) * factor) == (float)((sum + slack) * factor));
+    }
+};
+
 /* ---- small rows ----------------------------------------------------------------------------------------- */
 
 /* The cell of a group's entry and those after it that have its column; `entries` are left from this one on, 0:
@@ -55,6 +74,21 @@ static __device__ __forceinline__ V combined(const contract_operation &operation
     }
     *many = count > 2;
     return (V)cell_value(operation, kept, count, diagonal);
+}
+
+/* Whether the cell that begins with a lane's entry is in doubt, as `combined` has it. One row in a million has such:
+ * its code is to keep out of the others' way. */
+template <int G>
+static __device__ __noinline__ bool doubts_small(float value, int32_t col, int entries, bool halved)
+{
+    ordered_sum cell;
+    cell.add((double)value);
+    for (int step = 1; step < G; step++) {
+        const int32_t other = __shfl_down_sync(FULL_WARP, col, step, G);
+        const float more = __shfl_down_sync(FULL_WARP, value, step, G);
+        if (step < entries && other == col) cell.add((double)more);
+    }
+    return entries > 0 && cell.is_in_doubt(halved);
 }
 
 /* A small row on its way: what its lanes have of it, and which they have. */
@@ -117,7 +151,14 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
             number_bits numbers;
             if (own < row.length) numbers.add((float)row.value);
             numbers.join(G);
-            if (many && own == 0 && !numbers.adds_up(row.length)) leave_row(job, c, row.p);
+            many = many && !numbers.adds_up(row.length);
+            if (__any_sync(FULL_WARP, many)) {
+                const float number = (float)__shfl_sync(FULL_WARP, row.value, (int)key[0] & (G - 1), G);
+                const bool doubts = doubts_small<G>(number, col, head && many ? entries - own : 0,
+                                                    job.operation.half && col == row.p);
+                many = __ballot_sync(FULL_WARP, doubts) & group;
+                if (many && own == 0) leave_row(job, c, row.p);
+            }
         }
     }
     if (head) {
@@ -175,6 +216,24 @@ template <typename Key, int BITS> static __device__ __forceinline__ Key sort_key
 template <int BITS, typename Key> static __device__ __forceinline__ bool joins_key(Key before, Key key)
 {
     return (key < (Key)UINT32_MAX << BITS) & ((before ^ key) < Key(1) << BITS);
+}
+
+/* Whether some cell of a row is in doubt, for the lane `own` of `lanes` that go through its sorted keys, from place
+ * `from` on; sums in column `halved` are. */
+template <int BITS, int K, typename Key>
+static __device__ __noinline__ bool doubts_sorted(const Key *sorted, int from, const float *values, int entries,
+                                                  int32_t halved, int own, int lanes)
+{
+    const auto key_at = [&](int at) { return sorted[swizzled(from + at, K - 1)]; };
+    for (int at = own; at < entries; at += lanes) {
+        const Key col = key_at(at) >> BITS;
+        ordered_sum cell;
+        if (at > 0 && key_at(at - 1) >> BITS == col) continue;
+        for (int i = at; i < entries && key_at(i) >> BITS == col; i++)
+            cell.add((double)values[(int)key_at(i) & ((1 << BITS) - 1)]);
+        if (cell.is_in_doubt((int32_t)col == halved)) return true;
+    }
+    return false;
 }
 
 /* A row's entries, sorted, in a warp's shared memory: keys are columns above places. */
@@ -284,7 +343,12 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
             }
             written += __popc(heads);
         }
-        if (PLACED && __any_sync(FULL_WARP, many) && lane == 0) leave_row(job, c, p);
+        if constexpr (PLACED)
+            if (__any_sync(FULL_WARP, many)) {
+                const int32_t halved = job.operation.half ? p : EMPTY;
+                many = doubts_sorted<BITS, K>(sorted, 0, values, entries, halved, lane, 32);
+                if (__any_sync(FULL_WARP, many) && lane == 0) leave_row(job, c, p);
+            }
         return written;
     }
 };
@@ -549,6 +613,25 @@ static __device__ __forceinline__ row_place packed_load(const contract_job<V> &j
     return row;
 }
 
+/* Whether a lane, its row's first, must leave the row, which has cells of `many` entries, to be summed in order. */
+template <int G, int K, typename Key>
+static __device__ __forceinline__ bool are_in_doubt(const contract_job<float> &job, const row_place &row, bool many,
+                                                    int entries, const Key *sorted, const float *value)
+{
+    const int own = threadIdx.x & (G - 1), group = (threadIdx.x & 31) / G;
+    number_bits numbers;
+#pragma unroll 1
+    for (int i = own; i < row.length; i += G) numbers.add(value[i]);
+    numbers.join(G);
+    many = many && !numbers.adds_up(row.length);
+    if (!__any_sync(FULL_WARP, many)) return false;
+    const int32_t halved = job.operation.half ? row.p : EMPTY;
+    const bool doubts =
+        doubts_sorted<log2_of(G * K), K>(sorted, group * G * K, value, many ? entries : 0, halved, own, G);
+    const unsigned mask = ((1u << G) - 1) << (group * G);
+    return (__ballot_sync(FULL_WARP, doubts) & mask) && own == 0;
+}
+
 /* Rows of at most G·K entries, G lanes each, 32 / G of them a warp, which shares what a row costs beside its entries:
  * with 16 lanes and 4 keys each a row of 36 entries takes three quarters of the instructions that it takes a warp. While
  * rows are sorted the entries of the next are on their way. */
@@ -646,13 +729,10 @@ static __global__ void __launch_bounds__(WARP_THREADS, 8) packed_rows(contract_j
                 }
                 written += __popc(heads);
             }
-            many = PLACED && (__ballot_sync(FULL_WARP, many) & mask);
-            if (PLACED && __any_sync(FULL_WARP, many)) {
-                number_bits numbers;
-#pragma unroll 1
-                for (int i = own; i < row.length; i += G) numbers.add((float)value[i]);
-                numbers.join(G);
-                if (many && own == 0 && !numbers.adds_up(row.length)) leave_row(job, c, row.p);
+            if constexpr (PLACED) {
+                many = __ballot_sync(FULL_WARP, many) & mask;
+                if (__any_sync(FULL_WARP, many) && are_in_doubt<G, K>(job, row, many, entries, sorted, value))
+                    leave_row(job, c, row.p);
             }
         }
         if (own == 0 && row.p >= 0) job.lengths[row.p] = written;
