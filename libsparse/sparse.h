@@ -363,8 +363,9 @@ typedef struct sp_contract_info {
  * sorted, has values of G's type even where G is a pattern, and lies where the context computes. Entries run in the
  * order of G's rows and, within a row, of its columns: the first of them counts for SP_COMBINE_FIRST; sums are f64,
  * run in that order and are rounded once, so that values depend neither on threads nor on the back end. Sums of zero
- * are kept. G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. O(nnz + rows +
- * groups + sorting within rows of C). */
+ * are kept. G may lie in either space. `options` (all zero: sums, loops kept) and `info` may be NULL. On a CUDA device
+ * without a memory budget the context keeps 8 bytes a group for the next call. O(nnz + rows + groups + sorting within
+ * rows of C). */
 sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *labels, sp_space labels_space,
                       int64_t groups, const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
 
