@@ -26,8 +26,8 @@
  * number do not depend on the order. Values are therefore the CPU's.
  *
  * Bytes an entry of G, with f32 values: 8 of G and 4 of a label (from the second-level cache) read; the stage
- * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. Some 70 a node for their
- * order, 40 a group.
+ * written and read, C written, 8 each: 32 and the label, for wide rows 48 and the label. 56 a node to find its place,
+ * 36 more where nodes are ordered, 57 a group.
  */
 #include "contract_run.cuh"
 

@@ -19,7 +19,7 @@ struct contract_totals {
     unsigned long long allotted;                /* entries of the stage and nodes that groups have, as counted */
     unsigned members[CLASSES];                  /* rows of a class */
     unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
-    unsigned inexact[CLASSES];                  /* rows of a class that summed_rows leaves to ranked_rows */
+    unsigned inexact[CLASSES];                  /* rows of a class that are left to be summed again in order */
     unsigned wide_long, wide_short;             /* wide rows listed backwards, forwards */
     unsigned most_nodes;                        /* of a group */
     unsigned unsorted;                          /* some node's label is below 0 or below that of the node before */
@@ -135,7 +135,7 @@ template <typename V> static __device__ __forceinline__ class_rows rows_of(const
     return {job.listed + first_of_class(job, c), job.counted[c]};
 }
 
-/* Leaves a row of class c to be summed again in order. */
+/* Leaves a row of class c, of wide ones its place in the list, to be summed again in order. */
 template <typename V> static __device__ __forceinline__ void leave_row(const contract_job<V> &job, int c, int32_t p)
 {
     job.inexact[first_of_class(job, c) + atomicAdd(job.totals->inexact + c, 1u)] = p;

@@ -113,16 +113,17 @@ static __global__ void __launch_bounds__(CLASSED)
     send_totals(job.totals, letter, &letter->counted);
 }
 
-/* Where the entries of nodes begin in the stage and in G, 32 bits each, by group and in any order within it, by the
- * blocks from `first` on, PLACED each. Nodes that are in no group, or have no entries, come last. To be written one by
- * one 4 to 8 bytes take a million nodes 20 µs, so that 16 in two arrays would take 50. */
+/* Where the entries of nodes begin in the stage and in G, 32 bits each, by group and in any order within it, PLACED a
+ * block. Nodes that are in no group, or have no entries, come last. To be written one by one 4 to 8 bytes take a million
+ * nodes 20 µs, so that 16 in two arrays would take 50. Launched before the host knows whether nodes are in order. */
 template <typename V>
-static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, int first,
-                                                   const unsigned long long *preceding,
-                                                   const unsigned long long *places, uint2 *placed)
+static __global__ void __launch_bounds__(256)
+    place_nodes(contract_job<V> job, const unsigned long long *preceding, const unsigned long long *places,
+                uint2 *placed)
 {
+    wait_ahead();
     if (!job.totals->unsorted) return;
-    const int64_t begin = (int64_t)(blockIdx.x - first) * PLACED + threadIdx.x;
+    const int64_t begin = (int64_t)blockIdx.x * PLACED + threadIdx.x;
     const unsigned long long allotted = job.totals->allotted;
     unsigned long long to[PLACED / 256];
     int32_t label[PLACED / 256];
@@ -146,16 +147,6 @@ static __device__ __forceinline__ void place_nodes(const contract_job<V> &job, i
     }
 }
 
-/* Launched before the host knows whether nodes are in order. */
-template <typename V>
-static __global__ void __launch_bounds__(256)
-    place_groups(contract_job<V> job, const unsigned long long *preceding, const unsigned long long *places,
-                 uint2 *placed)
-{
-    wait_ahead();
-    place_nodes(job, 0, preceding, places, placed);
-}
-
 /* ---- host ----------------------------------------------------------------------------------------------- */
 
 template <typename V> sp_status list_classes(contract_run<V> *run)
@@ -164,7 +155,7 @@ template <typename V> sp_status list_classes(contract_run<V> *run)
     TRY(launch_early(run, classify_rows<V>, CLASSED, max((int64_t)blocks_of(job.groups, CLASSED), (int64_t)1), job,
                      run->limits, run->places, run->sizes, run->letter));
     if (!job.count_shift) return SP_OK;
-    return launch_early(run, place_groups<V>, 256, blocks_of(job.nodes + 1, PLACED), job, run->preceding, run->places,
+    return launch_early(run, place_nodes<V>, 256, blocks_of(job.nodes + 1, PLACED), job, run->preceding, run->places,
                         run->placed);
 }
 

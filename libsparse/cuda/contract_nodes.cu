@@ -1,7 +1,7 @@
 /* The nodes of a contraction by group: counted with their groups' entries, put there in any order, and, where rows of C
  * need it, ordered within each, by a warp or half of one; by radix where a group has many.
  *
- * Bytes a node: 12 read and 8 written to count, 28 and 16 to place, 16 and 20 to order; 48 or more where they are
+ * Bytes a node: 12 read and 8 written to count, 28 and 8 to place, 16 and 20 to order; 48 or more where they are
  * sorted. */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -12,6 +12,9 @@
 /* Groups of fewer than MANY_NODES on average are ordered by half a warp (10 nodes each: 28 µs for a million nodes, a
  * warp 46), others by a warp. */
 enum { MANY_NODES = 12, NODE_THREADS = 128 };
+
+/* One group of more nodes means that all nodes are sorted. */
+enum { MOST_ORDERED = 256 };
 
 /* Counts the entries and nodes of each group, and looks for bad labels. preceding[i] is what of its group came before
  * node i, in any order, or UNLISTED where it has no entries; nodes of a label that follow each other are counted at

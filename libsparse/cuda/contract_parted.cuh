@@ -149,7 +149,7 @@ static __global__ void __launch_bounds__(PART_THREADS, PART_BLOCKS)
 static __device__ __forceinline__ void leave_row(const contract_job<float> &job, unsigned at)
 {
     job.classes[rows_of(job, WIDE).rows[at]] = WIDE;
-    job.inexact[first_of_class(job, WIDE) + atomicAdd(job.totals->inexact + WIDE, 1u)] = (int32_t)at;
+    leave_row(job, WIDE, (int32_t)at);
 }
 
 static __device__ __forceinline__ int bits_of(uint4 words)

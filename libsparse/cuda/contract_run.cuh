@@ -12,9 +12,6 @@ enum { RANKED_THREADS = 256, RANKED_ITEMS = 8, RANKED_WORDS = 8192 };
 enum { LONGER_THREADS = 512, LONGER_ITEMS = 8, LONGEST_ITEMS = 16, LONGER_WORDS = 16384 };
 enum { MOST_COLUMNS = LONGER_WORDS * 1024 }; /* of summed rows, and of those that are rows of B added up */
 
-/* One group of more nodes means that all nodes are sorted. */
-enum { MOST_ORDERED = 256 };
-
 enum { LENGTHS = 1024, CHUNK = 512 }; /* of C's rows that a block adds up; cells of C that a warp moves */
 
 /* Largest rows of the classes, by what the device's shared memory holds. */

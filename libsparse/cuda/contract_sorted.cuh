@@ -8,16 +8,8 @@
 
 enum { WARP_THREADS = 128 };
 
-/* Numbers of f32, by their magnitudes; lowest less one, so that 0 does not count. */
-struct number_bits {
-    uint32_t lowest = UINT32_MAX, highest = 0;
-
-    __device__ __forceinline__ void add(float number)
-    {
-        const uint32_t magnitude = __float_as_uint(number) & 0x7fffffffu;
-        lowest = min(lowest, magnitude - 1);
-        highest = max(highest, magnitude);
-    }
+/* What a row's numbers of f32 have in common. */
+struct row_span : span_of<float> {
     /* With those of so many lanes that lie together. */
     __device__ __forceinline__ void join(int lanes)
     {
@@ -26,7 +18,7 @@ struct number_bits {
             highest = max(highest, __shfl_xor_sync(FULL_WARP, highest, step));
         }
     }
-    /* Whether f64 adds up so many of them without an error, in any order. */
+    /* Whether f64 adds up so many of them without an error, in any order; `most` and `least` are those of get(). */
     __device__ __forceinline__ bool adds_up(int count) const
     {
         const int most = max((int)(highest >> 23), 1) - 126, least = max((int)((lowest + 1) >> 23), 1) - 150;
@@ -148,7 +140,7 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
         value = combined<G>(job.operation, value, col, head ? entries - own : 0, col == row.p, &many);
         many = PLACED && (__ballot_sync(FULL_WARP, many) & group);
         if (PLACED && __any_sync(FULL_WARP, many)) {
-            number_bits numbers;
+            row_span numbers;
             if (own < row.length) numbers.add((float)row.value);
             numbers.join(G);
             many = many && !numbers.adds_up(row.length);
@@ -170,7 +162,8 @@ static __device__ __forceinline__ int small_row(const contract_job<V> &job, cons
     return own == 0 ? entries : 0;
 }
 
-/* While a row is combined, the entries of the next and the place of the one after it are on their way. */
+/* While a row is combined, the entries of the next and the place of the one after it are on their way. Ten blocks a
+ * multiprocessor, which 48 registers allow. */
 template <int G, typename Key, bool PLACED, typename V>
 static __global__ void __launch_bounds__(WARP_THREADS, 10) small_rows(contract_job<V> job, int c)
 {
@@ -280,7 +273,7 @@ template <int K, typename Key, bool PLACED, typename V> struct sorted_row {
     {
         if (!std::is_same_v<V, float> || (!PLACED && job.operation.combine != SP_COMBINE_SUM) || job.operation.half)
             return false;
-        number_bits numbers;
+        row_span numbers;
 #pragma unroll 1
         for (int i = threadIdx.x & 31; i < length; i += 32) numbers.add((float)values[i]);
         numbers.join(32);
@@ -619,7 +612,7 @@ static __device__ __forceinline__ bool are_in_doubt(const contract_job<float> &j
                                                     int entries, const Key *sorted, const float *value)
 {
     const int own = threadIdx.x & (G - 1), group = (threadIdx.x & 31) / G;
-    number_bits numbers;
+    row_span numbers;
 #pragma unroll 1
     for (int i = own; i < row.length; i += G) numbers.add(value[i]);
     numbers.join(G);
