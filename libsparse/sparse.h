@@ -1,16 +1,26 @@
 /* libsparse: sparse matrices and products for graph analytics, on the CPU (OpenMP) and on CUDA GPUs.
  *
  * This header is the whole public interface. Conventions:
- *   - Every call that can fail returns an sp_status; sp_last_error(context) then holds one sentence with the
- *     numbers in it. Outputs are written only on success, but that sp_*_create leaves NULL or zeros on failure.
- *   - The library never prints, never exits, keeps no global state. A context must not be used by two threads
- *     at once; different contexts are independent.
- *   - Matrices are plain structs whose arrays belong to whoever holds them; arrays that the library makes come
- *     from the context's allocator and are released by sp_csr_free / sp_free with the same context, before it. What a
- *     struct held before it became an output is not released. sp_free and calls that release handles take NULL, those
- *     for matrices zeroed structs.
- *   - Shapes, types and spaces of arguments are checked, what the arrays hold is not: for columns that are out of
- *     range or do not ascend, behaviour is undefined. sp_csr_check looks, sp_csr_from_coo sorts.
+ *   - Every call that can fail returns an sp_status. On failure sp_last_error(context) holds one sentence that says
+ *     what is wrong. A call that has no context, because it was given NULL or because it is sp_context_create, leaves
+ *     its sentence in sp_last_error(NULL).
+ *   - Arguments are checked: a NULL pointer that is not documented as optional, a struct that contradicts itself, an
+ *     enum value that does not exist, a negative size and a matrix in a space that the context cannot reach are
+ *     SP_ERROR_ARGUMENT, with a sentence that names the argument. These checks take O(1) and do not read the entries:
+ *     with columns that are out of range or do not ascend the behaviour is undefined. sp_csr_check reads them all,
+ *     sp_csr_from_coo sorts them.
+ *   - Output structs, handles and numbers are written only on success. Two exceptions: calls named sp_*_create, and
+ *     sp_alloc and sp_calloc, leave NULL or zeros on failure. Arrays of the caller's that a call fills or changes (Y,
+ *     `values`, `result`) are unspecified after a failure other than SP_ERROR_ARGUMENT and SP_ERROR_UNSUPPORTED.
+ *   - An output struct must not be one of the inputs, unless the call works in place: SP_ERROR_ARGUMENT. Nor may
+ *     the arrays that a call fills overlap those that it reads.
+ *   - The library never prints and never exits. Its only state outside contexts is the sentence of
+ *     sp_last_error(NULL), one a thread. A context, with what was made from it, must not be used by two threads at
+ *     once; different contexts are independent.
+ *   - Matrices are plain structs whose arrays belong to whoever holds them. Arrays that the library makes come from
+ *     the context's allocator; sp_csr_free and sp_free release them, with the same context, before it is destroyed.
+ *     What a struct held before it became an output is not released. Calls that free take NULL and zeroed structs.
+ *   - A plan holds its context: it may be used and freed after sp_context_destroy.
  *   - Options that are all zero are the defaults: {0}, or NULL where that is said.
  *   - Sizes are int64_t. Dimensions are below 2^31; the number of nonzeros is limited by memory only.
  */
@@ -58,6 +68,8 @@ const char *sp_status_string(sp_status status);
 /* ---- context ------------------------------------------------------------------------------------------ */
 
 typedef struct sp_context sp_context;
+struct sp_csr;
+struct sp_dense;
 
 /* Where all host memory of the library comes from. `allocate` returns NULL on failure; `release` takes NULL. `resize`
  * is realloc; without it (NULL) an array that grows is there twice while it is copied. */
@@ -71,30 +83,53 @@ typedef struct sp_allocator {
 typedef struct sp_context_options {
     const char *device;            /* "cpu", "cuda", "cuda:N" or "auto" (CUDA if there is one); NULL: "auto" */
     int threads;                   /* CPU threads; 0: all that OpenMP offers */
-    size_t memory_budget;          /* bytes the back end may hold at once; 0: what is free on the device */
+    size_t memory_budget; /* CUDA: bytes of device memory that the context may hold at once, its own arrays, the
+                             caller's (sp_array_create) and plans included; 0: what is free on the device. What does
+                             not fit is made in parts where a call says so, else SP_ERROR_DEVICE_MEMORY. Host memory
+                             is not counted, with one exception on both back ends: sp_spgemm_top_k holds at most a
+                             quarter of the budget of its product at a time, or a row. All other calls on the CPU
+                             ignore the budget */
     const sp_allocator *allocator; /* NULL: malloc and free. Copied. */
-    const volatile int *interrupt; /* when not NULL and nonzero, long calls end with SP_ERROR_INTERRUPTED */
+    const volatile int *interrupt; /* when not NULL and nonzero, long calls end with SP_ERROR_INTERRUPTED: on the CPU
+                                      after a row, or some 0.1 s; on CUDA when what is queued is done. Calls that only
+                                      allocate, copy or free run to their end */
 } sp_context_options;
 
-/* Creates a context. `options` may be NULL. On failure *context is NULL and the status says why; "auto" never fails
- * for want of a device. One that works on a GPU takes some 0.2 s, so keep it. */
+/* Creates a context. `options` may be NULL. On failure *context is NULL and sp_last_error(NULL) says why; "auto" never
+ * fails for want of a device. A context that works on a GPU takes some 0.2 s to create, so keep it. */
 sp_status sp_context_create(const sp_context_options *options, sp_context **context);
+/* Lets go of the context. Its memory is released once no plan and no sp_context_retain holds it any more; until then
+ * what its options point at (`interrupt`, the allocator's `user`) must stay. */
 void sp_context_destroy(sp_context *context);
+/* Holds the context until one more sp_context_destroy: for handles of modules built on the library. */
+void sp_context_retain(sp_context *context);
 
-/* "cpu" or "cuda:N NAME", for logs. */
+/* "cpu" or "cuda:N NAME", for logs. For NULL these three give "", false and 0. */
 const char *sp_context_device(const sp_context *context);
 bool sp_context_is_cuda(const sp_context *context);
 int sp_context_threads(const sp_context *context);
+/* Whether the interrupt flag is set: for long loops of one's own. */
+bool sp_context_interrupted(const sp_context *context);
 
-/* The sentence of the last failed call on this context, "" if none. Valid until the next call. */
+/* The sentence of the last failed call on this context, "" if none. Valid until the next call. For NULL: of the last
+ * failed call of this thread that had no context. */
 const char *sp_last_error(const sp_context *context);
 
-/* Records a failure sentence (printf form) and returns `status`: for modules built on the library. */
+/* For modules built on the library. Records a failure sentence (printf form) and returns `status`. */
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The library's own checks of arguments, SP_ERROR_ARGUMENT with a sentence such as "sp_spgemm: C is NULL". `call` is
+ * the function's name (__func__), `name` that of the argument. The context must be there, and the argument; a matrix
+ * must be one that the context can reach and that does not contradict itself; an output must not be the input. */
+sp_status sp_require(sp_context *context, const char *call, const char *name, const void *argument);
+sp_status sp_require_csr(sp_context *context, const char *call, const char *name, const struct sp_csr *matrix);
+sp_status sp_require_dense(sp_context *context, const char *call, const char *name, const struct sp_dense *matrix);
+sp_status sp_require_output(sp_context *context, const char *call, const char *name, const void *output,
+                            const char *input_name, const void *input);
 
-/* Host memory through the context's allocator. sp_alloc takes count * size with the product checked, returns
- * SP_ERROR_OVERFLOW or SP_ERROR_HOST_MEMORY and leaves *pointer NULL. A count of 0 yields a valid pointer. */
+/* Host memory through the context's allocator: count * size bytes, with the product checked. A failure is
+ * SP_ERROR_ARGUMENT, SP_ERROR_OVERFLOW or SP_ERROR_HOST_MEMORY and leaves *pointer NULL. A count of 0 yields a valid
+ * pointer. */
 sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer);
 sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer);
 /* Grows *pointer, which holds `used` elements, to `count`; from NULL as sp_alloc. On failure the old block stays. */
@@ -154,7 +189,9 @@ typedef enum sp_combine {
  * the order of their appearance. `values` are f32 or f64 by `type`, or NULL for ones; the matrix has values in any
  * case, and is a pattern once they are released by sp_free and set to NULL. With `symmetric` every triple also stands
  * for its mirror image (rows must equal cols; a diagonal entry counts once). A triple outside the matrix is
- * SP_ERROR_ARGUMENT, more than 2^33 are SP_ERROR_OVERFLOW. O(count + rows + sorting of rows), parallel. */
+ * SP_ERROR_ARGUMENT. The number of a triple and its column share 64 bits: 2^33 triples are possible for any number of
+ * columns, 2^(64 - b) where columns are numbered with b bits (2^44 for a million columns), and more are
+ * SP_ERROR_OVERFLOW. O(count + rows + sorting of rows), parallel. */
 sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64_t count, const int32_t *row_indices,
                           const int32_t *col_indices, const void *values, sp_value_type type, sp_combine combine,
                           bool symmetric, sp_csr *matrix);
@@ -168,28 +205,6 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
  * passes of label propagation by modularity (Barber and Clark 2009), positive entries as weights; the same for any
  * number of threads. The caller releases it by sp_free. O(nnz), and 8 bytes a row and thread. */
 sp_status sp_csr_community_order(sp_context *context, const sp_csr *a, int32_t **order);
-
-/* A matrix made up from a few numbers, on the host, values in (0, 1] that are equal above and below the diagonal: the
- * same for the same specification and seed, whatever the threads. `spec` is one of
- *   rmat:SCALE,DEGREE                     2^SCALE rows, DEGREE edges each by R-MAT (.57 .19 .19 .05), relabelled
- *   uniform:ROWS,DEGREE[,COLUMNS]         DEGREE columns a row, drawn at random
- *   grid:WIDTH,HEIGHT,KEPT                a road network: a grid of which KEPT % of the edges are left, symmetric
- *   fem2d:WIDTH,HEIGHT,BLOCK              finite elements: 9 nodes around each, full blocks of BLOCK unknowns
- *   fem3d:WIDTH,HEIGHT,DEPTH,LEAST,MOST   27 nodes around each in a periodic box, LEAST to MOST unknowns a node
- *   web:ROWS,DEGREE,COMMON,LOCAL,LONGEST  pages of hosts: COMMON % of the links from the host's list, LOCAL % of the
- *                                         others within the host, at most LONGEST links a page
- *   powerlaw:ROWS,DEGREE,LONGEST,EXPONENT,FOLLOWING  row lengths ~ u^(-EXPONENT/100), FOLLOWING % of the columns as
- *                                         skewed as the rows, the others near the diagonal
- *   torus:SIZE,...                        a lattice, periodic in up to 12 dimensions: a node, two beside it in each
- *   arrow:ROWS,DENSE,FILLED               five diagonals, and DENSE rows and columns of which FILLED % are there
- *   community:ROWS,DEGREE,LONGEST,EXPONENT,SIZE,INSIDE,SHUFFLED  lengths as for powerlaw; INSIDE % of the columns
- *                                         within the row's community of SIZE rows, which stand together (SHUFFLED 0)
- *                                         or anywhere (1)
- *   molecules:ROWS,ATOMS                  molecules of ATOMS atoms, at most four bonds an atom, symmetric
- *   mycielski:ORDER                       the Mycielski graph: 3 * 2^(ORDER - 2) - 1 nodes, no triangles, symmetric
- *   cluster:ROWS,DEGREE                   protein families with dense subfamilies, symmetric
- * DEGREEs are means before repeated entries are merged. O(nnz log(longest row)), parallel but for cluster. */
-sp_status sp_generate(sp_context *context, const char *spec, uint64_t seed, sp_value_type type, sp_csr *matrix);
 
 /* ---- SpGEMM ------------------------------------------------------------------------------------------- */
 
@@ -277,8 +292,8 @@ typedef struct sp_spgemm_plan sp_spgemm_plan;
  * where C is to lie (as for sp_spgemm). On CUDA, where the device has room for 8 bytes a product beside C, the
  * products are listed tile by tile of C, 2.3 to 5.3 bytes each (info->plan_bytes), which takes 6 to 23 times as long
  * as a product: plans are for values that change often. Of matrices of finite elements, and of B with few columns,
- * whose rows are summed faster than listed products, 11 bytes a row are kept, in 4 times a product. The plan ends
- * before its context. On failure *plan is NULL. O(products). */
+ * whose rows are summed faster than listed products, 11 bytes a row are kept, in 4 times a product. On failure
+ * *plan is NULL. O(products). */
 sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_spgemm_plan **plan);
 /* Products, nnz(C), groups, bytes and times of the symbolic phase. Valid as long as the plan. */
@@ -317,8 +332,8 @@ typedef struct sp_markov_epilogue {
 /* What the epilogue saw of one row. */
 typedef struct sp_markov_row {
     float chaos;
-    float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the pruned row inflated by 2 */
-    float kept_mass;   /* mass after pruning, before it is scaled back to 1 */
+    float homogeneity; /* Σ a² of A's row ÷ Σ of the squares of the pruned row inflated by 2; 1 if that is empty */
+    float kept_mass;   /* mass after pruning, before it is scaled back to 1; 0 where the 1 on the diagonal is all */
     int32_t expanded;  /* nonzeros before pruning; above 2^31 - 1 cannot be, cols is less */
 } sp_markov_row;
 
@@ -328,7 +343,8 @@ sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b
                            sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
 
 /* v := v^power within each row, then each row divided by its sum (f64 sums of the rounded f32 powers). Host, f32,
- * in place; a row whose sum is 0 stays as it is. power 1 only normalises. O(nnz). */
+ * in place. A row whose powers are all 0, as small values to a large power are in f32, is not divided. power 1 only
+ * normalises. O(nnz). */
 sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power);
 
 /* ---- contraction -------------------------------------------------------------------------------------- */
@@ -426,7 +442,7 @@ typedef struct sp_spmm_info {
 } sp_spmm_info;
 
 /* What is prepared once for many products with A. The plan refers to A, which must outlive it unchanged, unless A
- * lies in the other space or is transposed: then it has its own. It ends before its context. */
+ * lies in the other space or is transposed: then it has its own. */
 typedef struct sp_spmm_plan sp_spmm_plan;
 
 /* `width` is the number of columns of X that the plan is made for (others work, less fast). `options` may be NULL.
@@ -441,9 +457,10 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
  * A.rows), Y A.rows rows (A.cols), both the same number of columns, and lie where the context computes or are moved
  * for the call; on CUDA, where they do not fit the device, in tiles behind the computation (Y is undefined after a
  * failure then). Types: A f32 with X f32, f16 or bf16 and Y f32 or X's type; A f64 with X and Y f64; a pattern with
- * any of these. Sums are f32, for f64 f64. With beta = 0 Y is not read. X and Y must not overlap. On CUDA, with Y on
- * the device, the call returns when the product is queued: every later call with the context waits for it, other
- * streams' work must (cudaDeviceSynchronize). O(nnz · width). */
+ * any of these. Sums are f32, for f64 f64. With beta = 0 Y is not read. X and Y must not overlap; with equal strides
+ * they may be columns of one array side by side. On CUDA, with Y on the device, the call returns when the product is
+ * queued: every later call with the context waits for it, other streams' work must (cudaDeviceSynchronize).
+ * O(nnz · width). */
 sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y);
 /* The same for SP_REDUCE_MAX and SP_REDUCE_MIN (alpha 1, beta 0), with the entry of A (its position in A.col_indices;
  * the lowest of equals; -1 for a row without entries) that gave each value: Y.rows * Y.cols of them, in Y's space. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Includes between modules point one way: apps use mcl, contraction, gnn, io and libsparse; mcl, contraction, gnn and
-# io use sparse.h alone; libsparse uses nothing of the others. Nobody includes another module's private header.
+# io use sparse.h alone; libsparse uses nothing of the others, and its rooms only what lies below them. Nobody includes another module's private header.
 cd "$(dirname "$0")/.." || exit 1
 failed=0 passed=0
 
@@ -21,12 +21,29 @@ only() {
     fi
 }
 
-only libsparse 'sparse\.h'
+# Rooms of libsparse name headers by their path. core is the floor of all, device that of all CUDA code, whose table of
+# operations has MaxK's header too. Products of patterns are contractions, and these use the warp's sums of products.
+for room in libsparse/*/; do
+    room=$(basename "$room")
+    case $room in
+    core) floor=core ;;
+    device) floor='core|device|spmm/cuda/maxk.cuh' ;;
+    spgemm) floor='core|device|contract/cuda/contract.cuh' ;;
+    contract) floor='core|device|spgemm/cuda/warp.cuh' ;;
+    markov) floor='core|device|spgemm' ;;
+    *) floor='core|device' ;;
+    esac
+    only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
+done
 only io 'sparse\.h'
 only mcl 'sparse\.h'
 only contraction 'sparse\.h'
 only gnn 'sparse\.h'
-only apps 'sparse\.h|io\.h|mcl\.h|contraction\.h|gnn\.h'
+only bench/generate 'sparse\.h'
+modules='sparse\.h|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
+only apps/common "$modules"
+for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*"; done
+only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"
 
 # The library never prints, exits or aborts.
 if grep -rnE '\b(printf|fprintf|puts|fputs|perror|exit|abort)[[:space:]]*\(' libsparse mcl contraction gnn --include='*.c' \

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "internal.h"
+#include "core/internal.h"
 
 const char *sp_version(void) { return SP_VERSION; }
 
@@ -85,14 +85,25 @@ static void *resize_default(void *user, void *pointer, size_t bytes)
     return realloc(pointer, bytes); /* moves large blocks by remapping pages, without a second copy */
 }
 
-static sp_status block_size(sp_context *context, int64_t count, size_t size, size_t *bytes)
+static sp_status block_size(sp_context *context, const char *call, int64_t count, size_t size, size_t *bytes)
 {
     *bytes = 0;
-    if (count < 0 || !sp_mul_size((size_t)count, size, bytes) || *bytes > PTRDIFF_MAX)
+    if (count < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: count is %lld, below 0", call, (long long)count);
+    if (!sp_mul_size((size_t)count, size, bytes) || *bytes > PTRDIFF_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "%lld elements of %zu bytes are more than memory can address",
                        (long long)count, size);
     if (*bytes == 0) *bytes = 1;
     return SP_OK;
+}
+
+/* What a new block needs; the caller's pointer is NULL until there is one. */
+static sp_status check_block(sp_context *context, const char *call, int64_t count, size_t size, void **pointer,
+                             size_t *bytes)
+{
+    const sp_status status = sp_require(context, call, "pointer", pointer);
+    if (pointer) *pointer = NULL;
+    return status == SP_OK ? block_size(context, call, count, size, bytes) : status;
 }
 
 static sp_status no_memory(sp_context *context, size_t bytes)
@@ -103,8 +114,7 @@ static sp_status no_memory(sp_context *context, size_t bytes)
 sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **pointer)
 {
     size_t bytes;
-    *pointer = NULL;
-    sp_status status = block_size(context, count, size, &bytes);
+    sp_status status = check_block(context, __func__, count, size, pointer, &bytes);
     if (status != SP_OK) return status;
     *pointer = context->allocator.allocate(context->allocator.user, bytes);
     return *pointer ? SP_OK : no_memory(context, bytes);
@@ -113,8 +123,7 @@ sp_status sp_alloc(sp_context *context, int64_t count, size_t size, void **point
 sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **pointer)
 {
     size_t bytes;
-    *pointer = NULL;
-    sp_status status = block_size(context, count, size, &bytes);
+    sp_status status = check_block(context, __func__, count, size, pointer, &bytes);
     if (status != SP_OK) return status;
     /* calloc leaves fresh pages untouched, which matters for accumulators as wide as the matrix. */
     if (context->allocator.allocate == allocate_default) {
@@ -129,8 +138,12 @@ sp_status sp_calloc(sp_context *context, int64_t count, size_t size, void **poin
 sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer)
 {
     size_t bytes;
-    if (!*pointer) return sp_alloc(context, count, size, pointer);
-    sp_status status = block_size(context, count, size, &bytes);
+    sp_status status = sp_require(context, __func__, "pointer", pointer);
+    if (status == SP_OK && !*pointer) return sp_alloc(context, count, size, pointer);
+    if (status == SP_OK) status = block_size(context, __func__, count, size, &bytes);
+    if (status == SP_OK && (used < 0 || used > count) && !context->allocator.resize)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld of %lld elements are used", __func__, (long long)used,
+                         (long long)count);
     if (status != SP_OK) return status;
     void *grown;
     if (context->allocator.resize) {
@@ -149,47 +162,57 @@ sp_status sp_grow(sp_context *context, int64_t used, int64_t count, size_t size,
 
 void sp_free(sp_context *context, void *pointer)
 {
-    if (pointer) context->allocator.release(context->allocator.user, pointer);
+    if (pointer && context) context->allocator.release(context->allocator.user, pointer);
 }
 
 sp_status sp_array_create(sp_context *context, int64_t count, size_t size, sp_space space, void **array)
 {
     size_t bytes;
-    *array = NULL;
-    if (space == SP_HOST) return sp_alloc(context, count, size, array);
-    if (context->backend->space != SP_DEVICE)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "device memory needs a CUDA context");
-    const sp_status status = block_size(context, count, size, &bytes);
-    return status == SP_OK ? context->backend->allocate(context, bytes, array) : status;
+    sp_status status = check_block(context, __func__, count, size, array, &bytes);
+    if (status == SP_OK) status = sp_require_space(context, __func__, "array", space);
+    if (status != SP_OK) return status;
+    return space == SP_HOST ? sp_alloc(context, count, size, array) : context->backend->allocate(context, bytes, array);
 }
 
 void sp_array_free(sp_context *context, sp_space space, void *array)
 {
-    if (array && space == SP_HOST) sp_free(context, array);
-    else if (array) context->backend->release(context, array);
+    if (!array || !context) return;
+    if (space == SP_HOST) sp_free(context, array);
+    else if (context->backend->space == SP_DEVICE) context->backend->release(context, array);
 }
 
 sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *to, sp_space to_space,
                         const void *from, sp_space from_space)
 {
     size_t bytes;
-    const sp_status status = block_size(context, count, size, &bytes);
-    if (status != SP_OK || count == 0) return status;
-    return context->backend->copy(context, to, to_space, from, from_space, bytes);
+    sp_status status;
+    SP_TRY(sp_require_space(context, __func__, "to", to_space));
+    SP_TRY(sp_require_space(context, __func__, "from", from_space));
+    SP_TRY(block_size(context, __func__, count, size, &bytes));
+    if (count == 0 || size == 0) return SP_OK;
+    SP_TRY(sp_require(context, __func__, "to", to));
+    SP_TRY(sp_require(context, __func__, "from", from));
+    SP_TRY(sp_require_apart(context, __func__, "to", to, bytes, "from", from, bytes));
+    status = context->backend->copy(context, to, to_space, from, from_space, bytes);
+done:
+    return status;
 }
 
 /* ---- failures ------------------------------------------------------------------------------------------ */
+
+/* For calls that have no context to keep their sentence: sp_context_create, and those that were given NULL. */
+static _Thread_local char error_without_context[sizeof ((sp_context *)0)->error];
 
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(context->error, sizeof context->error, format, arguments);
+    vsnprintf(context ? context->error : error_without_context, sizeof error_without_context, format, arguments);
     va_end(arguments);
     return status;
 }
 
-const char *sp_last_error(const sp_context *context) { return context ? context->error : ""; }
+const char *sp_last_error(const sp_context *context) { return context ? context->error : error_without_context; }
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
@@ -213,55 +236,82 @@ static bool parse_device(const char *device, bool *want_cuda, bool *required, in
     return *end == '\0' && errno == 0 && number < 1024;
 }
 
+static sp_status check_options(const sp_context_options *options)
+{
+    bool want_cuda, required;
+    int index;
+    if (!parse_device(options->device, &want_cuda, &required, &index))
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "device \"%.40s\" is not cpu, cuda, cuda:N or auto", options->device);
+    if (options->threads < 0)
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "%d threads: 0 or more are possible", options->threads);
+    if (options->allocator && (!options->allocator->allocate || !options->allocator->release))
+        return sp_fail(NULL, SP_ERROR_ARGUMENT, "an allocator needs the functions allocate and release");
+    return SP_OK;
+}
+
+/* The GPU that is asked for; the CPU where any would do and there is none. */
+static sp_status open_device(sp_context *context, const char *device)
+{
+    bool want_cuda, required;
+    int index;
+    parse_device(device, &want_cuda, &required, &index);
+    if (!want_cuda) return SP_OK;
+    const sp_status status = sp_cuda_open(context, index);
+    if (status != SP_OK && required) return sp_fail(NULL, status, "%s", context->error);
+    context->error[0] = '\0';
+    return SP_OK;
+}
+
 sp_status sp_context_create(const sp_context_options *options, sp_context **context)
 {
     static const sp_allocator standard = {allocate_default, release_default, NULL, resize_default};
     const sp_context_options defaults = {0};
     if (!options) options = &defaults;
-    const sp_allocator *allocator = options->allocator ? options->allocator : &standard;
+    if (!context) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: context is NULL", __func__);
     *context = NULL;
+    sp_status status = check_options(options);
+    if (status != SP_OK) return status;
 
-    bool want_cuda, required;
-    int index;
-    if (!parse_device(options->device, &want_cuda, &required, &index)) return SP_ERROR_ARGUMENT;
-    if (options->threads < 0) return SP_ERROR_ARGUMENT;
-
+    const sp_allocator *allocator = options->allocator ? options->allocator : &standard;
     sp_context *made = allocator->allocate(allocator->user, sizeof *made);
-    if (!made) return SP_ERROR_HOST_MEMORY;
+    if (!made)
+        return sp_fail(NULL, SP_ERROR_HOST_MEMORY, "out of memory: %zu bytes could not be allocated", sizeof *made);
     memset(made, 0, sizeof *made);
     made->allocator = *allocator;
     made->backend = &sp_backend_cpu;
+    made->holders = 1;
     made->threads = options->threads ? options->threads : omp_get_max_threads();
     made->memory_budget = options->memory_budget;
     made->interrupt = options->interrupt;
     strcpy(made->device_name, "cpu");
-    if (want_cuda) {
-        sp_status status = sp_cuda_open(made, index);
-        if (status != SP_OK && required) {
-            allocator->release(allocator->user, made);
-            return status;
-        }
-        made->error[0] = '\0';
-    }
-    *context = made;
-    return SP_OK;
+    status = open_device(made, options->device);
+    if (status == SP_OK) *context = made;
+    else allocator->release(allocator->user, made);
+    return status;
+}
+
+void sp_context_retain(sp_context *context)
+{
+    if (context) context->holders++;
 }
 
 void sp_context_destroy(sp_context *context)
 {
-    if (!context) return;
+    if (!context || --context->holders > 0) return;
     if (context->backend->destroy) context->backend->destroy(context);
     sp_allocator allocator = context->allocator;
     allocator.release(allocator.user, context);
 }
 
-const char *sp_context_device(const sp_context *context) { return context->device_name; }
+const char *sp_context_device(const sp_context *context) { return context ? context->device_name : ""; }
 
-bool sp_context_is_cuda(const sp_context *context) { return context->backend->space == SP_DEVICE; }
+bool sp_context_is_cuda(const sp_context *context) { return context && context->backend->space == SP_DEVICE; }
 
-int sp_context_threads(const sp_context *context) { return context->threads; }
+int sp_context_threads(const sp_context *context) { return context ? context->threads : 0; }
+
+bool sp_context_interrupted(const sp_context *context) { return sp_interrupted(context); }
 
 void *sp_context_stream(const sp_context *context)
 {
-    return context->backend->stream ? context->backend->stream(context) : NULL;
+    return context && context->backend->stream ? context->backend->stream(context) : NULL;
 }

@@ -9,7 +9,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "coo.h"
+#include "core/coo.h"
 
 /* ---- sorting --------------------------------------------------------------------------------------------- */
 
@@ -26,12 +26,13 @@ static void sift_down(sp_entry *heap, int64_t root, int64_t count)
 
 /* Quicksort with the median of three, heap sort when it goes too deep, insertion sort for the short ends: rows are
  * mostly short, and a row of many million entries must not take quadratic time. */
-static void sort_entries(sp_entry *list, int64_t count, int depth)
+static void sort_entries(sp_entry *list, int64_t count, int depth, sp_watch *watch)
 {
     while (count > 24) {
+        if (count >= SP_STRIDE && sp_stops(watch)) return;
         if (depth-- == 0) {
-            for (int64_t i = count / 2; i-- > 0;) sift_down(list, i, count);
-            for (int64_t i = count; i-- > 1;) {
+            for (int64_t i = count / 2; i-- > 0 && !sp_stops_at(watch, i);) sift_down(list, i, count);
+            for (int64_t i = count; i-- > 1 && !sp_stops_at(watch, i);) {
                 sp_entry last = list[i];
                 list[i] = list[0];
                 list[0] = last;
@@ -42,15 +43,16 @@ static void sort_entries(sp_entry *list, int64_t count, int depth)
         sp_entry a = list[0], b = list[count / 2], c = list[count - 1];
         sp_entry pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
         int64_t i = -1, j = count;
-        for (;;) {
+        for (int64_t swaps = 1;; swaps++) {
             do i++; while (list[i] < pivot);
             do j--; while (pivot < list[j]);
             if (i >= j) break;
+            if (sp_stops_at(watch, swaps)) return;
             sp_entry swap = list[i];
             list[i] = list[j];
             list[j] = swap;
         }
-        sort_entries(list + j + 1, count - j - 1, depth);
+        sort_entries(list + j + 1, count - j - 1, depth, watch);
         count = j + 1;
     }
     for (int64_t i = 1; i < count; i++) {
@@ -61,11 +63,11 @@ static void sort_entries(sp_entry *list, int64_t count, int depth)
     }
 }
 
-void sp_sort_entries(sp_entry *list, int64_t count)
+void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch)
 {
     int depth = 2; /* how deep a quicksort goes unless the input defeats it */
     for (int64_t left = count; left; left >>= 1) depth += 2;
-    sort_entries(list, count, depth);
+    sort_entries(list, count, depth, watch);
 }
 
 /* The first row whose entries begin at or after `place`. */
@@ -83,16 +85,31 @@ static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
 /* ---- triples in order ------------------------------------------------------------------------------------ */
 
 /* Whether they ascend strictly, row by row and by columns within a row; or, given the other way round, by columns. */
-static bool are_in_order(const sp_triples *t, const int32_t *rows, const int32_t *cols, int threads)
+static bool are_in_order(const sp_triples *t, const int32_t *rows, const int32_t *cols, int threads, sp_watch *watch)
 {
     int64_t others = 0;
     if (t->symmetric) return false;
     for (int64_t i = 1; i < t->count && i < 64; i++) /* what is in no order shows it at once */
         if (rows[i - 1] > rows[i] || (rows[i - 1] == rows[i] && cols[i - 1] >= cols[i])) return false;
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
-    for (int64_t i = 1; i < t->count; i++)
-        others += (rows[i - 1] > rows[i]) | ((rows[i - 1] == rows[i]) & (cols[i - 1] >= cols[i]));
+    for (int64_t first = 0; first < t->count; first += SP_STRIDE) {
+        const int64_t end = sp_stride_end(first, t->count);
+        if (sp_stops(watch)) continue;
+        for (int64_t i = first > 0 ? first : 1; i < end; i++)
+            others += (rows[i - 1] > rows[i]) | ((rows[i - 1] == rows[i]) & (cols[i - 1] >= cols[i]));
+    }
     return others == 0;
+}
+
+/* Triples first .. end - 1. */
+static void take_stretch(const sp_triples *t, int64_t first, int64_t end, bool ones, const sp_csr *made)
+{
+    for (int64_t i = first; i < end; i++) {
+        const int32_t before = i ? t->row_indices[i - 1] : -1;
+        for (int64_t row = t->row_indices[i]; row > before; row--) made->row_offsets[row] = i;
+        made->col_indices[i] = t->col_indices[i];
+        sp_store_value(made->values, t->type, i, ones ? 1 : sp_load_value(t->values, t->type, i));
+    }
 }
 
 static sp_status take_in_order(sp_context *context, const sp_triples *t, int threads, sp_csr *matrix)
@@ -101,17 +118,16 @@ static sp_status take_in_order(sp_context *context, const sp_triples *t, int thr
     sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
     if (status != SP_OK) return status;
     const bool ones = !t->values || t->rule == SP_COMBINE_COUNT;
+    sp_watch watch = {context, false};
 #pragma omp parallel for schedule(static) num_threads(threads)
-    for (int64_t i = 0; i < t->count; i++) {
-        const int32_t before = i ? t->row_indices[i - 1] : -1;
-        for (int64_t row = t->row_indices[i]; row > before; row--) made.row_offsets[row] = i;
-        made.col_indices[i] = t->col_indices[i];
-        sp_store_value(made.values, t->type, i, ones ? 1 : sp_load_value(t->values, t->type, i));
-    }
+    for (int64_t first = 0; first < t->count; first += SP_STRIDE)
+        if (!sp_stops(&watch)) take_stretch(t, first, sp_stride_end(first, t->count), ones, &made);
     for (int64_t row = t->count ? t->row_indices[t->count - 1] + 1 : 0; row <= t->rows; row++)
         made.row_offsets[row] = t->count;
-    *matrix = made;
-    return SP_OK;
+    status = sp_watched(&watch);
+    if (status == SP_OK) *matrix = made;
+    else sp_csr_free(context, &made);
+    return status;
 }
 
 /* ---- triples in the order of columns --------------------------------------------------------------------- */
@@ -126,6 +142,7 @@ typedef struct columns_run {
     int parts;
     int64_t *next;
     sp_csr *made;
+    sp_watch watch;
 } columns_run;
 
 static int64_t part_start(const columns_run *r, int part)
@@ -133,7 +150,7 @@ static int64_t part_start(const columns_run *r, int part)
     return r->t->count / r->parts * part + (part == r->parts ? r->t->count % r->parts : 0);
 }
 
-__attribute__((always_inline)) static inline void place_part(const columns_run *r, int part, size_t size)
+__attribute__((always_inline)) static inline void place_part(columns_run *r, int part, size_t size)
 {
     const sp_triples *t = r->t;
     const int32_t *rows = t->row_indices;
@@ -144,6 +161,7 @@ __attribute__((always_inline)) static inline void place_part(const columns_run *
     for (int64_t i = begin; i < end; column++) {
         const int64_t column_end = offsets && offsets[column + 1] < end ? offsets[column + 1] : end;
         for (; i < column_end; i++) {
+            if (sp_stops_at(&r->watch, i)) return;
             if (i + ROW_AHEAD < end) {
                 __builtin_prefetch(next + rows[i + ROW_AHEAD], 1);
                 const int64_t place = next[rows[i + PLACE_AHEAD]];
@@ -158,11 +176,11 @@ __attribute__((always_inline)) static inline void place_part(const columns_run *
 }
 
 /* Counts of all parts become places; the row offsets. */
-static void place_rows(const columns_run *r)
+static void place_rows(columns_run *r)
 {
     const int64_t rows = r->t->rows;
     int64_t before = 0;
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows && !sp_stops_at(&r->watch, i); i++) {
         r->made->row_offsets[i] = before;
         for (int part = 0; part < r->parts; part++) {
             const int64_t count = r->next[part * rows + i];
@@ -180,7 +198,8 @@ sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *ma
     const int64_t worth = 1 + t->count / (t->rows + 1);
     const int threads = sp_threads_for(context, 3 * t->count);
     sp_csr made;
-    columns_run r = {.t = t, .parts = worth < threads ? (int)worth : threads, .made = &made};
+    columns_run r = {.t = t, .parts = worth < threads ? (int)worth : threads, .made = &made,
+                     .watch = {context, false}};
     sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
     if (status != SP_OK) return status;
     SP_TRY(sp_alloc(context, r.parts * t->rows, sizeof *r.next, (void **)&r.next));
@@ -188,15 +207,19 @@ sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *ma
     for (int part = 0; part < r.parts; part++) {
         int64_t *counts = r.next + part * t->rows;
         memset(counts, 0, (size_t)t->rows * sizeof *counts);
-        for (int64_t i = part_start(&r, part); i < part_start(&r, part + 1); i++) counts[t->row_indices[i]]++;
+        const int64_t end = part_start(&r, part + 1);
+        for (int64_t i = part_start(&r, part); i < end && !sp_stops_at(&r.watch, i); i++) counts[t->row_indices[i]]++;
     }
+    SP_TRY(sp_watched(&r.watch));
     place_rows(&r);
+    SP_TRY(sp_watched(&r.watch));
 #pragma omp parallel for schedule(static, 1) num_threads(r.parts)
     for (int part = 0; part < r.parts; part++) {
         if (size == 0) place_part(&r, part, 0);
         else if (size == sizeof(float)) place_part(&r, part, sizeof(float));
         else place_part(&r, part, sizeof(double));
     }
+    SP_TRY(sp_watched(&r.watch));
     if (!t->values) {
         sp_free(context, made.values);
         made.values = NULL;
@@ -212,7 +235,7 @@ done:
 
 /* Turns one row's entries, sorted, into columns and values; returns how many are left. */
 static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t count, int shift, int32_t *cols,
-                           void *out)
+                           void *out, sp_watch *watch)
 {
     int64_t left = 0;
     for (int64_t i = 0; i < count;) {
@@ -220,6 +243,7 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
         double value = 1.0;
         const int64_t first = i;
         for (; i < count && sp_entry_col(list[i], shift) == col; i++) {
+            if (sp_stops_at(watch, i)) return 0;
             const double next = sp_load_value(t->values, t->type, sp_entry_source(list[i], shift));
             if (i == first) value = t->rule == SP_COMBINE_COUNT ? 1 : next;
             else value = sp_combine_values(value, next, t->rule);
@@ -233,13 +257,13 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
 
 /* counts[i] = entries of row i, mirror images included. Every thread reads all triples and counts those of its own
  * rows: reading is cheap, and no two threads write to one place. */
-static void count_rows(const sp_triples *t, int threads, int64_t *counts)
+static void count_rows(const sp_triples *t, int threads, int64_t *counts, sp_watch *watch)
 {
 #pragma omp parallel num_threads(threads)
     {
         const int32_t low = (int32_t)(t->rows * omp_get_thread_num() / omp_get_num_threads());
         const int32_t high = (int32_t)(t->rows * (omp_get_thread_num() + 1) / omp_get_num_threads());
-        for (int64_t i = 0; i < t->count; i++) {
+        for (int64_t i = 0; i < t->count && !sp_stops_at(watch, i); i++) {
             const int32_t row = t->row_indices[i], col = t->col_indices[i];
             if (row >= low && row < high) counts[row]++;
             if (t->symmetric && col != row && col >= low && col < high) counts[col]++;
@@ -250,14 +274,14 @@ static void count_rows(const sp_triples *t, int threads, int64_t *counts)
 /* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
  * each row's write position. Threads read all triples and place those of their own rows, about equally many. */
 static void scatter(const sp_triples *t, const int64_t *starts, int threads, int shift, int64_t *next,
-                    sp_entry *list)
+                    sp_entry *list, sp_watch *watch)
 {
 #pragma omp parallel num_threads(threads)
     {
         const int64_t share = starts[t->rows] / omp_get_num_threads() + 1;
         const int64_t low = row_at(starts, t->rows, share * omp_get_thread_num());
         const int64_t high = row_at(starts, t->rows, share * (omp_get_thread_num() + 1));
-        for (int64_t i = 0; i < t->count; i++) {
+        for (int64_t i = 0; i < t->count && !sp_stops_at(watch, i); i++) {
             const int32_t row = t->row_indices[i], col = t->col_indices[i];
             if (row >= low && row < high) list[next[row]++] = sp_make_entry(col, i, shift);
             if (t->symmetric && col != row && col >= low && col < high)
@@ -290,26 +314,31 @@ static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads
     sp_csr made = {0};
     int64_t *starts = NULL, *next = NULL;
     sp_entry *list = NULL;
+    sp_watch watch = {context, false};
     sp_status status;
     SP_TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
     SP_TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
-    count_rows(t, threads, starts + 1);
+    count_rows(t, threads, starts + 1, &watch);
+    SP_TRY(sp_watched(&watch));
     for (int64_t i = 0; i < rows; i++) {
         next[i] = starts[i];
         starts[i + 1] += starts[i];
     }
     SP_TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
-    scatter(t, starts, threads, shift, next, list);
+    scatter(t, starts, threads, shift, next, list, &watch);
+    SP_TRY(sp_watched(&watch));
 
     /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
     SP_TRY(sp_csr_create(context, rows, t->cols, starts[rows], t->type, SP_HOST, &made));
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
         const int64_t length = starts[i + 1] - starts[i];
-        sp_sort_entries(list + starts[i], length);
+        if (sp_stops(&watch)) continue;
+        sp_sort_entries(list + starts[i], length, &watch);
         next[i] = combine_row(t, list + starts[i], length, shift, made.col_indices + starts[i],
-                              (char *)made.values + (size_t)starts[i] * size);
+                              (char *)made.values + (size_t)starts[i] * size, &watch);
     }
+    SP_TRY(sp_watched(&watch));
     close_gaps(starts, next, size, &made);
     SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
     SP_TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
@@ -324,11 +353,14 @@ done:
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-static sp_status check_triples(sp_context *context, const sp_triples *t)
+static sp_status check_sizes(sp_context *context, const sp_triples *t, const sp_csr *matrix)
 {
+    static const char call[] = "sp_csr_from_coo";
     const int64_t rows = t->rows, cols = t->cols;
-    const int32_t *i = t->row_indices, *j = t->col_indices;
-    int64_t bad = INT64_MAX;
+    sp_status status = sp_require(context, call, "matrix", matrix);
+    if (status == SP_OK && t->count > 0) status = sp_require(context, call, "row_indices", t->row_indices);
+    if (status == SP_OK && t->count > 0) status = sp_require(context, call, "col_indices", t->col_indices);
+    if (status != SP_OK) return status;
     if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || t->count < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "%lld triples for a matrix of %lld x %lld: 0 to %d rows and columns are possible",
@@ -339,11 +371,28 @@ static sp_status check_triples(sp_context *context, const sp_triples *t)
     if ((unsigned)t->rule > SP_COMBINE_COUNT || (unsigned)t->type > SP_F64)
         return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d or type %d of values does not exist",
                        (int)t->rule, (int)t->type);
-    if (t->count >> sp_entry_shift(cols) > 0)
-        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples at once are more than 2^33", (long long)t->count);
+    if (t->count > 0 && (t->count - 1) >> sp_entry_shift(cols) > 0)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld triples are more than 2^%d, which %lld columns allow",
+                       (long long)t->count, sp_entry_shift(cols), (long long)cols);
+    return SP_OK;
+}
+
+static sp_status check_triples(sp_context *context, const sp_triples *t, const sp_csr *matrix)
+{
+    const int64_t rows = t->rows, cols = t->cols;
+    const int32_t *i = t->row_indices, *j = t->col_indices;
+    int64_t bad = INT64_MAX;
+    sp_watch watch = {context, false};
+    const sp_status status = check_sizes(context, t, matrix);
+    if (status != SP_OK) return status;
 #pragma omp parallel for schedule(static) reduction(min : bad) num_threads(sp_threads_for(context, t->count))
-    for (int64_t k = 0; k < t->count; k++)
-        if ((i[k] < 0 || i[k] >= rows || j[k] < 0 || j[k] >= cols) && k < bad) bad = k;
+    for (int64_t first = 0; first < t->count; first += SP_STRIDE) {
+        const int64_t end = sp_stride_end(first, t->count);
+        if (sp_stops(&watch)) continue;
+        for (int64_t k = first; k < end; k++)
+            if ((i[k] < 0 || i[k] >= rows || j[k] < 0 || j[k] >= cols) && k < bad) bad = k;
+    }
+    if (watch.stopped) return sp_watched(&watch);
     if (bad < INT64_MAX)
         return sp_fail(context, SP_ERROR_ARGUMENT, "triple %lld is at (%d, %d), outside %lld x %lld", (long long)bad,
                        i[bad], j[bad], (long long)rows, (long long)cols);
@@ -355,15 +404,21 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
                           bool symmetric, sp_csr *matrix)
 {
     const sp_triples t = {rows, cols, count, row_indices, col_indices, values, type, rule, symmetric, NULL};
+    sp_watch watch = {context, false};
+    bool sorted = false;
+    sp_csr made;
+    sp_status status = check_triples(context, &t, matrix);
+    if (status != SP_OK) return status;
     /* Below some thousand triples a second thread costs more than it brings. */
     const int threads = sp_threads_for(context, 3 * count);
-    bool sorted = false;
-    memset(matrix, 0, sizeof *matrix);
-    sp_status status = check_triples(context, &t);
-    if (status != SP_OK) return status;
-    if (are_in_order(&t, row_indices, col_indices, threads)) return take_in_order(context, &t, threads, matrix);
-    if (values && rule != SP_COMBINE_COUNT && are_in_order(&t, col_indices, row_indices, threads))
-        return sp_coo_by_columns(context, &t, matrix);
-    status = sp_coo_by_blocks(context, &t, matrix, &sorted);
-    return sorted || status != SP_OK ? status : sort_rows(context, &t, threads, matrix);
+    if (are_in_order(&t, row_indices, col_indices, threads, &watch)) {
+        status = watch.stopped ? sp_watched(&watch) : take_in_order(context, &t, threads, &made);
+    } else if (values && rule != SP_COMBINE_COUNT && are_in_order(&t, col_indices, row_indices, threads, &watch)) {
+        status = watch.stopped ? sp_watched(&watch) : sp_coo_by_columns(context, &t, &made);
+    } else {
+        status = sp_coo_by_blocks(context, &t, &made, &sorted);
+        if (status == SP_OK && !sorted) status = sort_rows(context, &t, threads, &made);
+    }
+    if (status == SP_OK) *matrix = made;
+    return status;
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "internal.h"
+#include "core/internal.h"
 
 /* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
  * so that one comparison of integers sorts by column and keeps duplicates in the order of their appearance. */
@@ -26,8 +26,8 @@ static inline sp_entry sp_make_entry(int32_t col, int64_t source, int shift)
 static inline int32_t sp_entry_col(sp_entry e, int shift) { return (int32_t)(e >> shift); }
 static inline int64_t sp_entry_source(sp_entry e, int shift) { return (int64_t)(e & (((uint64_t)1 << shift) - 1)); }
 
-/* Sorts integers in O(count log count). */
-void sp_sort_entries(sp_entry *list, int64_t count);
+/* Sorts integers in O(count log count). Where the watch stops it they are left in some order. */
+void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch);
 
 /* What sp_csr_from_coo is given, checked. */
 typedef struct sp_triples {

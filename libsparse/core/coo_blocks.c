@@ -13,7 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "coo.h"
+#include "core/coo.h"
 
 enum {
     LEAST_ENTRIES = 1 << 17, /* below, everything is in the cache anyway */
@@ -48,6 +48,7 @@ typedef struct partition {
     bool columns_ascend;     /* over all triples, as in files sorted by columns: then rows are all there is to sort */
     int row_bits, col_bits;  /* of the largest block and of the matrix */
     char *scratch;
+    sp_watch watch;
 } partition;
 
 static int bits_of(int64_t largest) { return largest > 0 ? 64 - __builtin_clzll((unsigned long long)largest) : 0; }
@@ -65,6 +66,7 @@ static void count_groups(partition *p)
         const int64_t end = t->count / p->parts * (part + 1) + (part + 1 == p->parts ? t->count % p->parts : 0);
         bool in_order = true;
         for (int64_t i = t->count / p->parts * part; i < end; i++) {
+            if (sp_stops_at(&p->watch, i)) break;
             const int32_t row = t->row_indices[i], col = t->col_indices[i];
             counts[row >> shift]++;
             in_order &= i == 0 || t->col_indices[i - 1] <= col;
@@ -148,12 +150,13 @@ static inline void put(const partition *p, buffer *buffers, int32_t row, int32_t
     if (slot == BUFFERED - 1) write_buffer(p, b, size);
 }
 
-__attribute__((always_inline)) static inline void put_part(const partition *p, int part, size_t size)
+__attribute__((always_inline)) static inline void put_part(partition *p, int part, size_t size)
 {
     const sp_triples *t = p->t;
     buffer *buffers = p->buffers + (int64_t)part * p->blocks;
     const int64_t end = t->count / p->parts * (part + 1) + (part + 1 == p->parts ? t->count % p->parts : 0);
     for (int64_t i = t->count / p->parts * part; i < end; i++) {
+        if (sp_stops_at(&p->watch, i)) return;
         const int32_t row = t->row_indices[i], col = t->col_indices[i];
         put(p, buffers, row, col, i, size);
         if (t->symmetric && row != col) put(p, buffers, col, row, i, size);
@@ -175,7 +178,7 @@ static void partition_triples(partition *p)
 
 /* Words of row, column and place within the block, from the top; sorted into one of the two lists, which is
  * returned. */
-static const uint64_t *sort_block(const partition *p, int block, int place_bits, uint64_t *words, uint64_t *others)
+static const uint64_t *sort_block(partition *p, int block, int place_bits, uint64_t *words, uint64_t *others)
 {
     const int64_t first = p->start[block], count = p->start[block + 1] - first;
     const int bits = p->columns_ascend ? p->row_bits : p->row_bits + p->col_bits;
@@ -184,13 +187,13 @@ static const uint64_t *sort_block(const partition *p, int block, int place_bits,
     const uint64_t mask = ((uint64_t)1 << width) - 1;
     uint32_t counts[DIGITS][1 << DIGIT];
     memset(counts, 0, (size_t)digits * sizeof *counts);
-    for (int64_t k = 0; k < count; k++) {
+    for (int64_t k = 0; k < count && !sp_stops_at(&p->watch, k); k++) {
         const uint64_t row = (uint64_t)(p->rows[first + k] - p->first_row[block]);
         const uint64_t word = (row << p->col_bits | (uint64_t)p->cols[first + k]) << place_bits | (uint64_t)k;
         words[k] = word;
         for (int d = 0; d < digits; d++) counts[d][word >> (lowest + d * width) & mask]++;
     }
-    for (int d = 0; d < digits; d++) {
+    for (int d = 0; d < digits && !sp_stops(&p->watch); d++) {
         const int shift = lowest + d * width;
         uint32_t *next = counts[d], before = 0;
         for (uint64_t value = 0; value <= mask; value++) {
@@ -198,7 +201,8 @@ static const uint64_t *sort_block(const partition *p, int block, int place_bits,
             next[value] = before;
             before += of_value;
         }
-        for (int64_t k = 0; k < count; k++) others[next[words[k] >> shift & mask]++] = words[k];
+        for (int64_t k = 0; k < count && !sp_stops_at(&p->watch, k); k++)
+            others[next[words[k] >> shift & mask]++] = words[k];
         uint64_t *swap = words;
         words = others;
         others = swap;
@@ -208,7 +212,7 @@ static const uint64_t *sort_block(const partition *p, int block, int place_bits,
 
 /* Writes the sorted block's columns and values to where it lies, and the lengths of its rows; returns how many
  * entries are left. */
-__attribute__((always_inline)) static inline int64_t emit(const partition *p, int block, const uint64_t *words,
+__attribute__((always_inline)) static inline int64_t emit(partition *p, int block, const uint64_t *words,
                                                           int place_bits, const void *values, sp_value_type type,
                                                           int64_t *lengths)
 {
@@ -222,8 +226,10 @@ __attribute__((always_inline)) static inline int64_t emit(const partition *p, in
         const int64_t begin = k;
         double value = sp_load_value(values, type, (int64_t)(words[k] & places));
         if (rule == SP_COMBINE_COUNT) value = 1;
-        for (k++; k < count && words[k] >> place_bits == key; k++)
+        for (k++; k < count && words[k] >> place_bits == key; k++) {
+            if (sp_stops_at(&p->watch, k)) return 0;
             value = sp_combine_values(value, sp_load_value(values, type, (int64_t)(words[k] & places)), rule);
+        }
         if (rule == SP_COMBINE_MEAN) value /= (double)(k - begin);
         if (key >> p->col_bits != row) {
             lengths[row] = left - row_begin;
@@ -245,10 +251,12 @@ static void sort_blocks(partition *p, int64_t *lengths)
     const size_t of_thread = (size_t)p->largest * (2 * sizeof(uint64_t) + p->size);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(p->threads)
     for (int block = 0; block < p->blocks; block++) {
+        if (sp_stops(&p->watch)) continue;
         uint64_t *words = (void *)(p->scratch + (size_t)omp_get_thread_num() * (of_thread + 64 - of_thread % 64));
         char *values = (void *)(words + 2 * p->largest);
         const int64_t first = p->start[block], count = p->start[block + 1] - first;
         const uint64_t *sorted = sort_block(p, block, place_bits, words, words + p->largest);
+        if (sp_stops(&p->watch)) continue; /* they are not sorted */
         memcpy(values, p->values + (size_t)first * p->size, (size_t)count * p->size);
         const void *given = p->size ? values : NULL;
         int64_t *own = lengths + p->first_row[block];
@@ -298,11 +306,14 @@ sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *mat
     if (t->count < LEAST_ENTRIES) return SP_OK;
     SP_TRY(sp_calloc(context, 1, sizeof *p, (void **)&p));
     p->t = t;
+    p->watch.context = context;
     p->parts = sp_threads_for(context, t->count);
     p->size = size;
     SP_TRY(sp_calloc(context, (int64_t)p->parts * GROUPS, sizeof *p->counts, (void **)&p->counts));
     SP_TRY(sp_alloc(context, GROUPS, sizeof *p->block_of, (void **)&p->block_of));
-    if (!plan(p)) goto done;
+    const bool fits = plan(p);
+    SP_TRY(sp_watched(&p->watch));
+    if (!fits) goto done;
     SP_TRY(sp_alloc(context, (int64_t)p->parts * p->blocks, sizeof *p->buffers, (void **)&p->buffers));
     SP_TRY(sp_alloc(context, p->entries, sizeof *p->rows, (void **)&p->rows));
     SP_TRY(sp_csr_create(context, t->rows, t->cols, p->entries, t->type, SP_HOST, &made));
@@ -311,8 +322,10 @@ sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *mat
     p->values = made.values;
     place_parts(p);
     partition_triples(p);
+    SP_TRY(sp_watched(&p->watch));
     SP_TRY(sp_alloc(context, p->threads * (p->largest + 8), 2 * sizeof(uint64_t) + size, (void **)&p->scratch));
     sort_blocks(p, made.row_offsets + 1);
+    SP_TRY(sp_watched(&p->watch));
     close_blocks(p, &made);
     SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
     SP_TRY(sp_grow(context, made.nnz, made.nnz, sp_value_size(t->type), &made.values));

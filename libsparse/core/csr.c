@@ -3,18 +3,20 @@
 #include <omp.h>
 #include <string.h>
 
-#include "coo.h"
-#include "internal.h"
+#include "core/coo.h"
+#include "core/internal.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 static sp_status create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
                         bool has_values, sp_space space, sp_csr *matrix)
 {
-    memset(matrix, 0, sizeof *matrix);
     if ((unsigned)type > SP_F64)
         return sp_fail(context, SP_ERROR_ARGUMENT, "type %d of values does not exist", (int)type);
-    if (rows < 0 || cols < 0 || nnz < 0 || rows > INT32_MAX || cols > INT32_MAX)
+    if (rows < 0 || cols < 0 || nnz < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a matrix of %lld x %lld with %lld nonzeros: none can be below 0",
+                       (long long)rows, (long long)cols, (long long)nnz);
+    if (rows > INT32_MAX || cols > INT32_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "a matrix of %lld x %lld with %lld nonzeros: dimensions end at %d",
                        (long long)rows, (long long)cols, (long long)nnz, INT32_MAX);
     sp_csr made = {.rows = rows, .cols = cols, .nnz = nnz, .value_type = type, .space = space};
@@ -31,7 +33,10 @@ done:
 sp_status sp_csr_create(sp_context *context, int64_t rows, int64_t cols, int64_t nnz, sp_value_type type,
                         sp_space space, sp_csr *matrix)
 {
-    return create(context, rows, cols, nnz, type, true, space, matrix);
+    sp_status status = sp_require(context, __func__, "matrix", matrix);
+    if (matrix) memset(matrix, 0, sizeof *matrix);
+    if (status == SP_OK) status = sp_require_space(context, __func__, "matrix", space);
+    return status == SP_OK ? create(context, rows, cols, nnz, type, true, space, matrix) : status;
 }
 
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
@@ -42,6 +47,7 @@ sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t ro
 
 void sp_csr_free(sp_context *context, sp_csr *matrix)
 {
+    if (!matrix) return;
     sp_array_free(context, matrix->space, matrix->row_offsets);
     sp_array_free(context, matrix->space, matrix->col_indices);
     sp_array_free(context, matrix->space, matrix->values);
@@ -50,10 +56,12 @@ void sp_csr_free(sp_context *context, sp_csr *matrix)
 
 sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space, sp_csr *copy)
 {
-    sp_csr made;
-    memset(copy, 0, sizeof *copy);
-    sp_status status = sp_csr_create_like(context, source, source->rows, source->cols, source->nnz, space, &made);
-    if (status != SP_OK) return status;
+    sp_csr made = {0};
+    sp_status status;
+    SP_TRY(sp_require_csr(context, __func__, "source", source));
+    SP_TRY(sp_require_space(context, __func__, "copy", space));
+    SP_TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
+    SP_TRY(sp_csr_create_like(context, source, source->rows, source->cols, source->nnz, space, &made));
     const sp_backend *backend = context->backend;
     size_t nnz = (size_t)source->nnz;
     SP_TRY(backend->copy(context, made.row_offsets, space, source->row_offsets, source->space,
@@ -79,6 +87,9 @@ static inline double value_at(const sp_csr *matrix, int64_t i)
 
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 {
+    sp_watch watch = {context, false};
+    const sp_status status = sp_require(context, __func__, "matrix", matrix);
+    if (status != SP_OK) return status;
     const int64_t *offsets = matrix->row_offsets;
     if (matrix->space != SP_HOST) return sp_fail(context, SP_ERROR_ARGUMENT, "only host matrices can be checked");
     if (matrix->rows < 0 || matrix->cols < 0 || matrix->rows > INT32_MAX || matrix->cols > INT32_MAX ||
@@ -95,6 +106,7 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
             return sp_fail(context, SP_ERROR_MATRIX, "row offsets descend after row %lld", (long long)i);
         for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) {
             int32_t col = matrix->col_indices[k];
+            if (sp_stops_at(&watch, k)) return sp_watched(&watch);
             if (col < 0 || col >= matrix->cols)
                 return sp_fail(context, SP_ERROR_MATRIX, "row %lld has column %d, outside 0..%lld", (long long)i, col,
                                (long long)matrix->cols - 1);
@@ -114,12 +126,16 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 
 sp_status sp_csr_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
+    sp_csr made;
+    sp_status status = sp_require_csr(context, __func__, "A", a);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "B", b, "A", a);
+    if (status != SP_OK) return status;
     const sp_triples t = {.rows = a->cols, .cols = a->rows, .count = a->nnz, .row_indices = a->col_indices,
                           .col_offsets = a->row_offsets, .values = a->values, .type = a->value_type};
-    memset(b, 0, sizeof *b);
-    if (a->space == SP_HOST) return sp_coo_by_columns(context, &t, b);
-    if (context->backend->transpose) return context->backend->transpose(context, a, b);
-    return sp_fail(context, SP_ERROR_ARGUMENT, "a CPU context cannot reach device memory");
+    status = a->space == SP_HOST ? sp_coo_by_columns(context, &t, &made)
+                                 : context->backend->transpose(context, a, &made);
+    if (status == SP_OK) *b = made;
+    return status;
 }
 
 typedef struct permutation {
@@ -127,6 +143,7 @@ typedef struct permutation {
     const int32_t *row, *column;
     sp_csr *b;
     int shift; /* of sp_entry */
+    sp_watch *watch;
 } permutation;
 
 /* Rows, columns and their new numbers lie anywhere: the offsets of a row are asked for 24 rows ahead, its entries 16,
@@ -154,24 +171,37 @@ __attribute__((always_inline)) static inline void permute_row(const permutation 
     prefetch_row(p, i, size);
     for (int64_t k = 0; k < length; k++)
         list[k] = sp_make_entry(p->column[p->a->col_indices[source + k]], k, p->shift);
-    sp_sort_entries(list, length);
+    sp_sort_entries(list, length, p->watch);
     for (int64_t k = 0; k < length; k++) p->b->col_indices[target + k] = sp_entry_col(list[k], p->shift);
     for (int64_t k = 0; k < length && from; k++)
         memcpy(to + (size_t)(target + k) * size, from + (size_t)(source + sp_entry_source(list[k], p->shift)) * size,
                size);
 }
 
+static sp_status check_permutation(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column,
+                                   const sp_csr *b)
+{
+    static const char call[] = "sp_csr_permute";
+    sp_status status = sp_require_csr(context, call, "A", a);
+    if (status == SP_OK && a->rows > 0) status = sp_require(context, call, "row", row);
+    if (status == SP_OK && a->cols > 0) status = sp_require(context, call, "column", column);
+    if (status == SP_OK) status = sp_require_output(context, call, "B", b, "A", a);
+    if (status == SP_OK && a->space != SP_HOST)
+        status = sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices can be permuted");
+    return status;
+}
+
 sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *row, const int32_t *column, sp_csr *b)
 {
-    sp_csr made;
+    sp_csr made = {0};
     sp_entry *lists = NULL;
     int64_t longest = 0;
-    memset(b, 0, sizeof *b);
-    if (a->space != SP_HOST) return sp_fail(context, SP_ERROR_UNSUPPORTED, "only host matrices can be permuted");
-    sp_status status = sp_csr_create_like(context, a, a->rows, a->cols, a->nnz, SP_HOST, &made);
-    if (status != SP_OK) return status;
+    sp_watch watch = {context, false};
+    sp_status status;
+    SP_TRY(check_permutation(context, a, row, column, b));
+    SP_TRY(sp_csr_create_like(context, a, a->rows, a->cols, a->nnz, SP_HOST, &made));
     const int threads = sp_threads_for(context, 5 * a->nnz + a->rows);
-    const permutation p = {a, row, column, &made, sp_entry_shift(a->cols)};
+    const permutation p = {a, row, column, &made, sp_entry_shift(a->cols), &watch};
     made.row_offsets[0] = 0;
 #pragma omp parallel for schedule(static) reduction(max : longest) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
@@ -183,10 +213,12 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     SP_TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
+        if (sp_stops(&watch)) continue;
         sp_entry *list = lists + longest * omp_get_thread_num();
         if (a->value_type == SP_F32) permute_row(&p, i, list, sizeof(float));
         else permute_row(&p, i, list, sizeof(double));
     }
+    SP_TRY(sp_watched(&watch));
 done:
     sp_free(context, lists);
     if (status == SP_OK) *b = made;
@@ -196,13 +228,17 @@ done:
 
 sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power)
 {
+    const sp_status status = sp_require_csr(context, __func__, "matrix", matrix);
+    if (status != SP_OK) return status;
     if (matrix->space != SP_HOST || matrix->value_type != SP_F32 || !matrix->values)
         return sp_fail(context, SP_ERROR_ARGUMENT, "inflation needs a host matrix of f32 values");
     if (!(power > 0)) return sp_fail(context, SP_ERROR_ARGUMENT, "inflation %g is not above 0", power);
+    sp_watch watch = {context, false};
     float *values = matrix->values;
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, 10 * matrix->nnz))
     for (int64_t i = 0; i < matrix->rows; i++) {
         double sum = 0;
+        if (sp_stops(&watch)) continue;
         for (int64_t k = matrix->row_offsets[i]; k < matrix->row_offsets[i + 1]; k++) {
             if (power != 1) values[k] = (float)pow((double)values[k], power);
             sum += (double)values[k];
@@ -211,5 +247,5 @@ sp_status sp_csr_inflate(sp_context *context, sp_csr *matrix, double power)
         for (int64_t k = matrix->row_offsets[i]; k < matrix->row_offsets[i + 1]; k++)
             values[k] = (float)((double)values[k] / sum);
     }
-    return SP_OK;
+    return sp_watched(&watch);
 }

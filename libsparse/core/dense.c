@@ -1,27 +1,34 @@
 /* Dense matrices: life and copies between spaces. */
 #include <string.h>
 
-#include "internal.h"
+#include "core/internal.h"
 
 sp_status sp_dense_create(sp_context *context, int64_t rows, int64_t cols, sp_dense_type type, sp_space space,
                           sp_dense *matrix)
 {
     sp_dense made = {.rows = rows, .cols = cols, .stride = cols, .type = type, .space = space};
     size_t count, bytes;
-    memset(matrix, 0, sizeof *matrix);
+    sp_status status = sp_require(context, __func__, "matrix", matrix);
+    if (matrix) memset(matrix, 0, sizeof *matrix);
+    if (status == SP_OK) status = sp_require_space(context, __func__, "matrix", space);
+    if (status != SP_OK) return status;
     if ((unsigned)type > SP_DENSE_BF16)
         return sp_fail(context, SP_ERROR_ARGUMENT, "type %d of values does not exist", (int)type);
-    if (rows < 0 || cols < 0 || !sp_mul_size((size_t)rows, (size_t)cols, &count) ||
+    if (rows < 0 || cols < 0)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a dense matrix of %lld x %lld: neither can be below 0",
+                       (long long)rows, (long long)cols);
+    if (!sp_mul_size((size_t)rows, (size_t)cols, &count) ||
         !sp_mul_size(count, sp_dense_size(type), &bytes) || bytes > PTRDIFF_MAX)
         return sp_fail(context, SP_ERROR_OVERFLOW, "a dense matrix of %lld x %lld of %s cannot be addressed",
                        (long long)rows, (long long)cols, sp_dense_type_name(type));
-    const sp_status status = sp_array_create(context, (int64_t)bytes, 1, space, &made.values);
+    status = sp_array_create(context, (int64_t)bytes, 1, space, &made.values);
     if (status == SP_OK) *matrix = made;
     return status;
 }
 
 void sp_dense_free(sp_context *context, sp_dense *matrix)
 {
+    if (!matrix) return;
     sp_array_free(context, matrix->space, matrix->values);
     memset(matrix, 0, sizeof *matrix);
 }
@@ -46,12 +53,14 @@ sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to)
 
 sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space space, sp_dense *copy)
 {
-    sp_dense made;
-    memset(copy, 0, sizeof *copy);
-    sp_status status = sp_dense_create(context, source->rows, source->cols, source->type, space, &made);
-    if (status != SP_OK) return status;
-    status = sp_dense_move(context, source, &made);
-    if (status == SP_OK) *copy = made;
-    else sp_dense_free(context, &made);
+    sp_dense made = {0};
+    sp_status status;
+    SP_TRY(sp_require_dense(context, __func__, "source", source));
+    SP_TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
+    SP_TRY(sp_dense_create(context, source->rows, source->cols, source->type, space, &made));
+    SP_TRY(sp_dense_move(context, source, &made));
+    *copy = made;
+done:
+    if (status != SP_OK) sp_dense_free(context, &made);
     return status;
 }

@@ -91,6 +91,7 @@ sp_status sp_cuda_open(sp_context *context, int index);
 struct sp_context {
     const sp_backend *backend;
     sp_allocator allocator;
+    int64_t holders; /* the caller, each plan, and who else retained it; the last one to let go ends it */
     int threads;
     size_t memory_budget;
     const volatile int *interrupt;
@@ -100,6 +101,36 @@ struct sp_context {
 };
 
 static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
+
+/* How a long loop is stopped: its threads look at the interrupt flag every millisecond or so of work. Once one of them
+ * has seen it set, all stop, and the loop has failed even if the flag is cleared meanwhile. */
+typedef struct sp_watch {
+    sp_context *context;
+    bool stopped;
+} sp_watch;
+
+/* Whether the loop is to end. For loops whose steps are rows or chunks. */
+static inline bool sp_stops(sp_watch *watch)
+{
+    if (sp_interrupted(watch->context)) __atomic_store_n(&watch->stopped, true, __ATOMIC_RELAXED);
+    return __atomic_load_n(&watch->stopped, __ATOMIC_RELAXED);
+}
+
+/* The same for steps of some nanoseconds: looks at every 2^16th. */
+enum { SP_STRIDE = 1 << 16 };
+static inline bool sp_stops_at(sp_watch *watch, int64_t step) { return step % SP_STRIDE == 0 && sp_stops(watch); }
+
+/* Where the stretch of so many steps that begins with `first` ends. */
+static inline int64_t sp_stride_end(int64_t first, int64_t count)
+{
+    return count - first < SP_STRIDE ? count : first + SP_STRIDE;
+}
+
+/* After the loop: the failure if it was stopped. */
+static inline sp_status sp_watched(const sp_watch *watch)
+{
+    return watch->stopped ? sp_fail(watch->context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
+}
 
 /* Threads for a loop of so many steps of a few nanoseconds. Waking a thread costs microseconds, and on a busy machine
  * waiting for one costs a time slice: it takes a tenth of a millisecond of work to be worth it. */
@@ -156,6 +187,14 @@ static inline const char *sp_dense_type_name(sp_dense_type type)
     }
     return "unknown";
 }
+
+/* Checks of arguments beside those of sparse.h (require.c): a space exists and the context can reach it; arrays, which
+ * may be NULL, or dense matrices do not overlap. */
+sp_status sp_require_space(sp_context *context, const char *call, const char *name, sp_space space);
+sp_status sp_require_apart(sp_context *context, const char *call, const char *name, const void *array, size_t bytes,
+                           const char *other_name, const void *other, size_t other_bytes);
+sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
+                                 const char *other_name, const sp_dense *other);
 
 /* As sp_csr_create, without values where `like` has none. */
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,

@@ -1,8 +1,8 @@
 /* Stands in for cuda/ in a build without nvcc. */
-#include "internal.h"
+#include "core/internal.h"
 
 sp_status sp_cuda_open(sp_context *context, int index)
 {
     (void)index;
-    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA: build with nvcc, or compute on the CPU");
+    return sp_fail(context, SP_ERROR_NO_DEVICE, "this build has no CUDA (make CUDA=1 builds with it)");
 }

@@ -1,0 +1,101 @@
+/* Checks of arguments, one kind a function. All take O(1), and all public calls make them, so that a wrong argument
+ * is answered with a sentence that names it. */
+#include "core/internal.h"
+
+sp_status sp_require(sp_context *context, const char *call, const char *name, const void *argument)
+{
+    if (!context) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: context is NULL", call);
+    return argument ? SP_OK : sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is NULL", call, name);
+}
+
+sp_status sp_require_space(sp_context *context, const char *call, const char *name, sp_space space)
+{
+    if (!context) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: context is NULL", call);
+    if ((unsigned)space > SP_DEVICE)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: space %d does not exist", call, name, (int)space);
+    if (space == SP_DEVICE && context->backend->space == SP_HOST)
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: %s: a CPU context cannot reach device memory, which needs a CUDA context", call, name);
+    return SP_OK;
+}
+
+sp_status sp_require_csr(sp_context *context, const char *call, const char *name, const sp_csr *m)
+{
+    sp_status status = sp_require(context, call, name, m);
+    if (status == SP_OK) status = sp_require_space(context, call, name, m->space);
+    if (status != SP_OK) return status;
+    const int64_t rows = m->rows, cols = m->cols, nnz = m->nnz;
+    if (rows < 0 || cols < 0 || nnz < 0 || rows > INT32_MAX || cols > INT32_MAX ||
+        nnz > INT64_MAX / 16) /* 16: bytes of working memory an entry */
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with %lld entries, which no matrix can be",
+                       call, name, (long long)rows, (long long)cols, (long long)nnz);
+    if ((unsigned)m->value_type > SP_F64)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: type %d of values does not exist", call, name,
+                       (int)m->value_type);
+    if (!m->row_offsets) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s has no row offsets", call, name);
+    if (nnz > 0 && !m->col_indices)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s has %lld entries and no column indices", call, name,
+                       (long long)nnz);
+    if (m->space == SP_HOST && (m->row_offsets[0] != 0 || m->row_offsets[rows] != nnz))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: row offsets of %s run from %lld to %lld, not from 0 to %lld",
+                       call, name, (long long)m->row_offsets[0], (long long)m->row_offsets[rows], (long long)nnz);
+    return SP_OK;
+}
+
+sp_status sp_require_dense(sp_context *context, const char *call, const char *name, const sp_dense *m)
+{
+    int64_t last, bytes;
+    sp_status status = sp_require(context, call, name, m);
+    if (status == SP_OK) status = sp_require_space(context, call, name, m->space);
+    if (status != SP_OK) return status;
+    if ((unsigned)m->type > SP_DENSE_BF16)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s: type %d of values does not exist", call, name,
+                       (int)m->type);
+    if (m->rows < 0 || m->cols < 0 || m->stride < m->cols || (m->rows > 0 && m->cols > 0 && !m->values))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with stride %lld%s", call, name,
+                       (long long)m->rows, (long long)m->cols, (long long)m->stride,
+                       m->values ? "" : " and no values");
+    if (__builtin_mul_overflow(m->rows, m->stride, &last) ||
+        __builtin_mul_overflow(last, (int64_t)sp_dense_size(m->type), &bytes))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld with stride %lld: it cannot be addressed",
+                       call, name, (long long)m->rows, (long long)m->cols, (long long)m->stride);
+    return SP_OK;
+}
+
+sp_status sp_require_output(sp_context *context, const char *call, const char *name, const void *output,
+                            const char *input_name, const void *input)
+{
+    const sp_status status = sp_require(context, call, name, output);
+    if (status != SP_OK || output != input) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %s: a result needs a struct of its own", call, name,
+                   input_name);
+}
+
+static sp_status overlap(sp_context *context, const char *call, const char *name, const char *other_name)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: the arrays of %s and %s overlap", call, name, other_name);
+}
+
+sp_status sp_require_apart(sp_context *context, const char *call, const char *name, const void *array, size_t bytes,
+                           const char *other_name, const void *other, size_t other_bytes)
+{
+    const uintptr_t a = (uintptr_t)array, b = (uintptr_t)other;
+    if (!array || !other || bytes == 0 || other_bytes == 0) return SP_OK;
+    return a < b + other_bytes && b < a + bytes ? overlap(context, call, name, other_name) : SP_OK;
+}
+
+/* Matrices of one stride may be columns of one array side by side. */
+sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
+                                 const char *other_name, const sp_dense *other)
+{
+    const sp_dense *low = (uintptr_t)m->values <= (uintptr_t)other->values ? m : other, *high = low == m ? other : m;
+    const size_t size = sp_dense_size(low->type), high_size = sp_dense_size(high->type);
+    const size_t pitch = (size_t)low->stride * size, width = (size_t)low->cols * size;
+    const size_t high_width = (size_t)high->cols * high_size;
+    if (width == 0 || high_width == 0 || low->rows == 0 || high->rows == 0) return SP_OK;
+    const uintptr_t offset = (uintptr_t)high->values - (uintptr_t)low->values;
+    if (offset >= (size_t)(low->rows - 1) * pitch + width) return SP_OK;
+    if (pitch == (size_t)high->stride * high_size && offset % pitch >= width && offset % pitch + high_width <= pitch)
+        return SP_OK;
+    return overlap(context, call, name, other_name);
+}

@@ -1,0 +1,362 @@
+/* What the CUDA files share: checked calls, device arrays, the order of rows, reductions of a block.
+ */
+#ifndef SPARSE_CUDA_COMMON_CUH
+#define SPARSE_CUDA_COMMON_CUH
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "core/internal.h"
+
+/* ---- host: state, checked calls, arrays ---------------------------------------------------------------- */
+
+enum { SIDE_STREAMS = 6, MAILBOX = 1024 /* for counts that the host waits for */ };
+
+struct cuda_state {
+    int device, processors;
+    size_t shared_limit; /* bytes of shared memory a block may have */
+    cudaMemPool_t pool;
+    cudaStream_t stream, side[SIDE_STREAMS];
+    cudaEvent_t forked, joined[SIDE_STREAMS];
+    struct {
+        const void *kernel;
+        size_t shared;
+        int blocks;
+    } grids[128]; /* of cuda_full_grid */
+    int known_grids;
+    struct {
+        char *data;
+        size_t bytes;
+        int turn;
+    } counts;      /* of contractions, which keep them (contract.cu) */
+    void *mailbox; /* MAILBOX bytes of host memory that the device writes without a detour */
+};
+
+static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }
+
+sp_status cuda_status(sp_context *context, cudaError_t error, const char *call);
+/* Bytes that may still be allocated: the budget, or what is free less a reserve. */
+sp_status cuda_available(sp_context *context, size_t *bytes);
+/* Bytes in use now, from which the peak is watched; and how far they have risen since. */
+sp_status cuda_watch_peak(sp_context *context, size_t *before);
+sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise);
+/* The same less what C takes, which is no working memory. */
+sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise);
+sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer);
+void cuda_release(sp_context *context, void *pointer);
+/* Gives back what contractions keep from call to call. */
+void cuda_drop_counts(sp_context *context);
+/* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */
+sp_status cuda_finish(sp_context *context);
+/* Side streams start after what the main stream holds; the main stream goes on after all of them. */
+sp_status cuda_fork(sp_context *context, int streams = SIDE_STREAMS);
+sp_status cuda_join(sp_context *context, int streams = SIDE_STREAMS);
+
+sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                         sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,
+                                  sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                 const sp_spgemm_options *options, void *state, sp_csr *c);
+void sp_cuda_spgemm_forget(sp_context *context, void *state);
+sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
+                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
+sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
+                                 sp_spgemm_info *info, bool *done);
+sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
+/* The algorithms behind them. */
+sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                              sp_csr *c, sp_spgemm_info *info);
+sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
+/* Where the products of C's entries go, slice by slice of 32 entries: see spgemm/cuda/terms.cu. */
+struct product_places {
+    const uint16_t *counts; /* products of each entry, 0 up to a full slice */
+    const int64_t *bases;   /* products before each slice */
+    uint2 *terms;           /* entries of A and of B */
+};
+sp_status sp_cuda_spgemm_warp_places(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked,
+                                     const product_places *places, const sp_csr *pattern);
+sp_status sp_cuda_spgemm_warp_values(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                     const sp_spgemm_options *options, sp_csr *c);
+sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                sp_spgemm_info *info);
+
+sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                               void **state, sp_spmm_info *info);
+sp_status sp_cuda_spmm_refresh(sp_context *context, const sp_csr *a, void *state);
+sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state,
+                       double alpha, const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
+void sp_cuda_spmm_forget(sp_context *context, void *state);
+sp_status sp_cuda_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values);
+sp_status sp_cuda_edge_softmax(sp_context *context, const sp_csr *a, void *values);
+sp_status sp_cuda_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient);
+sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to);
+sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
+                         void *to);
+
+sp_status sp_cuda_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
+sp_status sp_cuda_scale(sp_context *context, const sp_csr *a, const double *row_factors, const double *col_factors,
+                        void *values);
+sp_status sp_cuda_extract(sp_context *context, const sp_csr *a, const int32_t *rows, int64_t row_count,
+                          const int32_t *cols, int64_t col_count, sp_csr *b);
+sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t count, int64_t bound,
+                               int64_t *place);
+sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b);
+sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine combine, double *result);
+sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *order);
+sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
+sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
+
+/* Both return the failure from the calling function; destructors free what it holds. */
+#define TRY(call)                              \
+    do {                                       \
+        sp_status status_ = (call);            \
+        if (status_ != SP_OK) return status_;  \
+    } while (0)
+#define CUDA_TRY(call) TRY(cuda_status(context, (call), #call))
+
+/* Device memory that ends with its scope. */
+template <typename T> struct device_array {
+    sp_context *context = nullptr;
+    T *data = nullptr;
+
+    device_array() = default;
+    device_array(const device_array &) = delete;
+    device_array &operator=(const device_array &) = delete;
+    ~device_array() { free(); }
+
+    sp_status allocate(sp_context *owner, int64_t count)
+    {
+        size_t bytes;
+        free();
+        if (count < 0 || !sp_mul_size((size_t)count, sizeof(T), &bytes))
+            return sp_fail(owner, SP_ERROR_OVERFLOW, "%lld elements are more than memory can address",
+                           (long long)count);
+        context = owner;
+        return cuda_allocate(owner, bytes, (void **)&data);
+    }
+    sp_status fill(int byte, int64_t count)
+    {
+        cudaStream_t stream = cuda_state_of(context)->stream;
+        CUDA_TRY(cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), stream));
+        return SP_OK;
+    }
+    void free()
+    {
+        if (data) cuda_release(context, data);
+        data = nullptr;
+    }
+};
+
+/* A device matrix as kernels see it; values NULL stands for ones. */
+template <typename V> struct matrix_view {
+    const int64_t *offsets;
+    const int32_t *cols;
+    const V *values;
+};
+
+template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
+{
+    return {matrix->row_offsets, matrix->col_indices, (const V *)matrix->values};
+}
+
+/* ---- host: row classes --------------------------------------------------------------------------------- */
+
+enum { MAX_CLASSES = 10, ORDER_THREADS = 256 };
+
+/* Runs of ORDER_THREADS rows, in which the members of each class are counted together. */
+static inline int64_t order_runs(int64_t rows) { return (rows + ORDER_THREADS - 1) / ORDER_THREADS; }
+/* order = the rows class by class, ascending in each. counts[c · order_runs(rows) + r]: of class c in run r. */
+sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, const int32_t *counts,
+                          int32_t *order);
+/* offsets[i] = Σ of counts before i, for rows + 1 offsets. */
+sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets);
+/* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
+sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products);
+
+/* Lets the kernel have so much dynamic shared memory. A limit that must be raised is raised to all that the device
+ * has: it belongs to the process, and what one context sets must do for every other. */
+template <typename Kernel> static sp_status cuda_allow_shared(sp_context *context, Kernel *kernel, size_t shared)
+{
+    cudaFuncAttributes attributes;
+    if (shared == 0) return SP_OK;
+    CUDA_TRY(cudaFuncGetAttributes(&attributes, kernel));
+    if ((size_t)attributes.maxDynamicSharedSizeBytes >= shared) return SP_OK;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)(cuda_state_of(context)->shared_limit - attributes.sharedSizeBytes)));
+    return SP_OK;
+}
+
+/* Blocks to launch so that the device is full, at most `work`; lets the kernel have its shared memory first. */
+template <typename Kernel>
+static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int64_t work, int *blocks)
+{
+    int resident = 0;
+    TRY(cuda_allow_shared(context, kernel, shared));
+    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
+    int64_t full = (int64_t)(resident > 0 ? resident : 1) * cuda_state_of(context)->processors;
+    *blocks = (int)(work < full ? work : full);
+    return SP_OK;
+}
+
+/* Blocks that fill the device, asked for once a kernel and context: asking takes longer than launching. */
+template <typename Kernel>
+static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int *blocks)
+{
+    cuda_state *state = cuda_state_of(context);
+    for (int i = 0; i < state->known_grids; i++)
+        if (state->grids[i].kernel == (const void *)kernel && state->grids[i].shared == shared) {
+            *blocks = state->grids[i].blocks;
+            return SP_OK;
+        }
+    TRY(cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks));
+    if (state->known_grids < (int)(sizeof state->grids / sizeof *state->grids))
+        state->grids[state->known_grids++] = {(const void *)kernel, shared, *blocks};
+    return SP_OK;
+}
+
+/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a
+ * preference the split stays as the kernel before had it, which may have needed more. A multiprocessor must be empty
+ * to change it. */
+template <typename Kernel>
+static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threads, size_t shared)
+{
+    const cuda_state *state = cuda_state_of(context);
+    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
+    cudaFuncAttributes own;
+    int blocks;
+    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
+    const size_t used = blocks / state->processors * (shared + own.sharedSizeBytes + reserved);
+    const size_t percent = (used * 100 + whole - 1) / whole;
+    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  percent < 100 ? (int)percent : 100));
+    return SP_OK;
+}
+
+/* ---- device: a block and its sums ---------------------------------------------------------------------- */
+
+/* Threads and blocks that a multiprocessor of the architecture holds, for launch bounds. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int ARCH_THREADS = 1024, ARCH_BLOCKS = 16;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
+constexpr int ARCH_THREADS = 1536, ARCH_BLOCKS = __CUDA_ARCH__ == 860 ? 16 : 24;
+#else
+constexpr int ARCH_THREADS = 2048, ARCH_BLOCKS = 32;
+#endif
+
+constexpr int32_t EMPTY = -1;
+constexpr unsigned FULL_WARP = 0xffffffffu;
+
+/* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a
+ * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column
+ * in a table half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of
+ * columns together, which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest
+ * of 32 lanes, 3.0 with a fold from bit 7. */
+static __device__ __forceinline__ uint32_t scrambled(int32_t col)
+{
+    return ((uint32_t)col ^ (uint32_t)col >> 12) * 0x9e3779b1u;
+}
+
+struct add_op {
+    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+struct max_op {
+    template <typename T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+
+static __device__ __forceinline__ unsigned warp_max(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
+    return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned warp_add(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned warp_or(unsigned value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(FULL_WARP, value);
+#else
+    for (int step = 16; step > 0; step /= 2) value |= __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+#endif
+}
+
+/* The sum over the lanes up to this one. */
+template <typename T> static __device__ __forceinline__ T sum_until(T value)
+{
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const T other = __shfl_up_sync(FULL_WARP, value, step);
+        if ((threadIdx.x & 31) >= step) value += other;
+    }
+    return value;
+}
+
+/* The sum over the lanes before this one; *total is that over all. */
+static __device__ __forceinline__ int scan_lanes(int value, int *total)
+{
+    const int until = sum_until(value);
+    *total = __shfl_sync(FULL_WARP, until, 31);
+    return until - value;
+}
+
+/* Reduces over the block in an order fixed by THREADS; every thread gets the result. `scratch`: THREADS / 32. */
+template <int THREADS, typename T, typename Op> __device__ T block_reduce(T value, Op op, uint64_t *scratch)
+{
+    for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, step));
+    if (THREADS == 32) return value;
+    T *partial = (T *)scratch;
+    constexpr int stride = 8 / sizeof(T);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32 * stride] = value;
+    __syncthreads();
+    T result = partial[0];
+    for (int w = 1; w < THREADS / 32; w++) result = op(result, partial[w * stride]);
+    return result;
+}
+
+/* The sum over the threads before this one; *total is the sum over all. */
+template <int THREADS> __device__ int block_scan(int value, int *total, uint64_t *scratch)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (THREADS == 32) return scan_lanes(value, total);
+    const int until = sum_until(value);
+    int *sums = (int *)scratch, before = 0, all = 0;
+    __syncthreads();
+    if (lane == 31) sums[warp] = until;
+    __syncthreads();
+    for (int w = 0; w < THREADS / 32; w++) {
+        if (w < warp) before += sums[w];
+        all += sums[w];
+    }
+    *total = all;
+    return before + until - value;
+}
+
+/* The product as the CPU forms it: in f64, or for mcl's dense path in f32. Never fused with the addition. */
+static __device__ __forceinline__ double product_of(float a, float b, bool in_f32)
+{
+    return in_f32 ? (double)__fmul_rn(a, b) : __dmul_rn((double)a, (double)b);
+}
+static __device__ __forceinline__ double product_of(double a, double b, bool) { return __dmul_rn(a, b); }
+
+__host__ __device__ constexpr int next_power_of_two(int n) { return n <= 1 ? 1 : 2 * next_power_of_two((n + 1) / 2); }
+
+#endif

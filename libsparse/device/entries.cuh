@@ -1,0 +1,169 @@
+/* Kernels over the entries of a matrix as one sequence, cut into equal blocks whatever the lengths of its rows; and
+ * parts of such a sequence: a bit for each member that belongs, and the places of those that do. */
+#ifndef SPARSE_CUDA_ENTRIES_CUH
+#define SPARSE_CUDA_ENTRIES_CUH
+
+#include "device/common.cuh"
+
+enum { ENTRY_THREADS = 256, ENTRIES_A_THREAD = 8, ENTRIES_A_BLOCK = ENTRY_THREADS * ENTRIES_A_THREAD };
+/* 64 turns of a block, which take as long as searches of 20 probes. */
+enum { ROWS_MARKED = 64 * ENTRY_THREADS };
+
+static inline unsigned entry_blocks(int64_t entries)
+{
+    return (unsigned)((entries + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK);
+}
+
+/* Blocks of one thread a member. */
+static inline unsigned thread_blocks(int64_t members)
+{
+    return (unsigned)((members + ENTRY_THREADS - 1) / ENTRY_THREADS);
+}
+
+/* The row of an entry, the last that begins at or before it, found by a warp: 32 rows a step, so that a million take
+ * four. There is at least one row. */
+static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, int64_t rows, int64_t at)
+{
+    const int lane = threadIdx.x % 32;
+    int64_t low = 0;
+    while (rows > 1) {
+        const int64_t step = (rows + 31) / 32;
+        const int64_t mine = lane * step;
+        const unsigned before = __ballot_sync(FULL_WARP, mine < rows && __ldg(offsets + low + mine) <= at);
+        const int64_t skipped = (31 - __clz((int)before)) * step; /* lane 0's is before */
+        low += skipped;
+        rows = min(step, rows - skipped);
+    }
+    return low;
+}
+
+/* The last of rows 0 .. last that begins at or before an entry, found by a thread. */
+static __device__ __forceinline__ int row_at(const int64_t *offsets, int last, int64_t at)
+{
+    int low = 0;
+    while (low < last) {
+        const int middle = last - (last - low) / 2;
+        if (__ldg(offsets + middle) <= at) low = middle;
+        else last = middle - 1;
+    }
+    return low;
+}
+
+/* The first of the entries low .. high - 1, whose columns ascend, from `column` on; else high. */
+static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, int64_t low, int64_t high,
+                                                         int64_t column)
+{
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(cols + middle) < column) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* store(at, load(row, at)) for every entry of a block, all loads of a thread before its stores. A warp has 32 entries
+ * at a time, of one word of bits, and 256 in all. The rows between those of the block's first and last entry mark
+ * where they begin; the last mark up to an entry is its row. Where they are many, nearly all of them without entries,
+ * entries look for their rows instead. */
+template <typename Load, typename Store>
+static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, const int64_t *offsets, Load load,
+                                                   Store store)
+{
+    enum { ITEMS = ENTRIES_A_THREAD, WARPS = ENTRY_THREADS / 32 };
+    __shared__ int64_t bound[2];
+    __shared__ int marks[ENTRIES_A_BLOCK];
+    __shared__ unsigned last_marks[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, place = warp * 32 * ITEMS + lane;
+    const int64_t begin = (int64_t)blockIdx.x * ENTRIES_A_BLOCK, end = min(begin + ENTRIES_A_BLOCK, nnz);
+    if (warp < 2) {
+        const int64_t row = warp_row_at(offsets, rows, warp == 0 ? begin : end - 1);
+        if (lane == 0) bound[warp] = row;
+    }
+    for (int i = threadIdx.x; i < ENTRIES_A_BLOCK; i += ENTRY_THREADS) marks[i] = 0;
+    __syncthreads();
+    const int64_t first = bound[0];
+    if (bound[1] - first <= ROWS_MARKED)
+        for (int64_t row = first + 1 + threadIdx.x; row <= bound[1]; row += ENTRY_THREADS) {
+            const int64_t at = __ldg(offsets + row);
+            if (__ldg(offsets + row + 1) > at) marks[at - begin] = (int)(row - first);
+        }
+    else
+#pragma unroll 1
+        for (int i = threadIdx.x; i < end - begin; i += ENTRY_THREADS)
+            marks[i] = row_at(offsets + first, (int)(bound[1] - first), begin + i);
+    __syncthreads();
+    int mark[ITEMS], row = 0;
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) mark[i] = marks[place + i * 32], row = max(row, mark[i]);
+    const unsigned last_mark = warp_max((unsigned)row);
+    if (lane == 0) last_marks[warp] = last_mark;
+    __syncthreads();
+    row = 0;
+    for (int w = 0; w < warp; w++) row = max(row, (int)last_marks[w]);
+
+    decltype(load(first, begin)) held[ITEMS];
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        const unsigned marked = __ballot_sync(FULL_WARP, mark[i] > 0) & (~0u >> (31 - lane));
+        const int found = __shfl_sync(FULL_WARP, mark[i], marked ? 31 - __clz((int)marked) : 0);
+        if (marked) row = found;
+        const int64_t at = begin + place + i * 32;
+        if (at < end) held[i] = load(first + row, at);
+        row = __shfl_sync(FULL_WARP, row, 31);
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; i++) {
+        const int64_t at = begin + place + i * 32;
+        if (at < end) store(at, held[i]);
+    }
+}
+
+/* ---- parts of a sequence --------------------------------------------------------------------------------- */
+
+/* Bit m % 32 of word m / 32 says whether member m belongs; before[w] is how many do in the words before w. */
+struct member_places {
+    const uint32_t *words;
+    const int64_t *before;
+
+    /* How many belong before m, which may be the number of members. */
+    __device__ __forceinline__ int64_t place(int64_t m) const
+    {
+        return before[m / 32] + __popc(words[m / 32] & ((1u << m % 32) - 1));
+    }
+};
+
+/* In for_entries, at each of `count` entries: whether it belongs. */
+static __device__ __forceinline__ void mark_entry(uint32_t *words, int64_t count, int64_t at, bool belongs)
+{
+    const int64_t there = count - at / 32 * 32; /* of the word's entries */
+    const unsigned word = __ballot_sync(there < 32 ? (1u << there) - 1 : FULL_WARP, belongs);
+    if (threadIdx.x % 32 == 0) words[at / 32] = word;
+}
+
+/* Members first + l of the warp's lanes l belong as the bits of `ballot` say. */
+static __device__ __forceinline__ void mark_warp(uint32_t *words, int64_t first, unsigned ballot)
+{
+    const int shift = (int)(first % 32);
+    if (threadIdx.x % 32 != 0 || ballot == 0) return;
+    atomicOr(words + first / 32, ballot << shift);
+    if (shift > 0 && ballot >> (32 - shift)) atomicOr(words + first / 32 + 1, ballot >> (32 - shift));
+}
+
+/* A part of a sequence. */
+struct marked_part {
+    device_array<uint32_t> words;
+    device_array<int64_t> before;
+    int64_t total = 0;
+
+    /* Room for the bits of so many members, none of which belongs yet. */
+    sp_status create(sp_context *context, int64_t members);
+    /* When all bits are set: fills `before` and `total`; waits. */
+    sp_status count(sp_context *context, int64_t members);
+    member_places places() const { return {words.data, before.data}; }
+};
+
+/* B = the marked entries of A, its columns renamed if there are `names`. */
+sp_status cuda_take_marked(sp_context *context, const sp_csr *a, const marked_part *part, int64_t cols,
+                           const int32_t *names, sp_csr *b);
+
+#endif

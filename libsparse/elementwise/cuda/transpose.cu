@@ -1,0 +1,162 @@
+/* B = Aᵀ on a CUDA device, rows sorted, always the same bits.
+ *
+ * The entries are sorted by column, stably, so that those of a column keep the order of their rows: once with their
+ * row numbers, which are B's columns, and once with their values. A row of B begins where its number would stand in
+ * the sorted columns.
+ *
+ * A pattern with at most one entry a column, as of a labelling, is not sorted: each entry puts its row's number where
+ * its column is, 8 bytes a column beside 4 an entry.
+ *
+ * Bytes an entry: 4 for its row number; a pass of the sort for every 8 bits of the largest column, of 2 · (4 + 4) for
+ * the rows and 2 · (4 + v) for the values, all of them streams. Working memory, beyond A and B: 16 bytes an entry, 8
+ * of them the sort's own at first, then 4 and the 4 + v of the sort.
+ */
+#include <cub/device/device_radix_sort.cuh>
+
+#include "device/entries.cuh"
+
+/* The row of every entry. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    number_entries(int64_t rows, int64_t nnz, const int64_t *offsets, uint32_t *numbers)
+{
+    for_entries(rows, nnz, offsets, [](int64_t row, int64_t) { return (uint32_t)row; },
+                [&](int64_t at, uint32_t row) { numbers[at] = row; });
+}
+
+/* The row that has column j, which is -1 at first; whether a column is there twice. Four lanes a row, the block for a
+ * long one. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    name_columns(int64_t rows, const int64_t *offsets, const int32_t *cols, int32_t *names, unsigned *repeated)
+{
+    enum { LANES = 4, LONG = 64 };
+    __shared__ int64_t waiting[ENTRY_THREADS / LANES];
+    __shared__ int waits;
+    const auto name = [&](int64_t row, int lane, int lanes) {
+        for (int64_t at = offsets[row] + lane; at < offsets[row + 1]; at += lanes)
+            if (atomicExch(names + cols[at], (int32_t)row) != -1) *repeated = 1;
+    };
+    const int64_t row = ((int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x) / LANES;
+    const int64_t length = row < rows ? offsets[row + 1] - offsets[row] : 0;
+    if (threadIdx.x == 0) waits = 0;
+    __syncthreads();
+    if (length < LONG && length > 0) name(row, threadIdx.x % LANES, LANES);
+    else if (length > 0 && threadIdx.x % LANES == 0) waiting[atomicAdd(&waits, 1)] = row;
+    __syncthreads();
+    for (int i = 0; i < waits; i++) name(waiting[i], (int)threadIdx.x, ENTRY_THREADS);
+}
+
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    count_names(int64_t cols, const int32_t *names, int32_t *counts)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    if (j < cols) counts[j] = names[j] >= 0;
+}
+
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    write_names(int64_t cols, const int32_t *names, const int64_t *offsets, int32_t *to)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    if (j < cols && names[j] >= 0) to[offsets[j]] = names[j];
+}
+
+/* B for a pattern with one entry a column at most; not `done` if there are more. */
+static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, bool *done)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const unsigned columns = (unsigned)((a->cols + ENTRY_THREADS - 1) / ENTRY_THREADS);
+    device_array<int32_t> names, counts;
+    device_array<unsigned> repeated;
+    unsigned found;
+    TRY(names.allocate(context, a->cols));
+    TRY(counts.allocate(context, a->cols));
+    TRY(repeated.allocate(context, 1));
+    TRY(names.fill(0xff, a->cols));
+    TRY(repeated.fill(0, 1));
+    name_columns<<<(unsigned)(a->rows / (ENTRY_THREADS / 4) + 1), ENTRY_THREADS, 0, stream>>>(
+        a->rows, a->row_offsets, a->col_indices, names.data, repeated.data);
+    CUDA_TRY(cudaGetLastError());
+    count_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, counts.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(cuda_scan_counts(context, a->cols, counts.data, b->row_offsets));
+    write_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, b->row_offsets, b->col_indices);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(&found, repeated.data, sizeof found, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    *done = !found;
+    return SP_OK;
+}
+
+/* offsets[j] = how many of the sorted columns are below j, for cols + 1 offsets. */
+static __global__ void __launch_bounds__(ENTRY_THREADS)
+    find_offsets(int64_t cols, int64_t nnz, const uint32_t *sorted, int64_t *offsets)
+{
+    const int64_t j = (int64_t)blockIdx.x * ENTRY_THREADS + threadIdx.x;
+    int64_t low = 0, high = nnz;
+    if (j > cols) return;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (__ldg(sorted + middle) < j) low = middle + 1;
+        else high = middle;
+    }
+    offsets[j] = low;
+}
+
+/* to = from in the order of A's columns, which `sorted` receives. */
+template <typename T>
+static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *from, T *to, uint32_t *sorted)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const uint32_t *cols = (const uint32_t *)a->col_indices;
+    device_array<char> scratch;
+    size_t bytes = 0;
+    int bits = 1;
+    while (bits < 31 && (a->cols - 1) >> bits) bits++;
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    TRY(scratch.allocate(context, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    return SP_OK;
+}
+
+static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    device_array<uint32_t> sorted, numbers;
+    bool done = false;
+    if (!a->values && a->nnz <= a->cols && a->cols / 4 <= a->nnz) TRY(move_entries(context, a, b, &done));
+    if (done) return SP_OK;
+    TRY(sorted.allocate(context, a->nnz));
+    TRY(numbers.allocate(context, a->nnz));
+    number_entries<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets,
+                                                                       numbers.data);
+    CUDA_TRY(cudaGetLastError());
+    TRY(sort_by_column(context, a, numbers.data, (uint32_t *)b->col_indices, sorted.data));
+    numbers.free();
+    find_offsets<<<(unsigned)((a->cols + ENTRY_THREADS) / ENTRY_THREADS), ENTRY_THREADS, 0, stream>>>(
+        a->cols, a->nnz, sorted.data, b->row_offsets);
+    CUDA_TRY(cudaGetLastError());
+    if (!a->values) return SP_OK;
+    return a->value_type == SP_F32
+               ? sort_by_column(context, a, (const uint32_t *)a->values, (uint32_t *)b->values, sorted.data)
+               : sort_by_column(context, a, (const uint64_t *)a->values, (uint64_t *)b->values, sorted.data);
+}
+
+sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
+{
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    sp_csr made = {};
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    TRY(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
+    if (!a->values) {
+        cuda_release(context, made.values);
+        made.values = NULL;
+    }
+    sp_status status = a->nnz > 0 ? sort_entries(context, a, &made)
+                                  : cuda_status(context,
+                                                cudaMemsetAsync(made.row_offsets, 0,
+                                                                ((size_t)a->cols + 1) * sizeof(int64_t), stream),
+                                                "cudaMemsetAsync");
+    if (status == SP_OK) status = cuda_finish(context);
+    if (status == SP_OK) *b = made;
+    else sp_csr_free(context, &made);
+    return status;
+}

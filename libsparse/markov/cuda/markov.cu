@@ -1,0 +1,1047 @@
+/* C = epilogue(A·B): the Markov product on a CUDA device; see sp_markov_epilogue in sparse.h for the epilogue.
+ *
+ * One phase, no symbolic pass: a block sums a row of A·B in its accumulator, prunes, inflates and normalises it there
+ * and appends what is left to a buffer; a scan and a copy make the CSR matrix (see markov_mode for where memory
+ * lacks). Rows with many products go to a warp that sums them by windows of columns (windows.cuh), if the columns of
+ * B lie in clumps. Others start in the smallest table that is sure to hold them, or in one that usually does, and
+ * move on to the next when it does not. The last class takes any row: the columns that come first, which are those
+ * hit most, in a table in shared memory, the others in one f64 a column in global memory. Blocks stay resident and
+ * take rows from a counter, in ascending order within a class: where nodes are numbered by community, rows in flight
+ * share rows of B in the L2 cache.
+ *
+ * The expansion has the CPU's bits (numeric.cuh says why). Sums of the epilogue (mass, the normalising sum, squares)
+ * are taken in 62-bit fixed point scaled by the row's largest entry, which no order of additions can change; they are
+ * exact, and so the CPU's, as long as a row's entries span less than about 2^24. Only Σ c² of a row made by windows,
+ * from which chaos comes, is an f64 sum in an order of its own.
+ *
+ * Work: 8 bytes of B and a few shared-memory cycles a product; for the epilogue some five passes over the table
+ * (one more for each digit of a selection: 8 bits a time on the bits of the f32) and a sort of what is kept, together
+ * below 5 % of a row of 10^5 products.
+ */
+#include <math.h>
+
+#include "spgemm/cuda/numeric.cuh"
+#include "markov/cuda/windows.cuh"
+
+/* ---- constants ----------------------------------------------------------------------------------------- */
+
+enum { DONE_CLASS = MAX_CLASSES - 1, MAX_PASSES = 16, COUNTERS = 256 };
+enum { SEGMENT_ROWS = 1 << 17 }; /* rows a launch: tenths of a second of the heaviest; then interrupts are seen */
+enum { PLACE_BITS = 48 };        /* a row's place: pass << PLACE_BITS | position in the pass's buffer */
+/* Rows made by windows: products from which they are; entries above the cutoff that get a list of their own; entries
+ * in all that must fit a list, for rows that recover what is below the cutoff. */
+#ifndef WINDOW_PRODUCTS
+#define WINDOW_PRODUCTS 1024
+#endif
+/* Products a segment from which a row that a table could hold is made by windows. */
+#ifndef WINDOW_ROW_FILL
+#define WINDOW_ROW_FILL 4
+#endif
+/* Warps a multiprocessor that registers are to suffice for; 16 is what every architecture can hold. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+enum { WINDOW_WARPS = 16 };
+#else
+enum { WINDOW_WARPS = 20 };
+#endif
+enum { WINDOW_ABOVE = 4096, WINDOW_LEAST_LIST = 16384 };
+
+/* ---- device: the job ----------------------------------------------------------------------------------- */
+
+/* What becomes of a row: it goes to a buffer, from which C is assembled; or, where memory lacks for both, all rows
+ * are made twice: once to learn their lengths, and then to go to their place in C. */
+enum markov_mode { STAGE, COUNT, WRITE };
+
+/* What a block keeps in static shared memory. */
+struct markov_memory : block_memory {
+    unsigned histogram[256];
+    int digit, rank;
+    unsigned long long place;
+};
+
+/* Prunes, inflates and normalises the rows of C, and appends or places them. */
+struct markov_job : row_operands<float, SP_AIA_OFF> {
+    static constexpr bool SPILLS = true;
+    static constexpr size_t SCRATCH = sizeof(int32_t) + sizeof(float); /* the row as a list */
+    using memory = markov_memory;
+    markov_mode mode;
+    int64_t rows;
+    const int64_t *products;
+    const int64_t *segments; /* products at most, counted in segments; NULL: no windows */
+    int64_t f32_from; /* rows of at least so many products multiply in f32 */
+    float cutoff;     /* the smallest f32 that is not below the cutoff */
+    int select, recover;
+    double recover_mass, inflation;
+    int32_t *out_cols; /* the pass's buffer, or C */
+    float *out_values;
+    unsigned long long capacity, *used;
+    const int64_t *out_offsets; /* WRITE: of C */
+    int64_t pass;
+    int64_t *places; /* -1 until the row is made */
+    int32_t *lengths;
+    sp_markov_row *stats;
+    unsigned long long *expanded;
+    window_index index; /* of B; for rows made by windows */
+    int list_length;
+
+    __device__ __forceinline__ int64_t most_columns(int row) const { return min(products[row], cols); }
+    __device__ __forceinline__ bool in_f32(int row) const { return products[row] >= f32_from; }
+    template <int THREADS, typename Table> __device__ void finish(int row, Table &table, markov_memory &memory) const;
+    template <int THREADS>
+    __device__ void drain(int row, wide_sums &sums, char *own, markov_memory &memory) const;
+};
+
+/* An entry's value, NaN for none: -0 stands for an empty slot, and what cancels is no entry. */
+static __device__ __forceinline__ float entry_value(double sum)
+{
+    return sum == 0 ? __int_as_float(0x7fffffff) : __double2float_rn(sum);
+}
+
+/* The summed row, as the epilogue sees it: `count` values of which some may be NaN. */
+template <typename Table> struct table_entries {
+    const Table &table;
+    static constexpr bool SORTED = false;
+    __device__ int count() const { return table.slots; }
+    __device__ int32_t col(int i) const { return table.keys[i]; }
+    __device__ float value(int i) const { return entry_value(table.sums[i]); }
+};
+
+struct list_entries {
+    const int32_t *cols;
+    const float *values;
+    int length;
+    static constexpr bool SORTED = true;
+    __device__ int count() const { return length; }
+    __device__ int32_t col(int i) const { return cols[i]; }
+    __device__ float value(int i) const { return values[i]; }
+};
+
+/* What is known of a summed row before it is pruned. */
+struct row_facts {
+    int count;        /* of entries */
+    float magnitude;  /* the largest |value| */
+    float largest;    /* the largest value, at least 0 */
+    double centre;    /* Σ value² */
+};
+
+/* ---- device: sums that no order can change -------------------------------------------------------------- */
+
+/* Fixed point for `terms` numbers whose magnitude is below 2^(power · (e + 1)), e the exponent of `largest`: the sum
+ * stays below 2^62. */
+struct fixed_point {
+    double to, from;
+    __device__ fixed_point(float largest, int terms, int power)
+    {
+        const int field = (__float_as_int(largest) >> 23) & 0xff;
+        const int exponent = (field ? field : 1) - 126; /* |v| < 2^exponent */
+        const int shift = 62 - (32 - __clz(terms)) - power * exponent;
+        to = __longlong_as_double((long long)(1023 + shift) << 52);
+        from = __longlong_as_double((long long)(1023 - shift) << 52);
+    }
+    __device__ unsigned long long fix(double value) const { return (unsigned long long)__double2ll_rn(value * to); }
+    __device__ double sum(unsigned long long total) const { return (double)(long long)total * from; }
+};
+
+template <int THREADS, typename Entries>
+__device__ row_facts examine(const Entries &entries, uint64_t *scratch)
+{
+    int count = 0, magnitude = 0;
+    float largest = 0;
+    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+        const float value = entries.value(i);
+        if (value != value) continue;
+        count++;
+        magnitude = max(magnitude, __float_as_int(value) & 0x7fffffff);
+        largest = value > largest ? value : largest;
+    }
+    row_facts facts;
+    facts.count = block_reduce<THREADS>(count, add_op(), scratch);
+    facts.magnitude = __int_as_float(block_reduce<THREADS>(magnitude, max_op(), scratch));
+    facts.largest = block_reduce<THREADS>(largest, max_op(), scratch);
+
+    const fixed_point fixed(facts.magnitude, facts.count, 2);
+    unsigned long long squares = 0;
+    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+        const double value = (double)entries.value(i);
+        if (value == value) squares += fixed.fix(value * value);
+    }
+    facts.centre = fixed.sum(block_reduce<THREADS>(squares, add_op(), scratch));
+    return facts;
+}
+
+struct kept_part {
+    int count;
+    double mass;
+};
+
+/* Count and mass of the entries not below `bar`, which is not negative. */
+template <int THREADS, typename Entries>
+__device__ kept_part keep_above(const Entries &entries, float bar, const fixed_point &fixed, uint64_t *scratch)
+{
+    int count = 0;
+    unsigned long long mass = 0;
+    for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+        const float value = entries.value(i);
+        if (!(value >= bar)) continue;
+        count++;
+        mass += fixed.fix((double)value);
+    }
+    count = block_reduce<THREADS>(count, add_op(), scratch);
+    return {count, fixed.sum(block_reduce<THREADS>(mass, add_op(), scratch))};
+}
+
+/* The nth largest value v with low <= v < high, low not negative; 0 when there are fewer. Four rounds of 8 bits. */
+template <int THREADS, typename Entries>
+__device__ float nth_largest(const Entries &entries, float low, float high, int nth, markov_memory &memory)
+{
+    unsigned found = 0, mask = 0;
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        for (int i = threadIdx.x; i < 256; i += THREADS) memory.histogram[i] = 0;
+        __syncthreads();
+        for (int i = threadIdx.x; i < entries.count(); i += THREADS) {
+            const float value = entries.value(i);
+            const unsigned bits = __float_as_uint(value) & 0x7fffffffu;
+            if (value >= low && value < high && (bits & mask) == found)
+                atomicAdd(&memory.histogram[bits >> shift & 255], 1u);
+        }
+        __syncthreads();
+        if (threadIdx.x < 32) { /* lane l holds the digits 255 - 8l and the seven below */
+            const int lane = threadIdx.x;
+            int own = 0;
+            for (int d = 0; d < 8; d++) own += (int)memory.histogram[255 - 8 * lane - d];
+            const int above = sum_until(own);
+            const unsigned reached = __ballot_sync(FULL_WARP, above >= nth);
+            if (reached == 0 && lane == 0) memory.digit = -1;
+            if (reached != 0 && lane == __ffs((int)reached) - 1) {
+                int rank = nth - (above - own), digit = 255 - 8 * lane;
+                while ((int)memory.histogram[digit] < rank) rank -= (int)memory.histogram[digit--];
+                memory.digit = digit;
+                memory.rank = rank;
+            }
+        }
+        __syncthreads();
+        if (memory.digit < 0) return 0;
+        found |= (unsigned)memory.digit << shift;
+        mask |= 0xffu << shift;
+        nth = memory.rank;
+    }
+    return __uint_as_float(found);
+}
+
+/* ---- device: the epilogue ------------------------------------------------------------------------------ */
+
+/* The value that an entry needs to stay, and the part of the row that has it. */
+template <int THREADS, typename Entries>
+__device__ float pruning_bar(const markov_job &job, const Entries &entries, const Entries &above, int count,
+                             const fixed_point &fixed, markov_memory &memory, kept_part *part)
+{
+    *part = keep_above<THREADS>(above, job.cutoff, fixed, memory.reduce);
+    float bar = job.cutoff;
+    if (part->count < job.recover && part->mass < job.recover_mass) {
+        bar = count <= job.recover ? 0 : nth_largest<THREADS>(entries, 0, bar, job.recover - part->count, memory);
+        *part = keep_above<THREADS>(entries, bar, fixed, memory.reduce);
+    } else if (job.select != 0 && part->count > job.select) {
+        const int above_cutoff = part->count;
+        bar = nth_largest<THREADS>(above, bar, INFINITY, job.select, memory);
+        *part = keep_above<THREADS>(above, bar, fixed, memory.reduce);
+        if (part->count >= job.recover || part->mass >= job.recover_mass) return bar;
+        bar = above_cutoff <= job.recover
+                  ? job.cutoff
+                  : nth_largest<THREADS>(above, job.cutoff, bar, job.recover - part->count, memory);
+        *part = keep_above<THREADS>(above, bar, fixed, memory.reduce);
+    }
+    return bar;
+}
+
+static __device__ __forceinline__ float share_of(float value, double mass)
+{
+    return mass > 0 ? (float)__ddiv_rn((double)value, mass) : value;
+}
+
+static __device__ __forceinline__ float inflated(float share, double power)
+{
+    if (power == 2) return (float)((double)share * (double)share);
+    return power == 0 || power == 1 ? share : (float)pow((double)share, power);
+}
+
+/* Σ v² over a row of A, in an order fixed by THREADS. */
+template <int THREADS> __device__ double row_squares(const markov_job &job, int row, uint64_t *scratch)
+{
+    double sum = 0;
+    for (int64_t at = job.ranges.a_offsets[row] + threadIdx.x; at < job.ranges.a_offsets[row + 1]; at += THREADS)
+        sum += (double)job.a_values[at] * (double)job.a_values[at];
+    return block_reduce<THREADS>(sum, add_op(), scratch);
+}
+
+/* Writes what is not below `bar`, unsorted unless the entries are sorted. */
+template <int THREADS, typename Entries>
+__device__ void write_kept(const Entries &entries, float bar, int32_t *cols, float *values, markov_memory &memory)
+{
+    const auto keep = [&](int i) { return entries.value(i) >= bar; };
+    const auto write = [&](int i, int to) {
+        cols[to] = entries.col(i);
+        values[to] = entries.value(i);
+    };
+    if (Entries::SORTED) gather_in_order<THREADS>(entries.count(), memory.reduce, keep, write);
+    else gather<THREADS>(entries.count(), &memory.gathered, keep, write);
+}
+
+/* Inflates and normalises `kept` values whose mass is known and of whose shares of it `largest` is the largest: it
+ * stays so, as inflation is monotone. Every thread keeps to its own places. Returns Σ share⁴ / (Σ share²)², or 0. */
+template <int THREADS>
+__device__ double inflate(float *values, int kept, double mass, float largest, double inflation, uint64_t *scratch)
+{
+    const fixed_point fixed_top(inflated(largest, inflation), kept, 1);
+    const fixed_point fixed_squares(largest, kept, 2), fixed_fourths(largest, kept, 4);
+    unsigned long long total = 0, all_squares = 0, all_fourths = 0;
+    for (int i = threadIdx.x; i < kept; i += THREADS) {
+        const float share = share_of(values[i], mass);
+        const double square = (double)share * (double)share;
+        all_squares += fixed_squares.fix(square);
+        all_fourths += fixed_fourths.fix(square * square);
+        values[i] = inflated(share, inflation);
+        total += fixed_top.fix((double)values[i]);
+    }
+    const double sum = fixed_top.sum(block_reduce<THREADS>(total, add_op(), scratch));
+    const double squares = fixed_squares.sum(block_reduce<THREADS>(all_squares, add_op(), scratch));
+    const double fourths = fixed_fourths.sum(block_reduce<THREADS>(all_fourths, add_op(), scratch));
+    if (sum > 0 && inflation > 0)
+        for (int i = threadIdx.x; i < kept; i += THREADS) values[i] = (float)__ddiv_rn((double)values[i], sum);
+    return fourths > 0 ? fourths / (squares * squares) : 0;
+}
+
+/* Prunes, inflates and normalises the summed row and writes it, unsorted unless the entries are sorted. `above` are
+ * the entries from which those not below the cutoff can be had, at least these. Returns the number kept, at *place of
+ * the output; -1 when the output is full, and the row is left for the next pass; 0 where rows are only counted. */
+template <int THREADS, typename Entries>
+__device__ int finish_row(const markov_job &job, int row, const row_facts &facts, const Entries &entries,
+                          const Entries &above, markov_memory &memory, unsigned long long *place)
+{
+    const fixed_point fixed(facts.magnitude, facts.count, 1);
+    kept_part part;
+    const float bar = pruning_bar<THREADS>(job, entries, above, facts.count, fixed, memory, &part);
+    const Entries source = bar < job.cutoff ? entries : above;
+    const bool loop = part.count == 0 && job.recover == 0 && row < job.cols;
+    const int kept = loop ? 1 : part.count;
+    const double mass = loop ? 1 : part.mass;
+
+    if (job.mode == COUNT) {
+        if (threadIdx.x == 0) {
+            job.lengths[row] = kept;
+            job.places[row] = 0;
+        }
+        return 0;
+    }
+    if (threadIdx.x == 0)
+        memory.place = job.mode == WRITE ? (unsigned long long)job.out_offsets[row]
+                                         : atomicAdd(job.used, (unsigned long long)kept);
+    __syncthreads();
+    *place = memory.place;
+    if (*place + kept > job.capacity) return -1;
+    int32_t *cols = job.out_cols + *place;
+    float *values = job.out_values + *place;
+    if (loop) {
+        if (threadIdx.x == 0) {
+            cols[0] = row;
+            values[0] = 1;
+        }
+        __syncthreads();
+    } else write_kept<THREADS>(source, bar, cols, values, memory);
+    const float largest = loop ? 1 : share_of(facts.largest, mass);
+    const double crowding = inflate<THREADS>(values, kept, mass, largest, job.inflation, memory.reduce);
+    const double squares_before = row_squares<THREADS>(job, row, memory.reduce);
+    if (threadIdx.x == 0) {
+        sp_markov_row seen;
+        /* Comparisons and fixed point hide a NaN in the sums; A's row shows where it came from. */
+        seen.chaos = isfinite(squares_before) ? (float)(((double)facts.largest - facts.centre) * (double)kept) : NAN;
+        seen.homogeneity = crowding > 0 ? (float)(squares_before / crowding) : 1;
+        seen.kept_mass = (float)part.mass;
+        seen.expanded = facts.count;
+        job.stats[row] = seen;
+        job.lengths[row] = kept;
+        job.places[row] = job.pass << PLACE_BITS | (int64_t)*place;
+        atomicAdd(job.expanded, (unsigned long long)facts.count);
+    }
+    return kept;
+}
+
+/* From a table: what is kept is written unsorted, and sorted there. */
+template <int THREADS, typename Table>
+__device__ __forceinline__ void markov_job::finish(int row, Table &table, markov_memory &memory) const
+{
+    const table_entries<Table> entries = {table};
+    const row_facts facts = examine<THREADS>(entries, memory.reduce);
+    unsigned long long place;
+    const int kept = finish_row<THREADS>(*this, row, facts, entries, entries, memory, &place);
+    if (kept > 1)
+        sort_row<THREADS>(out_cols + place, out_values + place, kept, (uint32_t *)table.keys, (float *)table.sums);
+}
+
+template <int THREADS>
+__device__ __forceinline__ void markov_job::drain(int row, wide_sums &sums, char *own, markov_memory &memory) const
+{
+    int32_t *list = (int32_t *)own;
+    float *values = (float *)(list + rounded_cols(cols));
+    const auto write = [=](int i, int32_t col, double sum) {
+        list[i] = col;
+        values[i] = entry_value(sum);
+    };
+    const int count = sums.template drain<THREADS>(cols, memory.reduce, write);
+    const list_entries entries = {list, values, count};
+    const row_facts facts = examine<THREADS>(entries, memory.reduce);
+    unsigned long long place;
+    finish_row<THREADS>(*this, row, facts, entries, entries, memory, &place);
+}
+
+/* ---- device: rows by windows --------------------------------------------------------------------------- */
+
+/* Takes a row's sums from the windows, ascending: all entries that fit the one list, those not below the cutoff that
+ * fit the other, and the row's facts, each lane its share until `gathered` is called. */
+struct window_entries {
+    int32_t *cols, *above_cols;
+    float *values, *above_values;
+    int list_length;
+    float cutoff;
+    int count, above, magnitude;
+    float largest;
+    double squares;
+
+    __device__ __forceinline__ void put(bool exists, int place, int32_t col, float value)
+    {
+        if (!exists) return;
+        magnitude = max(magnitude, __float_as_int(value) & 0x7fffffff);
+        largest = value > largest ? value : largest;
+        squares += (double)value * (double)value;
+        if (place >= list_length) return;
+        __stcs(cols + place, col);
+        __stcs(values + place, value);
+    }
+    __device__ __forceinline__ void put_above(bool exists, int place, int32_t col, float value)
+    {
+        if (!exists || place >= WINDOW_ABOVE) return;
+        above_cols[place] = col;
+        above_values[place] = value;
+    }
+    /* Lane l takes the columns 2l and 2l + 1 of every 64. */
+    __device__ void take(int32_t first, double2 *sums)
+    {
+        constexpr int AT_ONCE = 4;
+        const int lane = threadIdx.x;
+        const unsigned below = (1u << lane) - 1;
+        for (int base = 0; base < WINDOW_COLUMNS / 2; base += 32 * AT_ONCE) {
+            double2 sum[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) sum[j] = sums[base + 32 * j + lane];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                const bool even = sum[j].x != 0, odd = sum[j].y != 0;
+                const unsigned evens = __ballot_sync(FULL_WARP, even), odds = __ballot_sync(FULL_WARP, odd);
+                if ((evens | odds) == 0) continue;
+                const int place = base + 32 * j + lane, to = count + __popc(evens & below) + __popc(odds & below);
+                const int32_t col = first + 2 * place;
+                const float even_value = __double2float_rn(sum[j].x), odd_value = __double2float_rn(sum[j].y);
+                sums[place] = make_double2(0, 0);
+                put(even, to, col, even_value);
+                put(odd, to + even, col + 1, odd_value);
+                count += __popc(evens) + __popc(odds);
+
+                const bool high = even && even_value >= cutoff, high_odd = odd && odd_value >= cutoff;
+                const unsigned highs = __ballot_sync(FULL_WARP, high), high_odds = __ballot_sync(FULL_WARP, high_odd);
+                if ((highs | high_odds) == 0) continue;
+                const int above_to = above + __popc(highs & below) + __popc(high_odds & below);
+                put_above(high, above_to, col, even_value);
+                put_above(high_odd, above_to + high, col + 1, odd_value);
+                above += __popc(highs) + __popc(high_odds);
+            }
+        }
+        __syncwarp();
+    }
+    __device__ row_facts gathered()
+    {
+        return {count, __int_as_float(block_reduce<32>(magnitude, max_op(), nullptr)),
+                block_reduce<32>(largest, max_op(), nullptr), block_reduce<32>(squares, add_op(), nullptr)};
+    }
+};
+
+/* Bytes of global memory that a warp needs which makes rows by windows. */
+static __host__ __device__ int64_t window_bytes(int64_t list_length)
+{
+    return (list_length + WINDOW_ABOVE) * (int64_t)(sizeof(int32_t) + sizeof(float));
+}
+
+/* Rows of at most TERMS entries in A, a warp each; longer ones go to the spill list, as do those that lack an entry
+ * of their lists. */
+template <int TERMS>
+__global__ void __launch_bounds__(32, WINDOW_WARPS) markov_window_rows(markov_job job, work_list work, char *scratch)
+{
+    extern __shared__ __align__(16) double table_memory[];
+    window_memory &windows = *(window_memory *)table_memory;
+    markov_memory &memory = *(markov_memory *)windows.cursors(); /* while there are no cursors */
+    static_assert(window_memory::bytes(TERMS) >= sizeof(window_memory) + sizeof(markov_memory), "too small");
+    const int list_length = job.list_length;
+    window_entries into;
+    into.above_cols = (int32_t *)(scratch + window_bytes(list_length) * blockIdx.x);
+    into.above_values = (float *)(into.above_cols + WINDOW_ABOVE);
+    into.cols = (int32_t *)(into.above_values + WINDOW_ABOVE);
+    into.values = (float *)(into.cols + list_length);
+    into.list_length = list_length;
+    into.cutoff = job.cutoff;
+    for (int i = threadIdx.x; i < WINDOW_COLUMNS; i += 32) windows.sums[i] = 0;
+    for (int row; (row = take_row(work, &memory.taken).row) >= 0;) {
+        const int64_t first = job.ranges.a_offsets[row], length = job.ranges.a_offsets[row + 1] - first;
+        bool makes = length <= TERMS;
+        if (makes) {
+            const window_terms terms = {job.index, job.b_values, job.ranges.a_cols + first, job.a_values + first,
+                                        (int)length};
+            const auto drain = [&](int32_t column) { into.take(column, (double2 *)windows.sums); };
+            into.count = into.above = into.magnitude = 0;
+            into.largest = 0;
+            into.squares = 0;
+            if (job.in_f32(row)) sum_windows<true>(terms, windows, drain);
+            else sum_windows<false>(terms, windows, drain);
+        }
+        const row_facts facts = into.gathered();
+        const list_entries entries = {into.cols, into.values, min(facts.count, list_length)};
+        const bool all_above = into.above <= WINDOW_ABOVE;
+        const list_entries above = all_above ? list_entries{into.above_cols, into.above_values, into.above} : entries;
+        __syncwarp();
+        if (makes && facts.count > list_length) {
+            const fixed_point fixed(facts.magnitude, facts.count, 1);
+            const kept_part part = keep_above<32>(above, job.cutoff, fixed, memory.reduce);
+            makes = all_above && (part.count >= job.recover || part.mass >= job.recover_mass);
+        }
+        unsigned long long place;
+        if (makes) finish_row<32>(job, row, facts, entries, above, memory, &place);
+        else if (threadIdx.x == 0) work.spill[atomicAdd(work.spill_count, 1)] = row;
+    }
+}
+
+/* ---- device: survey and assembly ----------------------------------------------------------------------- */
+
+/* The classes of a call in the order in which rows move on: tables, windows if there is an index, the last. */
+struct class_rules {
+    int tables, last;
+    int64_t limit[MAX_CLASSES];   /* tables: distinct columns that are sure to fit */
+    int64_t hopeful[MAX_CLASSES]; /* products up to which a table is tried although they may be too many */
+    int64_t terms[MAX_CLASSES];   /* windows: entries of A's row that fit */
+};
+
+/* Where a row starts: in a table that is sure to hold it or usually does; by windows if no table does, or if it has
+ * the products and these come in long segments; or in the last class. */
+static __device__ int first_class(const class_rules &rules, int64_t products, int64_t segments, int64_t cols,
+                                  int64_t terms)
+{
+    int table = 0, windows = rules.tables;
+    while (table < rules.tables && min(products, cols) > rules.limit[table] && products > rules.hopeful[table])
+        table++;
+    while (windows < rules.last && terms > rules.terms[windows]) windows++;
+    const bool suits = products >= WINDOW_PRODUCTS && products >= WINDOW_ROW_FILL * segments;
+    return table < rules.tables && !(suits && windows < rules.last) ? table : windows;
+}
+
+struct survey_result {
+    unsigned long long products, kept_bound, f32_rows;
+    uint32_t rows[MAX_CLASSES];
+};
+
+/* Counts and classes of the rows that are not made yet. */
+static __global__ void survey_rows(markov_job job, class_rules rules, int64_t most_kept, uint8_t *classes,
+                                   int32_t *run_counts, survey_result *result)
+{
+    __shared__ uint64_t reduce[32];
+    __shared__ uint32_t histogram[MAX_CLASSES];
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < MAX_CLASSES) histogram[threadIdx.x] = 0;
+    __syncthreads();
+    unsigned long long products = 0, bound = 0, f32_rows = 0;
+    if (row < job.rows) {
+        int start = DONE_CLASS;
+        if (job.places[row] < 0) {
+            const int64_t own = job.products[row];
+            start = first_class(rules, own, job.segments ? job.segments[row] : own, job.cols,
+                                job.ranges.a_offsets[row + 1] - job.ranges.a_offsets[row]);
+            products = (unsigned long long)own;
+            bound = (unsigned long long)max((long long)min(min(own, job.cols), most_kept), 1ll);
+            f32_rows = job.in_f32((int)row);
+        }
+        classes[row] = (uint8_t)start;
+        atomicAdd(&histogram[start], 1u);
+    }
+    products = block_reduce<ORDER_THREADS>(products, add_op(), reduce);
+    bound = block_reduce<ORDER_THREADS>(bound, add_op(), reduce);
+    f32_rows = block_reduce<ORDER_THREADS>(f32_rows, add_op(), reduce);
+    if (threadIdx.x == 0) {
+        atomicAdd(&result->products, products);
+        atomicAdd(&result->kept_bound, bound);
+        atomicAdd(&result->f32_rows, f32_rows);
+    }
+    if (threadIdx.x >= MAX_CLASSES) return;
+    run_counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = (int32_t)histogram[threadIdx.x];
+    if (histogram[threadIdx.x]) atomicAdd(&result->rows[threadIdx.x], histogram[threadIdx.x]);
+}
+
+struct pass_buffers {
+    const int32_t *cols[MAX_PASSES];
+    const float *values[MAX_PASSES];
+};
+
+/* Copies every row from the buffer of its pass to its place in C; a warp a row. */
+static __global__ void assemble(int64_t rows, const int64_t *places, const int64_t *offsets, pass_buffers from,
+                                int32_t *cols, float *values)
+{
+    const int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= rows) return;
+    const int pass = (int)(places[row] >> PLACE_BITS);
+    const int64_t source = places[row] & (((int64_t)1 << PLACE_BITS) - 1), to = offsets[row];
+    const int64_t length = offsets[row + 1] - to;
+    for (int64_t i = threadIdx.x % 32; i < length; i += 32) {
+        cols[to + i] = from.cols[pass][source + i];
+        values[to + i] = from.values[pass][source + i];
+    }
+}
+
+/* ---- host ---------------------------------------------------------------------------------------------- */
+
+/* Slots as many as let some blocks share the 228 KB of a Hopper multiprocessor. `hopeful`: products up to which a row
+ * is tried that may not fit: rows of a clustered network have several products a column, the more the longer. */
+static const struct markov_table {
+    numeric_class<markov_job> kind;
+    int64_t hopeful;
+} TABLES[] = {
+    {table_class<markov_job, 32, 512, 4, 8>(), 0},         {table_class<markov_job, 128, 2048, 4, 8>(), 5000},
+    {table_class<markov_job, 256, 4096, 4, 4>(), 20000},   {table_class<markov_job, 512, 9216, 3, 2>(), INT64_MAX},
+    {table_class<markov_job, 1024, 18432, 2, 1>(), 0},
+};
+/* Where global memory allows the last class to fill the device, it follows the first three tables at once. */
+enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES, SMALL_TABLES = 3 };
+
+/* Windows: 6 bytes a term beside 6 KB for a warp, hence 24, 19 and 15 warps a multiprocessor by shared memory. Rows
+ * that mcl's defaults have pruned keep 1400 entries at most, but for ties. */
+template <int TERMS> static numeric_class<markov_job> window_class()
+{
+    return {markov_window_rows<TERMS>, 32, 0, TERMS, window_memory::bytes(TERMS)};
+}
+static const numeric_class<markov_job> WINDOWS[] = {window_class<512>(), window_class<1024>(), window_class<1536>()};
+enum { WINDOW_CLASSES = sizeof WINDOWS / sizeof *WINDOWS };
+
+/* Any row; for devices with much shared memory and with little (100 KB a multiprocessor). The table is kept below
+ * 3/5: to find that a column is not there takes 3.6 looks then. */
+static const numeric_class<markov_job> LAST_CLASSES[2] = {wide_class<markov_job, 9216, 5500, 3>(),
+                                                          wide_class<markov_job, 3840, 1536, 3>()};
+
+/* Everything that one call holds on the device. */
+struct markov_run {
+    sp_context *context;
+    markov_job job;
+    class_rules rules;
+    const numeric_class<markov_job> *classes[MAX_CLASSES];
+    int64_t most_kept;
+    device_array<int64_t> products, segments, places;
+    device_array<int32_t> lengths, spilled[2], pass_cols[MAX_PASSES];
+    device_array<float> pass_values[MAX_PASSES];
+    device_array<uint8_t> row_classes;
+    device_array<int32_t> run_counts;    /* for cuda_order_rows */
+    device_array<int32_t> order;         /* of the rows, class by class; */
+    int64_t begin[MAX_CLASSES + 1];      /* where each class starts in it */
+    device_array<sp_markov_row> stats;
+    device_array<survey_result> survey;
+    device_array<unsigned long long> totals; /* expanded, used */
+    device_array<int> counters;              /* COUNTERS takers, then a spill count a class */
+    int counters_used;
+    window_arrays windows;
+    device_array<char> scratch, window_scratch; /* of the last class and of windows, for so many blocks: */
+    int scratch_blocks, window_blocks;
+};
+
+/* Adds the classes that make rows by windows if B suits them and a sixteenth of the memory has room for the lists of
+ * twice as many warps as there are multiprocessors. */
+static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
+{
+    sp_context *context = run->context;
+    class_rules *rules = &run->rules;
+    size_t available;
+    int full;
+    for (int w = 0; w < WINDOW_CLASSES; w++)
+        if (WINDOWS[w].shared + sizeof(markov_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
+    TRY(cuda_available(context, &available));
+    TRY(cuda_full_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, &full));
+    const int64_t share = (int64_t)(available / 16);
+    int64_t list = share / full / (int64_t)(sizeof(int32_t) + sizeof(float)) - WINDOW_ABOVE;
+    if (list < WINDOW_LEAST_LIST) list = WINDOW_LEAST_LIST;
+    if (list > b->cols) list = b->cols;
+    const int64_t blocks = share / window_bytes(list);
+    if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
+    TRY(index_windows(context, b, &run->windows, &run->job.index));
+    if (!run->job.index.segments) return SP_OK;
+    sp_csr segments = *b; /* what is counted is their number and an end mark a term */
+    segments.row_offsets = run->windows.first.data;
+    TRY(run->segments.allocate(context, a->rows));
+    TRY(cuda_row_products(context, a, &segments, run->segments.data));
+    run->job.segments = run->segments.data;
+    run->window_blocks = (int)(blocks < full ? blocks : full);
+    run->job.list_length = (int)list;
+    for (int w = 0; w < WINDOW_CLASSES; w++) {
+        CUDA_TRY(cudaFuncSetAttribute(WINDOWS[w].kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                      cudaSharedmemCarveoutMaxShared));
+        rules->terms[rules->last] = WINDOWS[w].limit;
+        run->classes[rules->last++] = &WINDOWS[w];
+    }
+    return SP_OK;
+}
+
+/* The classes that fit this device, and how many blocks of the last one its memory can serve. */
+static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
+{
+    sp_context *context = run->context;
+    const size_t fixed = sizeof(markov_memory) + sizeof(walk_memory<1024, float>) + 1024; /* the driver takes 1 KB */
+    class_rules *rules = &run->rules;
+    size_t available;
+    int full;
+    TRY(cuda_available(context, &available));
+    const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
+    const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
+    TRY(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
+    const int64_t affordable = (int64_t)available / 4 / wide_bytes<markov_job>(b->cols);
+    run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
+    const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
+    for (rules->tables = 0; rules->tables < wanted; rules->tables++) {
+        const markov_table *table = &TABLES[rules->tables];
+        if (table->kind.shared > shared_limit) break;
+        rules->limit[rules->tables] = table->kind.limit;
+        rules->hopeful[rules->tables] = table->hopeful;
+        run->classes[rules->tables] = &table->kind;
+    }
+    rules->last = rules->tables;
+    TRY(add_windows(run, a, b));
+    run->classes[rules->last] = last;
+    return SP_OK;
+}
+
+static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue)
+{
+    sp_context *context = run->context;
+    markov_job *job = &run->job;
+    const int64_t rows = a->rows, factor = epilogue->dense_factor;
+    TRY(set_rules(run, a, b));
+    TRY(run->products.allocate(context, rows));
+    TRY(run->places.allocate(context, rows));
+    TRY(run->lengths.allocate(context, rows + 1));
+    TRY(run->spilled[0].allocate(context, rows));
+    TRY(run->spilled[1].allocate(context, rows));
+    TRY(run->row_classes.allocate(context, rows));
+    TRY(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
+    TRY(run->order.allocate(context, rows));
+    TRY(run->stats.allocate(context, rows));
+    TRY(run->survey.allocate(context, 1));
+    TRY(run->totals.allocate(context, 2));
+    TRY(run->counters.allocate(context, COUNTERS + MAX_CLASSES));
+    TRY(run->places.fill(0xff, rows));
+    TRY(run->lengths.fill(0, rows + 1));
+    TRY(run->totals.fill(0, 2));
+    TRY(cuda_row_products(context, a, b, run->products.data));
+
+    float cutoff = (float)epilogue->cutoff;
+    if ((double)cutoff < epilogue->cutoff) cutoff = nextafterf(cutoff, INFINITY);
+    job->ranges.a_offsets = a->row_offsets;
+    job->ranges.b_offsets = b->row_offsets;
+    job->ranges.a_cols = a->col_indices;
+    job->a_values = (const float *)a->values;
+    job->b_values = (const float *)b->values;
+    job->b_cols = b->col_indices;
+    job->rows = rows;
+    job->cols = b->cols;
+    job->products = run->products.data;
+    job->f32_from = factor > 0 ? (b->cols + factor - 1) / factor : INT64_MAX;
+    job->cutoff = cutoff;
+    job->select = (int)(epilogue->select < INT32_MAX ? epilogue->select : INT32_MAX);
+    job->recover = (int)(epilogue->recover < INT32_MAX ? epilogue->recover : INT32_MAX);
+    job->recover_mass = epilogue->recover_mass;
+    job->inflation = epilogue->inflation;
+    job->places = run->places.data;
+    job->lengths = run->lengths.data;
+    job->stats = run->stats.data;
+    job->expanded = run->totals.data;
+    job->used = run->totals.data + 1;
+    /* Ties may keep more than selection and recovery ask for, hence some room. */
+    const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
+    run->most_kept = epilogue->select ? most + most / 64 + 16 : INT64_MAX;
+    return SP_OK;
+}
+
+/* Counts, classes and order of the rows that are still to be made. */
+static sp_status survey(markov_run *run, survey_result *result)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t rows = run->job.rows;
+    TRY(run->survey.fill(0, 1));
+    if (rows > 0) {
+        survey_rows<<<(unsigned)order_runs(rows), ORDER_THREADS, 0, stream>>>(
+            run->job, run->rules, run->most_kept, run->row_classes.data, run->run_counts.data, run->survey.data);
+        CUDA_TRY(cudaGetLastError());
+    }
+    CUDA_TRY(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_order_rows(context, rows, run->row_classes.data, run->run_counts.data, run->order.data));
+    TRY(cuda_finish(context));
+    for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + result->rows[c];
+    return SP_OK;
+}
+
+/* The buffer for one pass: enough for all rows that are left, or what memory allows beside C. */
+static sp_status open_buffer(markov_run *run, int pass, const survey_result *result)
+{
+    sp_context *context = run->context;
+    const size_t entry = sizeof(int32_t) + sizeof(float);
+    size_t available;
+    TRY(cuda_available(context, &available));
+    const size_t affordable = available / 8 * 3 / entry;
+    const size_t capacity = result->kept_bound < affordable ? (size_t)result->kept_bound : affordable;
+    TRY(run->pass_cols[pass].allocate(context, (int64_t)capacity));
+    TRY(run->pass_values[pass].allocate(context, (int64_t)capacity));
+    run->job.out_cols = run->pass_cols[pass].data;
+    run->job.out_values = run->pass_values[pass].data;
+    run->job.capacity = capacity;
+    return SP_OK;
+}
+
+static sp_status open_pass(markov_run *run, int pass, const survey_result *result)
+{
+    sp_context *context = run->context;
+    if (run->job.mode == STAGE) TRY(open_buffer(run, pass, result));
+    run->job.pass = pass;
+    CUDA_TRY(cudaMemsetAsync(run->job.used, 0, sizeof *run->job.used, cuda_state_of(context)->stream));
+    TRY(run->counters.fill(0, COUNTERS + MAX_CLASSES));
+    run->counters_used = 0;
+    return SP_OK;
+}
+
+/* The rows of class c and then up to extra_bound that the class before gave up on. */
+static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
+{
+    sp_context *context = run->context;
+    const bool is_last = c == run->rules.last, by_windows = !is_last && c >= run->rules.tables;
+    const numeric_class<markov_job> *kind = run->classes[c];
+    const int64_t end = run->begin[c + 1];
+    int64_t first = run->begin[c], segment = run->job.rows / 16;
+    if (segment < SEGMENT_ROWS) segment = SEGMENT_ROWS;
+    do {
+        const int64_t last = end - first < segment ? end : first + segment;
+        const int64_t extra = last == end ? extra_bound : 0;
+        work_list work;
+        work.own = run->order.data + first;
+        work.own_count = (int)(last - first);
+        work.extra = extra > 0 ? run->spilled[(c + 1) % 2].data : nullptr;
+        work.extra_count = run->counters.data + COUNTERS + (c > 0 ? c - 1 : 0);
+        work.next = run->counters.data + run->counters_used++;
+        work.spill = run->spilled[c % 2].data;
+        work.spill_count = run->counters.data + COUNTERS + c;
+        int blocks;
+        TRY(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
+        if (work.own_count + extra < blocks) blocks = (int)(work.own_count + extra);
+        if (is_last && blocks > run->scratch_blocks) blocks = run->scratch_blocks;
+        if (by_windows && blocks > run->window_blocks) blocks = run->window_blocks;
+        kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(
+            run->job, work, by_windows ? run->window_scratch.data : run->scratch.data);
+        CUDA_TRY(cudaGetLastError());
+        if (context->interrupt) TRY(cuda_finish(context));
+        first = last;
+    } while (first < end);
+    return SP_OK;
+}
+
+/* The last class: its own rows and those that the tables gave up on. Its scratch stays for later passes. */
+static sp_status run_last(markov_run *run, int64_t may_spill)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int last = run->rules.last;
+    const int64_t own = run->begin[last + 1] - run->begin[last];
+    if (may_spill > 0) {
+        const int *spilled = run->counters.data + COUNTERS + last - 1;
+        int count = 0;
+        CUDA_TRY(cudaMemcpyAsync(&count, spilled, sizeof count, cudaMemcpyDeviceToHost, stream));
+        TRY(cuda_finish(context));
+        may_spill = count;
+    }
+    if (own + may_spill == 0) return SP_OK;
+    if (!run->scratch.data) {
+        TRY(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
+        clear_wide<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
+        CUDA_TRY(cudaGetLastError());
+    }
+    return run_class(run, last, may_spill);
+}
+
+/* One pass over the rows that are left, class by class. */
+static sp_status run_pass(markov_run *run)
+{
+    const class_rules *rules = &run->rules;
+    int64_t may_spill = 0;
+    for (int c = 0; c < rules->last; c++) {
+        const int64_t own = run->begin[c + 1] - run->begin[c];
+        if (c >= rules->tables && own + may_spill > 0 && !run->window_scratch.data)
+            TRY(run->window_scratch.allocate(run->context,
+                                             run->window_blocks * window_bytes(run->job.list_length)));
+        if (own + may_spill > 0) TRY(run_class(run, c, may_spill));
+        if (rules->hopeful[c] > 0 || c >= rules->tables) may_spill += own;
+    }
+    return run_last(run, may_spill);
+}
+
+static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
+{
+    sp_context *context = run->context;
+    int64_t left = run->job.rows;
+    for (int pass = 0; left > 0; pass++) {
+        survey_result result;
+        TRY(survey(run, &result));
+        if (pass == 0) {
+            info->products = (int64_t)result.products;
+            info->dense_rows = (int64_t)result.f32_rows;
+        }
+        const int64_t still = run->begin[DONE_CLASS];
+        if (still == 0) break;
+        if (pass == MAX_PASSES || (pass > 0 && still == left))
+            return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
+                           "%s: %lld of %lld rows of the product do not fit the memory left", context->device_name,
+                           (long long)still, (long long)run->job.rows);
+        left = still;
+        TRY(open_pass(run, pass, &result));
+        TRY(run_pass(run));
+        info->batches++;
+    }
+    return SP_OK;
+}
+
+/* C with its offsets; nothing in its rows yet. */
+static sp_status create_product(markov_run *run, sp_csr *c)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t rows = run->job.rows;
+    device_array<int64_t> offsets;
+    int64_t nnz = 0;
+    TRY(offsets.allocate(context, rows + 1));
+    TRY(cuda_scan_counts(context, rows, run->lengths.data, offsets.data));
+    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    TRY(sp_csr_create(context, rows, run->job.cols, nnz, SP_F32, SP_DEVICE, c));
+    CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)rows + 1) * sizeof(int64_t),
+                             cudaMemcpyDeviceToDevice, stream));
+    return SP_OK;
+}
+
+static sp_status assemble_rows(markov_run *run, sp_csr *c)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    const int64_t rows = run->job.rows;
+    if (rows == 0) return SP_OK;
+    pass_buffers from;
+    for (int p = 0; p < MAX_PASSES; p++) {
+        from.cols[p] = run->pass_cols[p].data;
+        from.values[p] = run->pass_values[p].data;
+    }
+    assemble<<<(unsigned)((rows * 32 + 255) / 256), 256, 0, stream>>>(rows, run->places.data, c->row_offsets, from,
+                                                                     c->col_indices, (float *)c->values);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+/* What the rows told. Waits for the stream. */
+static sp_status report(markov_run *run, sp_markov_row *rows, sp_spgemm_info *info)
+{
+    sp_context *context = run->context;
+    cudaStream_t stream = cuda_state_of(context)->stream;
+    unsigned long long expanded = 0;
+    if (rows && run->job.rows > 0) {
+        const size_t bytes = (size_t)run->job.rows * sizeof *rows;
+        CUDA_TRY(cudaMemcpyAsync(rows, run->stats.data, bytes, cudaMemcpyDeviceToHost, stream));
+    }
+    CUDA_TRY(cudaMemcpyAsync(&expanded, run->totals.data, sizeof expanded, cudaMemcpyDeviceToHost, stream));
+    TRY(cuda_finish(context));
+    info->product_nnz = (int64_t)expanded;
+    return SP_OK;
+}
+
+static sp_status staged_product(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    markov_run run = {};
+    run.context = context;
+    run.job.mode = STAGE;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(cuda_finish(context));
+    info->analysis_seconds = sp_seconds() - start;
+    TRY(make_rows(&run, info));
+    TRY(create_product(&run, c));
+    TRY(assemble_rows(&run, c));
+    return report(&run, rows, info);
+}
+
+/* Makes C's offsets. What it took of the memory is free again when the rows are made for C. */
+static sp_status count_rows(sp_context *context, const sp_csr *a, const sp_csr *b,
+                            const sp_markov_epilogue *epilogue, sp_csr *c, sp_spgemm_info *info)
+{
+    markov_run run = {};
+    run.context = context;
+    run.job.mode = COUNT;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(make_rows(&run, info));
+    run.scratch.free();
+    run.window_scratch.free();
+    run.windows.segments.free();
+    run.windows.cols.free();
+    return create_product(&run, c);
+}
+
+static sp_status product_in_place(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                  sp_spgemm_info *info)
+{
+    markov_run run = {};
+    TRY(count_rows(context, a, b, epilogue, c, info));
+    run.context = context;
+    run.job.mode = WRITE;
+    run.job.out_cols = c->col_indices;
+    run.job.out_values = (float *)c->values;
+    run.job.out_offsets = c->row_offsets;
+    run.job.capacity = (unsigned long long)c->nnz;
+    TRY(prepare(&run, a, b, epilogue));
+    TRY(make_rows(&run, info));
+    return report(&run, rows, info);
+}
+
+static sp_status markov_product(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    size_t before;
+    TRY(cuda_watch_peak(context, &before));
+    const sp_status status = staged_product(context, a, b, epilogue, c, rows, info);
+    if (status != SP_OK) {
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+        sp_csr_free(context, c);
+        context->error[0] = 0;
+        info->batches = 0;
+        TRY(product_in_place(context, a, b, epilogue, c, rows, info));
+    }
+    info->nnz = c->nnz;
+    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
+    info->numeric_seconds = sp_seconds() - start - info->analysis_seconds;
+    return SP_OK;
+}
+
+sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
+                                sp_spgemm_info *info)
+{
+    sp_csr made = {};
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    const sp_status status = markov_product(context, a, b, epilogue, &made, rows, info);
+    if (status == SP_OK) *c = made;
+    else sp_csr_free(context, &made);
+    return status;
+}

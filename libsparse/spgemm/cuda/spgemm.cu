@@ -1,0 +1,426 @@
+/* C = A·B on a CUDA device: chooses the algorithm, and cuts A into blocks of rows where C goes to host memory.
+ *
+ * A block is a matrix of its own: offsets from 0, columns and values where they lie. Its C is bounded by its products
+ * and by its columns; where less room is needed than the bound says, blocks are smaller than they could be, which
+ * costs some launches. Where more is needed, since algorithms have tables of their own, the block is halved. The rows
+ * of a block are moved to the host before the next block begins. Plans whose C lies on the host are executed the same
+ * way, with bounds that are exact.
+ */
+#include <cub/device/device_scan.cuh>
+#include <string.h>
+
+#include "contract/cuda/contract.cuh"
+#include "spgemm/cuda/small.cuh"
+#include "spgemm/cuda/terms.cuh"
+
+/* Bytes that the algorithms need a row beside C, its offsets included. */
+enum { ROW_BYTES = 48 };
+
+/* ---- blocks of rows -------------------------------------------------------------------------------------- */
+
+static cudaStream_t stream_of(sp_context *context) { return cuda_state_of(context)->stream; }
+
+static __global__ void shift_offsets(int64_t count, int64_t shift, const int64_t *from, int64_t *to)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) to[i] = from[i] + shift;
+}
+
+static sp_status shift(sp_context *context, int64_t count, int64_t by, const int64_t *from, int64_t *to)
+{
+    shift_offsets<<<(unsigned)((count + 255) / 256), 256, 0, stream_of(context)>>>(count, by, from, to);
+    CUDA_TRY(cudaGetLastError());
+    return SP_OK;
+}
+
+static sp_status read_one(sp_context *context, const int64_t *from, int64_t *value)
+{
+    return context->backend->copy(context, value, SP_HOST, from, SP_DEVICE, sizeof *value);
+}
+
+/* Rows of a device matrix; its entries are the matrix's own. */
+struct row_block {
+    sp_csr matrix;
+    device_array<int64_t> offsets;
+};
+
+static sp_status cut_rows(sp_context *context, const sp_csr *matrix, int64_t first, int64_t end, row_block *block)
+{
+    int64_t begin, past;
+    block->matrix = *matrix;
+    if (first == 0 && end == matrix->rows) return SP_OK;
+    TRY(read_one(context, matrix->row_offsets + first, &begin));
+    TRY(read_one(context, matrix->row_offsets + end, &past));
+    TRY(block->offsets.allocate(context, end - first + 1));
+    TRY(shift(context, end - first + 1, -begin, matrix->row_offsets + first, block->offsets.data));
+    block->matrix.rows = end - first;
+    block->matrix.nnz = past - begin;
+    block->matrix.row_offsets = block->offsets.data;
+    block->matrix.col_indices += begin;
+    if (matrix->values) block->matrix.values = (char *)matrix->values + begin * sp_value_size(matrix->value_type);
+    return SP_OK;
+}
+
+/* What is left of the device for a block, with an eighth for what the pool wastes. */
+static sp_status room_for_block(sp_context *context, int64_t *room)
+{
+    size_t available;
+    TRY(cuda_available(context, &available));
+    *room = (int64_t)(available - available / 8);
+    return SP_OK;
+}
+
+/* ---- products to the host -------------------------------------------------------------------------------- */
+
+/* In place: from the products of each row to the bytes that its part of C may take, at most `most`. */
+static __global__ void bound_bytes(int64_t rows, int64_t cols, const int64_t *mask_offsets, bool complement,
+                                   int64_t entry_bytes, int64_t most, int64_t *bytes)
+{
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    int64_t entries = min(bytes[row], cols);
+    if (mask_offsets) {
+        const int64_t masked = mask_offsets[row + 1] - mask_offsets[row];
+        entries = min(entries, complement ? cols - masked : masked);
+    }
+    bytes[row] = min(ROW_BYTES + entries * entry_bytes + entries / 16, most);
+}
+
+/* before[i] = the bytes that the first i rows of C may take, for rows + 1 places. */
+static sp_status bound_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                            device_array<int64_t> *before)
+{
+    const int64_t most = ((int64_t)1 << 62) / (a->rows + 1); /* whatever the rows, the sum fits */
+    const int64_t entry_bytes = (int64_t)(sizeof(int32_t) + sp_value_size(a->value_type));
+    device_array<char> scratch;
+    size_t bytes = 0;
+    TRY(before->allocate(context, a->rows + 1));
+    TRY(before->fill(0, a->rows + 1));
+    TRY(cuda_row_products(context, a, b, before->data));
+    bound_bytes<<<(unsigned)(a->rows / 256 + 1), 256, 0, stream_of(context)>>>(
+        a->rows, b->cols, options->mask ? options->mask->row_offsets : NULL, options->complement, entry_bytes, most,
+        before->data);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, before->data, before->data, a->rows + 1,
+                                           stream_of(context)));
+    TRY(scratch.allocate(context, (int64_t)bytes));
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, before->data, before->data, a->rows + 1,
+                                           stream_of(context)));
+    return SP_OK;
+}
+
+/* The end of the rows from `first` on that fit into *room bytes; a single row is tried whatever its bound. *room
+ * becomes what they may take. */
+static sp_status end_of_block(sp_context *context, const int64_t *before, int64_t first, int64_t rows, int64_t *room,
+                              int64_t *end)
+{
+    int64_t low = first + 1, high = rows, start, bytes, taken = 0;
+    TRY(read_one(context, before + first, &start));
+    for (int64_t middle = high; low < high; middle = (low + high + 1) / 2) {
+        TRY(read_one(context, before + middle, &bytes));
+        if (bytes - start <= *room) {
+            low = middle;
+            taken = bytes - start;
+        } else {
+            high = middle - 1;
+        }
+    }
+    *room = taken;
+    *end = low;
+    return SP_OK;
+}
+
+/* Appends the rows of a device matrix to C on the host, which has offsets for all its rows. */
+static sp_status append_rows(sp_context *context, const sp_csr *block, int64_t first, sp_csr *c)
+{
+    const int64_t nnz = c->nnz + block->nnz;
+    const size_t size = sp_value_size(c->value_type), added = (size_t)block->nnz, there = (size_t)c->nnz;
+    int64_t *offsets = c->row_offsets + first;
+    TRY(sp_grow(context, c->nnz, nnz, sizeof(int32_t), (void **)&c->col_indices));
+    if (c->values) TRY(sp_grow(context, c->nnz, nnz, size, &c->values));
+    TRY(context->backend->copy(context, offsets, SP_HOST, block->row_offsets, SP_DEVICE,
+                               ((size_t)block->rows + 1) * sizeof(int64_t)));
+    for (int64_t i = 0; i <= block->rows; i++) offsets[i] += c->nnz;
+    TRY(context->backend->copy(context, c->col_indices + c->nnz, SP_HOST, block->col_indices, SP_DEVICE,
+                               added * sizeof(int32_t)));
+    if (c->values)
+        TRY(context->backend->copy(context, (char *)c->values + there * size, SP_HOST, block->values, SP_DEVICE,
+                                   added * size));
+    c->nnz = nnz;
+    return SP_OK;
+}
+
+static void add_info(sp_spgemm_info *sum, const sp_spgemm_info *part)
+{
+    sum->products += part->products;
+    sum->product_nnz += part->product_nnz;
+    sum->nnz += part->nnz;
+    sum->batches++;
+    sum->analysis_seconds += part->analysis_seconds;
+    sum->aia_seconds += part->aia_seconds;
+    sum->symbolic_seconds += part->symbolic_seconds;
+    sum->numeric_seconds += part->numeric_seconds;
+    for (int i = 0; i < part->groups; i++) {
+        int at = 0;
+        while (at < sum->groups && strcmp(sum->group[at].name, part->group[i].name) != 0) at++;
+        if (at == SP_SPGEMM_GROUPS) continue;
+        if (at == sum->groups) sum->group[sum->groups++] = part->group[i];
+        else sum->group[at].count += part->group[i].count;
+    }
+}
+
+static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                          sp_csr *c, sp_spgemm_info *info)
+{
+    if (cuda_is_small(a, b, options)) return sp_cuda_spgemm_small(context, a, b, c, info);
+    return options->algorithm == SP_SPGEMM_HASH ? sp_cuda_spgemm_hash(context, a, b, options, c, info)
+                                                : sp_cuda_spgemm_warp(context, a, b, options, c, info);
+}
+
+/* The rows first..end of C, appended to it. */
+static sp_status multiply_block(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                const sp_spgemm_options *options, int64_t first, int64_t end, sp_csr *c,
+                                sp_spgemm_info *info)
+{
+    row_block rows, mask;
+    sp_spgemm_options own = *options;
+    sp_spgemm_info part = {};
+    sp_csr made = {};
+    TRY(cut_rows(context, a, first, end, &rows));
+    if (options->mask) {
+        TRY(cut_rows(context, options->mask, first, end, &mask));
+        own.mask = &mask.matrix;
+    }
+    TRY(multiply(context, &rows.matrix, b, &own, &made, &part));
+    const double start = sp_seconds();
+    const sp_status status = append_rows(context, &made, first, c);
+    sp_csr_free(context, &made);
+    part.numeric_seconds += sp_seconds() - start;
+    if (status == SP_OK) add_info(info, &part);
+    return status;
+}
+
+static sp_status multiply_blocks(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    device_array<int64_t> before;
+    int64_t room, end, peak;
+    size_t used;
+    TRY(cuda_watch_peak(context, &used));
+    TRY(bound_rows(context, a, b, options, &before));
+    TRY(cuda_finish(context));
+    info->analysis_seconds = sp_seconds() - start;
+    TRY(room_for_block(context, &room));
+    for (int64_t first = 0; first < a->rows;) {
+        int64_t taken = room;
+        TRY(end_of_block(context, before.data, first, a->rows, &taken, &end));
+        const sp_status status = multiply_block(context, a, b, options, first, end, c, info);
+        if (status == SP_OK) first = end;
+        else if (status == SP_ERROR_DEVICE_MEMORY && end - first > 1) room = taken / 2;
+        else return status;
+        TRY(cuda_finish(context));
+        /* The algorithms watch from their own beginnings. */
+        TRY(cuda_peak(context, used, &peak));
+        if (peak > info->peak_bytes) info->peak_bytes = peak;
+    }
+    return SP_OK;
+}
+
+static sp_status multiply_to_host(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info)
+{
+    sp_csr made;
+    *info = {};
+    TRY(sp_csr_create(context, a->rows, b->cols, 0, a->value_type, SP_HOST, &made));
+    made.row_offsets[0] = 0;
+    if (options->semiring == SP_OR_AND) {
+        sp_free(context, made.values);
+        made.values = NULL;
+    }
+    const sp_status status = multiply_blocks(context, a, b, options, &made, info);
+    if (status == SP_OK) *c = made;
+    else sp_csr_free(context, &made);
+    return status;
+}
+
+/* ---- patterns as operands -------------------------------------------------------------------------------- */
+
+template <typename V> static __global__ void fill_ones(int64_t count, V *to)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) to[i] = 1;
+}
+
+/* The ones of a pattern, written out: the kernels for plain products read values, and are far ahead of those that
+ * ask at each product whether there are any. Where there is no room for them, the others serve. */
+static sp_status write_ones(sp_context *context, sp_csr *matrix, device_array<char> *ones)
+{
+    const int64_t count = matrix->nnz;
+    if (matrix->values || count == 0) return SP_OK;
+    const sp_status status = ones->allocate(context, count * (int64_t)sp_value_size(matrix->value_type));
+    if (status == SP_ERROR_DEVICE_MEMORY) return SP_OK;
+    if (status != SP_OK) return status;
+    const unsigned blocks = (unsigned)((count + 255) / 256);
+    if (matrix->value_type == SP_F32)
+        fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (float *)ones->data);
+    else
+        fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (double *)ones->data);
+    CUDA_TRY(cudaGetLastError());
+    matrix->values = ones->data;
+    return SP_OK;
+}
+
+sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                         sp_csr *c, sp_spgemm_info *info)
+{
+    sp_csr a_valued = *a, b_valued = *b;
+    device_array<char> a_ones, b_ones;
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    if (options->algorithm == SP_SPGEMM_DENSE)
+        return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
+    if (options->semiring == SP_PLUS_TIMES && !options->mask) {
+        bool done = false;
+        if (options->algorithm == SP_SPGEMM_AUTO && !options->to_host) {
+            const sp_status status = cuda_multiply_patterns(context, a, b, c, info, &done);
+            if (status != SP_ERROR_DEVICE_MEMORY && (done || status != SP_OK)) return status;
+        }
+        TRY(write_ones(context, &a_valued, &a_ones));
+        TRY(write_ones(context, &b_valued, &b_ones));
+        a = &a_valued;
+        b = &b_valued;
+    }
+    if (!options->to_host) {
+        const sp_status status = multiply(context, a, b, options, c, info);
+        if (status != SP_ERROR_DEVICE_MEMORY) return status;
+    }
+    return multiply_to_host(context, a, b, options, c, info);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------- */
+
+/* What the numeric phase has to know of the options that it no longer sees. */
+struct plan_state {
+    bool masked; /* there are products outside the pattern */
+    kept_rows *rows;
+    product_terms terms; /* where no rows are kept */
+};
+
+/* Keeps what the numeric phase is faster with, as far as there is room. On failure frees pattern and state. */
+static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_semiring semiring,
+                               sp_csr *pattern, plan_state **state, sp_spgemm_info *info)
+{
+    const double start = sp_seconds();
+    plan_state *kept = *state;
+    sp_status status = SP_OK;
+    if (semiring == SP_PLUS_TIMES && !kept->masked)
+        status = cuda_keep_rows(context, a, b, pattern, &kept->rows, &info->plan_bytes);
+    if (status == SP_OK && !kept->rows) {
+        status = cuda_make_terms(context, a, b, kept->masked, pattern, info->products, &kept->terms);
+        info->plan_bytes = kept->terms.bytes;
+    }
+    info->symbolic_seconds += sp_seconds() - start;
+    if (status == SP_OK) return SP_OK;
+    sp_cuda_spgemm_forget(context, *state);
+    *state = NULL;
+    sp_csr_free(context, pattern);
+    return status;
+}
+
+/* The hash algorithm has no patterns; its values are dropped. */
+sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                  const sp_spgemm_options *options, sp_csr *pattern, void **state,
+                                  sp_spgemm_info *info)
+{
+    sp_csr a_pattern = *a, b_pattern = *b;
+    sp_spgemm_options own = *options;
+    if (options->algorithm != SP_SPGEMM_HASH) {
+        own.semiring = SP_OR_AND;
+        a_pattern.values = b_pattern.values = NULL;
+    }
+    TRY(sp_calloc(context, 1, sizeof(plan_state), state));
+    ((plan_state *)*state)->masked = options->mask != NULL;
+    const sp_status status = sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info);
+    if (status != SP_OK) {
+        sp_free(context, *state);
+        *state = NULL;
+        return status;
+    }
+    if (pattern->space == SP_HOST) sp_free(context, pattern->values);
+    else cuda_release(context, pattern->values);
+    pattern->values = NULL;
+    info->symbolic_seconds += info->numeric_seconds;
+    info->numeric_seconds = 0;
+    if (pattern->space == SP_DEVICE && options->semiring != SP_OR_AND)
+        return keep_products(context, a, b, options->semiring, pattern, (plan_state **)state, info);
+    return SP_OK;
+}
+
+/* Values for the rows first..end of C on the host. */
+static sp_status fill_block(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
+                            int64_t first, int64_t end, sp_csr *c)
+{
+    const int64_t begin = c->row_offsets[first], count = c->row_offsets[end] - begin, offsets = end - first + 1;
+    const size_t size = sp_value_size(c->value_type);
+    row_block rows;
+    sp_csr part;
+    TRY(cut_rows(context, a, first, end, &rows));
+    TRY(sp_csr_create(context, end - first, c->cols, count, c->value_type, SP_DEVICE, &part));
+    sp_status status = context->backend->copy(context, part.row_offsets, SP_DEVICE, c->row_offsets + first, SP_HOST,
+                                              (size_t)offsets * sizeof(int64_t));
+    if (status == SP_OK) status = shift(context, offsets, -begin, part.row_offsets, part.row_offsets);
+    if (status == SP_OK)
+        status = context->backend->copy(context, part.col_indices, SP_DEVICE, c->col_indices + begin, SP_HOST,
+                                        (size_t)count * sizeof(int32_t));
+    if (status == SP_OK) status = sp_cuda_spgemm_warp_values(context, &rows.matrix, b, options, &part);
+    if (status == SP_OK)
+        status = context->backend->copy(context, (char *)c->values + (size_t)begin * size, SP_HOST, part.values,
+                                        SP_DEVICE, (size_t)count * size);
+    sp_csr_free(context, &part);
+    return status;
+}
+
+/* The end of the rows of C from `first` on that take at most `room` bytes; one row at least. */
+static int64_t end_of_rows(const sp_csr *c, int64_t first, int64_t room)
+{
+    const int64_t entry_bytes = (int64_t)(sizeof(int32_t) + sp_value_size(c->value_type));
+    int64_t low = first + 1, high = c->rows;
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2, entries = c->row_offsets[middle] - c->row_offsets[first];
+        if (ROW_BYTES * (middle - first) + entries * entry_bytes + entries / 16 <= room) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_csr *b,
+                                 const sp_spgemm_options *options, void *state, sp_csr *c)
+{
+    sp_spgemm_options own = *options;
+    int64_t room;
+    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    const plan_state *kept = (const plan_state *)state;
+    own.mask = kept->masked ? c : NULL;
+    if (c->space == SP_DEVICE) {
+        if (kept->rows && a->values && b->values) return cuda_sum_rows(context, kept->rows, a, b, c);
+        if (kept->terms.tile) return cuda_sum_terms(context, &kept->terms, a, b, options->semiring, c);
+        return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
+    }
+    TRY(room_for_block(context, &room));
+    for (int64_t first = 0; first < c->rows;) {
+        const int64_t end = end_of_rows(c, first, room);
+        const sp_status status = fill_block(context, a, b, &own, first, end, c);
+        if (status == SP_OK) first = end;
+        else if (status == SP_ERROR_DEVICE_MEMORY && end - first > 1) room /= 2;
+        else return status;
+        TRY(cuda_finish(context));
+    }
+    return SP_OK;
+}
+
+void sp_cuda_spgemm_forget(sp_context *context, void *state)
+{
+    cuda_free_rows(context, ((plan_state *)state)->rows);
+    cuda_free_terms(context, &((plan_state *)state)->terms);
+    sp_free(context, state);
+}

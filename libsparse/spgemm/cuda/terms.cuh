@@ -1,0 +1,53 @@
+/* What plans keep for their numeric phase: products in tiles of C (terms.cu), or rows by classes, where rows
+ * are summed faster than listed products (warp.cu). */
+#ifndef SPARSE_CUDA_TERMS_CUH
+#define SPARSE_CUDA_TERMS_CUH
+
+#include "device/common.cuh"
+
+/* Neighbouring entries of C. `segment` and `list` are where its parts of those arrays begin. */
+struct product_tile {
+    int64_t entry, segment, list;
+    int32_t entries, products, slices, pieces; /* pieces: of the list */
+};
+
+/* An entry of C with more products than a tile takes of one, and where they begin. */
+struct long_entry {
+    int64_t entry, term, count;
+};
+
+/* Device memory; tile is NULL where nothing is listed. */
+struct product_terms {
+    int64_t tiles, long_entries, bytes;
+    product_tile *tile;
+    uint2 *groups;       /* of each 32 products of a tile: which begin a segment; segments of the tile before them */
+    uint2 *segments;     /* entry of A; entry of B less the place of the first product */
+    uint4 *lists;        /* places of the products of entries that have several */
+    uint16_t *firsts;    /* the place of the first product of every entry of C */
+    long_entry *longs;
+    uint2 *long_terms; /* entries of A and of B */
+};
+
+/* Lists the products of A·B that fall on the pattern of C, all on the device; `products` is their number where no
+ * mask forbids any. No list, and SP_OK, where it does not fit the memory beside C, an entry of C has more than 65,535
+ * products or an operand 2^32 entries. O(products). */
+sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
+                          int64_t products, product_terms *terms);
+void cuda_free_terms(sp_context *context, product_terms *terms);
+/* C's values. */
+sp_status cuda_sum_terms(sp_context *context, const product_terms *terms, const sp_csr *a, const sp_csr *b,
+                         sp_semiring semiring, sp_csr *c);
+
+/* The rows of C by what sums them, and which rows of B have the columns of the row before. */
+struct kept_rows;
+
+/* *rows is NULL where tiles are faster: unless most rows of A have the columns of their neighbours and C's lie close
+ * together, as in finite elements. For plus-times without a mask; *bytes: what they take on the device. O(nnz(A)).
+ */
+sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_csr *pattern,
+                         kept_rows **rows, int64_t *bytes);
+void cuda_free_rows(sp_context *context, kept_rows *rows);
+/* C's values; A and B have values. */
+sp_status cuda_sum_rows(sp_context *context, const kept_rows *rows, const sp_csr *a, const sp_csr *b, sp_csr *c);
+
+#endif

@@ -1,0 +1,398 @@
+/* Y = alpha · reduce(A · X) + beta · Y on the CPU: row by row, the output in registers (tile.h).
+ *
+ * The families of sparse.h, as far as they matter to caches:
+ *   row split        rows as they come, cut into chunks of about equal work that the threads take as they are free;
+ *   block partition  the same, the rows of each chunk sorted by degree (a counting sort): the loop over a row's
+ *                    entries has the same length row after row, and what a chunk touches stays together;
+ *   bidirectional    X cut into tiles of columns, A's columns binned by range, so that the part of X that a pass
+ *                    gathers from stays in the cache; sums of a tile go on from one bin to the next in Y.
+ * The order of additions depends on nothing but A and the plan, so that the bits do not change from run to run.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "core/backend_cpu.h"
+#include "spmm/cpu/tile.h"
+
+/* A chunk's entries, and the entries for which the work on a row as such stands. A chunk of 64 columns is some 500 KB
+ * of gathers: tens of microseconds against the tenth of one that taking it costs. */
+enum { CHUNK_WORK = 2048, ROW_WORK = 4 };
+
+/* Of a Y that no cache holds. */
+static const double STREAM_BYTES = 32 << 20;
+
+/* Pieces of rows shorter than these are not worth a bin: their sums would come and go more often than rows of X are
+ * found in the cache. Bins beyond the second number only help the offsets to grow. */
+enum { BIN_ENTRIES = 5, MOST_BINS = 64 };
+
+/* Rows from this degree on are not sorted: a wrong guess of where a row ends is little beside its entries. */
+enum { MOST_SORTED = 32 };
+
+typedef struct spmm_state {
+    sp_spmm_algorithm algorithm;
+    int64_t *first, chunks;   /* chunk c is rows first[c] to first[c + 1] - 1 */
+    int32_t *order;           /* block partition: the rows, chunk by chunk */
+    /* Bin b is a CSR with entries offsets[b * rows + i] to offsets[b * rows + i + 1] - 1 in row i; all lie in the same
+     * arrays, bin by bin. A single bin is A itself, and these are NULL. */
+    int64_t bins, *offsets;
+    int32_t *cols;
+    void *values;
+} spmm_state;
+
+/* ---- preparation --------------------------------------------------------------------------------------- */
+
+static sp_status cut_chunks(sp_context *context, const sp_csr *a, spmm_state *state)
+{
+    /* A chunk but the last holds CHUNK_WORK or more. */
+    const int64_t most = (a->nnz + ROW_WORK * a->rows) / CHUNK_WORK + 2;
+    sp_status status = sp_alloc(context, most, sizeof *state->first, (void **)&state->first);
+    if (status != SP_OK) return status;
+    state->first[0] = 0;
+    for (int64_t i = 0, work = 0; i < a->rows; i++) {
+        work += a->row_offsets[i + 1] - a->row_offsets[i] + ROW_WORK;
+        if (work < CHUNK_WORK && i + 1 < a->rows) continue;
+        state->first[++state->chunks] = i + 1;
+        work = 0;
+    }
+    return SP_OK;
+}
+
+/* A row's degree, or MOST_SORTED. */
+static int64_t class_of(const sp_csr *a, int64_t i)
+{
+    const int64_t degree = a->row_offsets[i + 1] - a->row_offsets[i];
+    return degree < MOST_SORTED ? degree : MOST_SORTED;
+}
+
+/* The rows of each chunk by ascending degree, those of equal degree as they come. */
+static sp_status sort_chunks(sp_context *context, const sp_csr *a, spmm_state *state)
+{
+    const sp_status status = sp_alloc(context, a->rows, sizeof *state->order, (void **)&state->order);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, a->rows))
+    for (int64_t c = 0; c < state->chunks; c++) {
+        int64_t starts[MOST_SORTED + 2] = {0};
+        for (int64_t i = state->first[c]; i < state->first[c + 1]; i++) starts[class_of(a, i) + 1]++;
+        starts[0] = state->first[c];
+        for (int d = 0; d < MOST_SORTED; d++) starts[d + 1] += starts[d];
+        for (int64_t i = state->first[c]; i < state->first[c + 1]; i++)
+            state->order[starts[class_of(a, i)]++] = (int32_t)i;
+    }
+    return SP_OK;
+}
+
+/* The last cache that a core has for itself, or 512 KB where nobody knows. (What is said of the shared one is often
+ * wrong in virtual machines.) */
+static int64_t own_cache(void)
+{
+    const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return size > 0 ? size : 512 << 10;
+}
+
+/* Bytes of X that a pass may gather from: eight times that cache, 4 MB. Half of it takes as long where rows have 50
+ * and more entries and up to half more where they have 20, as pieces of rows become short; twice as much gains
+ * nothing, and leaves single ranges of what the shared cache may not hold. */
+static int64_t table_bytes(const sp_spmm_options *options)
+{
+    if (options->partition_bytes == 0) return 8 * own_cache();
+    return options->partition_bytes < INT64_MAX ? (int64_t)options->partition_bytes : INT64_MAX;
+}
+
+/* Bytes of all rows of X in a tile of columns: as few tiles as there must be. */
+static int64_t tile_bytes(const sp_csr *a, int64_t width)
+{
+    const sp_dense_type type = a->values && a->value_type == SP_F64 ? SP_DENSE_F64 : SP_DENSE_F32;
+    const int64_t most = sp_tile_width(type, TILE_SUM), tiles = (width + most - 1) / most;
+    return a->cols * (tiles ? (width + tiles - 1) / tiles : 1) * (int64_t)sp_dense_size(type);
+}
+
+/* Ranges of X's rows that fill the cache with a tile's columns. */
+static int64_t choose_bins(const sp_csr *a, int64_t width, const sp_spmm_options *options)
+{
+    const int64_t bytes = table_bytes(options), tile = tile_bytes(a, width);
+    const int64_t wanted = tile / bytes + (tile % bytes > 0);
+    const int64_t useful = a->rows ? a->nnz / (BIN_ENTRIES * a->rows) : 0;
+    const int64_t bins = wanted < useful || options->partition_bytes ? wanted : useful;
+    return bins < 1 ? 1 : bins < MOST_BINS ? bins : MOST_BINS;
+}
+
+/* The entries of row i of A that lie in bin b are *from to the result - 1. */
+static int64_t bin_end(const sp_csr *a, int64_t i, int64_t from, int64_t last_column)
+{
+    while (from < a->row_offsets[i + 1] && a->col_indices[from] < last_column) from++;
+    return from;
+}
+
+static sp_status copy_values(sp_context *context, const sp_csr *a, spmm_state *state)
+{
+    const size_t size = sp_value_size(a->value_type);
+    sp_watch watch = {context, false};
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
+    for (int64_t i = 0; i < a->rows; i++) {
+        if (sp_stops(&watch)) continue;
+        const char *from = (const char *)a->values + (size_t)a->row_offsets[i] * size;
+        for (int64_t b = 0; b < state->bins; b++) {
+            const int64_t *at = state->offsets + b * a->rows + i;
+            const size_t bytes = (size_t)(at[1] - at[0]) * size;
+            memcpy((char *)state->values + (size_t)at[0] * size, from, bytes);
+            from += bytes;
+        }
+    }
+    return sp_watched(&watch);
+}
+
+static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *state)
+{
+    const int64_t bins = state->bins, rows = a->rows, range = (a->cols + bins - 1) / bins;
+    sp_watch watch = {context, false};
+    sp_status status;
+    SP_TRY(sp_alloc(context, bins * rows + 1, sizeof *state->offsets, (void **)&state->offsets));
+    SP_TRY(sp_alloc(context, a->nnz, sizeof *state->cols, (void **)&state->cols));
+    if (a->values) SP_TRY(sp_alloc(context, a->nnz, sp_value_size(a->value_type), &state->values));
+    int64_t *offsets = state->offsets;
+    offsets[0] = 0;
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
+    for (int64_t i = 0; i < rows; i++) {
+        if (sp_stops(&watch)) continue;
+        int64_t k = a->row_offsets[i];
+        for (int64_t b = 0; b < bins; b++) {
+            const int64_t end = bin_end(a, i, k, (b + 1) * range);
+            offsets[b * rows + i + 1] = end - k;
+            k = end;
+        }
+    }
+    SP_TRY(sp_watched(&watch));
+    for (int64_t at = 0; at < bins * rows; at++) offsets[at + 1] += offsets[at];
+#pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
+    for (int64_t i = 0; i < rows; i++) {
+        if (sp_stops(&watch)) continue;
+        const int32_t *from = a->col_indices + a->row_offsets[i];
+        for (int64_t b = 0; b < bins; b++) {
+            const int64_t *at = offsets + b * rows + i;
+            memcpy(state->cols + at[0], from, (size_t)(at[1] - at[0]) * sizeof *from);
+            from += at[1] - at[0];
+        }
+    }
+    SP_TRY(sp_watched(&watch));
+    if (a->values) SP_TRY(copy_values(context, a, state));
+done:
+    return status;
+}
+
+/* The share of entries, in sixteen windows, whose row of X no entry of the window gathers before them. Uniform graphs
+ * have 0.9, communities in random order 0.8, R-MAT, whose hubs stay in the caches, 0.5 to 0.6, communities in order,
+ * webs and meshes 0.5 and less. */
+static double far_share(const sp_csr *a)
+{
+    enum { WINDOW = 16384, SAMPLES = 16, BITS = 18 }; /* so many bits that 1 in 30 columns meets another's */
+    const int64_t entries = a->nnz < WINDOW ? a->nnz : WINDOW;
+    int64_t fresh = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        const int32_t *cols = a->col_indices + (a->nnz - entries) / SAMPLES * s;
+        uint64_t seen[1 << (BITS - 6)] = {0};
+        for (int64_t k = 0; k < entries; k++) {
+            const uint32_t hash = (uint32_t)cols[k] * 2654435761u >> (32 - BITS);
+            fresh += !(seen[hash / 64] >> hash % 64 & 1);
+            seen[hash / 64] |= UINT64_C(1) << hash % 64;
+        }
+    }
+    return entries ? (double)fresh / (double)(SAMPLES * entries) : 0;
+}
+
+/* Bidirectional where gathers come from far: X is larger than what one process has of the shared cache, 20 times a
+ * core's own one (10 MB), 12 times for rows as long as are cut at little cost; rows have entries enough for two or more
+ * ranges of X, of a size that helps; and few gathers meet those shortly before. Row split takes, in times of
+ * bidirectional, with 200 uniform entries a row 1.25 at 6 MB of X, 1.8 at 13 and 1.6 at 26; with 48 entries 1 at 6 MB
+ * and 2.4 at 13; with 16 entries 1.5 at 13 and 26 MB, 1 at 100; in R-MAT graphs 0.9 to 1.2, in a web graph of local
+ * links 0.6 to 1. Sorting rows by degree loses more, by the order in which A and Y are touched, than equal lengths
+ * bring, even within chunks: rows of 2 entries take 1.1 to 1.5 times as long as by row split. */
+static sp_spmm_algorithm choose_algorithm(const sp_csr *a, int64_t width, const sp_spmm_options *options)
+{
+    const double cache = (double)own_cache(), bytes = (double)a->cols * (double)width * sizeof(float);
+    const int64_t bins = choose_bins(a, width, options);
+    const bool large = bytes >= (a->nnz / 96 >= a->rows ? 12 : 20) * cache;
+    const bool helps = bins > 1 && (double)(tile_bytes(a, width) / bins) <= 32 * cache;
+    return large && helps && far_share(a) >= 0.7 ? SP_SPMM_BIDIRECTIONAL : SP_SPMM_ROW_SPLIT;
+}
+
+sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              void **state, sp_spmm_info *info)
+{
+    spmm_state *made;
+    sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
+    if (status != SP_OK) return status;
+    made->bins = 1;
+    made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width, options);
+    if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->bins = choose_bins(a, width, options);
+    if (made->bins > 1) SP_TRY(bin_columns(context, a, made));
+    SP_TRY(cut_chunks(context, a, made));
+    if (made->algorithm == SP_SPMM_BLOCK_PARTITION) SP_TRY(sort_chunks(context, a, made));
+    info->algorithm = made->algorithm;
+    info->partitions = made->algorithm == SP_SPMM_BIDIRECTIONAL ? made->bins : made->chunks;
+    info->metadata_bytes = (made->chunks + 1) * (int64_t)sizeof *made->first +
+                           (made->order ? a->rows : 0) * (int64_t)sizeof *made->order;
+    if (made->bins > 1)
+        info->metadata_bytes += (made->bins * a->rows + 1) * (int64_t)sizeof *made->offsets +
+                                a->nnz * (int64_t)sizeof *made->cols +
+                                (a->values ? a->nnz * (int64_t)sp_value_size(a->value_type) : 0);
+    *state = made;
+done:
+    if (status != SP_OK) sp_cpu_spmm_forget(context, made);
+    return status;
+}
+
+sp_status sp_cpu_spmm_refresh(sp_context *context, const sp_csr *a, void *state)
+{
+    spmm_state *s = state;
+    if (s->bins == 1) return SP_OK;
+    if (!s->values) { /* A was a pattern so far */
+        const sp_status status = sp_alloc(context, a->nnz, sp_value_size(a->value_type), &s->values);
+        if (status != SP_OK) return status;
+    }
+    return copy_values(context, a, s);
+}
+
+void sp_cpu_spmm_forget(sp_context *context, void *state)
+{
+    spmm_state *s = state;
+    sp_free(context, s->order);
+    sp_free(context, s->first);
+    sp_free(context, s->offsets);
+    sp_free(context, s->cols);
+    sp_free(context, s->values);
+    sp_free(context, s);
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+/* Once a thread and not once a tile: a fence waits 0.1 to 0.3 us for the stores under way. */
+static void settle(const tile_job *job)
+{
+    if (job->streams) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* All columns of a chunk before the next chunk: its part of A stays in the cache. `columns` a tile at most. */
+static sp_status run_chunks(sp_context *context, const spmm_state *state, const tile_job *job,
+                            tile_reduction reduction, int64_t columns, int threads)
+{
+    const int64_t width = job->y->cols, tiles = (width + columns - 1) / columns;
+    sp_watch watch = {context, false};
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t c = 0; c < state->chunks; c++) {
+            const int64_t first = state->first[c], end = state->first[c + 1];
+            for (int64_t t = 0; t < tiles && !sp_stops(&watch); t++) {
+                const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
+                sp_tile_find(job->x->type, reduction, to - from)(job, first, end, from, to - from);
+            }
+        }
+        settle(job);
+    }
+    return sp_watched(&watch);
+}
+
+/* The columns of a tile side by side: in X itself they would fill a few sets of the caches, and lie on more pages
+ * than the processor has translations for. */
+static void pack(const sp_dense *x, int64_t from, int threads, sp_dense *packed)
+{
+    const size_t size = sp_dense_size(x->type), bytes = (size_t)packed->cols * size;
+    packed->stride = packed->cols;
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t j = 0; j < x->rows; j++)
+        memcpy((char *)packed->values + (size_t)j * bytes,
+               (const char *)x->values + (size_t)(j * x->stride + from) * size, bytes);
+}
+
+/* All rows of a tile, bin by bin, before the next tile. What is reduced so far waits in Y, if `partial` is NULL. */
+static sp_status run_bins(sp_context *context, const spmm_state *state, const tile_job *whole,
+                          tile_reduction reduction, int64_t columns, sp_dense *packed, int threads)
+{
+    const sp_dense *y = whole->y;
+    const int64_t width = y->cols, tiles = (width + columns - 1) / columns;
+    sp_watch watch = {context, false};
+    for (int64_t pass = 0; pass < tiles * state->bins && !sp_stops(&watch); pass++) {
+        const int64_t t = pass / state->bins, bin = pass % state->bins;
+        const int64_t from = width * t / tiles, to = width * (t + 1) / tiles;
+        tile_rows *const loop = sp_tile_find(whole->x->type, reduction, to - from);
+        tile_job job = *whole;
+        job.offsets = state->offsets + bin * y->rows;
+        job.cols = state->cols;
+        job.weights = state->values;
+        job.resume = bin > 0;
+        job.keep = bin < state->bins - 1;
+        if (!job.partial) {
+            job.partial = (char *)y->values + (size_t)from * sp_dense_size(y->type);
+            job.partial_stride = y->stride;
+        }
+        if (packed->values) {
+            packed->cols = to - from;
+            if (bin == 0) pack(whole->x, from, threads, packed);
+            job.x = packed;
+            job.x_column = from;
+        }
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp for schedule(dynamic, 1) nowait
+            for (int64_t c = 0; c < state->chunks; c++) {
+                if (!sp_stops(&watch)) loop(&job, state->first[c], state->first[c + 1], from, to - from);
+            }
+            settle(&job);
+        }
+    }
+    return sp_watched(&watch);
+}
+
+static sp_status multiply_bins(sp_context *context, const spmm_state *plan, tile_job *job, tile_reduction reduction,
+                               int threads)
+{
+    const sp_dense *x = job->x, *y = job->y;
+    const size_t size = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
+    const int64_t most = sp_tile_width(x->type, reduction), columns = x->cols < most ? x->cols : most;
+    sp_dense packed = {0};
+    sp_status status = SP_OK;
+    if (job->beta != 0 || sp_dense_size(y->type) != size)
+        SP_TRY(sp_alloc(context, y->rows * columns, size, &job->partial));
+    job->partial_stride = columns;
+    if (columns < x->cols) SP_TRY(sp_dense_create(context, x->rows, columns, x->type, SP_HOST, &packed));
+    status = run_bins(context, plan, job, reduction, columns, &packed, threads);
+done:
+    sp_free(context, job->partial);
+    sp_dense_free(context, &packed);
+    return status;
+}
+
+/* Whether Y goes past the caches: it is not read, nothing of it will be there when the next operation asks, and rows
+ * begin at lines. */
+static bool can_stream(const sp_dense *x, const sp_dense *y, double beta)
+{
+    const size_t size = sp_dense_size(y->type), sum = x->type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
+    return beta == 0 && size == sum && (double)y->rows * (double)y->cols * (double)size >= STREAM_BYTES &&
+           (uintptr_t)y->values % LINE == 0 && (size_t)y->stride * size % LINE == 0;
+}
+
+sp_status sp_cpu_spmm(sp_context *context, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
+                      const sp_dense *x, double beta, sp_dense *y, int64_t *argument)
+{
+    const spmm_state *plan = state;
+    const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
+    const tile_reduction reduction = argument ? TILE_ARGUMENT : extreme ? TILE_EXTREME : TILE_SUM;
+    const int threads = sp_threads_for(context, (a->nnz + a->rows) * (y->cols / 8 + 1));
+    tile_job job = {.offsets = a->row_offsets,
+                    .whole_offsets = a->row_offsets,
+                    .cols = a->col_indices,
+                    .weights = a->values,
+                    .order = plan->order,
+                    .x = x,
+                    .y = y,
+                    .alpha = alpha,
+                    .beta = beta,
+                    .mean = options->reduce == SP_REDUCE_MEAN,
+                    .least = options->reduce == SP_REDUCE_MIN,
+                    .argument = argument,
+                    .limit = a->nnz,
+                    .streams = can_stream(x, y, beta)};
+    if (y->cols == 0) return SP_OK;
+    if (plan->bins > 1 && !argument) return multiply_bins(context, plan, &job, reduction, threads);
+    return run_chunks(context, plan, &job, reduction, sp_tile_width(x->type, reduction), threads);
+}

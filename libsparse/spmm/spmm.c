@@ -1,0 +1,378 @@
+/* The public sparse-dense products: plans, SpMM, SDDMM and the softmax over edges. Checks shapes and types, brings
+ * operands to the back end's space and results back, calls the back end.
+ *
+ * A transposed plan transposes A once, with the place of each entry in A: new values go through these places, and
+ * the arguments of a maximum come back through them. */
+#include <string.h>
+
+#include "spmm/plan.h"
+
+/* ---- memory in the back end's space -------------------------------------------------------------------- */
+
+static sp_status take(sp_context *context, int64_t count, size_t size, void **pointer)
+{
+    size_t bytes;
+    *pointer = NULL;
+    if (!sp_mul_size((size_t)count, size, &bytes) || bytes > PTRDIFF_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%lld entries of %zu bytes cannot be addressed", (long long)count,
+                       size);
+    return context->backend->allocate(context, bytes ? bytes : 1, pointer);
+}
+
+static void give_back(sp_context *context, void *pointer)
+{
+    if (pointer) context->backend->release(context, pointer);
+}
+
+/* ---- plans --------------------------------------------------------------------------------------------- */
+
+static sp_status check_options(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options)
+{
+    const int64_t longest = a->rows > a->cols ? a->rows : a->cols;
+    if (width < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "a plan for %lld columns", (long long)width);
+    if (width > PTRDIFF_MAX / 8 / (longest + 1)) /* 8: bytes of a number */
+        return sp_fail(context, SP_ERROR_OVERFLOW, "a plan for %lld rows of %lld columns, which cannot be addressed",
+                       (long long)longest, (long long)width);
+    if ((unsigned)options->algorithm > SP_SPMM_BIDIRECTIONAL || (unsigned)options->reduce > SP_REDUCE_MIN)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "algorithm %d or reduction %d does not exist",
+                       (int)options->algorithm, (int)options->reduce);
+    return SP_OK;
+}
+
+/* own = Aᵀ and its places in A. They travel through the transpose where f64 values do: as eight bytes each. */
+static sp_status transpose(sp_spmm_plan *plan, const sp_csr *a)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    sp_csr numbered = *a;
+    sp_status status;
+    numbered.value_type = SP_F64;
+    numbered.values = NULL;
+    SP_TRY(take(context, a->nnz, sizeof(int64_t), &numbered.values));
+    SP_TRY(backend->number(context, a->nnz, numbered.values));
+    SP_TRY(sp_csr_transpose(context, &numbered, &plan->own));
+    plan->places = plan->own.values;
+    plan->own.values = NULL;
+    plan->own.value_type = a->value_type;
+    if (a->values) {
+        const size_t size = sp_value_size(a->value_type);
+        SP_TRY(take(context, a->nnz, size, &plan->own.values));
+        SP_TRY(backend->gather(context, plan->places, a->nnz, a->values, size, plan->own.values));
+    }
+done:
+    give_back(context, numbered.values);
+    return status;
+}
+
+/* plan->a, in the back end's space. */
+static sp_status bring_matrix(sp_spmm_plan *plan, const sp_csr *a, bool transposed)
+{
+    const sp_space space = plan->context->backend->space;
+    sp_csr moved = {0};
+    sp_status status = SP_OK;
+    if (transposed) {
+        if (a->space != space) SP_TRY(sp_csr_copy(plan->context, a, space, &moved));
+        SP_TRY(transpose(plan, a->space == space ? a : &moved));
+    } else if (a->space != space) {
+        SP_TRY(sp_csr_copy(plan->context, a, space, &plan->own));
+    }
+    plan->a = plan->own.row_offsets ? plan->own : *a;
+done:
+    sp_csr_free(plan->context, &moved);
+    return status;
+}
+
+sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t width, const sp_spmm_options *options,
+                              sp_spmm_plan **plan)
+{
+    const sp_spmm_options asked = options ? *options : (sp_spmm_options){0};
+    const double start = sp_seconds();
+    sp_spmm_plan *made = NULL;
+    sp_status status;
+    if (plan) *plan = NULL;
+    SP_TRY(sp_require(context, __func__, "plan", plan));
+    SP_TRY(sp_require_csr(context, __func__, "A", a));
+    SP_TRY(check_options(context, a, width, &asked));
+    SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    made->context = context;
+    sp_context_retain(context);
+    made->options = asked;
+    made->options.transpose = false;
+    SP_TRY(bring_matrix(made, a, asked.transpose));
+    SP_TRY(context->backend->spmm_prepare(context, &made->a, width, &made->options, &made->state, &made->info));
+    if (made->places) made->info.metadata_bytes += made->a.nnz * (int64_t)sizeof *made->places;
+    made->info.plan_seconds = sp_seconds() - start;
+    *plan = made;
+done:
+    if (status != SP_OK) sp_spmm_plan_free(made);
+    return status;
+}
+
+const sp_spmm_info *sp_spmm_plan_info(const sp_spmm_plan *plan) { return plan ? &plan->info : NULL; }
+
+sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_space space)
+{
+    if (!plan) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: plan is NULL", __func__);
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    const int64_t nnz = plan->a.nnz;
+    const size_t size = sp_value_size(plan->a.value_type), bytes = (size_t)nnz * size;
+    void *moved = NULL;
+    sp_status status;
+    SP_TRY(sp_require(context, __func__, "values", values));
+    SP_TRY(sp_require_space(context, __func__, "values", space));
+    if (!plan->values) SP_TRY(take(context, nnz, size, &plan->values));
+    if (plan->places && space != backend->space) {
+        SP_TRY(take(context, nnz, size, &moved));
+        SP_TRY(backend->copy(context, moved, backend->space, values, space, bytes));
+    }
+    if (plan->places) SP_TRY(backend->gather(context, plan->places, nnz, moved ? moved : values, size, plan->values));
+    else SP_TRY(backend->copy(context, plan->values, backend->space, values, space, bytes));
+    plan->a.values = plan->values;
+    SP_TRY(backend->spmm_refresh(context, &plan->a, plan->state));
+done:
+    give_back(context, moved);
+    return status;
+}
+
+void sp_spmm_plan_free(sp_spmm_plan *plan)
+{
+    if (!plan) return;
+    sp_context *context = plan->context;
+    if (plan->state) context->backend->spmm_forget(context, plan->state);
+    sp_csr_free(context, &plan->own);
+    give_back(context, plan->values);
+    give_back(context, plan->places);
+    sp_free(context, plan);
+    sp_context_destroy(context);
+}
+
+/* ---- the product --------------------------------------------------------------------------------------- */
+
+/* A matrix of `rows` rows. */
+static sp_status check_dense(sp_context *context, const char *call, const char *name, const sp_dense *m, int64_t rows)
+{
+    const sp_status status = sp_require_dense(context, call, name, m);
+    if (status != SP_OK || m->rows == rows) return status;
+    return sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s is %lld x %lld, and %lld rows are needed", call, name,
+                   (long long)m->rows, (long long)m->cols, (long long)rows);
+}
+
+/* Of a matrix with rows. */
+static size_t dense_bytes(const sp_dense *m)
+{
+    return (size_t)((m->rows - 1) * m->stride + m->cols) * sp_dense_size(m->type);
+}
+
+static bool types_fit(const sp_csr *a, sp_dense_type x, sp_dense_type y)
+{
+    if ((unsigned)x > SP_DENSE_BF16 || (unsigned)y > SP_DENSE_BF16) return false;
+    if (x == SP_DENSE_F64 || y == SP_DENSE_F64) return x == y && (!a->values || a->value_type == SP_F64);
+    return (y == SP_DENSE_F32 || y == x) && (!a->values || a->value_type == SP_F32);
+}
+
+static sp_status check_product(sp_spmm_plan *plan, const char *call, const sp_dense *x, const sp_dense *y)
+{
+    if (!plan) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: plan is NULL", call);
+    sp_context *context = plan->context;
+    sp_status status;
+    SP_TRY(check_dense(context, call, "X", x, plan->a.cols));
+    SP_TRY(check_dense(context, call, "Y", y, plan->a.rows));
+    SP_TRY(sp_require_dense_apart(context, call, "Y", y, "X", x));
+    if (x->cols != y->cols)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "X has %lld columns and Y %lld", (long long)x->cols,
+                         (long long)y->cols);
+    else if (!types_fit(&plan->a, x->type, y->type))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "A is %s, X %s and Y %s, which do not go together",
+                         plan->a.values ? sp_value_type_name(plan->a.value_type) : "a pattern",
+                         sp_dense_type_name(x->type), sp_dense_type_name(y->type));
+done:
+    return status;
+}
+
+/* The product with all of X and Y in the back end's space; `argument` (or NULL) lies in Y's. *begun: Y may have
+ * changed. */
+static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
+                                int64_t *argument, bool *begun)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    const bool there = y->space == backend->space;
+    const int64_t count = y->rows * y->cols;
+    sp_dense x_copy = {0}, y_copy = {0};
+    int64_t *places = argument;
+    sp_status status = SP_OK;
+    *begun = false;
+    /* Nothing is moved before there is room for all. */
+    if (!there) SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
+    if (!there && argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
+    if (x->space != backend->space) SP_TRY(sp_dense_copy(context, x, backend->space, &x_copy));
+    if (!there && beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
+    *begun = there;
+    SP_TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
+                         there ? y : &y_copy, places));
+    *begun = true;
+    if (argument && plan->places)
+        SP_TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
+    if (!there) SP_TRY(sp_dense_move(context, &y_copy, y));
+    if (!there && argument)
+        SP_TRY(backend->copy(context, argument, y->space, places, backend->space, (size_t)count * sizeof *places));
+done:
+    sp_dense_free(context, &x_copy);
+    sp_dense_free(context, &y_copy);
+    if (places != argument) give_back(context, places);
+    return status;
+}
+
+/* Arguments of Aᵀ, in either space, become those of A, through 1 MB in the back end's, or less if memory is short. */
+static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument, sp_space space)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    int64_t most = count < 1 << 17 ? count : 1 << 17;
+    int64_t *part = NULL;
+    sp_status status = SP_OK;
+    if (space == backend->space)
+        return backend->gather(context, argument, count, plan->places, sizeof *argument, argument);
+    while ((status = take(context, most, sizeof *part, (void **)&part)) == SP_ERROR_DEVICE_MEMORY && most > 1 << 12)
+        most /= 2;
+    for (int64_t done = 0; done < count && status == SP_OK; done += most) {
+        const int64_t now = count - done < most ? count - done : most;
+        const size_t bytes = (size_t)now * sizeof *part;
+        SP_TRY(backend->copy(context, part, backend->space, argument + done, space, bytes));
+        SP_TRY(backend->gather(context, part, now, plan->places, sizeof *part, part));
+        SP_TRY(backend->copy(context, argument + done, space, part, backend->space, bytes));
+    }
+done:
+    give_back(context, part);
+    return status;
+}
+
+/* The product with operands in any space. What lies in host memory and does not fit the device stays there: the back
+ * end streams it, tile by tile. */
+static sp_status multiply(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y,
+                          int64_t *argument)
+{
+    sp_context *context = plan->context;
+    const sp_backend *backend = context->backend;
+    bool begun;
+    sp_status status = multiply_there(plan, alpha, x, beta, y, argument, &begun);
+    if (status != SP_ERROR_DEVICE_MEMORY || begun || (x->space == backend->space && y->space == backend->space))
+        return status;
+    status = backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x, beta, y, argument);
+    if (status == SP_OK && argument && plan->places)
+        status = translate(plan, y->rows * y->cols, argument, y->space);
+    return status;
+}
+
+sp_status sp_spmm_execute(sp_spmm_plan *plan, double alpha, const sp_dense *x, double beta, sp_dense *y)
+{
+    sp_status status = check_product(plan, __func__, x, y);
+    return status == SP_OK ? multiply(plan, alpha, x, beta, y, NULL) : status;
+}
+
+sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_dense *y, int64_t *argument)
+{
+    sp_status status = check_product(plan, __func__, x, y);
+    if (status != SP_OK) return status;
+    if (plan->options.reduce != SP_REDUCE_MAX && plan->options.reduce != SP_REDUCE_MIN)
+        return sp_fail(plan->context, SP_ERROR_ARGUMENT, "only a maximum or minimum has an argument");
+    if (y->rows > 0 && y->cols > 0) {
+        const size_t places = (size_t)y->rows * (size_t)y->cols * sizeof *argument;
+        SP_TRY(sp_require(plan->context, __func__, "argument", argument));
+        SP_TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "X", x->values,
+                                dense_bytes(x)));
+        SP_TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "Y", y->values,
+                                dense_bytes(y)));
+    }
+    status = multiply(plan, 1, x, 0, y, argument);
+done:
+    return status;
+}
+
+/* ---- over the edges ------------------------------------------------------------------------------------ */
+
+/* A's pattern in the back end's space: *used points at it, `copy` owns what had to be moved. */
+static sp_status bring_pattern(sp_context *context, const sp_csr *a, sp_csr *pattern, sp_csr *copy,
+                               const sp_csr **used)
+{
+    *pattern = *a;
+    pattern->values = NULL;
+    *used = pattern;
+    memset(copy, 0, sizeof *copy);
+    if (a->space == context->backend->space) return SP_OK;
+    *used = copy;
+    return sp_csr_copy(context, pattern, context->backend->space, copy);
+}
+
+static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y,
+                               const void *values)
+{
+    static const char call[] = "sp_sddmm";
+    sp_status status;
+    SP_TRY(sp_require_csr(context, call, "A", a));
+    SP_TRY(check_dense(context, call, "X", x, a->rows));
+    SP_TRY(check_dense(context, call, "Y", y, a->cols));
+    if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
+        return sp_fail(context, SP_ERROR_ARGUMENT,
+                       "X has %lld columns of %s and Y %lld of %s: as many of both, all f32 or all f64, are needed",
+                       (long long)x->cols, sp_dense_type_name(x->type), (long long)y->cols,
+                       sp_dense_type_name(y->type));
+    if (a->nnz == 0) return SP_OK;
+    const size_t bytes = (size_t)a->nnz * sp_dense_size(x->type);
+    SP_TRY(sp_require(context, call, "values", values));
+    SP_TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, dense_bytes(x)));
+    SP_TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, dense_bytes(y)));
+done:
+    return status;
+}
+
+sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, const sp_dense *y, void *values)
+{
+    sp_csr pattern, copy = {0};
+    sp_dense x_copy = {0}, y_copy = {0};
+    const sp_csr *used;
+    sp_status status = check_sampled(context, a, x, y, values);
+    if (status != SP_OK) return status;
+    const sp_space space = context->backend->space;
+    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    if (x->space != space) SP_TRY(sp_dense_copy(context, x, space, &x_copy));
+    if (y->space != space) SP_TRY(sp_dense_copy(context, y, space, &y_copy));
+    SP_TRY(context->backend->sddmm(context, used, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
+done:
+    sp_csr_free(context, &copy);
+    sp_dense_free(context, &x_copy);
+    sp_dense_free(context, &y_copy);
+    return status;
+}
+
+sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values)
+{
+    sp_csr pattern, copy = {0};
+    const sp_csr *used;
+    sp_status status;
+    SP_TRY(sp_require_csr(context, __func__, "A", a));
+    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "values", values));
+    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    SP_TRY(context->backend->edge_softmax(context, used, values));
+done:
+    sp_csr_free(context, &copy);
+    return status;
+}
+
+sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const void *softmax, void *gradient)
+{
+    sp_csr pattern, copy = {0};
+    const sp_csr *used;
+    sp_status status;
+    SP_TRY(sp_require_csr(context, __func__, "A", a));
+    const size_t bytes = (size_t)a->nnz * sp_value_size(a->value_type);
+    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "softmax", softmax));
+    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "gradient", gradient));
+    SP_TRY(sp_require_apart(context, __func__, "gradient", gradient, bytes, "softmax", softmax, bytes));
+    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    SP_TRY(context->backend->edge_softmax_backward(context, used, softmax, gradient));
+done:
+    sp_csr_free(context, &copy);
+    return status;
+}
