@@ -37,7 +37,7 @@ bool io_line_abc(io_slice *slice, char *line, char *line_end)
     }
 
     const char *token = io_skip_blanks(second_end, end), *token_end = io_skip_word(token, end);
-    float weight;
+    double weight;
     bool keep;
     if (!io_slice_weight(slice, token, token_end, &weight, &keep)) return false;
     return io_slice_pair(slice, first, first_end, second, second_end, weight, keep);
@@ -64,10 +64,12 @@ const char *io_scan_abc(io_slice *slice, const char *line)
             blanks &= blanks - 1;
             if (line[last] != separator || !blanks) return line;
             last = __builtin_ctzll(blanks);
-            if (line[last] != '\n' || !io_scan_weight(line + begin, last - begin, &weight)) return line;
+            if (line[last] != '\n' || !io_scan_weight(line + begin, last - begin, slice->scan_most, &weight))
+                return line;
+            weight = io_round(slice->values, weight);
         }
         slice->lines++;
-        if (!io_slice_push(slice, (float)weight, (float)weight != 0)) return NULL;
+        if (!io_slice_push(slice, weight, weight != 0)) return NULL;
         line += last + 1;
     }
     return line;

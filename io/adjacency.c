@@ -22,7 +22,7 @@ static bool read_edge(io_slice *slice, char *line, char *line_end)
 {
     const char *end = line_end, *at = io_skip_blanks(line, end);
     int32_t source = 0, target = 0;
-    float weight = 1;
+    double weight = 1;
     bool keep = true;
     if (at == end || *line == '#' || *line == '%') return true;
     if (!read_end(slice, &at, end, &source) || !read_end(slice, &at, end, &target)) return false;

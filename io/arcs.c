@@ -1,10 +1,10 @@
 /* Arcs as they are read, and the matrix that they make.
  *
- * Arcs of formats with a pair a line have 8 bytes, 12 once weights differ. Those of formats whose lines have many are
- * packed: a tail and a count for each run, 4 bytes of head an arc, and a weight only where the text has one. What is
- * written in two bytes takes 4 then, and no text takes more than 3.4 times its bytes, growth by an eighth included:
- * "a b\n", a run of one arc, 12 bytes for 4; with a weight, "a b:5\n", 16 for 6. (METIS needs no label before the
- * first neighbour; see metis.c.)
+ * Arcs of formats with a pair a line have 8 bytes, 12 once weights differ, 16 in f64. Those of formats whose lines have
+ * many are packed: a tail and a count for each run, 4 bytes of head an arc, and a weight only where the text has one. What
+ * is written in two bytes takes 4 then, and no text takes more than 3.4 times its bytes, growth by an eighth included:
+ * "a b\n", a run of one arc, 12 bytes for 4; with a weight, "a b:5\n", 16 for 6, or in f64 20, 3.8 times. (METIS needs
+ * no label before the first neighbour; see metis.c.)
  */
 #include "internal.h"
 
@@ -20,7 +20,7 @@ sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
     IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
     if (!arcs->uniform)
-        IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->weights, (void **)&arcs->weights));
+        IO_TRY(io_grow(context, arcs->count, capacity, io_value_size(arcs->values), &arcs->weights));
     arcs->capacity = capacity;
 done:
     return status;
@@ -29,9 +29,9 @@ done:
 sp_status io_arcs_spread_weight(sp_context *context, io_arcs *arcs)
 {
     if (!arcs->uniform) return SP_OK;
-    sp_status status = io_grow(context, 0, arcs->capacity, sizeof *arcs->weights, (void **)&arcs->weights);
+    sp_status status = io_grow(context, 0, arcs->capacity, io_value_size(arcs->values), &arcs->weights);
     if (status != SP_OK) return status;
-    for (int64_t i = 0; i < arcs->count; i++) arcs->weights[i] = arcs->weight;
+    for (int64_t i = 0; i < arcs->count; i++) io_store_value(arcs->weights, arcs->values, i, arcs->weight);
     arcs->uniform = false;
     return SP_OK;
 }
@@ -45,6 +45,7 @@ sp_status io_arcs_hand_over(sp_context *context, io_arcs *arcs, io_graph *graph)
     graph->tails = arcs->tails;
     graph->heads = arcs->heads;
     graph->weights = arcs->weights;
+    graph->values = arcs->values;
     memset(arcs, 0, sizeof *arcs);
     return SP_OK;
 }
@@ -62,8 +63,8 @@ sp_status io_packed_reserve(sp_context *context, io_packed *arcs, int64_t count,
     sp_status status;
     IO_TRY(io_reserve(context, arcs->count, count, sizeof *arcs->heads, &arcs->capacity, (void **)&arcs->heads));
     IO_TRY(io_reserve(context, arcs->run_count, runs, sizeof *arcs->runs, &arcs->run_capacity, (void **)&arcs->runs));
-    IO_TRY(io_reserve(context, arcs->weight_count, weights, sizeof *arcs->weights, &arcs->weight_capacity,
-                      (void **)&arcs->weights));
+    IO_TRY(io_reserve(context, arcs->weight_count, weights, io_value_size(arcs->values), &arcs->weight_capacity,
+                      &arcs->weights));
 done:
     return status;
 }
@@ -73,6 +74,7 @@ sp_status io_packed_hand_over(sp_context *context, io_packed *arcs, io_graph *gr
     sp_status status = sp_alloc(context, 1, sizeof *arcs, (void **)&graph->packed);
     if (status != SP_OK) return status;
     graph->arcs = arcs->count;
+    graph->values = arcs->values;
     *graph->packed = *arcs;
     memset(arcs, 0, sizeof *arcs);
     return SP_OK;
@@ -120,12 +122,14 @@ static void divide(sp_context *context, const io_packed *arcs, part parts[PARTS 
 }
 
 /* Gives each head of a part its plain number, and writes its weight where there are `weights`. */
-static void unpack_heads(io_packed *arcs, const part *from, float *weights)
+static void unpack_heads(io_packed *arcs, const part *from, void *weights)
 {
     int64_t own = from->weight;
     for (int64_t e = from->arc; e < from[1].arc; e++) {
         const bool has_own = arcs->heads[e] < 0;
-        if (weights) weights[e] = has_own ? arcs->weights[own] : arcs->weight;
+        if (weights)
+            io_store_value(weights, arcs->values, e,
+                           has_own ? io_load_value(arcs->weights, arcs->values, own) : arcs->weight);
         own += has_own;
         arcs->heads[e] = io_packed_head(arcs, e);
     }
@@ -147,14 +151,14 @@ sp_status io_graph_spread(sp_context *context, io_graph *graph)
     io_packed *arcs = graph->packed;
     part parts[PARTS + 1];
     int32_t *tails = NULL;
-    float *weights = NULL;
+    void *weights = NULL;
     sp_status status = SP_OK;
     if (!arcs) return SP_OK;
     if (arcs->count > 0) {
         IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
         arcs->capacity = arcs->count;
         IO_TRY(sp_alloc(context, arcs->count, sizeof *tails, (void **)&tails));
-        if (!io_packed_ones(arcs)) IO_TRY(sp_alloc(context, arcs->count, sizeof *weights, (void **)&weights));
+        if (!io_packed_ones(arcs)) IO_TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &weights));
     }
     divide(context, arcs, parts);
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
@@ -201,12 +205,12 @@ static sp_status take_rows(sp_context *context, io_graph *graph, const part part
 {
     io_packed *arcs = graph->packed;
     int64_t *offsets = NULL;
-    float *values = NULL;
+    void *values = NULL;
     sp_status status;
     IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
     arcs->capacity = arcs->count;
     IO_TRY(sp_alloc(context, graph->nodes + 1, sizeof *offsets, (void **)&offsets));
-    IO_TRY(sp_alloc(context, arcs->count, sizeof *values, (void **)&values));
+    IO_TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &values));
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
     for (int p = 0; p < PARTS; p++) {
         int64_t at = parts[p].arc;
@@ -218,7 +222,7 @@ static sp_status take_rows(sp_context *context, io_graph *graph, const part part
     for (int64_t row = (int64_t)arcs->runs[arcs->run_count - 1].tail + 1; row <= graph->nodes; row++)
         offsets[row] = arcs->count;
     *matrix = (sp_csr){.rows = graph->nodes, .cols = graph->nodes, .nnz = arcs->count, .row_offsets = offsets,
-                       .col_indices = arcs->heads, .values = values, .value_type = SP_F32, .space = SP_HOST};
+                       .col_indices = arcs->heads, .values = values, .value_type = graph->values, .space = SP_HOST};
     drop_packed(context, graph);
     return SP_OK;
 done:
@@ -240,7 +244,8 @@ sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, s
     }
     IO_TRY(io_graph_spread(context, graph));
     IO_TRY(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_heads ? graph->heads : graph->tails,
-                           by_heads ? graph->tails : graph->heads, graph->weights, SP_F32, combine, mirror, matrix));
+                           by_heads ? graph->tails : graph->heads, graph->weights, graph->values, combine, mirror,
+                           matrix));
     io_graph_free_arcs(context, graph);
 done:
     return status;

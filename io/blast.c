@@ -31,7 +31,7 @@ bool io_begins_with_hit(const char *text, const char *end)
 }
 
 /* The weight that the score column stands for. */
-static bool read_score(io_slice *slice, const char *text, const char *end, float *weight)
+static bool read_score(io_slice *slice, const char *text, const char *end, double *weight, bool *keep)
 {
     static const int columns[] = {[IO_BLAST_BITS] = BITS, [IO_BLAST_EVALUE] = EVALUE, [IO_BLAST_IDENTITY] = IDENTITY};
     static const char *const wrong[] = {[BITS] = "the bit score (column 12) is not a number, 0 or above",
@@ -41,7 +41,7 @@ static bool read_score(io_slice *slice, const char *text, const char *end, float
     double number;
     while (text < end && *text == ' ') text++; /* BLAST pads its bit scores */
     while (end > text && (end[-1] == ' ' || end[-1] == '\r')) end--;
-    if (text == end || io_parse_decimal(text, end, &number) != end || !(number >= 0) || number > 3.4e38)
+    if (text == end || io_parse_decimal(text, end, &number) != end || !(number >= 0) || number > DBL_MAX)
         return io_slice_fail(slice, wrong[columns[score]], text, end,
                              "give a BLAST or DIAMOND table of -outfmt 6 with its 12 standard columns");
     if (score == IO_BLAST_EVALUE) {
@@ -49,8 +49,7 @@ static bool read_score(io_slice *slice, const char *text, const char *end, float
         if (number > evalue_cap) number = evalue_cap;
         if (number < 0) number = 0;
     }
-    *weight = (float)number;
-    return true;
+    return io_slice_settle(slice, text, end, number, weight, keep);
 }
 
 bool io_line_blast(io_slice *slice, char *line, char *line_end)
@@ -80,7 +79,8 @@ bool io_line_blast(io_slice *slice, char *line, char *line_end)
                                  "columns 1 and 2 name the sequences");
     static const int columns[] = {[IO_BLAST_BITS] = BITS, [IO_BLAST_EVALUE] = EVALUE, [IO_BLAST_IDENTITY] = IDENTITY};
     int column = columns[slice->state->options->blast];
-    float weight = 0;
-    if (!read_score(slice, begins[column], ends[column], &weight)) return false;
-    return io_slice_pair(slice, begins[0], ends[0], begins[1], ends[1], weight, weight > 0);
+    double weight;
+    bool keep;
+    if (!read_score(slice, begins[column], ends[column], &weight, &keep)) return false;
+    return io_slice_pair(slice, begins[0], ends[0], begins[1], ends[1], weight, keep);
 }

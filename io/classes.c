@@ -1,12 +1,40 @@
 /* Classes of nodes, and numbers that name nodes: a line or an element each. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "internal.h"
 
 enum { MOST_NAME = 255 };
 
-static const char class_remedy[] = "write whole numbers from 0, below 65536, or -1 where the class is unknown";
+/* ---- one label ------------------------------------------------------------------------------------------ */
+
+bool io_class_of_number(double number, int32_t *label)
+{
+    if (isnan(number)) number = -1;
+    if (!(number >= -1 && number < IO_MOST_CLASSES) || number != floor(number)) return false;
+    *label = (int32_t)number;
+    return true;
+}
+
+const char *io_class_remedy(double number)
+{
+    if (number != floor(number)) return "gnn learns classes, not values: sort these into classes, numbered from 0";
+    return number < 0 ? "number the classes from 0, and write -1 where it is unknown"
+                      : "number the classes from 0, below 65536";
+}
+
+/* What NumPy, pandas, R, databases and spreadsheets write where a value is missing. Quotes are a part of a name: a
+ * class that is called so is written within them. */
+static bool is_missing(const char *word, const char *end)
+{
+    static const char *const marks[] = {"nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "\"\""};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strlen(marks[i]) == (size_t)(end - word) && strncasecmp(word, marks[i], (size_t)(end - word)) == 0)
+            return true;
+    return false;
+}
 
 /* ---- text ---------------------------------------------------------------------------------------------- */
 
@@ -26,10 +54,34 @@ static bool read_whole(const char *word, const char *end, int64_t low, int64_t h
     return *number >= low && *number <= high;
 }
 
-static bool is_whole(const char *word, const char *end)
+typedef enum label_kind { LABEL_UNKNOWN, LABEL_NUMBER, LABEL_NAME } label_kind;
+
+static label_kind kind_of(const char *word, const char *end, double *number)
 {
-    int64_t number;
-    return read_whole(word, end, -INT32_MAX, INT32_MAX, &number);
+    if (is_missing(word, end)) return LABEL_UNKNOWN;
+    if (io_parse_decimal(word, end, number) != end) return LABEL_NAME;
+    return *number == -1 ? LABEL_UNKNOWN : LABEL_NUMBER;
+}
+
+/* "3,0": a number with a decimal comma, or a node beside its class. */
+static bool is_row_of_numbers(const char *line, const char *end)
+{
+    int64_t fields = 0;
+    for (const char *at = line; at < end; fields++) {
+        const char *field = io_next_field(&at, end), *stop = io_field_end(field, end);
+        double number;
+        if (stop == field || io_parse_decimal(field, stop, &number) != stop) return false;
+    }
+    return fields > 1;
+}
+
+/* Several fields, as in a row of a table. Blanks may be within a name, unless a number comes before. */
+static bool is_row(const char *name, size_t length)
+{
+    size_t digits = 0;
+    while (digits < length && io_is_digit(name[digits])) digits++;
+    return memchr(name, ',', length) || memchr(name, ';', length) || memchr(name, '\t', length) ||
+           (digits > 0 && digits < length && io_is_blank(name[digits]));
 }
 
 typedef struct label_reader {
@@ -38,9 +90,10 @@ typedef struct label_reader {
     io_labels labels;
     int64_t capacity;
     bool numbers, named;
-    int64_t ids, last_id; /* lines that begin with the number after that of the line before, as nodes do */
+    int64_t known, rows;       /* names, and those of them that are rows of several fields */
     char first[MOST_NAME + 1]; /* a name in the first line, which the next one may show to be a heading */
-    int64_t unknown;           /* lines of -1 since then: classes may be numbers or names */
+    int64_t unknown;           /* labels that are missing since then: classes may be numbers or names */
+    int64_t empty;             /* lines without anything since the last label */
 } label_reader;
 
 static sp_status append(label_reader *to, int32_t label)
@@ -54,30 +107,26 @@ static sp_status append(label_reader *to, int32_t label)
     return SP_OK;
 }
 
-/* What would be a class of its own for each node. */
-static void look_for_id(label_reader *to, const char *name, size_t length)
-{
-    int64_t id;
-    size_t digits = 0;
-    while (digits < length && io_is_digit(name[digits])) digits++;
-    const char next = digits < length ? name[digits] : '\0';
-    if (!(io_is_blank(next) || next == ',' || next == ';')) return;
-    if (!io_parse_index(name, name + digits, INT32_MAX, &id)) return;
-    if (to->ids == 0 || id == to->last_id + 1) to->ids++;
-    to->last_id = id;
-}
-
 static sp_status append_name(label_reader *to, const char *name, size_t length)
 {
     int32_t id;
-    look_for_id(to, name, length);
     sp_status status = io_labels_add(to->context, &to->labels, name, length, io_label_hash(name, length), &id);
     if (status != SP_OK) return status;
     if (id >= IO_MOST_CLASSES) return sp_fail(to->context, SP_ERROR_ARGUMENT, "more than 65536 classes");
+    to->known++;
+    to->rows += is_row(name, length);
     return append(to, id);
 }
 
-/* The first line was a name, if that is known now, or a heading; the lines of -1 that followed. */
+static sp_status append_unknown(label_reader *to, int64_t count)
+{
+    sp_status status = SP_OK;
+    if (!to->numbers && !to->named) to->unknown += count;
+    else for (; status == SP_OK && count > 0; count--) status = append(to, -1);
+    return status;
+}
+
+/* The first line was a name, if that is known now, or a heading; the missing labels that followed. */
 static sp_status settle_first(label_reader *to)
 {
     sp_status status = to->named && to->first[0] ? append_name(to, to->first, strlen(to->first)) : SP_OK;
@@ -86,38 +135,60 @@ static sp_status settle_first(label_reader *to)
     return status;
 }
 
-static sp_status read_label(label_reader *to, const char *name, int64_t line_number, const char *line,
-                            const char *end)
+/* An empty line between two others is an empty cell of a column. */
+static sp_status count_empty(label_reader *to)
 {
-    int64_t number;
-    sp_status status;
-    if (*line == '+' && is_whole(line + 1, end)) /* +1 and -1 would be a class and none */
-        return io_fail_line(to->context, name, line_number, "a label that is no class", line, end, class_remedy);
-    if (!to->numbers && end - line == 2 && memcmp(line, "-1", 2) == 0) {
-        if (to->named) return append(to, -1);
-        to->unknown++;
-        return SP_OK;
-    }
+    const int64_t empty = to->empty;
+    to->empty = 0;
+    if (to->classes->nodes == 0 && to->unknown == 0 && !to->first[0]) return SP_OK;
+    to->classes->empty += empty;
+    return append_unknown(to, empty);
+}
+
+static sp_status refuse_label(label_reader *to, int64_t line_number, const char *what, const char *line,
+                              const char *end, const char *remedy)
+{
+    return io_fail_line(to->context, to->labels.file, line_number, what, line, end, remedy);
+}
+
+static sp_status append_number(label_reader *to, int64_t line_number, const char *line, const char *end,
+                               label_kind kind, double number)
+{
+    int32_t label;
+    if (kind == LABEL_NUMBER && io_class_of_number(number, &label)) return append(to, label);
+    return refuse_label(to, line_number, "a label that is no class", line, end,
+                        kind == LABEL_NUMBER ? io_class_remedy(number)
+                                             : "the first one is a number: write numbers, or names, for all");
+}
+
+static sp_status read_label(label_reader *to, int64_t line_number, const char *line, const char *end)
+{
+    double number = 0;
+    const label_kind kind = kind_of(line, end, &number);
+    sp_status status = count_empty(to);
+    if (status != SP_OK) return status;
+    if (kind == LABEL_UNKNOWN) return append_unknown(to, 1);
+    if (kind == LABEL_NUMBER && *line == '+') /* +1 and -1 would be a class and none */
+        return refuse_label(to, line_number, "a label that is no class", line, end, "number the classes from 0");
+    if (kind == LABEL_NAME && is_row_of_numbers(line, end))
+        return refuse_label(to, line_number, "several numbers", line, end,
+                            "write the class alone, in the order of the nodes");
     if (!to->numbers && !to->named) {
-        to->numbers = is_whole(line, end);
+        to->numbers = kind == LABEL_NUMBER;
         to->named = !to->numbers && (to->first[0] || to->unknown > 0); /* else it may be a heading */
         if (to->numbers || to->named) {
             status = settle_first(to);
             if (status != SP_OK) return status;
         }
     }
-    if (to->numbers) {
-        if (!read_whole(line, end, -1, IO_MOST_CLASSES - 1, &number))
-            return io_fail_line(to->context, name, line_number, "a label that is no class", line, end, class_remedy);
-        return append(to, (int32_t)number);
-    }
+    if (to->numbers) return append_number(to, line_number, line, end, kind, number);
     if (end - line > MOST_NAME || memchr(line, '\0', (size_t)(end - line)))
-        return io_fail_line(to->context, name, line_number, "a class of more than 255 bytes or with a NUL", line, end,
+        return refuse_label(to, line_number, "a class of more than 255 bytes or with a NUL", line, end,
                             "write a name a line");
     if (to->named) {
         status = append_name(to, line, (size_t)(end - line));
         if (status != SP_ERROR_ARGUMENT) return status;
-        return io_fail_line(to->context, name, line_number, "more than 65536 classes", line, end, class_remedy);
+        return refuse_label(to, line_number, "more than 65536 classes", line, end, "is this the file of labels?");
     }
     memcpy(to->first, line, (size_t)(end - line));
     to->first[end - line] = '\0';
@@ -177,17 +248,19 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
         IO_TRY(io_source_line(source, &line, &end, &bytes));
         if (!line) break;
         lines++;
-        if (trim(&line, &end)) IO_TRY(read_label(&to, name, lines, line, end));
+        if (trim(&line, &end) || is_missing(line, end)) IO_TRY(read_label(&to, lines, line, end));
+        else to.empty += line == end;
     }
     to.named = to.named || to.first[0];
     IO_TRY(settle_first(&to));
-    if (to.ids > 2 && to.ids >= classes->nodes - 1) /* a heading has none */
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s: lines begin with the numbers of the nodes; write the class alone, in the order of the"
-                       " nodes", name));
     if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
     classes->names = to.labels.list.names;
     memset(&to.labels.list.names, 0, sizeof to.labels.list.names);
+    /* A heading may be none. */
+    if (to.rows > 2 && to.rows + 1 >= to.known && classes->names.count == to.known)
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
+                       "%s: no two lines are the same, as in a table of nodes and classes; write the class alone, in"
+                       " the order of the nodes", name));
     if (to.named) IO_TRY(sort_names(context, classes));
 done:
     io_labels_free(context, &to.labels);
@@ -196,20 +269,33 @@ done:
 
 /* ---- arrays -------------------------------------------------------------------------------------------- */
 
+/* Element `i` of an array of numbers; whole ones beyond 2^53 are no classes, rounded or not. */
+static double number_at(const io_array *array, int64_t i)
+{
+    switch (array->type) {
+    case IO_F32: return (double)((const float *)array->values)[i];
+    case IO_F64: return ((const double *)array->values)[i];
+    default: return (double)((const int64_t *)array->values)[i];
+    }
+}
+
 static sp_status take_labels(sp_context *context, const char *path, io_array *array, io_classes *classes)
 {
-    sp_status status = io_array_to_i32(context, path, array);
+    sp_status status = SP_OK;
+    if (array->type == IO_F16) status = io_array_to_f32(context, path, array);
+    else if (array->type != IO_F32 && array->type != IO_F64) status = io_array_to_i64(context, path, array);
     if (status != SP_OK) return status;
-    const int32_t *labels = array->values;
+    status = sp_alloc(context, array->count, sizeof *classes->labels, (void **)&classes->labels);
+    if (status != SP_OK) return status;
     for (int64_t i = 0; i < array->count; i++) {
-        if (labels[i] < -1 || labels[i] >= IO_MOST_CLASSES)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is no class (got \"%d\"); %s", path,
-                           (long long)i, (int)labels[i], class_remedy);
-        if (labels[i] >= classes->classes) classes->classes = (int64_t)labels[i] + 1;
+        const double number = number_at(array, i);
+        int32_t *label = &classes->labels[i];
+        if (!io_class_of_number(number, label))
+            return sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is no class (got \"%.9g\"); %s",
+                           path, (long long)i, number, io_class_remedy(number));
+        if (*label >= classes->classes) classes->classes = (int64_t)*label + 1;
     }
     classes->nodes = array->count;
-    classes->labels = array->values;
-    array->values = NULL;
     return SP_OK;
 }
 
@@ -277,9 +363,12 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     for (int64_t e = 0; e < g->arcs; e++) {
         const int64_t row = m.array ? g->tails[e] % m.rows : g->heads[e];
         const int64_t col = m.array ? g->tails[e] / m.rows : g->tails[e];
-        values[row * m.cols + col] = io_arc_weight(g, e);
+        values[row * m.cols + col] = (float)io_arc_weight(g, e);
     }
-    status = take_targets(context, path, values, m.rows, m.cols, classes);
+    if (m.array && m.cols == 1) { /* as an array of NumPy with one column */
+        io_array labels = {.type = IO_F32, .count = m.rows, .values = values};
+        status = take_labels(context, path, &labels, classes);
+    } else status = take_targets(context, path, values, m.rows, m.cols, classes);
 done:
     sp_free(context, values);
     io_graph_free(context, &m.graph);
@@ -412,6 +501,8 @@ static sp_status number_array(sp_context *context, const char *path, const volat
     if (status != SP_OK) return status;
     if (array.dimensions != 1)
         IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; save one", path, array.dimensions));
+    if (array.type == IO_BOOL)
+        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: bools, not numbers; of a mask save numpy.flatnonzero", path));
     IO_TRY(io_array_to_i32(context, path, &array));
     const int32_t *values = array.values;
     for (int64_t i = 0; i < array.count; i++)

@@ -139,15 +139,16 @@ done:
     return status;
 }
 
-/* Refuses or counts what no weight may be. */
-static sp_status check_weights(const csr_reader *from, const io_read_options *options, io_graph *graph)
+/* Refuses or counts what no weight may be; sees whether any is 0, or is rounded to 0. */
+static sp_status check_weights(const csr_reader *from, const io_read_options *options, io_graph *graph, bool *zeros)
 {
     const sp_csr *m = &graph->matrix;
+    *zeros = false;
     for (int64_t e = 0; m->values && e < m->nnz; e++) {
-        const double value = m->value_type == SP_F32 ? (double)((const float *)m->values)[e]
-                                                     : ((const double *)m->values)[e];
-        if (!options->matrix && fabs(value) > FLT_MAX) return corrupt(from, "a value above 3.4e38");
+        const double value = io_load_value(m->values, m->value_type, e);
+        if (!options->matrix && fabs(value) > io_most(options->values)) return corrupt(from, "a value above 3.4e38");
         graph->negative += value < 0;
+        *zeros |= io_round(options->values, value) == 0;
     }
     if (graph->negative > 0 && !options->any_sign && !options->lenient)
         return corrupt(from, "a negative value: weights are similarities, 0 or above");
@@ -155,27 +156,38 @@ static sp_status check_weights(const csr_reader *from, const io_read_options *op
     return SP_OK;
 }
 
-/* The matrix as arcs; values of 0 make none. */
-static sp_status make_arcs(sp_context *context, io_graph *graph)
+/* Zeros make no arcs. */
+static void drop_zeros(sp_value_type type, sp_csr *m)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0, e = 0; i < m->rows; i++) {
+        for (const int64_t end = m->row_offsets[i + 1]; e < end; e++) {
+            const double value = io_load_value(m->values, m->value_type, e);
+            if (io_round(type, value) == 0) continue;
+            m->col_indices[kept] = m->col_indices[e];
+            io_store_value(m->values, m->value_type, kept++, value);
+        }
+        m->row_offsets[i + 1] = kept;
+    }
+    m->nnz = m->row_offsets[m->rows];
+}
+
+/* The matrix as arcs. */
+static sp_status make_arcs(sp_context *context, sp_value_type type, io_graph *graph)
 {
     sp_csr *m = &graph->matrix;
-    int64_t kept = 0;
     sp_status status;
     IO_TRY(sp_alloc(context, m->nnz, sizeof *graph->tails, (void **)&graph->tails));
-    IO_TRY(sp_alloc(context, m->nnz, sizeof *graph->weights, (void **)&graph->weights));
+    IO_TRY(sp_alloc(context, m->nnz, io_value_size(type), &graph->weights));
+    graph->values = type;
     graph->heads = m->col_indices;
     m->col_indices = NULL;
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
-            const float weight = !m->values                    ? 1.0f
-                                 : m->value_type == SP_F32 ? ((const float *)m->values)[e]
-                                                           : (float)((const double *)m->values)[e];
-            if (weight == 0) continue;
-            graph->tails[kept] = (int32_t)i;
-            graph->heads[kept] = graph->heads[e];
-            graph->weights[kept++] = weight;
+            graph->tails[e] = (int32_t)i;
+            io_store_value(graph->weights, type, e, m->values ? io_load_value(m->values, m->value_type, e) : 1);
         }
-    graph->arcs = kept;
+    graph->arcs = m->nnz;
     sp_csr_free(context, m);
 done:
     return status;
@@ -188,6 +200,7 @@ sp_status io_read_csr(sp_context *context, io_source *source, const io_read_opti
     io_name_list names = {0};
     char more;
     size_t got;
+    bool zeros;
     sp_status status;
     IO_TRY(take_head(&from, &head));
     IO_TRY(take_matrix(&from, &head, &graph->matrix, &names));
@@ -199,8 +212,9 @@ sp_status io_read_csr(sp_context *context, io_source *source, const io_read_opti
     graph->symmetric = false;
     graph->undirected = head.flags & UNDIRECTED;
     graph->bytes = from.bytes;
-    IO_TRY(check_weights(&from, options, graph));
-    if (!options->matrix) IO_TRY(make_arcs(context, graph));
+    IO_TRY(check_weights(&from, options, graph, &zeros));
+    if (zeros) drop_zeros(options->values, &graph->matrix);
+    if (!options->matrix) IO_TRY(make_arcs(context, options->values, graph));
 done:
     io_names_free(context, &names.names);
     return status;

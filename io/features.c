@@ -64,6 +64,7 @@ static bool has_decimal_comma(const char *line, const char *end)
 typedef struct line_buffer {
     char *bytes;
     int64_t filled, capacity, begin;
+    int64_t dropped, lines; /* bytes before, and lines taken */
     bool ended;
 } line_buffer;
 
@@ -82,10 +83,17 @@ static sp_status next_line(sp_context *context, io_source *source, line_buffer *
         if (!newline && b->ended && *length == 0) *length = -1;
         if (newline || b->ended) return SP_OK;
         size_t got;
+        if (b->begin > 0) memmove(b->bytes, b->bytes + b->begin, (size_t)(b->filled - b->begin));
+        b->dropped += b->begin;
+        b->filled -= b->begin;
+        b->begin = 0;
         searched = b->filled;
         const int64_t needed = b->filled + PORTION + 1;
         sp_status status = io_reserve(context, b->filled, needed, 1, &b->capacity, (void **)&b->bytes);
         if (status == SP_OK) status = io_source_read(source, b->bytes + b->filled, PORTION, &got);
+        if (status == SP_OK)
+            status = io_check_text(context, io_source_name(source), b->bytes, b->filled + (int64_t)got, b->filled,
+                                   b->lines);
         if (status != SP_OK) return status;
         b->filled += (int64_t)got;
         b->bytes[b->filled] = '\n';
@@ -108,6 +116,7 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
         const char *line = b.bytes + b.begin, *end = line + length;
         const bool comment = is_comment(line, end), number = has_number(line, end);
         b.begin += length + 1;
+        b.lines = lines;
         if (comment) continue;
         if (number || headed) {
             if (has_decimal_comma(line, end))
@@ -117,7 +126,7 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
             break;
         }
         headed = true;
-        table->heading_bytes = b.begin < b.filled ? b.begin : b.filled;
+        table->heading_bytes = b.dropped + (b.begin < b.filled ? b.begin : b.filled);
         table->heading_lines = lines;
     }
 done:
@@ -157,7 +166,7 @@ static bool read_row(io_slice *slice, char *line, char *line_end)
                                  col == 0 ? "write numbers alone, without names of nodes" : "write numbers");
         if (!(fabs(value) <= FLT_MAX))
             return io_slice_fail(slice, "a feature that is too large", at, stop, "write numbers below 3.4e38");
-        if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, (float)value)) return false;
+        if (value != 0 && !io_slice_arc(slice, row, (int32_t)col, io_round(slice->values, value))) return false;
         at = io_skip_blanks(stop, end);
         more = at < end;
         if (more && is_separator(*at)) at = io_skip_blanks(at + 1, end);
@@ -176,7 +185,7 @@ static sp_status fill_dense(sp_context *context, int64_t rows, int64_t cols, sp_
 static sp_status read_text(sp_context *context, io_source *source, const io_table *table, sp_dense *dense)
 {
     const io_read_options options = {.any_sign = true};
-    const io_format_state state = {.options = &options, .cols = table->fields};
+    const io_format_state state = {.options = &options, .cols = table->fields, .long_lines = true};
     io_line_counts counts = {0};
     io_graph entries = {0};
     sp_status status;
@@ -189,7 +198,7 @@ static sp_status read_text(sp_context *context, io_source *source, const io_tabl
     float *values = dense->values;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
     for (int64_t e = 0; e < entries.arcs; e++)
-        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = io_arc_weight(&entries, e);
+        values[(int64_t)entries.tails[e] * dense->cols + entries.heads[e]] = (float)io_arc_weight(&entries, e);
 done:
     io_graph_free(context, &entries);
     return status;
@@ -211,7 +220,7 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
         status = fill_dense(context, m.rows, m.cols, dense);
         float *values = dense->values;
         for (int64_t e = 0; status == SP_OK && e < g->arcs; e++) /* column by column */
-            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = io_arc_weight(g, e);
+            values[g->tails[e] % m.rows * m.cols + g->tails[e] / m.rows] = (float)io_arc_weight(g, e);
     }
     io_graph_free(context, &m.graph);
     return status;

@@ -12,7 +12,6 @@
 
 #include "internal.h"
 
-static const double MOST_WHOLE = 9007199254740992.0; /* 2^53: all smaller ones are exact in f64 */
 enum { F32_LEAST = 6, F32_MOST = 9, F64_FAST = 15, F64_MOST = 17, LOW_PLACE = -5, HIGH_PLACE = 15 };
 
 static const char pairs[] =
@@ -149,7 +148,7 @@ size_t io_format_f32(char *to, float value)
     double v = fabs((double)value), back;
     size_t sign = value < 0, length = 0;
     char digits[2 * DIGITS] = "", *end = digits + DIGITS;
-    if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
+    if (v <= IO_MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     const int first = first_place(v);
     for (int count = F32_LEAST; count <= F32_MOST; count++) {
@@ -172,15 +171,16 @@ size_t io_format_f64(char *to, double value)
     double v = fabs(value), back;
     size_t sign = value < 0, length = 0;
     char digits[2 * DIGITS] = "", *end = digits + DIGITS;
-    if (v < MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
+    if (v <= IO_MOST_WHOLE && v == (double)(int64_t)v) return io_format_int(to, (int64_t)value);
     if (sign) *to = '-';
     int place = first_place(v);
     uint64_t m;
-    if (nearest_decimal(v, F64_FAST, &place, &m, &back) && back == v) {
+    const bool exact = nearest_decimal(v, F64_FAST, &place, &m, &back);
+    if (exact && back == v) {
         char *begin = write_digits(m, end);
         return sign + lay_out(to + sign, begin, (size_t)(end - begin), place);
     }
-    for (int count = F64_FAST + 1; count <= F64_MOST; count++) {
+    for (int count = F64_FAST + exact; count <= F64_MOST; count++) {
         length = format_slowly(to + sign, v, count);
         if (reads_back(to + sign, length, &back) && back == v) break;
     }

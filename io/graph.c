@@ -3,6 +3,22 @@
 
 #include "internal.h"
 
+const char *io_format_name(io_format format)
+{
+    static const char *const names[] = {[IO_AUTO] = "a graph",
+                                        [IO_ABC] = "label pairs",
+                                        [IO_SIF] = "SIF",
+                                        [IO_ETC] = "lists of labels",
+                                        [IO_NATIVE] = "an mcl matrix",
+                                        [IO_MTX] = "Matrix Market",
+                                        [IO_STRING] = "STRING links",
+                                        [IO_BLAST] = "BLAST hits",
+                                        [IO_METIS] = "METIS",
+                                        [IO_CSR] = "a binary matrix",
+                                        [IO_TSV] = "label pairs"};
+    return names[format];
+}
+
 enum { DETECT_BYTES = 1 << 16 };
 
 /* Whether text..end begins with `word`, whatever the case. */
@@ -36,15 +52,26 @@ sp_status io_check_nodes(sp_context *context, const char *name, int64_t nodes, i
                    (long long)nodes, (long long)bytes);
 }
 
-static bool names_metis(const char *path)
+/* Whether the path ends with `ending`, or with that and the ending of a compressed file. */
+static bool ends_with(const char *path, const char *ending)
 {
-    static const char *const endings[] = {".metis", ".graph", ".metis.gz", ".graph.gz", ".metis.zst", ".graph.zst"};
-    const size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        const size_t tail = strlen(endings[i]);
-        if (length > tail && strcmp(path + length - tail, endings[i]) == 0) return true;
+    static const char *const packed[] = {"", ".gz", ".zst"};
+    const size_t length = strlen(path), tail = strlen(ending);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        const size_t more = strlen(packed[i]);
+        if (length > tail + more && strcmp(path + length - more, packed[i]) == 0 &&
+            memcmp(path + length - more - tail, ending, tail) == 0)
+            return true;
     }
     return false;
+}
+
+/* A METIS graph by the name of its file; or by its content, unless the name is that of a list. */
+static bool is_metis(const char *path, const char *bytes, size_t count, bool whole)
+{
+    if (ends_with(path, ".metis") || ends_with(path, ".graph")) return true;
+    if (ends_with(path, ".abc") || ends_with(path, ".tsv") || ends_with(path, ".csv")) return false;
+    return io_looks_like_metis(bytes, count, whole);
 }
 
 sp_status io_detect_format(io_source *source, io_format *format)
@@ -54,7 +81,9 @@ sp_status io_detect_format(io_source *source, io_format *format)
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
     const char *end = bytes + count, *text = skip_comments(bytes, end);
-    *format = names_metis(io_source_name(source)) ? IO_METIS : IO_ABC;
+    /* A byte order mark is not among the bytes. */
+    const bool whole = status == SP_OK && count < DETECT_BYTES - 3;
+    *format = is_metis(io_source_name(source), bytes, count, whole) ? IO_METIS : IO_ABC;
     if (count >= 4 && memcmp(bytes, io_binary_cookie, 4) == 0)
         *format = IO_NATIVE;
     else if (count >= IO_CSR_COOKIE && memcmp(bytes, io_csr_cookie, IO_CSR_COOKIE) == 0)
@@ -106,6 +135,16 @@ static sp_status read_format(sp_context *context, io_source *source, const io_re
     return sp_fail(context, SP_ERROR_ARGUMENT, "there is no input format %d", (int)graph->format);
 }
 
+/* Weights of matrices are transformed as a whole, after they are read; mcl passes over what would be done before. */
+static sp_status refuse_transform(sp_context *context, const char *name, io_format format)
+{
+    if (format != IO_MTX && format != IO_METIS && format != IO_CSR) return SP_OK;
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: %s, and -abc-tf, --abc-neg-log and --abc-neg-log10 transform label weights; use -tf, such as "
+                   "-tf 'neglog(10)'",
+                   name, io_format_name(format));
+}
+
 static sp_status look_for_hits(io_source *source, io_graph *graph)
 {
     const char *bytes;
@@ -134,6 +173,8 @@ sp_status io_read_source(sp_context *context, io_source *source, const io_read_o
     sp_status status = io_source_refuse_zip(source);
     if (status == SP_OK && graph->format == IO_AUTO)
         status = find_format(context, source, options->refuse_others, &graph->format);
+    if (status == SP_OK && options->transform)
+        status = refuse_transform(context, io_source_name(source), graph->format);
     if (status == SP_OK && graph->format == IO_ABC) status = look_for_hits(source, graph);
     if (status == SP_OK) status = read_format(context, source, options, reader_block, graph);
     graph->undirected = graph->undirected || graph->symmetric;
@@ -169,6 +210,8 @@ sp_status io_read_graph(sp_context *context, const char *path, const io_read_opt
 void io_graph_free(sp_context *context, io_graph *graph)
 {
     io_graph_free_arcs(context, graph);
+    sp_free(context, graph->node_weights);
+    sp_free(context, graph->node_sizes);
     sp_free(context, graph->ids);
     sp_csr_free(context, &graph->matrix);
     io_names_free(context, &graph->names);

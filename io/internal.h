@@ -54,6 +54,21 @@ const char *io_source_name(const io_source *source);
 /* Bytes that are certainly still to come (a plain file's size), 0 when unknown. */
 int64_t io_source_size(const io_source *source);
 
+/* ---- text that may be no text ------------------------------------------------------------------------------- */
+
+/* Bytes of a word, of a gap between words, or of a line of few fields. */
+enum { IO_LONGEST = 1 << 20 };
+#define IO_LONG_RUN "a word, or a gap between words, of more than 1 MB"
+#define IO_NO_TEXT "is this a text file?"
+
+/* A word or a gap that is longer, NULL if there is none. */
+const char *io_find_long_run(const char *bytes, int64_t count);
+/* Refuses a NUL byte and such a word or gap; all but what follows `checked` has been checked. `lines` come before. */
+sp_status io_check_text(sp_context *context, const char *name, const char *bytes, int64_t count, int64_t checked,
+                        int64_t lines);
+/* All that is left of a source, checked; a line feed follows. */
+sp_status io_read_text(sp_context *context, io_source *source, char **bytes, int64_t *size);
+
 /* ---- file: bytes at any place --------------------------------------------------------------------------------- */
 
 typedef struct io_file {
@@ -127,6 +142,9 @@ extern const double io_powers_of_ten[IO_EXACT_POWER + 1];
 const char *io_parse_decimal(const char *text, const char *end, double *value);
 /* The same with C's full syntax (hexadecimal, inf, nan), as scanf's %lf takes it. */
 const char *io_parse_scanf(const char *text, const char *end, double *value);
+/* Whether a number of f64 is 2^53 or more, and not that limit as it is usually written: rounding makes what is written
+ * beyond a whole number. */
+bool io_is_vast(sp_value_type type, double number, const char *text, const char *end);
 /* Reads an integer of digits only, at most `limit`; false for anything else. */
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value);
 
@@ -136,6 +154,37 @@ enum { IO_NUMBER = 48 };
 size_t io_format_int(char *to, int64_t value);
 size_t io_format_f32(char *to, float value);
 size_t io_format_f64(char *to, double value);
+
+/* ---- weights: f32 or f64, as the reader's options say ----------------------------------------------------------- */
+
+static inline size_t io_value_size(sp_value_type type) { return type == SP_F32 ? sizeof(float) : sizeof(double); }
+
+/* The value of the type that is nearest to `number`. */
+static inline double io_round(sp_value_type type, double number)
+{
+    return type == SP_F32 ? (double)(float)number : number;
+}
+
+static inline double io_load_value(const void *values, sp_value_type type, int64_t i)
+{
+    return type == SP_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
+}
+
+static inline void io_store_value(void *values, sp_value_type type, int64_t i, double value)
+{
+    if (type == SP_F32) ((float *)values)[i] = (float)value;
+    else ((double *)values)[i] = value;
+}
+
+/* The largest weight that is read, and what is said of larger ones. */
+static inline double io_most(sp_value_type type) { return type == SP_F32 ? (double)FLT_MAX : DBL_MAX; }
+static inline const char *io_most_remedy(sp_value_type type)
+{
+    return type == SP_F32 ? "write a number below 3.4e38" : "write a number below 1.8e308";
+}
+
+/* 2^53: whole numbers are exact in f64 up to here. */
+#define IO_MOST_WHOLE 9007199254740992.0
 
 static inline uint64_t io_load(const char *at, size_t bytes)
 {
@@ -250,9 +299,10 @@ typedef struct io_run {
 typedef struct io_arcs {
     int64_t count, capacity;
     int32_t *tails, *heads;
-    float *weights; /* not there while `uniform` */
-    bool uniform;   /* all weights are `weight` */
-    float weight;
+    void *weights; /* not there while `uniform` */
+    sp_value_type values;
+    bool uniform; /* all weights are `weight` */
+    double weight;
 } io_arcs;
 
 /* The same in less memory: a tail for each run, and weights only of the arcs that have another than `weight`. */
@@ -261,9 +311,10 @@ struct io_packed {
     int32_t *heads; /* ~head: the next of `weights` is its own */
     io_run *runs;
     int64_t run_count, run_capacity;
-    float *weights;
+    void *weights;
+    sp_value_type values;
     int64_t weight_count, weight_capacity;
-    float weight;
+    double weight;
 };
 
 static inline int32_t io_packed_head(const io_packed *arcs, int64_t arc)
@@ -286,6 +337,54 @@ bool io_packed_ones(const io_packed *arcs);
 void io_graph_free_arcs(sp_context *context, io_graph *graph);
 enum { IO_SCANNED = 64 }; /* bytes from a line's begin that can be read, whatever its length */
 
+/* Lines that hold nothing, before those of things that are numbered in the order of the file (nodes, entries). */
+typedef struct io_gap {
+    uint16_t after; /* so many things after the gap before */
+    uint16_t lines;
+} io_gap;
+
+typedef struct io_gaps {
+    io_gap *all;
+    int64_t count, capacity;
+    int64_t last; /* the thing after the last gap */
+} io_gaps;
+
+sp_status io_gaps_add(sp_context *context, io_gaps *gaps, int64_t thing, int64_t lines); /* lines: below 2^16 */
+/* Appends gaps in which things are numbered from `first` on. */
+sp_status io_gaps_join(sp_context *context, io_gaps *all, const io_gaps *part, int64_t first);
+/* How many such lines come before the thing's own. */
+int64_t io_gaps_before(const io_gaps *gaps, int64_t thing);
+void io_gaps_clear(io_gaps *gaps); /* keeps the memory */
+void io_gaps_free(sp_context *context, io_gaps *gaps);
+
+/* Symmetric Matrix Market files: entries beside the diagonal, and where they are. */
+typedef struct io_triangles {
+    int64_t above, below;
+    int64_t header_lines;
+    io_gaps gaps; /* before entries that make arcs */
+    int first, step; /* arcs first, first + step, ... are entries, the others their mirror images */
+} io_triangles;
+
+/* Refuses a graph that holds both directions of a pair; see triangles.c. */
+sp_status io_check_triangles(sp_context *context, const char *name, const io_triangles *triangles,
+                             const io_graph *graph);
+
+/* METIS: weights a node at most, and the largest of them; whole numbers up to it are exact in f64. */
+enum { IO_MOST_CONSTRAINTS = 1 << 10 };
+#define IO_MOST_NODE_WEIGHT (INT64_C(1) << 53)
+
+/* METIS: what is read beside arcs. */
+typedef struct io_metis {
+    int64_t header_line;
+    bool sized;
+    int constraints;
+    int64_t count; /* sizes and weights of nodes read */
+    int64_t most;  /* those of all nodes */
+    int64_t *weights, *sizes;
+    int64_t weight_capacity, size_capacity;
+    io_gaps comments; /* before lines of nodes */
+} io_metis;
+
 /* What a parser needs to know beside the line itself. */
 typedef struct io_slice io_slice;
 typedef struct io_format_state {
@@ -294,13 +393,23 @@ typedef struct io_format_state {
      * is not, or the slice's end. NULL on failure. The format may have none. */
     const char *(*scanner)(io_slice *slice, const char *line);
     bool many_arcs; /* a line has: they are packed, and long lines come in parts */
-    /* METIS: adds up a slice's arcs in slice->edges, now that their nodes are known. */
+    bool long_lines; /* lines are of any length, and in one part */
+    /* Takes what a slice has beside arcs; slices come in file order, a malformed one last. METIS: also checks which
+     * nodes its lines are. `line`: lines before the slice. */
+    sp_status (*join)(sp_context *context, const char *name, io_slice *slice, int64_t line);
+    /* METIS: adds up a slice's arcs in slice->edges and stores its numbers, now that its nodes are known. */
     void (*add_up)(io_slice *slice);
+    /* METIS: once a line is refused, or reading fails, looks for a line before that is wrong, among nodes whose lines
+     * have all been read up to `complete`. The arcs are of no use afterwards. */
+    sp_status (*recheck)(sp_context *context, const char *name, const struct io_format_state *state, io_packed *arcs,
+                         int64_t complete, int64_t before);
     int64_t rows, cols;   /* Matrix Market: bounds of indices */
     int score_column;     /* STRING: 0-based */
     bool pattern, integer, skew; /* Matrix Market */
     bool weighted;        /* METIS: neighbours have weights */
     int node_numbers;     /* METIS: sizes and weights before the neighbours */
+    io_metis *metis;      /* METIS: where they go */
+    io_triangles *triangles; /* Matrix Market: symmetric in either way */
 } io_format_state;
 
 /* A label in a line. */
@@ -314,7 +423,7 @@ typedef struct io_label {
 /* A pair of labels that waits for its ids. */
 typedef struct io_pair {
     io_label tail, head;
-    float weight;
+    double weight;
     bool keep;
     bool same_tail; /* as the pair before */
 } io_pair;
@@ -336,12 +445,14 @@ typedef struct io_edge_sums {
     uint64_t hash; /* of those that ascend, less those that descend: 0 in the end */
     int64_t ahead; /* the same in bits of the higher node: never below 0, as the lower node's line comes first */
     int64_t loops;
+    int64_t disorder; /* neighbours not above the one before them */
 } io_edge_sums;
 
 /* What slices count, summed up. */
 typedef struct io_line_counts {
     int64_t entries, node_lines, used_lines;
     io_edge_sums edges;
+    int64_t complete; /* nodes whose lines have been read to the end */
     bool stopped; /* early, as edges.ahead is below 0 */
 } io_line_counts;
 
@@ -351,11 +462,14 @@ struct io_slice {
     sp_context *context;
     const io_format_state *state;
     const io_labels *known;
-    float plain_weight; /* of an arc without a weight */
+    sp_value_type values;
+    double scan_most;    /* scanners leave larger weights to the parser */
+    double plain_weight; /* of an arc without a weight */
     io_labels fresh;
-    io_arcs arcs;
+    io_arcs arcs; /* weights are f64, rounded to `values` */
     char *begin, *end;
     bool continues, goes_on; /* its first line has begun before; it is one line, and that does not end */
+    bool cut_short;          /* reading has ended within its last line, which is to be refused */
     io_open_line open;       /* that line; in the end this one */
     int again;               /* METIS: its first node has been counted before */
     io_pair pairs[IO_PAIRS];
@@ -369,9 +483,15 @@ struct io_slice {
     int64_t own_weights, weight_place; /* arcs with another weight than those without one have; of the first */
     io_edge_sums edges;
     int64_t lines, odd_lines, negative;
+    int64_t vast_line; /* as in io_graph, counted within the slice */
     int64_t entries; /* Matrix Market and METIS: counted by their parsers */
     int64_t node_lines, used_lines; /* METIS: lines that are nodes, and those up to the last that is not empty */
     int64_t first_node; /* of its node lines: added to its tails */
+    bool bare;          /* METIS: an empty line, where nodes have numbers */
+    int64_t *numbers;   /* METIS: sizes and weights of its nodes */
+    int64_t number_count, number_capacity, number_place;
+    io_gaps gaps;       /* METIS: comments before its nodes; symmetric Matrix Market: lines without an arc */
+    int64_t above, below; /* symmetric Matrix Market: entries on either side of the diagonal */
     bool odd; /* this line */
     sp_status status;
     char message[IO_MESSAGE]; /* of a malformed line; its number is `lines` */
@@ -404,22 +524,35 @@ static inline const char *io_sign_remedy(const io_read_options *options)
 /* Adds both labels, in this order, and, with `keep`, the arc between them. The labels must stay where they are until
  * the slice ends. A parser uses either this or the two calls below. */
 bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,
-                   float weight, bool keep);
+                   double weight, bool keep);
 bool io_slice_label(io_slice *slice, const char *label, const char *label_end, int32_t *id);
-bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight);
+bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, double weight);
 /* The same where there is room. */
-static inline void io_slice_put(io_slice *slice, int32_t tail, int32_t head, float weight)
+static inline void io_slice_put(io_slice *slice, int32_t tail, int32_t head, double weight)
 {
     io_arcs *arcs = &slice->arcs;
+    double *weights = arcs->weights;
     arcs->tails[arcs->count] = tail;
     arcs->heads[arcs->count] = head;
-    arcs->weights[arcs->count] = weight;
-    slice->differ |= weight != arcs->weights[0];
+    weights[arcs->count] = weight;
+    slice->differ |= weight != weights[0];
     arcs->count++;
 }
-/* Checks and converts a weight by the rules of label formats (an empty token is 1); *keep is false for a weight of
- * 0, which makes no arc. */
-bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep);
+/* The number in a weight token, 1 if that is empty. Lenient reading follows mcl: what a number begins with counts,
+ * anything else is 1. */
+bool io_slice_number(io_slice *slice, const char *token, const char *token_end, double *number);
+/* The weight that the token's number stands for: transformed, checked, rounded. *keep is false for a weight of 0, which
+ * makes no arc. */
+bool io_slice_settle(io_slice *slice, const char *token, const char *token_end, double number, double *weight,
+                     bool *keep);
+static inline bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, double *weight, bool *keep)
+{
+    double number;
+    return io_slice_number(slice, token, token_end, &number) &&
+           io_slice_settle(slice, token, token_end, number, weight, keep);
+}
+/* Keeps the line of the first number that io_is_vast. */
+void io_slice_note_vast(io_slice *slice, const char *token, const char *token_end, double number);
 
 /* `reader_block`: bytes a block at most, 0 for the default; tests use small ones. `first_line` counts lines that
  * were taken before. Fills arcs, labels and counters of *graph, and *counts (may be NULL). */
@@ -428,6 +561,9 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
 
 /* Writes text..end into `shown` for a message: cut to IO_TOKEN_SHOWN bytes, what is not printable escaped. */
 void io_show_token(const char *text, const char *end, char *shown, size_t size);
+/* "what (got "token"); remedy". */
+void io_write_message(char *message, size_t size, const char *what, const char *token, const char *token_end,
+                      const char *remedy);
 /* "NAME:LINE: what (got "token"); remedy" as the context's error. */
 sp_status io_fail_line(sp_context *context, const char *name, int64_t line, const char *what, const char *token,
                        const char *token_end, const char *remedy);
@@ -516,14 +652,14 @@ static inline bool io_scan_decimal(const char *at, int count, double *value)
     return true;
 }
 
-/* A number of any length that is 0 or above and fits f32. */
-static inline bool io_scan_weight(const char *at, int count, double *weight)
+/* A number of any length from 0 to `most`. */
+static inline bool io_scan_weight(const char *at, int count, double most, double *weight)
 {
     double number;
     if (io_scan_decimal(at, count, weight)) return true;
     if (count < 1 || io_parse_decimal(at, at + count, &number) != at + count) return false;
     *weight = number;
-    return number >= 0 && number <= FLT_MAX;
+    return number >= 0 && number <= most;
 }
 
 /* ---- pairs from scanners: labels go right to where they wait ------------------------------------------------ */
@@ -544,7 +680,7 @@ static inline void io_hash_label(io_label *label)
 bool io_slice_flush(io_slice *slice);
 
 /* The next pair has both labels in slice->pairs[slice->pair_count], without their hashes. */
-static inline bool io_slice_push(io_slice *slice, float weight, bool keep)
+static inline bool io_slice_push(io_slice *slice, double weight, bool keep)
 {
     io_pair *pair = &slice->pairs[slice->pair_count];
     pair->weight = weight;
@@ -596,7 +732,7 @@ bool io_begins_with_hit(const char *text, const char *end);
 bool io_line_blast(io_slice *slice, char *line, char *end);
 
 /* What io_read_graph would take the source for: what the content begins with, else IO_METIS if its name ends as such
- * files do, else IO_ABC. */
+ * files do, or the content fits and the name does not end as lists do, else IO_ABC. */
 sp_status io_detect_format(io_source *source, io_format *format);
 typedef enum io_content { IO_CONTENT_TEXT, IO_CONTENT_MTX, IO_CONTENT_NPY, IO_CONTENT_NPZ } io_content;
 sp_status io_detect_content(io_source *source, io_content *content);
@@ -611,6 +747,10 @@ sp_status io_skip_heading(io_source *source, const io_table *table);
 /* The field at *at, which moves on to where the next one begins; and where a field ends. */
 const char *io_next_field(const char **at, const char *end);
 const char *io_field_end(const char *field, const char *end);
+
+/* The label that a number in a file stands for: a class, or -1 for -1 and NaN; false if neither. What to do then. */
+bool io_class_of_number(double number, int32_t *label);
+const char *io_class_remedy(double number);
 
 /* Refuses a header that claims more nodes than a file of `bytes` can have business with: nodes need no line of their
  * own, so a million is free, and eight a byte. */
@@ -635,6 +775,25 @@ sp_status io_read_string(sp_context *context, io_source *source, const io_read_o
                          size_t reader_block, io_graph *graph);
 sp_status io_read_metis(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                         io_graph *graph);
+/* The first line of a METIS graph; false if it is none. */
+typedef struct io_metis_head {
+    int64_t nodes, edges;
+    bool sized, valued; /* nodes have sizes, edges have weights */
+    int constraints;    /* weights a node */
+    bool stray;         /* a number of constraints, but no weights of nodes */
+} io_metis_head;
+bool io_metis_parse_header(const char *line, const char *end, io_metis_head *head);
+/* Whether the beginning of a file, or the whole of it, is that of a METIS graph; see metis_detect.c. */
+bool io_looks_like_metis(const char *bytes, size_t count, bool whole);
+/* Of an edge, low < high. */
+uint64_t io_metis_hash(int32_t low, int32_t high, double weight);
+/* metis_check.c, for io_format_state. */
+void io_metis_add_up(io_slice *slice);
+sp_status io_metis_recheck(sp_context *context, const char *name, const io_format_state *state, io_packed *arcs,
+                           int64_t complete, int64_t before);
+/* Whether both lines of each edge say the same, once. */
+sp_status io_metis_check(sp_context *context, const char *name, const io_format_state *state,
+                         const io_line_counts *counts, io_packed *arcs);
 enum { IO_CSR_COOKIE = 8 };
 extern const unsigned char io_csr_cookie[IO_CSR_COOKIE]; /* what our binary matrices begin with */
 sp_status io_read_csr(sp_context *context, io_source *source, const io_read_options *options, io_graph *graph);

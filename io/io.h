@@ -2,9 +2,11 @@
  *
  * Errors are one sentence "FILE:LINE: what (got "..."); what would be right", left in sp_last_error(context); the
  * line counts inside a compressed stream. Reader memory grows with what a file holds, never with what its header
- * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs, however long their lines
- * are. (zstd's window, of 128 MB at most and never more than the file, comes on top; so does a second copy of arrays
- * that grow, with an allocator that has no resize.) What a matrix of the arcs takes is said at io_graph_matrix.
+ * claims: mostly less than its uncompressed size, at most 4 times it + 64 MB for graphs (5 times with weights of f64),
+ * however long their lines are. Weights of METIS nodes make it 4.5 times: "1\n", a node without edges, takes 8 bytes,
+ * and an eighth more while its array grows. (zstd's window, of 128 MB at most and never more than the file, comes on
+ * top; so does a second copy of arrays that grow, with an allocator that has no resize.) What a matrix of the arcs takes
+ * is said at io_graph_matrix.
  * Numbers are parsed without regard to the locale. Strict by default; in lenient mode lines are taken the way `mcl`
  * takes them and counted. A byte order mark of UTF-8 before text is passed over, but for lenient mode.
  */
@@ -15,7 +17,8 @@
 
 typedef enum io_format {
     IO_AUTO = 0,  /* native matrix, binary matrices, Matrix Market, STRING by content; METIS by the file's name
-                   * (.graph, .metis); failing these label triples */
+                   * (.graph, .metis), or where every line fits its header (unless the name is .abc, .tsv, .csv);
+                   * failing these label triples */
     IO_ABC,       /* LABEL LABEL [WEIGHT] a line (tab or blank separated), # comments */
     IO_SIF,       /* LABEL RELATION LABEL... (mcl --sif): arcs from the first label to each of the others */
     IO_ETC,       /* LABEL LABEL... (mcl --etc): arcs from the first label to each of the others */
@@ -23,10 +26,14 @@ typedef enum io_format {
     IO_MTX,       /* Matrix Market coordinate */
     IO_STRING,    /* STRING protein.links: header "protein1 protein2 ... combined_score" */
     IO_BLAST,     /* BLAST / DIAMOND -outfmt 6 */
-    IO_METIS,     /* METIS graph: NODES EDGES [FORMAT [WEIGHTS]], then the neighbours of a node a line */
+    IO_METIS,     /* METIS graph: NODES EDGES [FORMAT [CONSTRAINTS]], then a line a node: its size, its weights and
+                   * its neighbours */
     IO_CSR,       /* compressed rows in binary, with a checksum: our own, for fast reloading */
     IO_TSV        /* only written: every entry of the matrix as a label triple */
 } io_format;
+
+/* What a format is called in sentences: "label pairs". */
+const char *io_format_name(io_format format);
 
 typedef enum io_blast_score { IO_BLAST_BITS, IO_BLAST_EVALUE, IO_BLAST_IDENTITY } io_blast_score;
 
@@ -37,11 +44,14 @@ typedef struct io_read_options {
     bool offers_lenient;   /* the tool has options --lenient and -tf, which advice may name */
     bool any_sign;         /* weights may be negative: they are values of a matrix, not similarities */
     bool matrix;           /* IO_CSR: the graph comes as `matrix`, without arcs */
+    sp_value_type values;  /* of weights; SP_F32 rounds each of them once. IO_CSR with `matrix`: as in the file */
     bool expect_values;    /* SIF / ETC labels carry :VALUE */
     io_blast_score blast;  /* IO_BLAST: weight of a hit; -log10 E is capped at 200 */
     double minimum_score;  /* IO_STRING: pairs below are left out */
     const char *score_column; /* IO_STRING: its name in the header; NULL: combined_score, or the last column */
-    /* Applied to each weight in f64 before it is stored as f32 (IO_ABC, IO_SIF, IO_ETC); may be NULL. */
+    /* Applied to each weight in f64 before it is stored, as -abc-tf and --abc-neg-log[10] of the tools say: where lines
+     * are of labels (IO_STRING: after minimum_score). mcl's native matrices ignore it, other matrices are refused. May
+     * be NULL. */
     double (*transform)(void *user, double weight);
     void *transform_user;
     const char *tab;       /* file ID<TAB>LABEL: names for a native or Matrix Market graph; NULL: none */
@@ -71,34 +81,42 @@ typedef struct io_graph {
     int64_t arcs;
     io_packed *packed;  /* formats whose lines have many arcs: all of them, until they are spread; NULL: already */
     int32_t *tails, *heads; /* native matrix: tail = column (mclcols), head = row entry */
-    float *weights;     /* NULL: all are 1 */
+    void *weights;      /* of type `values`; NULL: all are 1 */
+    sp_value_type values;
     bool symmetric;     /* each arc stands for both directions (label formats and symmetric IO_MTX) */
     bool undirected;    /* `symmetric`, or each arc is there in both directions (IO_METIS, IO_CSR that says so) */
     sp_csr matrix;      /* IO_CSR with options.matrix: row = tail, f32 or f64 or a pattern; else all zero */
+    int constraints;    /* IO_METIS: weights a node */
+    int64_t *node_weights; /* nodes x constraints, 0 to 2^53 each; NULL: none */
+    int64_t *node_sizes;   /* IO_METIS: 0 to 2^53; NULL: none */
     int64_t *ids;       /* native matrix with a domain other than 0..nodes-1: the id of each node; else NULL */
     io_names names;     /* labels in order of first appearance, or from the tab file */
     int64_t lines;      /* lines read */
     int64_t bytes;      /* uncompressed bytes read */
     int64_t odd_lines;  /* lines that only lenient mode accepts (they were changed or skipped) */
     int64_t negative;   /* weights below zero (lenient or any_sign only) */
+    int64_t vast_line;  /* SP_F64, text: the first line with a weight of 2^53 or more, which may have been rounded to a
+                         * whole number; 0: none. 2^53 itself counts unless it is written as 9007199254740992. */
     bool blast_hits;    /* label triples that begin like a BLAST table, whose third column is the identity */
 } io_graph;
 
 /* Reads a graph from PATH ("-": standard input), gzip and zstd by content. */
 sp_status io_read_graph(sp_context *context, const char *path, const io_read_options *options, io_graph *graph);
 void io_graph_free(sp_context *context, io_graph *graph);
-/* Gives packed arcs a tail, and unless all weights are 1 a weight, each: 8 to 12 bytes an arc. */
+/* Gives packed arcs a tail, and unless all weights are 1 a weight, each: 8 to 12 bytes an arc, 16 in f64. */
 sp_status io_graph_spread(sp_context *context, io_graph *graph);
-/* The matrix of the graph's arcs, f32: row = tail or, `by_heads`, head; `combine` and `mirror` as in sp_csr_from_coo,
- * but that a METIS graph is its own mirror image. Arcs that come row by row are taken over, and this takes 4 bytes an
- * arc and 8 a node beside them. Otherwise they are spread, which 16 bytes an entry (an arc, or two where they are
- * mirrored) and 24 a node come on top of. The graph's arcs are released. */
+/* The matrix of the graph's arcs, with values of their type: row = tail or, `by_heads`, head; `combine` and `mirror` as
+ * in sp_csr_from_coo, but that a METIS graph is its own mirror image. Arcs that come row by row are taken over, and this takes 4 bytes an
+ * arc (8 in f64) and 8 a node beside them. Otherwise they are spread, which 16 bytes an entry (an arc, or two where they
+ * are mirrored; 20 in f64) and 24 a node come on top of. The graph's arcs are released. */
 sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, sp_combine combine, bool mirror,
                           sp_csr *matrix);
 
-static inline float io_arc_weight(const io_graph *graph, int64_t arc)
+static inline double io_arc_weight(const io_graph *graph, int64_t arc)
 {
-    return graph->weights ? graph->weights[arc] : 1;
+    if (!graph->weights) return 1;
+    return graph->values == SP_F32 ? (double)((const float *)graph->weights)[arc]
+                                   : ((const double *)graph->weights)[arc];
 }
 
 /* ---- labels of nodes ------------------------------------------------------------------------------------ */
@@ -107,7 +125,7 @@ static inline float io_arc_weight(const io_graph *graph, int64_t arc)
  * field (for a graph with names) or two are clusters if every field is a node's name and none is repeated. */
 typedef enum io_label_format {
     IO_LABELS_AUTO,
-    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes; for edge lists in that of the numbers they name */
+    IO_LABELS_LIST,     /* LABEL a line, in the order of the nodes, or of the numbers that name them */
     IO_LABELS_PAIRS,    /* NODE LABEL [WEIGHT] a line */
     IO_LABELS_CLUSTERS, /* NODE NODE... a line, a group a line, as mcl writes clusters */
     IO_LABELS_NATIVE    /* mcl's matrix, a column a cluster, rows the ids of nodes from 0 or those of the graph */
@@ -125,7 +143,7 @@ typedef struct io_labelling {
     io_label_format format; /* what it was */
     int64_t groups;
     int32_t *labels;  /* the group of each node, -1: none. NULL if nodes are in several or have weights: then */
-    sp_csr s;         /* groups x nodes, f32 or a pattern; otherwise all zero */
+    sp_csr s;         /* groups x nodes, f64 or a pattern; otherwise all zero */
     io_names names;   /* of the groups, where labels are names */
     int32_t *numbers; /* compact, and labels far apart: the label, less base, of each group; else NULL */
     int64_t unlabelled, first_unlabelled; /* how many nodes are in no group, and the first of them */
@@ -167,8 +185,8 @@ static inline size_t io_name_length(const io_names *names, int64_t i)
 
 /* ---- output -------------------------------------------------------------------------------------------- */
 
-/* A buffered output file that appears complete or not at all: regular targets are written as PATH.tmp.PID in the
- * same folder and renamed by io_output_commit; "-", FIFOs and devices are written directly. */
+/* A buffered output file that appears complete or not at all: regular targets are written as PATH.tmp.XXXXXXXX
+ * in the same folder and renamed by io_output_commit; "-", FIFOs and devices are written directly. */
 typedef struct io_output io_output;
 
 sp_status io_output_open(sp_context *context, const char *path, io_output **output);
@@ -181,9 +199,13 @@ void io_output_int(io_output *output, int64_t value);
 void io_output_number(io_output *output, double value);
 /* Flushes, syncs, renames, frees. On failure the temporary file is gone and nothing is left behind. */
 sp_status io_output_commit(io_output *output);
-/* What may fail of that and undo nothing: flushes and syncs. With several outputs, all are settled before the first
- * is committed. On failure they are to be discarded. */
+/* What may fail of that and undo nothing: flushes and syncs. On failure the output is to be discarded. */
 sp_status io_output_settle(io_output *output);
+/* Commits several outputs of one result, all or none unless a rename fails: all are settled before any is renamed.
+ * They are renamed from the last to the first, so that where the first is there, all are. Frees them all. */
+sp_status io_output_commit_all(io_output *const *outputs, int count);
+/* Whether it appears at its commit; what is no file is written directly. */
+bool io_output_is_file(const io_output *output);
 /* Drops the temporary file and frees; NULL is fine. */
 void io_output_discard(io_output *output);
 /* Fails now, not after the work, if PATH could not be written (folder missing, not writable, a folder itself). */
@@ -191,8 +213,24 @@ sp_status io_output_check(sp_context *context, const char *path);
 /* Whether INPUT ("-": standard input) is the very file that PATH ("-": standard output) names: writing it would
  * replace what was read. Pipes and devices are no such files. */
 bool io_output_is_input(const char *path, const char *input);
+/* What the path of an output names, there or not yet. */
+typedef struct io_place {
+    bool dash, standard; /* "-"; standard output, by that or another name */
+    bool sink;           /* a character device, as /dev/null, which takes any number of outputs */
+    bool there, placed;  /* it exists; its folder does */
+    uint64_t device, file, names; /* of the file that the path names now */
+    uint64_t folder_device, folder;
+    char name[256];
+} io_place;
+
+void io_output_place(const char *path, io_place *place);
+/* Whether one output would overwrite the other, or be mixed with it. */
+bool io_output_same_place(const io_place *a, const io_place *b);
 /* Unlinks the temporary files of all outputs that are open; async-signal-safe: for signal handlers. */
 void io_output_unlink_all(void);
+/* Which files this process has written, as part of a sentence: "no file was written", "a and b were written, no other
+ * file". Async-signal-safe. False if there are none. */
+bool io_output_account(char *text, size_t size);
 
 /* How a graph is written. */
 typedef struct io_write_options {
@@ -200,7 +238,8 @@ typedef struct io_write_options {
     bool undirected;       /* the matrix is symmetric: IO_MTX and IO_ABC have each edge once, IO_CSR says it */
     const io_names *names; /* of nodes, for IO_ABC, IO_TSV and IO_CSR; NULL, or none: numbers */
     int64_t first;         /* the number of node 0 in IO_ABC and IO_TSV */
-    const int64_t *sizes;  /* IO_METIS: weights of nodes; NULL: none */
+    int constraints;       /* IO_METIS: weights a node */
+    const int64_t *node_weights, *node_sizes; /* IO_METIS, as in io_graph; NULL: none */
     const char *comment;   /* IO_MTX, IO_METIS, IO_NATIVE ("# cline: "): a line; NULL: none */
 } io_write_options;
 
@@ -233,6 +272,9 @@ void io_put_native_clusters(io_output *output, const io_clusters *clusters, cons
  * are written each with its column, as mcl does where it keeps one. */
 sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
                                  const double *numbers, int digits, bool binary, const char *command_line);
+/* The same into an output that is open; on failure the output is to be discarded. */
+sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
+                                const double *numbers, int digits, bool binary, const char *command_line);
 
 /* ---- arrays --------------------------------------------------------------------------------------------- */
 
@@ -304,8 +346,8 @@ typedef struct io_adjacency_options {
 
 /* A graph as a square matrix, f32 or, where all weights are 1, a pattern; repeated entries are one, the sum of their
  * weights unless it is a pattern. By content: .npz of scipy's CSR, whatever io_read_graph knows by its beginning,
- * METIS by the name's ending; these are the matrix as it stands. Otherwise an edge list: SOURCE TARGET [WEIGHT] a
- * line, numbers from 0, separated by commas, semicolons, tabs or blanks, with one line of headings at most: row
+ * METIS by the name's ending or content; these are the matrix as it stands. Otherwise an edge list: SOURCE TARGET
+ * [WEIGHT] a line, numbers from 0, separated by commas, semicolons, tabs or blanks, with one line of headings at most: row
  * TARGET, column SOURCE. */
 sp_status io_read_adjacency(sp_context *context, const char *path, const io_adjacency_options *options,
                             sp_csr *matrix);
@@ -329,13 +371,16 @@ typedef struct io_classes {
     int64_t nodes, classes;
     int32_t *labels;  /* nodes, -1: unknown; NULL where a node can have several: */
     uint8_t *targets; /* nodes x classes of 0 and 1 */
-    io_names names;   /* of the classes, in the order in which they appear; count 0: classes are numbers */
+    io_names names;   /* of the classes, in the order of their bytes; count 0: classes are numbers */
+    int64_t empty;    /* labels that are empty lines of text */
 } io_classes;
 
 enum { IO_MOST_CLASSES = 1 << 16 };
 
-/* By content: .npy (whole numbers, one dimension: labels; two: targets), Matrix Market (targets), otherwise text:
- * a label a line, whole numbers from 0 with -1 for unknown, or names. */
+/* By content: .npy (one column: labels; several: targets), Matrix Market (an array of one column: labels; otherwise
+ * targets), text: a label a line, numbers if the first that is known is one, else names. Numbers are whole, also as
+ * 1.0, from 0; -1, NaN and what programs write for a missing value (nan, NA, N/A, null, none, "", an empty line
+ * between two others) are unknown. */
 sp_status io_read_classes(sp_context *context, const char *path, const volatile int *interrupt, io_classes *classes);
 /* The same from an array, whose values may be taken over. */
 sp_status io_make_classes(sp_context *context, const char *name, io_array *array, io_classes *classes);

@@ -1,6 +1,7 @@
 /* The two JSON files of GraphSAINT's folders (Zeng et al. 2020): class_map.json, {"node": class, ...} or
  * {"node": [0, 1, ...], ...}, and role.json, {"tr": [node, ...], "va": [...], "te": [...]}. Nothing else is read.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "internal.h"
@@ -45,27 +46,49 @@ static bool take_string(json *text, const char **string, size_t *length)
     return true;
 }
 
-/* A whole number from `low` to `high`, also as 1.0. */
-static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
+/* A number; NaN for null, and for NaN as Python writes it. */
+static bool take_number(json *text, double *number)
 {
+    static const char *const missing[] = {"null", "NaN"};
     skip_space(text);
-    const char *at = text->at, *digits = at + (at < text->end && *at == '-'), *stop = digits;
-    while (stop < text->end && io_is_digit(*stop)) stop++;
-    if (!io_parse_index(digits, stop, INT32_MAX, number)) return false;
-    if (digits > at) *number = -*number;
-    if (text->end - stop >= 2 && stop[0] == '.' && stop[1] == '0') stop += 2;
-    if (*number < low || *number > high) return false;
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        const size_t length = strlen(missing[i]);
+        if ((size_t)(text->end - text->at) < length || memcmp(text->at, missing[i], length) != 0) continue;
+        text->at += length;
+        *number = (double)NAN;
+        return true;
+    }
+    if (text->at == text->end || *text->at == '+') return false;
+    const char *stop = io_parse_decimal(text->at, text->end, number);
+    if (stop == text->at) return false;
     text->at = stop;
     return true;
 }
 
-/* The whole of a file. */
-static sp_status open_text(const io_file *file, char **bytes, json *text)
+/* A whole number from `low` to `high`, also as 1.0. */
+static bool take_whole(json *text, int64_t low, int64_t high, int64_t *number)
 {
-    sp_status status = sp_alloc(file->context, file->size, 1, (void **)bytes);
-    if (status == SP_OK) status = io_file_read(file, 0, *bytes, file->size, NULL);
-    *text = (json){file->context, file->name, *bytes, *bytes, *bytes + file->size};
-    if (status == SP_OK) text->at += io_mark_bytes(*bytes, (size_t)file->size);
+    double value;
+    skip_space(text);
+    json after = *text;
+    if (!take_number(&after, &value) || !(value >= (double)low && value <= (double)high) || value != floor(value))
+        return false;
+    *text = after;
+    *number = (int64_t)value;
+    return true;
+}
+
+/* The whole of a file; the bytes belong to the caller. */
+static sp_status open_text(sp_context *context, const char *path, const volatile int *interrupt, char **bytes,
+                           json *text)
+{
+    io_source *source;
+    int64_t size = 0;
+    sp_status status = io_source_open(context, path, interrupt, &source);
+    if (status != SP_OK) return status;
+    status = io_read_text(context, source, bytes, &size);
+    if (status == SP_OK) *text = (json){context, io_source_name(source), *bytes, *bytes, *bytes + size};
+    io_source_close(source);
     return status;
 }
 
@@ -113,17 +136,20 @@ static sp_status take_list(class_map *map)
 static sp_status take_class(class_map *map)
 {
     io_classes *c = map->classes;
-    int64_t value;
+    double number;
     const bool list = take(&map->text, '[');
     if (!map->begun) map->lists = list;
     map->begun = true;
     if (list != map->lists) return refuse(&map->text, "numbers and lists are mixed", "give every node one kind");
     if (list) return take_list(map);
-    if (!take_whole(&map->text, -1, IO_MOST_CLASSES - 1, &value))
-        return refuse(&map->text, "a class that is no number",
-                      "write whole numbers from 0, below 65536, or lists of 0 and 1");
-    c->labels[map->order[map->count]] = (int32_t)value;
-    if (value >= c->classes) c->classes = value + 1;
+    skip_space(&map->text);
+    const json before = map->text;
+    if (!take_number(&map->text, &number))
+        return refuse(&before, "a class that is no number", "write whole numbers from 0, or lists of 0 and 1");
+    int32_t *label = &c->labels[map->order[map->count]];
+    if (!io_class_of_number(number, label))
+        return refuse(&before, "a label that is no class", io_class_remedy(number));
+    if (*label >= c->classes) c->classes = (int64_t)*label + 1;
     return SP_OK;
 }
 
@@ -182,19 +208,16 @@ sp_status io_read_class_map(sp_context *context, const char *path, const volatil
                             io_classes *classes)
 {
     class_map map = {.nodes = nodes, .classes = classes};
-    io_file file;
     char *bytes = NULL;
+    sp_status status;
     memset(classes, 0, sizeof *classes);
-    sp_status status = io_file_open(context, path, interrupt, &file);
-    if (status != SP_OK) return status;
-    IO_TRY(open_text(&file, &bytes, &map.text));
+    IO_TRY(open_text(context, path, interrupt, &bytes, &map.text));
     status = read_map(&map);
 done:
     sp_free(context, bytes);
     sp_free(context, map.seen);
     sp_free(context, map.rows);
     sp_free(context, map.order);
-    io_file_close(&file);
     if (status != SP_OK) io_classes_free(context, classes);
     return status;
 }
@@ -251,18 +274,15 @@ done:
 sp_status io_read_roles(sp_context *context, const char *path, const volatile int *interrupt, int64_t nodes,
                         uint8_t **roles)
 {
-    io_file file;
     char *bytes = NULL;
     json text;
+    sp_status status;
     *roles = NULL;
-    sp_status status = io_file_open(context, path, interrupt, &file);
-    if (status != SP_OK) return status;
-    IO_TRY(open_text(&file, &bytes, &text));
+    IO_TRY(open_text(context, path, interrupt, &bytes, &text));
     IO_TRY(sp_calloc(context, nodes, 1, (void **)roles));
     status = read_roles(&text, nodes, *roles);
 done:
     sp_free(context, bytes);
-    io_file_close(&file);
     if (status != SP_OK) sp_free(context, *roles);
     if (status != SP_OK) *roles = NULL;
     return status;

@@ -1,13 +1,13 @@
 /* Label files: which group each node of a graph belongs to.
  *
- *   list       LABEL a line, in the order of the nodes; in edge lists, where nodes have no order but that in which
- *              lines name them, in the order of the numbers that are their names
+ *   list       LABEL a line, in the order of the nodes; where nodes are named by numbers, in the order of these, as an
+ *              edge list has no order but that in which lines name nodes
  *   pairs      NODE LABEL [WEIGHT] a line
  *   clusters   NODE NODE... a line, a line a group, as mcl writes clusters of labels
  *   native     mcl's matrix with a column a cluster
  * Fields are separated by tabs in lines that hold one, so that names may contain blanks, else by blanks. Empty lines
- * and lines that begin with # are skipped. Labels are whole numbers, counted from `base`, or names, if the first is
- * none.
+ * and lines that begin with # are skipped. Labels of lists and pairs are whole numbers, counted from `base`, or names,
+ * if the first is none; -1, NA, nan and NaN are no label.
  *
  * The file is held in memory and gone over twice only if a node turns out to be in several groups, or to have a
  * weight: then memberships are collected, otherwise a label a node is all there is.
@@ -17,7 +17,7 @@
 
 #include "internal.h"
 
-enum { PORTION = 1 << 20, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8, PAIR_FIELDS = 3, TOGETHER = 16 };
+enum { DETECT_BYTES = 1 << 16, FREE_GROUPS = 1 << 20, GROUPS_PER_BYTE = 8, PAIR_FIELDS = 3, TOGETHER = 16 };
 
 typedef struct field {
     const char *begin, *end;
@@ -30,7 +30,7 @@ typedef struct labeller {
     const io_label_options *options;
     io_label_format format;
     char *bytes; /* of the file, with a line feed at its end */
-    int64_t size, capacity, line;
+    int64_t size, line;
     io_labels nodes;        /* the graph's names, and their table; the names are not ours */
     bool blanks;            /* some of the names hold a blank */
     int32_t *node_of_line;  /* of a list for nodes that have numbers as names; NULL: as they stand */
@@ -40,8 +40,9 @@ typedef struct labeller {
     int64_t group_count;
     int32_t *labels;
     bool collect, general;  /* memberships are collected; they have to be */
+    bool weighted;          /* some have a weight other than 1 */
     int32_t *member_groups, *members;
-    float *weights;
+    double *weights; /* there only if `weighted` */
     int64_t count, group_capacity, member_capacity, weight_capacity;
 } labeller;
 
@@ -164,11 +165,27 @@ static sp_status take_number(labeller *l, int64_t number, field label, int32_t *
     return SP_OK;
 }
 
-/* The group that a label stands for. */
+/* What stands where a node has no label: programs that cluster write -1, tables of data the others. */
+static bool is_no_label(field label)
+{
+    static const char *const words[] = {"-1", "NA", "nan", "NaN"};
+    const size_t length = (size_t)(label.end - label.begin);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (length == strlen(words[i]) && memcmp(label.begin, words[i], length) == 0) return true;
+    return false;
+}
+
+/* The group that a label stands for, -1 for none. */
 static sp_status find_group(labeller *l, field label, int32_t *group)
 {
     const int base = l->options->base;
     int64_t number;
+    *group = -1;
+    if (is_no_label(label)) return SP_OK;
+    if (*label.begin == '-' && is_whole(label))
+        return fail(l, "the label is negative", label,
+                    base ? "labels are whole numbers from 1, or names, and -1 where a node has none"
+                         : "labels are whole numbers from 0, or names, and -1 where a node has none");
     if (!l->decided) l->named = !is_whole(label);
     l->decided = true;
     if (l->named) {
@@ -178,7 +195,6 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
         l->group_count = l->groups.list.names.count;
         return status;
     }
-    if (*label.begin == '-') return fail(l, "the label is negative", label, "labels are whole numbers, 0 or above");
     if (!is_whole(label))
         return fail(l, "the label is no whole number, and those before were", label,
                     "write numbers only, or names that are none");
@@ -187,10 +203,11 @@ static sp_status find_group(labeller *l, field label, int32_t *group)
     return take_number(l, number, label, group);
 }
 
-static sp_status add_member(labeller *l, int64_t node, int32_t group, float weight)
+static sp_status add_member(labeller *l, int64_t node, int32_t group, double weight)
 {
     sp_status status = SP_OK;
     if (!l->collect) {
+        if (weight != 1) l->weighted = true;
         if (weight != 1 || (l->labels[node] >= 0 && l->labels[node] != group)) l->general = true;
         l->labels[node] = group;
         return SP_OK;
@@ -198,10 +215,12 @@ static sp_status add_member(labeller *l, int64_t node, int32_t group, float weig
     const int64_t needed = l->count + 1;
     IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->group_capacity, (void **)&l->member_groups));
     IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->member_capacity, (void **)&l->members));
-    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(float), &l->weight_capacity, (void **)&l->weights));
+    if (l->weighted) {
+        IO_TRY(io_reserve(l->context, l->count, needed, sizeof *l->weights, &l->weight_capacity, (void **)&l->weights));
+        l->weights[l->count] = weight;
+    }
     l->member_groups[l->count] = group;
-    l->members[l->count] = (int32_t)node;
-    l->weights[l->count++] = weight;
+    l->members[l->count++] = (int32_t)node;
 done:
     return status;
 }
@@ -217,6 +236,24 @@ static sp_status count_error(const labeller *l, int64_t labels)
         l->name, (long long)(l->line ? l->line : 1), (long long)labels, (long long)l->graph->nodes);
 }
 
+static bool is_numbered(const io_names *names, int64_t node, int64_t *number)
+{
+    const char *name = io_name(names, node);
+    return io_parse_index(name, name + io_name_length(names, node), INT32_MAX, number);
+}
+
+/* Whether a list goes by the order of the nodes. Rows are one, but numbers as names are a better one. */
+static bool have_order(const io_graph *graph)
+{
+    int64_t number;
+    if (graph->format != IO_CSR || graph->names.count == 0)
+        return graph->format == IO_MTX || graph->format == IO_NATIVE || graph->format == IO_METIS ||
+               graph->format == IO_CSR;
+    for (int64_t i = 0; i < graph->nodes; i++)
+        if (!is_numbered(&graph->names, i, &number)) return true;
+    return false;
+}
+
 /* Nodes that are named by numbers are listed in the order of these: from 0 if there is a node 0. */
 static sp_status order_list(labeller *l)
 {
@@ -228,12 +265,17 @@ static sp_status order_list(labeller *l)
     for (l->line = 0, l->list_lines = 0; next_line(l, &at, &line);) l->list_lines++;
     for (int64_t i = 0; i < g->nodes; i++) {
         const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
-        if (!io_parse_index(name.begin, name.end, INT32_MAX, &number))
+        if (!is_numbered(&g->names, i, &number))
             return fail(l, "a label a line for nodes that have names", name, "write NODE LABEL a line");
         if (number == 0) first = 0;
         if (number > last) last = number;
     }
-    if (last - first >= l->list_lines) return count_error(l, l->list_lines);
+    if (last - first >= l->list_lines)
+        return sp_fail(l->context, SP_ERROR_ARGUMENT,
+                       "%s:%lld: %lld labels for nodes that are named by numbers up to %lld; write one for each number "
+                       "from %lld on, or NODE LABEL a line",
+                       l->name, (long long)(l->line ? l->line : 1), (long long)l->list_lines, (long long)last,
+                       (long long)first);
     if (first == 1 && last < l->list_lines)
         return sp_fail(
             l->context, SP_ERROR_ARGUMENT,
@@ -243,10 +285,10 @@ static sp_status order_list(labeller *l)
     IO_TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
     memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
     for (int64_t i = 0; i < g->nodes; i++) {
-        const char *name = io_name(&g->names, i), *end = name + io_name_length(&g->names, i);
-        io_parse_index(name, end, INT32_MAX, &number);
+        const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
+        is_numbered(&g->names, i, &number);
         if (l->node_of_line[number - first] >= 0)
-            return fail(l, "two nodes have names of the same number", (field){name, end}, "write NODE LABEL a line");
+            return fail(l, "two nodes have names of the same number", name, "write NODE LABEL a line");
         l->node_of_line[number - first] = (int32_t)i;
     }
 done:
@@ -270,7 +312,7 @@ static sp_status read_list(labeller *l)
         const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
         found++;
         IO_TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
-        if (node >= 0) IO_TRY(add_member(l, node, group, 1));
+        if (node >= 0 && group >= 0) IO_TRY(add_member(l, node, group, 1));
     }
     if (found < lines) return count_error(l, found);
 done:
@@ -292,7 +334,7 @@ static sp_status read_pair(labeller *l, const pair_line *pair)
     l->line = pair->number;
     if (pair->count < 2 || pair->count > PAIR_FIELDS)
         return fail(l, pair->count < 2 ? "a node without a label" : "too many fields", pair->line,
-                    "write NODE LABEL [WEIGHT]");
+                    pair->count < 2 ? "write NODE LABEL [WEIGHT], with -1 for no label" : "write NODE LABEL [WEIGHT]");
     const field name = pair->words[0];
     const size_t length = (size_t)(name.end - name.begin);
     const int64_t node =
@@ -300,11 +342,11 @@ static sp_status read_pair(labeller *l, const pair_line *pair)
     if (node < 0) return alien(l, name);
     if (pair->count == PAIR_FIELDS) {
         const field w = pair->words[2];
-        if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -3.4e38 && weight <= 3.4e38))
+        if (io_parse_decimal(w.begin, w.end, &weight) != w.end || !(weight >= -DBL_MAX && weight <= DBL_MAX))
             return fail(l, "the weight of a membership is no number", w, "write NODE LABEL [WEIGHT]");
     }
     sp_status status = find_group(l, pair->words[1], &group);
-    return status == SP_OK ? add_member(l, node, group, (float)weight) : status;
+    return status == SP_OK && group >= 0 ? add_member(l, node, group, weight) : status;
 }
 
 /* Lines are taken TOGETHER, so that the cache misses of finding their nodes overlap. */
@@ -424,7 +466,7 @@ static io_label_format find_kind(labeller *l)
 
 static sp_status read_native(labeller *l, io_source *source, io_labelling *labelling)
 {
-    const io_read_options options = {.format = IO_NATIVE, .any_sign = true};
+    const io_read_options options = {.format = IO_NATIVE, .any_sign = true, .values = SP_F64};
     io_graph clusters = {0};
     sp_status status;
     IO_TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
@@ -452,24 +494,6 @@ done:
 
 /* ---- the whole file ------------------------------------------------------------------------------------- */
 
-static sp_status read_whole(labeller *l, io_source *source)
-{
-    size_t got = PORTION;
-    sp_status status = SP_OK;
-    while (status == SP_OK && got == PORTION) {
-        status = io_reserve(l->context, l->size, l->size + PORTION + 1, 1, &l->capacity, (void **)&l->bytes);
-        if (status == SP_OK) status = io_source_read(source, l->bytes + l->size, PORTION, &got);
-        if (status == SP_OK) l->size += (int64_t)got;
-    }
-    if (status != SP_OK) return status;
-    const char *nul = memchr(l->bytes, '\0', (size_t)l->size);
-    l->bytes[l->size] = '\n';
-    if (!nul) return SP_OK;
-    for (const char *at = l->bytes; at < nul; at++) l->line += *at == '\n';
-    l->line++;
-    return fail(l, "the line holds a NUL byte", (field){nul, nul + 1}, "is this a text file?");
-}
-
 static bool have_blanks(const io_names *names)
 {
     const char *end = names->count > 0 ? names->bytes + io_name_begin(names, names->count) : names->bytes;
@@ -479,13 +503,11 @@ static bool have_blanks(const io_names *names)
 static sp_status read_text(labeller *l, io_source *source, io_labelling *labelling)
 {
     sp_status status;
-    IO_TRY(read_whole(l, source));
+    IO_TRY(io_read_text(l->context, source, &l->bytes, &l->size));
     if (l->graph->names.count > 0) IO_TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
     l->blanks = have_blanks(&l->graph->names);
     if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
-    const io_format from = l->graph->format;
-    const bool ordered = from == IO_MTX || from == IO_NATIVE || from == IO_METIS || from == IO_CSR;
-    if (l->format == IO_LABELS_LIST && !ordered && l->graph->nodes > 0) IO_TRY(order_list(l));
+    if (l->format == IO_LABELS_LIST && !have_order(l->graph) && l->graph->nodes > 0) IO_TRY(order_list(l));
     IO_TRY(read_lines(l));
     l->collect = l->general;
     if (l->collect) IO_TRY(read_lines(l));
@@ -537,11 +559,9 @@ done:
 /* Memberships as a matrix, without values where all weights are 1. */
 static sp_status make_matrix(labeller *l, io_labelling *labelling)
 {
-    bool ones = true;
-    for (int64_t i = 0; ones && i < l->count; i++) ones = l->weights[i] == 1;
     sp_status status = sp_csr_from_coo(l->context, l->group_count, l->graph->nodes, l->count, l->member_groups,
-                                       l->members, l->weights, SP_F32, SP_COMBINE_FIRST, false, &labelling->s);
-    if (status != SP_OK || !ones) return status;
+                                       l->members, l->weights, SP_F64, SP_COMBINE_FIRST, false, &labelling->s);
+    if (status != SP_OK || l->weighted) return status;
     sp_free(l->context, labelling->s.values);
     labelling->s.values = NULL;
     return SP_OK;
@@ -587,7 +607,7 @@ static bool begins_native(const char *bytes, size_t count)
 static sp_status find_native(labeller *l, io_source *source)
 {
     const char *bytes;
-    size_t count = PORTION >> 4;
+    size_t count = DETECT_BYTES;
     sp_status status = io_source_peek(source, &bytes, &count);
     if (status != SP_OK && count == 0) return status; /* otherwise the reader meets it where it is */
     if (begins_native(bytes, count)) l->format = IO_LABELS_NATIVE;

@@ -7,12 +7,11 @@
  * a slice is parsed, its arcs of the block before are appended to all others.
  * The first malformed line in file order wins: its slice has parsed everything before it.
  *
- * Memory: an arc takes 4 to 12 bytes (arcs.c); a label its text, an offset and a slot (labels.c); blocks and slices
- * are a few times LARGEST_BLOCK.
+ * Memory: an arc takes 4 to 12 bytes, with weights of f64 16 (arcs.c); a label its text, an offset and a slot
+ * (labels.c); blocks and slices are a few times LARGEST_BLOCK.
  */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "internal.h"
 
@@ -34,44 +33,9 @@ typedef struct block {
     int64_t capacity, filled, used;
     bool ended;
     bool continues, goes_on; /* begins within a line; is of one line, which does not end */
+    bool cut_short; /* reading has ended within its last line: that cannot be right, and may have no end */
     sp_status status; /* why no more bytes came; the lines before are parsed all the same */
 } block;
-
-/* ---- messages ------------------------------------------------------------------------------------------- */
-
-void io_show_token(const char *text, const char *end, char *shown, size_t size)
-{
-    const char *stop = end - text > IO_TOKEN_SHOWN ? text + IO_TOKEN_SHOWN : end;
-    size_t at = 0;
-    for (; text < stop && at + 8 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '\t')
-            at += (size_t)snprintf(shown + at, size - at, "\\t");
-        else if (c == '\r')
-            at += (size_t)snprintf(shown + at, size - at, "\\r");
-        else if (c < ' ' || c >= 0x7f)
-            at += (size_t)snprintf(shown + at, size - at, "\\x%02x", c);
-        else
-            shown[at++] = (char)c;
-    }
-    snprintf(shown + at, size - at, "%s", stop < end ? "..." : "");
-}
-
-static void write_message(char *message, size_t size, const char *what, const char *token, const char *token_end,
-                          const char *remedy)
-{
-    char shown[4 * IO_TOKEN_SHOWN + 16];
-    io_show_token(token, token_end, shown, sizeof shown);
-    snprintf(message, size, "%s (got \"%s\"); %s", what, shown, remedy);
-}
-
-sp_status io_fail_line(sp_context *context, const char *name, int64_t line, const char *what, const char *token,
-                       const char *token_end, const char *remedy)
-{
-    char message[IO_MESSAGE];
-    write_message(message, sizeof message, what, token, token_end, remedy);
-    return sp_fail(context, SP_ERROR_ARGUMENT, "%s:%lld: %s", name, (long long)line, message);
-}
 
 /* ---- what line parsers call ----------------------------------------------------------------------------- */
 
@@ -79,7 +43,7 @@ bool io_slice_fail(io_slice *slice, const char *what, const char *token, const c
 {
     slice->status = SP_ERROR_ARGUMENT;
     slice->refused_end = token_end;
-    write_message(slice->message, sizeof slice->message, what, token, token_end, remedy);
+    io_write_message(slice->message, sizeof slice->message, what, token, token_end, remedy);
     return false;
 }
 
@@ -113,7 +77,7 @@ bool io_slice_label(io_slice *slice, const char *label, const char *label_end, i
     return find_or_add(slice, &made, id);
 }
 
-bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, float weight)
+bool io_slice_arc(io_slice *slice, int32_t tail, int32_t head, double weight)
 {
     io_arcs *arcs = &slice->arcs;
     slice->status = io_arcs_reserve(slice->context, arcs, arcs->count + 1);
@@ -170,7 +134,7 @@ bool io_slice_flush(io_slice *slice)
 }
 
 bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, const char *head, const char *head_end,
-                   float weight, bool keep)
+                   double weight, bool keep)
 {
     io_pair *pair = &slice->pairs[slice->pair_count];
     pair->tail = make_label(tail, tail_end);
@@ -178,34 +142,40 @@ bool io_slice_pair(io_slice *slice, const char *tail, const char *tail_end, cons
     return io_slice_push(slice, weight, keep);
 }
 
-/* The number in a weight token. Lenient reading follows mcl: what a number begins with counts, anything else is 1. */
-static bool read_weight(io_slice *slice, const char *token, const char *token_end, double *number)
+bool io_slice_number(io_slice *slice, const char *token, const char *token_end, double *number)
 {
+    const double most = io_most(slice->values);
+    *number = 1;
+    if (token == token_end) return true;
     const bool decimal = io_parse_decimal(token, token_end, number) == token_end;
-    if (decimal && isfinite(*number) && (*number <= FLT_MAX || !slice->state->options->lenient)) return true;
+    if (decimal && isfinite(*number) && (*number <= most || !slice->state->options->lenient)) return true;
     if (!slice->state->options->lenient)
         return io_slice_fail(
             slice, decimal ? "the weight is too large" : "the weight is not a number", token, token_end,
-            decimal ? "write a number below 3.4e38"
+            decimal ? io_most_remedy(slice->values)
                     : io_slice_remedy(slice, "write a decimal number, and no heading",
                                       "write a decimal number, and no heading (--lenient reads it as mcl does)"));
     slice->odd = true;
     const char *stop = io_parse_scanf(token, token_end, number);
-    if (stop == token || !isfinite(*number) || *number > FLT_MAX) *number = 1.0;
+    if (stop == token || !isfinite(*number) || *number > most) *number = 1.0;
     return true;
 }
 
-bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, float *weight, bool *keep)
+void io_slice_note_vast(io_slice *slice, const char *token, const char *token_end, double number)
+{
+    if (!slice->vast_line && io_is_vast(slice->values, number, token, token_end)) slice->vast_line = slice->lines;
+}
+
+bool io_slice_settle(io_slice *slice, const char *token, const char *token_end, double number, double *weight,
+                     bool *keep)
 {
     const io_read_options *options = slice->state->options;
-    double number = 1.0;
-    if (token < token_end && !read_weight(slice, token, token_end, &number)) return false;
     if (options->transform) number = options->transform(options->transform_user, number);
-    if (!(fabs(number) <= FLT_MAX))
+    if (!(fabs(number) <= io_most(slice->values)))
         return io_slice_fail(slice,
                              options->transform ? "the weight after its transformation is not finite"
                                                 : "the weight is too large",
-                             token, token_end, "write a number below 3.4e38");
+                             token, token_end, io_most_remedy(slice->values));
     if (number < 0) {
         if (!options->lenient && !options->any_sign)
             return io_slice_fail(slice,
@@ -218,7 +188,8 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
         slice->negative++;
         slice->odd = slice->odd || !options->any_sign;
     }
-    *weight = (float)number;
+    io_slice_note_vast(slice, token, token_end, number);
+    *weight = io_round(slice->values, number);
     *keep = *weight != 0;
     return true;
 }
@@ -226,38 +197,54 @@ bool io_slice_weight(io_slice *slice, const char *token, const char *token_end, 
 /* ---- one slice ------------------------------------------------------------------------------------------ */
 
 /* Parses a line that holds NUL bytes. mcl drops them; strict reading refuses them, since they hide what follows,
- * unless something is wrong before. */
+ * unless something is wrong before: what follows may not have been read. */
 static bool parse_with_nul(io_slice *slice, io_line_parser parser, char *line, char *end, char *nul)
 {
     if (!slice->state->options->lenient) {
-        const bool refused = !parser(slice, line, end);
-        if (refused && (slice->status != SP_ERROR_ARGUMENT || slice->refused_end <= nul)) return false;
+        const bool refused = !parser(slice, line, nul);
+        if (refused && (slice->status != SP_ERROR_ARGUMENT || slice->refused_end < nul)) return false;
         return io_slice_fail(slice, "the line holds a NUL byte", nul, nul + 1, "is this a text file?");
     }
     char *to = nul;
     for (char *from = nul; from < end; from++)
         if (*from) *to++ = *from;
-    *to = '\n';
+    memset(to, ' ', (size_t)(end - to));
     slice->odd = true;
     return parser(slice, line, to);
+}
+
+/* Parses a line unless it is too long. Whether it is must not depend on how much of it has been read. */
+static bool parse_line(io_slice *slice, io_line_parser parser, char *line, char *end, bool has_nul)
+{
+    const bool whole = slice->state->many_arcs || slice->state->long_lines, is_long = end - line > IO_LONGEST;
+    char *nul = has_nul ? memchr(line, '\0', (size_t)(whole || !is_long ? end - line : IO_LONGEST)) : NULL;
+    if (nul && !slice->state->options->lenient) return parse_with_nul(slice, parser, line, end, nul);
+    if (is_long && !whole)
+        return io_slice_fail(slice, "a line of more than 1 MB", line, end, "is this the right format?");
+    const char *run = is_long ? io_find_long_run(line, end - line) : NULL;
+    if (run) return io_slice_fail(slice, IO_LONG_RUN, run, end, IO_NO_TEXT);
+    return nul ? parse_with_nul(slice, parser, line, end, nul) : parser(slice, line, end);
 }
 
 /* What the slice's arcs take when they are packed. */
 static void count_packed(io_slice *slice)
 {
     const io_arcs *arcs = &slice->arcs;
+    const double *weights = arcs->weights;
     slice->runs = arcs->count > 0;
     slice->own_weights = 0;
     for (int64_t i = 1; i < arcs->count; i++) slice->runs += arcs->tails[i] != arcs->tails[i - 1];
-    for (int64_t i = 0; i < arcs->count; i++) slice->own_weights += arcs->weights[i] != slice->plain_weight;
+    for (int64_t i = 0; i < arcs->count; i++) slice->own_weights += weights[i] != slice->plain_weight;
 }
 
 static void parse_slice(io_slice *slice, io_line_parser parser)
 {
-    slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = 0;
+    slice->arcs.count = slice->lines = slice->odd_lines = slice->negative = slice->entries = slice->vast_line = 0;
     slice->again = slice->continues && slice->open.node;
     slice->node_lines = slice->again;
-    slice->used_lines = 0;
+    slice->used_lines = slice->number_count = slice->above = slice->below = 0;
+    io_gaps_clear(&slice->gaps);
+    slice->bare = false;
     slice->status = SP_OK;
     slice->differ = false;
     slice->pair_count = 0;
@@ -275,13 +262,15 @@ static void parse_slice(io_slice *slice, io_line_parser parser)
         const bool continues = io_line_continues(slice, line);
         slice->lines += !continues;
         slice->odd = continues && slice->open.odd;
-        char *nul = has_nul ? memchr(line, '\0', (size_t)(end - line)) : NULL;
-        if (!(nul ? parse_with_nul(slice, parser, line, end, nul) : parser(slice, line, end))) return;
+        if (!parse_line(slice, parser, line, end, has_nul)) break;
         if (slice->goes_on) slice->open.odd = slice->odd;
         else slice->odd_lines += slice->odd;
         line = next;
     }
-    if (io_slice_flush(slice) && slice->state->many_arcs) count_packed(slice);
+    if (slice->status == SP_OK && slice->cut_short)
+        io_slice_fail(slice, "a line that is too long", slice->begin, slice->end, "is this the right format?");
+    if (slice->status == SP_OK) io_slice_flush(slice);
+    if (slice->state->many_arcs) count_packed(slice);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------- */
@@ -299,6 +288,7 @@ static void cut(const block *from, io_slice *slices, int count)
         slices[i].end = stop;
         slices[i].continues = i == 0 && from->continues;
         slices[i].goes_on = from->goes_on;
+        slices[i].cut_short = from->cut_short && i + 1 == count;
         begin = stop;
     }
 }
@@ -328,14 +318,26 @@ static int64_t find_cut(const block *from)
     return 0;
 }
 
+/* Whether the line that the block begins with will be refused, however it goes on. Within so many words and gaps there
+ * is a place where lines in parts are cut. */
+static bool is_endless(const block *from, const io_format_state *state)
+{
+    enum { WORDS_AND_GAPS = 10 };
+    if (!state->options->lenient && memchr(from->bytes, '\0', (size_t)from->filled)) return true;
+    if (from->filled <= IO_LONGEST) return false;
+    if (!state->many_arcs && !state->long_lines) return true;
+    return io_find_long_run(from->bytes, from->filled) ||
+           (state->many_arcs && from->filled > (int64_t)WORDS_AND_GAPS * IO_LONGEST);
+}
+
 /* Reads the block that follows `before`, whose incomplete last line it takes over: `target` bytes, or as many more
  * as it takes to hold a whole line, unless that may be cut. */
-static void fill(sp_context *context, io_source *source, const block *before, int64_t target, bool in_parts,
-                 block *into)
+static void fill(sp_context *context, io_source *source, const block *before, int64_t target,
+                 const io_format_state *state, block *into)
 {
     int64_t carried = before->filled - before->used;
     into->continues = before->goes_on;
-    into->goes_on = false;
+    into->goes_on = into->cut_short = false;
     into->used = into->filled = 0;
     into->status = SP_OK;
     into->ended = before->ended;
@@ -351,8 +353,9 @@ static void fill(sp_context *context, io_source *source, const block *before, in
         into->filled = carried + (int64_t)got;
         char *newline = memrchr(fresh, '\n', got);
         into->used = newline ? newline + 1 - into->bytes : 0;
-        if (!newline && in_parts && !into->ended) into->used = find_cut(into);
+        if (!newline && state->many_arcs && !into->ended) into->used = find_cut(into);
         into->goes_on = !newline && into->used > 0;
+        if (into->used == 0 && !into->ended) into->ended = into->cut_short = is_endless(into, state);
         carried = into->filled;
     }
     if (into->status == SP_OK && into->ended && into->used < into->filled) {
@@ -368,7 +371,7 @@ typedef struct joined {
     io_labels labels;
     io_arcs arcs;
     io_packed packed; /* instead, of formats whose lines have many */
-    int64_t lines, bytes, odd_lines, negative;
+    int64_t lines, bytes, odd_lines, negative, vast_line;
     io_line_counts counts;
     io_open_line open;
 } joined;
@@ -418,19 +421,27 @@ static void append_arcs(const io_slice *slice, const io_arcs *to)
         to->tails[slice->place + i] = tail_of(slice, i);
         to->heads[slice->place + i] = head_of(slice, i);
     }
-    if (from->count && !to->uniform)
-        memcpy(to->weights + slice->place, from->weights, (size_t)from->count * sizeof *from->weights);
+    if (to->uniform) return;
+    const double *weights = from->weights;
+    if (to->values == SP_F32) {
+        float *place = (float *)to->weights + slice->place;
+        for (int64_t i = 0; i < from->count; i++) place[i] = (float)weights[i];
+    } else {
+        double *place = (double *)to->weights + slice->place;
+        for (int64_t i = 0; i < from->count; i++) place[i] = weights[i];
+    }
 }
 
 static void pack_arcs(const io_slice *slice, const io_packed *to)
 {
     const io_arcs *from = &slice->arcs;
+    const double *weights = from->weights;
     int64_t run = slice->run_place - 1, own = slice->weight_place;
     for (int64_t i = 0; i < from->count; i++) {
         const int32_t head = head_of(slice, i);
-        const bool has_own = from->weights[i] != slice->plain_weight;
+        const bool has_own = weights[i] != slice->plain_weight;
         to->heads[slice->place + i] = has_own ? ~head : head;
-        if (has_own) to->weights[own++] = from->weights[i];
+        if (has_own) io_store_value(to->weights, to->values, own++, weights[i]);
         if (i > 0 && from->tails[i] == from->tails[i - 1]) to->runs[run].count++;
         else to->runs[++run] = (io_run){tail_of(slice, i), 1};
     }
@@ -447,58 +458,75 @@ static void append(io_slice *slice, const joined *all)
 /* Keeps a single number for the weights as long as all are the same. */
 static sp_status join_weights(sp_context *context, const io_slice *slice, io_arcs *all)
 {
+    const double *weights = slice->arcs.weights;
     if (slice->arcs.count == 0) return SP_OK;
-    if (slice->place == 0) all->weight = slice->arcs.weights[0];
-    return slice->differ || slice->arcs.weights[0] != all->weight ? io_arcs_spread_weight(context, all) : SP_OK;
+    if (slice->place == 0) all->weight = weights[0];
+    return slice->differ || weights[0] != all->weight ? io_arcs_spread_weight(context, all) : SP_OK;
 }
 
-/* Gives the slices of a block their ids and their places among all arcs. */
-static sp_status join(sp_context *context, const char *name, io_slice *slices, int count, joined *all)
+/* Where the arcs of the next slice begin. */
+typedef struct places {
+    int64_t arcs, runs, weights;
+} places;
+
+/* Counts what the slice holds and gives its labels ids. Fails where it is malformed; what it holds up to there is
+ * counted. */
+static sp_status join_slice(sp_context *context, const char *name, io_slice *slice, places *next, joined *all)
 {
     sp_status status = SP_OK;
+    slice->place = next->arcs;
+    slice->run_place = next->runs;
+    slice->weight_place = next->weights;
+    slice->first_node = all->counts.node_lines - slice->again;
+    if (slice->state->join) status = slice->state->join(context, name, slice, all->lines);
+    if (status == SP_OK && slice->status == SP_ERROR_ARGUMENT)
+        status = sp_fail(context, slice->status, "%s:%lld: %s", name, (long long)(all->lines + slice->lines),
+                         slice->message);
+    else if (slice->status != SP_OK && slice->status != SP_ERROR_ARGUMENT)
+        status = sp_fail(context, slice->status, "%s: %s", name, sp_status_string(slice->status));
+    if (status == SP_OK) status = map_fresh(context, &all->labels, slice);
+    if (status == SP_OK && !slice->state->many_arcs) status = join_weights(context, slice, &all->arcs);
+    next->arcs += slice->arcs.count;
+    next->runs += slice->runs;
+    next->weights += slice->own_weights;
+    if (slice->vast_line && !all->vast_line) all->vast_line = all->lines + slice->vast_line;
+    all->lines += slice->lines;
+    all->odd_lines += slice->odd_lines;
+    all->negative += slice->negative;
+    all->counts.entries += slice->entries;
+    if (slice->used_lines) all->counts.used_lines = slice->first_node + slice->used_lines;
+    all->counts.node_lines += slice->node_lines - slice->again;
+    all->open = slice->open;
+    all->counts.complete = all->counts.node_lines - (slice->open.node && (slice->goes_on || status != SP_OK));
+    if (status != SP_OK) return status;
+    if (all->open.tail < 0 && slice->goes_on) all->open.tail = slice->map[~all->open.tail];
+    if (all->counts.node_lines > INT32_MAX)
+        return sp_fail(context, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", name);
+    return SP_OK;
+}
+
+/* Gives the slices of a block their ids and their places among all arcs. On failure *count is how many have them. */
+static sp_status join(sp_context *context, const char *name, io_slice *slices, int *count, joined *all)
+{
     const bool packed = slices->state->many_arcs;
-    int64_t total = packed ? all->packed.count : all->arcs.count, runs = all->packed.run_count;
-    int64_t weights = all->packed.weight_count;
-    for (int i = 0; i < count; i++) {
-        io_slice *slice = &slices[i];
-        if (slice->status == SP_ERROR_ARGUMENT)
-            return sp_fail(context, slice->status, "%s:%lld: %s", name, (long long)(all->lines + slice->lines),
-                           slice->message);
-        if (slice->status != SP_OK)
-            return sp_fail(context, slice->status, "%s: %s", name, sp_status_string(slice->status));
-        IO_TRY(map_fresh(context, &all->labels, slice));
-        slice->place = total;
-        total += slice->arcs.count;
-        slice->run_place = runs;
-        slice->weight_place = weights;
-        if (packed) {
-            runs += slice->runs;
-            weights += slice->own_weights;
-        } else {
-            IO_TRY(join_weights(context, slice, &all->arcs));
-        }
-        all->lines += slice->lines;
-        all->odd_lines += slice->odd_lines;
-        all->negative += slice->negative;
-        slice->first_node = all->counts.node_lines - slice->again;
-        all->counts.entries += slice->entries;
-        if (slice->used_lines) all->counts.used_lines = slice->first_node + slice->used_lines;
-        all->counts.node_lines += slice->node_lines - slice->again;
-        all->open = slice->open;
-        if (all->open.tail < 0 && slice->goes_on) all->open.tail = slice->map[~all->open.tail];
-        if (all->counts.node_lines > INT32_MAX)
-            return sp_fail(context, SP_ERROR_OVERFLOW, "%s: 2^31 nodes or more", name);
+    places next = {packed ? all->packed.count : all->arcs.count, all->packed.run_count, all->packed.weight_count};
+    sp_status status = SP_OK, reserved;
+    for (int i = 0; status == SP_OK && i < *count; i++) {
+        status = join_slice(context, name, &slices[i], &next, all);
+        if (status != SP_OK) *count = i + 1;
     }
+    if (status != SP_OK && !slices->state->recheck) return status;
     if (packed) {
-        IO_TRY(io_packed_reserve(context, &all->packed, total, runs, weights));
-        all->packed.count = total;
-        all->packed.run_count = runs;
-        all->packed.weight_count = weights;
+        reserved = io_packed_reserve(context, &all->packed, next.arcs, next.runs, next.weights);
+        if (reserved != SP_OK) return reserved;
+        all->packed.count = next.arcs;
+        all->packed.run_count = next.runs;
+        all->packed.weight_count = next.weights;
     } else {
-        IO_TRY(io_arcs_reserve(context, &all->arcs, total));
-        all->arcs.count = total;
+        reserved = io_arcs_reserve(context, &all->arcs, next.arcs);
+        if (reserved != SP_OK) return reserved;
+        all->arcs.count = next.arcs;
     }
-done:
     return status;
 }
 
@@ -512,7 +540,6 @@ typedef struct step {
     io_slice *slices;
     int parsed, appended; /* slices of this block, and of the one before */
     int threads;
-    bool in_parts;
 } step;
 
 static void advance(sp_context *context, io_source *source, io_line_parser parser, const step *s, const joined *all)
@@ -520,13 +547,13 @@ static void advance(sp_context *context, io_source *source, io_line_parser parse
     const int last = s->parsed > s->appended ? s->parsed : s->appended;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(s->threads) if (s->threads > 1)
     for (int i = -1; i < last; i++) { /* what may take longest first: it may have to decompress */
-        if (i < 0) fill(context, source, s->now, s->target, s->in_parts, s->next);
+        if (i < 0) fill(context, source, s->now, s->target, s->slices->state, s->next);
         else if (i < s->appended) append(&s->slices[i], all);
         if (i >= 0 && i < s->parsed) parse_slice(&s->slices[i], parser);
     }
 }
 
-/* Of what has been appended; false when it cannot come right any more. */
+/* Adds up what slices have appended; false once no later line can make it right. */
 static bool sum_edges(const io_slice *slices, int count, joined *all)
 {
     enum { LEAST_ARCS = 1 << 20 }; /* what is small is refused in the end, after mistakes in later lines */
@@ -535,9 +562,23 @@ static bool sum_edges(const io_slice *slices, int count, joined *all)
         sums->hash += slices[i].edges.hash;
         sums->ahead += slices[i].edges.ahead;
         sums->loops += slices[i].edges.loops;
+        sums->disorder += slices[i].edges.disorder;
     }
     all->counts.stopped = sums->ahead < 0 && all->packed.count > LEAST_ARCS;
     return !all->counts.stopped;
+}
+
+/* Line `before` has been refused, or the source has failed. A line before it may be wrong in a way that only the arcs
+ * of all lines show: then that one is refused. */
+static sp_status find_earlier(sp_context *context, io_source *source, io_slice *slices, int count, joined *all,
+                              int64_t before, sp_status status)
+{
+    const io_format_state *state = slices->state;
+    if (!state->recheck || (status != SP_ERROR_ARGUMENT && status != SP_ERROR_MATRIX)) return status;
+    for (int i = 0; i < count; i++) append(&slices[i], all);
+    const sp_status earlier = state->recheck(context, io_source_name(source), state, &all->packed,
+                                             all->counts.complete, before);
+    return earlier == SP_OK ? status : earlier;
 }
 
 static sp_status read_blocks(sp_context *context, io_source *source, io_line_parser parser, size_t reader_block,
@@ -550,9 +591,10 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
     if (size > 0 && size < target) target = size + 1; /* one more, to see the end at once */
 
     sp_status status = SP_OK;
+    int64_t before = INT64_MAX;
     int at = 0;
-    step s = {.slices = slices, .in_parts = slices->state->many_arcs};
-    fill(context, source, &blocks[1], target, s.in_parts, &blocks[0]);
+    step s = {.slices = slices};
+    fill(context, source, &blocks[1], target, slices->state, &blocks[0]);
     for (; blocks[at].used > 0; at = !at) {
         const bool alone = blocks[at].used < SERIAL_BLOCK && !reader_block;
         const int64_t useful = reader_block ? most_slices : blocks[at].used / SMALLEST_SLICE;
@@ -564,17 +606,19 @@ static sp_status read_blocks(sp_context *context, io_source *source, io_line_par
         cut(s.now, slices, s.parsed);
         slices[0].open = all->open;
         advance(context, source, parser, &s, all);
-        if (!sum_edges(slices, s.appended, all)) goto done;
+        if (!sum_edges(slices, s.appended, all)) return SP_OK;
         s.appended = s.parsed;
         all->bytes += s.now->used;
-        IO_TRY(join(context, io_source_name(source), slices, s.parsed, all));
-        IO_TRY(s.now->status);
+        status = join(context, io_source_name(source), slices, &s.appended, all);
+        before = status == SP_OK ? INT64_MAX : all->lines;
+        if (status == SP_OK) status = s.now->status;
+        if (status != SP_OK) break;
     }
+    if (status == SP_OK) status = blocks[at].status;
+    if (status != SP_OK) return find_earlier(context, source, slices, s.appended, all, before, status);
     for (int i = 0; i < s.appended; i++) append(&slices[i], all);
     sum_edges(slices, s.appended, all);
-    status = blocks[at].status;
-done:
-    return status;
+    return SP_OK;
 }
 
 /* Takes the result over into the graph. */
@@ -586,6 +630,7 @@ static void hand_over(joined *all, io_graph *graph)
     graph->bytes += all->bytes;
     graph->odd_lines = all->odd_lines;
     graph->negative = all->negative;
+    graph->vast_line = all->vast_line;
     memset(&all->labels.list.names, 0, sizeof all->labels.list.names);
 }
 
@@ -596,6 +641,8 @@ static void free_scratch(sp_context *context, io_slice **slices, int count, bloc
         io_labels_free(context, &(*slices)[i].fresh);
         io_arcs_free(context, &(*slices)[i].arcs);
         sp_free(context, (*slices)[i].map);
+        sp_free(context, (*slices)[i].numbers);
+        io_gaps_free(context, &(*slices)[i].gaps);
     }
     sp_free(context, *slices);
     *slices = NULL;
@@ -615,17 +662,22 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     const int threads = sp_context_threads(context), count = threads > 1 ? SLICES_PER_THREAD * threads : 1;
     io_slice *slices = NULL;
     block blocks[2] = {{0}};
-    joined all = {.lines = first_line, .arcs.uniform = true,
+    const io_read_options *options = state->options;
+    const sp_value_type values = options->values;
+    joined all = {.lines = first_line, .arcs = {.uniform = true, .values = values}, .packed.values = values,
                   .labels = {.file = io_source_name(source), .wide_most = WIDE_SLOTS}};
     sp_status status;
-    const io_read_options *options = state->options;
-    const float plain_weight = options->transform ? (float)options->transform(options->transform_user, 1) : 1;
+    const double plain_weight =
+        options->transform ? io_round(values, options->transform(options->transform_user, 1)) : 1;
     all.packed.weight = plain_weight;
     IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
     for (int i = 0; i < count; i++) {
         slices[i].context = context;
         slices[i].state = state;
         slices[i].known = &all.labels;
+        slices[i].values = values;
+        slices[i].scan_most = values == SP_F32 ? (double)FLT_MAX : IO_MOST_WHOLE / 2;
+        slices[i].arcs.values = SP_F64;
         slices[i].plain_weight = plain_weight;
         slices[i].fresh = (io_labels){.file = all.labels.file, .wide_most = FRESH_SLOTS};
     }

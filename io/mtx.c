@@ -36,11 +36,12 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
 {
     if (io_parse_decimal(word, end, value) != end || word == end)
         return io_slice_fail(slice, "the value is not a number", word, end, "write ROW COLUMN VALUE");
-    if (!(fabs(*value) <= FLT_MAX))
-        return io_slice_fail(slice, "the value is too large", word, end, "write a number below 3.4e38");
+    if (!(fabs(*value) <= io_most(slice->values)))
+        return io_slice_fail(slice, "the value is too large", word, end, io_most_remedy(slice->values));
     if (slice->state->integer && *value != trunc(*value))
         return io_slice_fail(slice, "a value that is no integer in an integer matrix", word, end,
                              "say real in the first line");
+    io_slice_note_vast(slice, word, end, *value);
     if (*value >= 0) return true;
     if (!slice->state->options->lenient && !slice->state->options->any_sign)
         return io_slice_fail(slice, "the value is negative", word, end, io_sign_remedy(slice->state->options));
@@ -49,25 +50,37 @@ static bool read_value(io_slice *slice, const char *word, const char *end, doubl
     return true;
 }
 
+/* Of a symmetric matrix: that the line makes no arc. */
+static bool pass_over(io_slice *slice)
+{
+    if (!slice->state->triangles) return true;
+    slice->status = io_gaps_add(slice->context, &slice->gaps, slice->arcs.count / slice->state->triangles->step, 1);
+    return slice->status == SP_OK;
+}
+
 static bool read_entry(io_slice *slice, char *line, char *line_end)
 {
     const io_format_state *state = slice->state;
     const char *at = line, *end = line_end, *word = io_next_word(&at, end);
     int32_t row = 0, col = 0;
     double value = 1.0;
-    if (word == at || *word == '%') return true;
+    if (word == at || *word == '%') return pass_over(slice);
     if (!read_index(slice, word, at, state->rows, &row)) return false;
     word = io_next_word(&at, end);
     if (!read_index(slice, word, at, state->cols, &col)) return false;
     if (!state->pattern) {
         word = io_next_word(&at, end);
         if (!read_value(slice, word, at, &value)) return false;
+        value = io_round(slice->values, value);
     }
     word = io_next_word(&at, end);
     if (word < at)
         return io_slice_fail(slice, "too many fields", word, end, "an entry is ROW COLUMN, and VALUE unless pattern");
     slice->entries++;
-    if (state->skew && (float)value != 0) {
+    if (value == 0) return pass_over(slice);
+    slice->above += row < col;
+    slice->below += row > col;
+    if (state->skew) {
         if (row == col)
             return io_slice_fail(slice, "a diagonal entry in a skew-symmetric matrix", line, end, "it can only be 0");
         if (!slice->state->options->lenient && !slice->state->options->any_sign)
@@ -75,9 +88,9 @@ static bool read_entry(io_slice *slice, char *line, char *line_end)
                                  io_sign_remedy(slice->state->options));
         slice->negative++;
         slice->odd = slice->odd || !slice->state->options->any_sign;
-        if (!io_slice_arc(slice, row, col, (float)-value)) return false;
+        if (!io_slice_arc(slice, row, col, -value)) return false;
     }
-    return (float)value == 0 || io_slice_arc(slice, col, row, (float)value);
+    return io_slice_arc(slice, col, row, value);
 }
 
 /* Whole lines of entries, not longer than IO_SCANNED, with one blank or tab between fields and indices of up to eight
@@ -101,13 +114,17 @@ static const char *scan_entries(io_slice *slice, const char *line)
         if (!state->pattern) {
             if (!blanks) return line;
             end = __builtin_ctzll(blanks);
-            if (!io_scan_weight(line + begin, end - begin, &value) || (float)value == 0) return line;
+            if (!io_scan_weight(line + begin, end - begin, slice->scan_most, &value)) return line;
             if (state->integer && value != trunc(value)) return line;
+            value = io_round(slice->values, value);
+            if (value == 0) return line;
         }
         if (line[end] != '\n' || indices[0] - 1 >= state->rows || indices[1] - 1 >= state->cols) return line;
         slice->lines++;
         slice->entries++;
-        if (!io_slice_arc(slice, (int32_t)(indices[1] - 1), (int32_t)(indices[0] - 1), (float)value)) return NULL;
+        slice->above += indices[0] < indices[1];
+        slice->below += indices[0] > indices[1];
+        if (!io_slice_arc(slice, (int32_t)(indices[1] - 1), (int32_t)(indices[0] - 1), value)) return NULL;
         line += end + 1;
     }
     return line;
@@ -122,7 +139,17 @@ static bool read_number(io_slice *slice, char *line, char *line_end)
     if (!read_value(slice, word, at, &value)) return false;
     if (io_skip_blanks(at, end) < end)
         return io_slice_fail(slice, "too many fields", at, end, "the array form has one number a line");
-    return io_slice_arc(slice, (int32_t)slice->node_lines++, 0, (float)value);
+    return io_slice_arc(slice, (int32_t)slice->node_lines++, 0, io_round(slice->values, value));
+}
+
+/* What a slice of a symmetric matrix has beside arcs. */
+static sp_status join_triangles(sp_context *context, const char *name, io_slice *slice, int64_t line)
+{
+    io_triangles *all = slice->state->triangles;
+    (void)name, (void)line;
+    all->above += slice->above;
+    all->below += slice->below;
+    return io_gaps_join(context, &all->gaps, &slice->gaps, slice->place / all->step);
 }
 
 /* ---- header --------------------------------------------------------------------------------------------- */
@@ -212,26 +239,36 @@ static sp_status read_matrix(sp_context *context, io_source *source, const io_re
                              size_t reader_block, io_format_state *state, header *head, io_graph *graph)
 {
     io_line_counts counts = {0};
+    io_triangles triangles = {.first = 0, .step = 1};
     int64_t bytes = 0;
     sp_status status;
     state->options = options;
     IO_TRY(read_header(context, source, state, head, &bytes));
     if (!head->array) state->scanner = scan_entries;
     graph->bytes = bytes;
+    if (head->symmetric || state->skew) {
+        triangles.header_lines = head->lines;
+        triangles.first = state->skew;
+        triangles.step = 1 + state->skew;
+        state->triangles = &triangles;
+        state->join = join_triangles;
+    }
     IO_TRY(io_read_lines(context, source, state, head->array ? read_number : read_entry, reader_block, head->lines,
                          &counts, graph));
+    IO_TRY(io_check_triangles(context, io_source_name(source), &triangles, graph));
     if (head->array) {
         head->entries = state->rows * state->cols; /* both below 2^31 */
         counts.entries = counts.node_lines;
     }
     if (counts.entries != head->entries)
-        return sp_fail(context, SP_ERROR_MATRIX,
+        IO_TRY(sp_fail(context, SP_ERROR_MATRIX,
                        "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
                        io_source_name(source), (long long)graph->lines, (long long)counts.entries,
-                       (long long)head->entries);
+                       (long long)head->entries));
     status = io_check_nodes(context, io_source_name(source), state->rows > state->cols ? state->rows : state->cols,
                             graph->bytes);
 done:
+    io_gaps_free(context, &triangles.gaps);
     return status;
 }
 

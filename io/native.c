@@ -34,9 +34,9 @@ typedef struct native {
     bool ascending;       /* its heads, so far */
     int64_t settle_at;    /* arcs at which it is sorted early */
     uint64_t *entries;    /* for sorting: a head above its place within the column */
-    float *weights;       /* of the column, in that case; there only if it has any */
+    double *weights;      /* of the column, in that case; there only if it has any */
     int64_t entry_capacity, weight_capacity;
-    int64_t negative, odd_lines;
+    int64_t negative, odd_lines, vast_line;
 } native;
 
 /* ---- columns -------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static void set_next_settling(native *to)
     to->settle_at = to->arcs.count + (more < SETTLE_ENTRIES ? SETTLE_ENTRIES : more);
 }
 
-static sp_status put_entry(native *to, int32_t head, float value)
+static sp_status put_entry(native *to, int32_t head, double value)
 {
     io_packed *arcs = &to->arcs;
     const bool has_own = value != arcs->weight;
@@ -87,7 +87,7 @@ static sp_status put_entry(native *to, int32_t head, float value)
         io_packed_reserve(to->context, arcs, arcs->count + 1, arcs->run_count, arcs->weight_count + has_own);
     if (status != SP_OK) return status;
     arcs->heads[arcs->count++] = has_own ? ~head : head;
-    if (has_own) arcs->weights[arcs->weight_count++] = value;
+    if (has_own) io_store_value(arcs->weights, arcs->values, arcs->weight_count++, value);
     return SP_OK;
 }
 
@@ -105,7 +105,9 @@ static sp_status settle_column(native *to)
     if (count > INT32_MAX) return sp_fail(to->context, SP_ERROR_OVERFLOW, "%s: a column of 2^31 entries", to->name);
     for (int64_t i = 0, own = to->weight_begin; i < count; i++) {
         to->entries[i] = (uint64_t)io_packed_head(arcs, begin + i) << 32 | (uint64_t)i;
-        if (weighted) to->weights[i] = arcs->heads[begin + i] < 0 ? arcs->weights[own++] : arcs->weight;
+        if (weighted)
+            to->weights[i] =
+                arcs->heads[begin + i] < 0 ? io_load_value(arcs->weights, arcs->values, own++) : arcs->weight;
     }
     qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
     arcs->count = begin;
@@ -121,9 +123,10 @@ static sp_status settle_column(native *to)
 static sp_status add_entry(native *to, int32_t head, double value)
 {
     io_packed *arcs = &to->arcs;
-    if ((float)value == 0) return SP_OK;
+    value = io_round(arcs->values, value);
+    if (value == 0) return SP_OK;
     if (arcs->count > to->column_begin && io_packed_head(arcs, arcs->count - 1) >= head) to->ascending = false;
-    sp_status status = put_entry(to, head, (float)value);
+    sp_status status = put_entry(to, head, value);
     if (status != SP_OK || to->ascending || arcs->count < to->settle_at) return status;
     status = settle_column(to);
     set_next_settling(to);
@@ -170,6 +173,7 @@ static sp_status finish(native *from, int64_t lines, int64_t bytes, io_graph *gr
     graph->bytes = bytes;
     graph->negative = from->negative;
     graph->odd_lines = from->odd_lines;
+    graph->vast_line = from->vast_line;
     from->ids = NULL;
     return SP_OK;
 }
@@ -325,7 +329,9 @@ static sp_status take_value(text *from, double *value)
     const char *stop = io_parse_decimal(from->at, from->end, value);
     bool whole = stop == from->end || *stop == '\n' || *stop == '$' || io_is_blank(*stop);
     if (stop == from->at || !whole) return fail(from, "a value that is a number is expected", "write ID:VALUE");
-    if (!(fabs(*value) <= FLT_MAX)) return fail(from, "the value is too large", "write a number below 3.4e38");
+    const sp_value_type type = from->to->arcs.values;
+    if (!(fabs(*value) <= io_most(type))) return fail(from, "the value is too large", io_most_remedy(type));
+    if (io_is_vast(type, *value, from->at, stop) && !from->to->vast_line) from->to->vast_line = from->line;
     if (*value < 0) {
         const io_read_options *options = from->to->options;
         if (!options->lenient && !options->any_sign)
@@ -673,9 +679,8 @@ const unsigned char io_binary_cookie[4] = {0x1b, 0xc2, 0x4d, 0xe8};
 sp_status io_read_native(sp_context *context, io_source *source, const io_read_options *options, int64_t *columns,
                          io_graph *graph)
 {
-    native to = {
-        .context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL};
-    to.arcs.weight = 1;
+    native to = {.context = context, .options = options, .name = io_source_name(source), .clustering = columns != NULL,
+                 .arcs = {.weight = 1, .values = options->values}};
     const char *bytes;
     size_t count = sizeof io_binary_cookie;
     sp_status status = io_source_peek(source, &bytes, &count);

@@ -5,6 +5,7 @@
  * (Clinger 1990). Everything else goes to strtod in the C locale.
  */
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "internal.h"
@@ -106,6 +107,15 @@ const char *io_parse_scanf(const char *text, const char *end, double *value)
     if (number && !complete && (*stop == exponent[0] || *stop == exponent[1]))
         stop += stop[1] == '-' || stop[1] == '+' ? 2 : 1;
     return stop;
+}
+
+bool io_is_vast(sp_value_type type, double number, const char *text, const char *end)
+{
+    static const char limit[] = "9007199254740992"; /* as which 2^53 + 1 is read, too */
+    const size_t digits = sizeof limit - 1;
+    if (type == SP_F32 || !(fabs(number) >= IO_MOST_WHOLE)) return false;
+    if (text < end && (*text == '-' || *text == '+')) text++;
+    return (size_t)(end - text) != digits || memcmp(text, limit, digits) != 0;
 }
 
 bool io_parse_index(const char *text, const char *end, int64_t limit, int64_t *value)

@@ -51,7 +51,7 @@ static bool read_targets(io_slice *slice, const char **text, const char *end, in
         target to = {field, at, at, at, at};
         if (values && !split_value(slice, field, at, end, &to)) return false;
         int32_t head;
-        float weight;
+        double weight;
         bool keep;
         if (!io_slice_weight(slice, to.value, to.value_end, &weight, &keep)) return false;
         if (!io_slice_label(slice, to.label, to.label_end, &head)) return false;

@@ -47,6 +47,7 @@ struct io_source {
     size_t zstd_wanted; /* what it next asks for; 0 while decompressed bytes may wait inside */
     bool between; /* a member or frame has ended and none has begun */
     bool started;
+    int64_t lines; /* that io_source_line took */
 };
 
 static sp_status fail(io_source *source, sp_status code, const char *what)
@@ -366,11 +367,18 @@ sp_status io_source_line(io_source *source, const char **line, const char **end,
             if (status != SP_OK) return status;
             continue;
         }
-        if (!newline && ahead == PEEK_BYTES)
-            return fail(source, SP_ERROR_MATRIX, "a line of more than 65536 bytes; is this the right format?");
         if (ahead == 0) return SP_OK;
+        source->lines++;
+        const char *stop = newline ? newline : begin + ahead;
+        const char *nul = source->keep_mark ? NULL : memchr(begin, '\0', (size_t)(stop - begin));
+        if (nul)
+            return io_fail_line(source->context, source->name, source->lines, "the line holds a NUL byte", nul, nul + 1,
+                                IO_NO_TEXT);
+        if (!newline && ahead == PEEK_BYTES)
+            return io_fail_line(source->context, source->name, source->lines, "a line of more than 65536 bytes", begin,
+                                stop, "is this the right format?");
         *line = begin;
-        *end = newline ? newline : begin + ahead;
+        *end = stop;
         size_t taken = newline ? (size_t)(newline + 1 - begin) : ahead;
         source->peeked_at += taken;
         *bytes += (int64_t)taken;

@@ -1,7 +1,8 @@
 /* STRING protein.links files: a header "protein1 protein2 ... combined_score", then a pair a line.
  *
  * The weight is the column that the options name, else combined_score, else the last one; pairs below the minimum
- * score are left out, and with them proteins that have no other pair. Every pair occurs in both directions.
+ * score, by what the file says, are left out, and with them proteins that have no other pair. Every pair occurs in both
+ * directions.
  */
 #include "internal.h"
 
@@ -9,6 +10,7 @@ enum { PROTEINS = 2 };
 
 static bool read_pair(io_slice *slice, char *line, char *end)
 {
+    const io_read_options *options = slice->state->options;
     const char *at = line, *names[PROTEINS], *name_ends[PROTEINS], *word = line, *word_end = line;
     for (int i = 0; i <= slice->state->score_column; i++) {
         word = io_next_word(&at, end);
@@ -19,7 +21,7 @@ static bool read_pair(io_slice *slice, char *line, char *end)
         }
         if (word < word_end) continue;
         if (i == 0) return true; /* an empty line */
-        if (!slice->state->options->lenient)
+        if (!options->lenient)
             return io_slice_fail(slice, "fewer columns than the header has", line, end,
                                  io_slice_remedy(slice, "the file is cut or no STRING links file",
                                                  "the file is cut or no STRING links file (--lenient skips such "
@@ -27,10 +29,11 @@ static bool read_pair(io_slice *slice, char *line, char *end)
         slice->odd = true;
         return true;
     }
-    float weight;
+    double score, weight;
     bool keep;
-    if (!io_slice_weight(slice, word, word_end, &weight, &keep)) return false;
-    if ((double)weight < slice->state->options->minimum_score) return true;
+    if (!io_slice_number(slice, word, word_end, &score)) return false;
+    if (options->minimum_score > 0 && score < options->minimum_score) return true;
+    if (!io_slice_settle(slice, word, word_end, score, &weight, &keep)) return false;
     return io_slice_pair(slice, names[0], name_ends[0], names[1], name_ends[1], weight, keep);
 }
 
@@ -60,9 +63,7 @@ static sp_status read_header(sp_context *context, const char *name, const char *
 sp_status io_read_string(sp_context *context, io_source *source, const io_read_options *options, size_t reader_block,
                          io_graph *graph)
 {
-    io_read_options plain = *options;
-    plain.transform = NULL; /* belongs to label triples */
-    io_format_state state = {.options = &plain};
+    io_format_state state = {.options = options};
     const char *line, *end;
     int64_t bytes = 0;
     sp_status status;

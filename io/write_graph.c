@@ -125,7 +125,7 @@ static bool all_whole(const sp_csr *m, int threads)
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
     for (int64_t e = 0; e < m->nnz; e++) {
         const double value = value_of(m, e);
-        others += !(fabs(value) < 9007199254740992.0 && value == trunc(value)); /* 2^53 */
+        others += !(fabs(value) <= IO_MOST_WHOLE && value == trunc(value));
     }
     return others == 0;
 }
@@ -148,14 +148,25 @@ static sp_status write_mtx(sp_context *context, io_output *output, graph_text *f
 
 /* ---- METIS ---------------------------------------------------------------------------------------------- */
 
+/* Size and weights of a node; whether there are any. */
+static bool put_node_numbers(const io_write_options *o, int64_t node, io_text *text)
+{
+    if (o->node_sizes) io_text_int(text, o->node_sizes[node]);
+    for (int k = 0; o->node_weights && k < o->constraints; k++) {
+        if (k > 0 || o->node_sizes) io_text_bytes(text, " ", 1);
+        io_text_int(text, o->node_weights[node * o->constraints + k]);
+    }
+    return o->node_sizes || o->node_weights;
+}
+
 static void put_node(const void *user, int64_t row, int64_t begin, int64_t end, io_text *text)
 {
     const graph_text *from = user;
     const sp_csr *m = from->matrix;
-    const bool sized = from->options->sizes && begin == m->row_offsets[row];
-    if (sized) io_text_int(text, from->options->sizes[row]);
-    for (int64_t e = begin; e < end; e++) {
-        if (sized || e > m->row_offsets[row]) io_text_bytes(text, " ", 1);
+    bool first = begin == m->row_offsets[row]; /* of the line's numbers */
+    if (first) first = !put_node_numbers(from->options, row, text);
+    for (int64_t e = begin; e < end; e++, first = false) {
+        if (!first) io_text_bytes(text, " ", 1);
         io_text_int(text, m->col_indices[e] + 1);
         if (!from->values) continue;
         char *at = io_text_room(text, 2 * IO_NUMBER);
@@ -188,12 +199,19 @@ static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
             *row = i;
             *col = j;
             if (i == j) return "is a loop, and METIS graphs have none: use --loops drop";
-            if (!(value >= 1 && value < 9e15) || value != trunc(value))
+            if (!(value >= 1 && value <= IO_MOST_WHOLE) || value != trunc(value))
                 return "has a weight that is no whole number above 0, and METIS takes no other: use another format";
             if (mirror < 0 || value_of(m, mirror) != value)
                 return "has no opposite of the same weight, and METIS graphs are undirected: use --undirected";
         }
     return NULL;
+}
+
+static bool are_weights(const int64_t *numbers, int64_t count)
+{
+    for (int64_t i = 0; numbers && i < count; i++)
+        if (numbers[i] < 0 || numbers[i] > IO_MOST_NODE_WEIGHT) return false;
+    return true;
 }
 
 static sp_status write_metis(sp_context *context, io_output *output, graph_text *from)
@@ -202,6 +220,11 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
     const io_write_options *o = from->options;
     int64_t row, col;
     const char *obstacle = metis_obstacle(m, &row, &col);
+    if (o->node_weights && (o->constraints < 1 || o->constraints > IO_MOST_CONSTRAINTS))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%d weights a node; METIS graphs have 1 to %d", o->constraints,
+                       IO_MOST_CONSTRAINTS);
+    if (!are_weights(o->node_weights, m->rows * o->constraints) || !are_weights(o->node_sizes, m->rows))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "METIS takes sizes and weights of nodes from 0 to 2^53 only");
     if (obstacle)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the edge from %lld to %lld %s", (long long)(row + 1),
                        (long long)(col + 1), obstacle);
@@ -210,7 +233,9 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
     from->values = !ones;
     if (o->comment) io_output_format(output, "%% %s\n", o->comment);
     io_output_format(output, "%lld %lld", (long long)m->rows, (long long)(m->nnz / 2));
-    if (o->sizes || !ones) io_output_format(output, " 0%d%d", o->sizes != NULL, !ones);
+    if (o->node_sizes || o->node_weights || !ones)
+        io_output_format(output, " %d%d%d", o->node_sizes != NULL, o->node_weights != NULL, !ones);
+    if (o->node_weights && o->constraints > 1) io_output_format(output, " %d", o->constraints);
     io_output_string(output, "\n");
     return io_put_rows(context, output, m, false, put_node, from);
 }

@@ -196,17 +196,24 @@ void io_put_native_binary(io_output *output, const sp_csr *columns, const int64_
     }
 }
 
-sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
-                                 const double *numbers, int digits, bool binary, const char *command_line)
+sp_status io_put_native_columns(sp_context *context, io_output *output, const sp_csr *columns, const int64_t *ids,
+                                const double *numbers, int digits, bool binary, const char *command_line)
 {
     bool f32 = !columns->values || columns->value_type == SP_F32;
     if (columns->rows != columns->cols || columns->space != SP_HOST || !f32)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: a native matrix is made from a square f32 host matrix", path);
+        return sp_fail(context, SP_ERROR_ARGUMENT, "a native matrix is made from a square f32 host matrix");
+    if (!binary) return io_put_native_matrix(context, output, columns, ids, numbers, digits, command_line);
+    io_put_native_binary(output, columns, ids, ids, numbers);
+    return SP_OK;
+}
+
+sp_status io_write_native_matrix(sp_context *context, const char *path, const sp_csr *columns, const int64_t *ids,
+                                 const double *numbers, int digits, bool binary, const char *command_line)
+{
     io_output *output;
     sp_status status = io_output_open(context, path, &output);
     if (status != SP_OK) return status;
-    if (binary) io_put_native_binary(output, columns, ids, ids, numbers);
-    else status = io_put_native_matrix(context, output, columns, ids, numbers, digits, command_line);
+    status = io_put_native_columns(context, output, columns, ids, numbers, digits, binary, command_line);
     if (status == SP_OK) return io_output_commit(output);
     io_output_discard(output);
     return status;
