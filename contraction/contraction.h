@@ -1,6 +1,7 @@
 /* contraction: quotient graphs. A labelling of a graph's nodes makes a smaller graph whose nodes are the labels;
  * labellings can overlap or carry weights (a matrix S), follow from the graph itself (matching), and be repeated
- * (hierarchies). On libsparse alone; reads no file.
+ * (hierarchies). On libsparse alone; reads no file. Conventions are those of sparse.h; `options` and `info` may be
+ * NULL everywhere.
  */
 #ifndef CONTRACTION_H
 #define CONTRACTION_H
@@ -16,6 +17,7 @@ typedef enum contraction_engine {
 typedef struct contraction_options {
     contraction_engine engine;
     sp_contract_options how;
+    bool undirected;               /* contraction_repeat: G is symmetric, and contraction_mirror keeps its levels so */
     sp_spgemm_algorithm algorithm; /* of the products */
     sp_aia aia;                    /* and their gathering stage */
 } contraction_options;
@@ -39,6 +41,12 @@ sp_status contraction_quotient(sp_context *context, const sp_csr *g, const int32
  * take S as a pattern. */
 sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr *g,
                               const contraction_options *options, sp_csr *c, contraction_info *info);
+
+/* Makes a C of the quotient of a symmetric G symmetric to the last digit, which sums in two orders are not: each entry
+ * above the diagonal gets the value of its mirror image below. C is on the host. One whose entries have no mirror
+ * images stays as it is, and *symmetric is false then. (The first of entries that fall together, SP_COMBINE_FIRST, is
+ * another in either direction: such a C is not for this.) O(nnz), and as much memory as C for a while. */
+sp_status contraction_mirror(sp_context *context, sp_csr *c, bool *symmetric);
 
 /* What is known of one group. Every edge G(i, j) counts where it leaves: in a symmetric G an edge within a group
  * counts twice in `internal`, one between groups once in the `cut` of each. Edges to or from nodes without a label do

@@ -32,14 +32,18 @@ sp_status contraction_groups(sp_context *context, const sp_csr *g, const int32_t
 {
     node_weight *weights = NULL;
     double all = 0;
-    sp_status status = contraction_check_graph(context, g);
+    sp_status status = contraction_require(context, __func__, g, labels);
+    if (status == SP_OK && groups < 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld groups", __func__, (long long)groups);
+    if (status == SP_OK && groups > 0) status = sp_require(context, __func__, "group", group);
+    if (status == SP_OK) status = contraction_check_graph(context, g);
     if (status == SP_OK) status = contraction_check_labels(context, labels, g->rows, groups);
     if (status == SP_OK) status = sp_alloc(context, g->rows, sizeof *weights, (void **)&weights);
     if (status != SP_OK) return status;
 #pragma omp parallel for schedule(dynamic, 1024) num_threads(sp_context_threads(context)) if (g->nnz > 100000)
     for (int64_t i = 0; i < g->rows; i++)
         if (labels[i] >= 0) weights[i] = weigh_node(g, labels, i);
-    memset(group, 0, (size_t)groups * sizeof *group);
+    if (groups > 0) memset(group, 0, (size_t)groups * sizeof *group);
     for (int64_t i = 0; i < g->rows; i++) { /* in this order whatever the threads */
         if (labels[i] < 0) continue;
         contraction_group *to = &group[labels[i]];
@@ -57,11 +61,15 @@ sp_status contraction_compact(sp_context *context, int64_t nodes, int32_t *label
 {
     int32_t *number = NULL, *kept = NULL;
     int64_t count = 0;
-    if (old) *old = NULL;
+    sp_status status = sp_require(context, __func__, "groups", groups);
+    if (status == SP_OK && nodes < 0)
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes", __func__, (long long)nodes);
+    if (status == SP_OK && nodes > 0) status = sp_require(context, __func__, "labels", labels);
+    if (status != SP_OK) return status;
     if (*groups < 0 || *groups > INT32_MAX)
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld groups are not between 0 and %d", (long long)*groups,
                        INT32_MAX);
-    sp_status status = contraction_check_labels(context, labels, nodes, *groups);
+    status = contraction_check_labels(context, labels, nodes, *groups);
     if (status == SP_OK) status = sp_calloc(context, *groups, sizeof *number, (void **)&number);
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < nodes; i++)

@@ -21,6 +21,14 @@ static inline double contraction_value(const sp_csr *matrix, int64_t k)
                                         : ((const double *)matrix->values)[k];
 }
 
+/* A graph and its labels, which are on the host. */
+static inline sp_status contraction_require(sp_context *context, const char *call, const sp_csr *g,
+                                            const int32_t *labels)
+{
+    const sp_status status = sp_require_csr(context, call, "G", g);
+    return status == SP_OK && g->rows > 0 ? sp_require(context, call, "labels", labels) : status;
+}
+
 /* Labels are below `groups`, or the failure that names the first that is not. */
 static inline sp_status contraction_check_labels(sp_context *context, const int32_t *labels, int64_t nodes,
                                                  int64_t groups)

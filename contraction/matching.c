@@ -44,6 +44,8 @@ sp_status contraction_match(sp_context *context, const sp_csr *g, uint64_t seed,
     int32_t *order = NULL, *mate = NULL;
     int64_t count = 0;
     sp_status status;
+    CONTRACTION_TRY(contraction_require(context, __func__, g, labels));
+    CONTRACTION_TRY(sp_require(context, __func__, "groups", groups));
     CONTRACTION_TRY(contraction_check_graph(context, g));
     CONTRACTION_TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
     CONTRACTION_TRY(sp_alloc(context, g->rows, sizeof *mate, (void **)&mate));

@@ -173,8 +173,15 @@ static void halve_loops(sp_csr *c)
             if (c->col_indices[k] == i) set_value(c, k, contraction_value(c, k) / 2);
 }
 
-static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options)
+static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options,
+                       const sp_csr *c)
 {
+    static const char call[] = "contraction_product";
+    sp_status status = sp_require_csr(context, call, "S", s);
+    if (status == SP_OK) status = sp_require_csr(context, call, "G", g);
+    if (status == SP_OK) status = sp_require_output(context, call, "C", c, "S", s);
+    if (status == SP_OK) status = sp_require_output(context, call, "C", c, "G", g);
+    if (status != SP_OK) return status;
     if (g->rows != g->cols || s->cols != g->rows)
         return sp_fail(context, SP_ERROR_ARGUMENT, "S is %lld x %lld and the graph %lld x %lld: it must be square,"
                        " and S have a column a node", (long long)s->rows, (long long)s->cols,
@@ -198,10 +205,10 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     const bool half = all.how.half_loops && (rule == SP_COMBINE_SUM || rule == SP_COMBINE_COUNT);
     const double start = contraction_seconds();
     request r = {.context = context, .loops = all.how.loops, .algorithm = all.algorithm, .aia = all.aia};
-    sp_csr weights = *s, made = {0}, moved = {0};
-    memset(c, 0, sizeof *c);
-    sp_status status = check(context, s, g, &all);
+    sp_csr made = {0}, moved = {0};
+    sp_status status = check(context, s, g, &all, c);
     if (status != SP_OK) return status;
+    sp_csr weights = *s;
     r.to_host = half || rule == SP_COMBINE_MEAN || rule == SP_COMBINE_FIRST;
     if (rule != SP_COMBINE_SUM) weights.values = NULL;
     weights.value_type = g->value_type;

@@ -48,10 +48,11 @@ sp_status contraction_quotient(sp_context *context, const sp_csr *g, const int32
     contraction_options how = options ? *options : (contraction_options){0};
     sp_contract_info measured;
     const double start = contraction_seconds();
-    sp_status status;
+    sp_status status = contraction_require(context, __func__, g, labels);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "C", c, "G", g);
+    if (status != SP_OK) return status;
     if ((unsigned)how.engine > CONTRACTION_PRODUCT)
         return sp_fail(context, SP_ERROR_ARGUMENT, "engine %d does not exist", (int)how.engine);
-    memset(c, 0, sizeof *c);
     if (how.engine != CONTRACTION_PRODUCT) {
         status = sp_contract(context, g, labels, SP_HOST, groups, &how.how, c, &measured);
         if (status == SP_OK && info)

@@ -9,15 +9,18 @@
 sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer layer, bool symmetric, int64_t width,
                            gnn_block **block)
 {
-    sp_context *context = engine->context;
     const sp_spmm_options how = {.deterministic = true,
                                  .reduce = layer == GNN_SAGE       ? SP_REDUCE_MEAN
                                            : layer == GNN_SAGE_MAX ? SP_REDUCE_MAX
                                                                    : SP_REDUCE_SUM};
-    sp_csr a = *matrix;
     gnn_block *made = NULL;
-    sp_status status;
-    *block = NULL;
+    if (block) *block = NULL;
+    sp_status status = gnn_require(__func__, "engine", engine);
+    if (status == SP_OK) status = sp_require_csr(engine->context, __func__, "matrix", matrix);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "block", block);
+    if (status != SP_OK) return status;
+    sp_context *context = engine->context;
+    sp_csr a = *matrix;
     if ((unsigned)layer > GNN_GAT) return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d does not exist", (int)layer);
     if (a.rows > a.cols || (symmetric && a.rows != a.cols))
         return sp_fail(context, SP_ERROR_ARGUMENT, "a block of %lld rows and %lld columns: there must be a column"

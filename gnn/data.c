@@ -20,6 +20,10 @@ static sp_status check_shapes(sp_context *context, const gnn_data *data)
     const sp_csr *g = &data->graph;
     const gnn_features *x = &data->features;
     const int64_t rows = x->dense.values ? x->dense.rows : x->sparse.rows;
+    if (x->dense.values) {
+        const sp_status status = sp_require_dense(context, "gnn_data_check", "the features", &x->dense);
+        if (status != SP_OK) return status;
+    }
     if (g->rows != g->cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the graph has %lld rows but %lld columns", (long long)g->rows,
                        (long long)g->cols);
@@ -93,8 +97,8 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
             return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is in split %d, but there are %d",
                            node_of(data, i), split, GNN_SPLITS);
         if (split != GNN_UNUSED && data->labels && data->labels[i] < 0)
-            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label",
-                           node_of(data, i), split_names[split]);
+            return sp_fail(context, SP_ERROR_ARGUMENT, "node %lld (from 0) is a %s node but has no label;"
+                           " give it one, or take it out of the split", node_of(data, i), split_names[split]);
         training += split == GNN_TRAIN;
     }
     if (training == 0) return sp_fail(context, SP_ERROR_ARGUMENT, "there are no training nodes");
@@ -104,6 +108,7 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
 sp_status gnn_data_check(sp_context *context, const gnn_data *data)
 {
     sp_status status;
+    GNN_TRY(sp_require(context, __func__, "data", data));
     GNN_TRY(check_shapes(context, data));
     GNN_TRY(sp_csr_check(context, &data->graph));
     GNN_TRY(data->features.dense.values ? check_dense(context, data) : check_sparse(context, data));
@@ -115,6 +120,7 @@ done:
 
 void gnn_data_free(sp_context *context, gnn_data *data)
 {
+    if (!data) return;
     sp_csr_free(context, &data->graph);
     sp_dense_free(context, &data->features.dense);
     sp_csr_free(context, &data->features.sparse);
@@ -147,15 +153,20 @@ static sp_status give_values(sp_context *context, sp_csr *x)
 
 sp_status gnn_data_normalise(sp_context *context, gnn_data *data)
 {
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status != SP_OK) return status;
     sp_dense *dense = &data->features.dense;
     sp_csr *sparse = &data->features.sparse;
+    status = dense->values ? sp_require_dense(context, __func__, "the features", dense)
+                           : sp_require_csr(context, __func__, "the features", sparse);
+    if (status != SP_OK) return status;
     if (dense->values) {
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
         for (int64_t i = 0; i < dense->rows; i++)
             normalise_row((float *)dense->values + i * dense->stride, dense->cols);
         return SP_OK;
     }
-    sp_status status = give_values(context, sparse);
+    status = give_values(context, sparse);
     for (int64_t i = 0; status == SP_OK && i < sparse->rows; i++)
         normalise_row((float *)sparse->values + sparse->row_offsets[i],
                       sparse->row_offsets[i + 1] - sparse->row_offsets[i]);
@@ -197,11 +208,12 @@ static void group_by_class(const gnn_data *data, int64_t classes, int64_t *end, 
 
 sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train, int64_t validation, uint64_t seed)
 {
-    const int64_t nodes = data->graph.rows, classes = data->labels ? data->classes : 1;
     int64_t *end = NULL;
     int32_t *order = NULL;
-    sp_status status = check_labels(context, data);
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status == SP_OK) status = check_labels(context, data);
     if (status != SP_OK) return status;
+    const int64_t nodes = data->graph.rows, classes = data->labels ? data->classes : 1;
     if (train < 1 || validation < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
                        (long long)train, (long long)validation);

@@ -1,21 +1,25 @@
 /* The engine: what the dense operations need beside a context, and the back end that does them. */
 #include "internal.h"
 
-sp_context *gnn_engine_context(const gnn_engine *engine) { return engine->context; }
+sp_context *gnn_engine_context(const gnn_engine *engine) { return engine ? engine->context : NULL; }
 
 void gnn_engine_free(gnn_engine *engine)
 {
     if (!engine) return;
+    sp_context *context = engine->context;
     engine->backend->close(engine);
-    sp_free(engine->context, engine);
+    sp_free(context, engine);
+    sp_context_destroy(context);
 }
 
 sp_status gnn_engine_create(sp_context *context, uint64_t seed, gnn_engine **engine)
 {
-    gnn_engine *made;
-    *engine = NULL;
-    sp_status status = sp_calloc(context, 1, sizeof *made, (void **)&made);
+    gnn_engine *made = NULL;
+    if (engine) *engine = NULL;
+    sp_status status = sp_require(context, __func__, "engine", engine);
+    if (status == SP_OK) status = sp_calloc(context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) return status;
+    sp_context_retain(context);
     *made = (gnn_engine){.context = context, .backend = &gnn_backend_cpu, .space = SP_HOST, .seed = seed};
 #ifdef GNN_CUDA
     if (sp_context_is_cuda(context)) {

@@ -12,7 +12,7 @@
 /* ---- engine ------------------------------------------------------------------------------------------- */
 
 /* What dense work needs beside a context: BLAS, random numbers, the step of training. Used by one thread at a time,
- * as its context, which it must not outlive. */
+ * as its context, which it holds (sp_context_retain). What is made with an engine ends before it. */
 typedef struct gnn_engine gnn_engine;
 
 /* On CUDA loads cuBLAS at run time: SP_ERROR_NO_DEVICE, with the names that were tried, where there is none. */
@@ -283,6 +283,8 @@ sp_status gnn_trainer_epoch(gnn_trainer *trainer, gnn_epoch *epoch, bool *done);
 /* Takes the best parameters, those after this epoch (0: there are none but the present ones). */
 sp_status gnn_trainer_finish(gnn_trainer *trainer);
 int64_t gnn_trainer_best(const gnn_trainer *trainer);
+/* The epochs that it has trained, those before it was resumed among them. */
+int64_t gnn_trainer_epochs(const gnn_trainer *trainer);
 /* Losses and accuracies of all splits with the present parameters, full batch. */
 sp_status gnn_trainer_evaluate(gnn_trainer *trainer, gnn_epoch *epoch);
 /* The class of every node (host, nodes entries, node by node wherever data->place has their rows), or with targets

@@ -8,6 +8,14 @@
 extern "C" {
 #endif
 
+/* ---- arguments ---------------------------------------------------------------------------------------- */
+
+/* A handle must be there, and so must what goes with it: without one there is no context for the sentence. */
+static inline sp_status gnn_require(const char *call, const char *name, const void *handle)
+{
+    return handle ? SP_OK : sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: %s is NULL", call, name);
+}
+
 /* ---- random numbers ----------------------------------------------------------------------------------- */
 
 #ifdef __CUDACC__
@@ -323,6 +331,10 @@ static inline int64_t gnn_tile_width(int64_t width) { return (width + 63) / 64 *
 
 sp_status gnn_tiles_prepare_backward(gnn_block *block);
 void gnn_tiles_release(gnn_tiles *tiles);
+
+/* Whether options can be together, as those who make a model and an optimizer check; defaults are filled in. */
+sp_status gnn_model_check(sp_context *context, const gnn_model_options *options);
+sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *options);
 
 /* A forward pass whose logits still lack their bias, unless that is NULL. */
 sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,

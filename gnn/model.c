@@ -85,6 +85,13 @@ static sp_status check_options(sp_context *context, const gnn_model_options *o)
     return o->maxk > 0 ? check_maxk(context, o) : SP_OK;
 }
 
+sp_status gnn_model_check(sp_context *context, const gnn_model_options *options)
+{
+    gnn_model_options o = *options;
+    fill_defaults(&o);
+    return check_options(context, &o);
+}
+
 /* ---- parameters --------------------------------------------------------------------------------------- */
 
 static void add_parameter(gnn_model *model, int layer, const char *name, int64_t rows, int64_t cols,
@@ -296,6 +303,16 @@ done:
 
 /* ---- passes ------------------------------------------------------------------------------------------- */
 
+/* What a pass is given. */
+static sp_status check_pass(const char *call, const gnn_model *model, gnn_block *const *block, const gnn_features *x)
+{
+    sp_status status = gnn_require(call, "model", model);
+    if (status == SP_OK) status = sp_require(model->engine->context, call, "block", block);
+    for (int i = 0; status == SP_OK && i < model->options.layers; i++)
+        status = sp_require(model->engine->context, call, "an element of block", block[i]);
+    return status == SP_OK ? sp_require(model->engine->context, call, "x", x) : status;
+}
+
 static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
 {
     sp_context *context = model->engine->context;
@@ -362,10 +379,12 @@ done:
 sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn_features *x, bool training,
                             const sp_dense **logits)
 {
-    const gnn_layer_state *last = &model->layer[model->options.layers - 1];
     const void *bias;
     sp_dense *made;
-    sp_status status;
+    sp_status status = check_pass(__func__, model, block, x);
+    if (status == SP_OK) status = sp_require(model->engine->context, __func__, "logits", logits);
+    if (status != SP_OK) return status;
+    const gnn_layer_state *last = &model->layer[model->options.layers - 1];
     GNN_TRY(gnn_model_forward_open(model, block, x, training, &made, &bias));
     if (bias) GNN_TRY(gnn_finish(model->engine, &last->after, &last->bias, made));
     *logits = made;
@@ -410,7 +429,10 @@ done:
 sp_status gnn_model_backward(gnn_model *model, gnn_block *const *block, const gnn_features *x,
                              const sp_dense *logits_gradient)
 {
-    return go_back(model, block, x, logits_gradient, false);
+    sp_status status = check_pass(__func__, model, block, x);
+    if (status == SP_OK)
+        status = sp_require_dense(model->engine->context, __func__, "logits_gradient", logits_gradient);
+    return status == SP_OK ? go_back(model, block, x, logits_gradient, false) : status;
 }
 
 sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, const gnn_features *x,
@@ -423,10 +445,13 @@ sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, c
 
 sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options, gnn_model **model)
 {
-    gnn_model_options o = *options;
     gnn_model *made = NULL;
-    sp_status status;
-    *model = NULL;
+    if (model) *model = NULL;
+    sp_status status = gnn_require(__func__, "engine", engine);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "options", options);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "model", model);
+    if (status != SP_OK) return status;
+    gnn_model_options o = *options;
     fill_defaults(&o);
     GNN_TRY(check_options(engine->context, &o));
     GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
@@ -465,10 +490,10 @@ void gnn_model_free(gnn_model *model)
     sp_free(context, model);
 }
 
-const gnn_model_options *gnn_model_shape(const gnn_model *model) { return &model->options; }
-int64_t gnn_model_size(const gnn_model *model) { return model->size; }
-void *gnn_model_weights(gnn_model *model) { return model->weights; }
-void *gnn_model_gradients(gnn_model *model) { return model->gradients; }
+const gnn_model_options *gnn_model_shape(const gnn_model *model) { return model ? &model->options : NULL; }
+int64_t gnn_model_size(const gnn_model *model) { return model ? model->size : 0; }
+void *gnn_model_weights(gnn_model *model) { return model ? model->weights : NULL; }
+void *gnn_model_gradients(gnn_model *model) { return model ? model->gradients : NULL; }
 gnn_engine *gnn_model_engine(const gnn_model *model) { return model->engine; }
 
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse)
@@ -480,6 +505,7 @@ int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *
 
 const gnn_parameter *gnn_model_parameters(const gnn_model *model, int *count)
 {
-    *count = model->parameters;
+    if (count) *count = model ? model->parameters : 0;
+    if (!model) return NULL;
     return model->parameter;
 }

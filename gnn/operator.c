@@ -103,8 +103,9 @@ sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer
 {
     sp_csr made = {0};
     double *roots = NULL;
-    sp_status status;
-    memset(matrix, 0, sizeof *matrix);
+    sp_status status = sp_require_csr(context, __func__, "graph", graph);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "matrix", matrix, "graph", graph);
+    if (status != SP_OK) return status;
     if (graph->rows != graph->cols || graph->space != SP_HOST)
         return sp_fail(context, SP_ERROR_ARGUMENT, "the graph is %lld x %lld%s: it must be square and in host memory",
                        (long long)graph->rows, (long long)graph->cols,
@@ -154,13 +155,16 @@ static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *ne
 
 sp_status gnn_symmetric(sp_context *context, const sp_csr *matrix, bool *symmetric)
 {
+    sp_status status = sp_require_csr(context, __func__, "matrix", matrix);
+    if (status == SP_OK) status = sp_require(context, __func__, "symmetric", symmetric);
+    if (status != SP_OK) return status;
     const int threads = sp_context_threads(context);
     const int64_t parts = matrix->nnz > ENTRIES_FOR_THREADS && threads > 1 ? 4 * threads : 1;
     int64_t *next;
     bool all = true;
     if (matrix->rows != matrix->cols || matrix->space != SP_HOST)
         return sp_fail(context, SP_ERROR_ARGUMENT, "symmetry is that of a square matrix on the host");
-    sp_status status = sp_alloc(context, matrix->rows, sizeof *next, (void **)&next);
+    status = sp_alloc(context, matrix->rows, sizeof *next, (void **)&next);
     if (status != SP_OK) return status;
 #pragma omp parallel for schedule(dynamic) reduction(&& : all) num_threads(threads) if (parts > 1)
     for (int64_t k = 0; k < parts; k++)

@@ -40,6 +40,13 @@ static sp_status check_options(sp_context *context, const gnn_optimizer_options 
     return check_rate(context, o->rate);
 }
 
+sp_status gnn_optimizer_check(sp_context *context, const gnn_optimizer_options *options)
+{
+    gnn_optimizer_options o = *options;
+    fill_defaults(&o);
+    return check_options(context, &o);
+}
+
 /* All parameters, or those of the first layer. */
 static gnn_range decaying(const gnn_model *model, bool first_layer)
 {
@@ -74,11 +81,14 @@ done:
 
 sp_status gnn_optimizer_create(gnn_model *model, const gnn_optimizer_options *options, gnn_optimizer **optimizer)
 {
+    gnn_optimizer *made = NULL;
+    if (optimizer) *optimizer = NULL;
+    sp_status status = gnn_require(__func__, "model", model);
+    if (status == SP_OK) status = gnn_require(__func__, "options", options);
+    if (status == SP_OK) status = gnn_require(__func__, "optimizer", optimizer);
+    if (status != SP_OK) return status;
     gnn_engine *engine = gnn_model_engine(model);
     gnn_optimizer_options o = *options;
-    gnn_optimizer *made = NULL;
-    sp_status status;
-    *optimizer = NULL;
     fill_defaults(&o);
     GNN_TRY(check_options(engine->context, &o));
     GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
@@ -106,6 +116,7 @@ void gnn_optimizer_free(gnn_optimizer *optimizer)
 
 sp_status gnn_optimizer_step(gnn_optimizer *optimizer)
 {
+    if (!optimizer) return gnn_require(__func__, "optimizer", optimizer);
     gnn_model *model = optimizer->model;
     return optimizer->engine->backend->optimize(optimizer->engine, &optimizer->options, optimizer->decay,
                                                 gnn_model_size(model), gnn_model_shape(model)->type,
@@ -115,6 +126,7 @@ sp_status gnn_optimizer_step(gnn_optimizer *optimizer)
 
 sp_status gnn_optimizer_set_rate(gnn_optimizer *optimizer, double rate)
 {
+    if (!optimizer) return gnn_require(__func__, "optimizer", optimizer);
     gnn_engine *engine = optimizer->engine;
     const sp_status status = check_rate(engine->context, rate);
     if (status != SP_OK) return status;

@@ -141,7 +141,7 @@ done:
  * renumbering takes 0.8 s, more than that gains in 1,000 epochs. */
 gnn_order gnn_order_for(const gnn_model_options *model, gnn_order order)
 {
-    return order == GNN_ORDER_AUTO && model->maxk > 0 ? GNN_ORDER_KEEP : order;
+    return order == GNN_ORDER_AUTO && model && model->maxk > 0 ? GNN_ORDER_KEEP : order;
 }
 
 static const char *why_not(const gnn_data *data)
@@ -156,7 +156,9 @@ sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order
 {
     const bool automatic = order == GNN_ORDER_AUTO;
     numbering n = {0};
-    sp_status status;
+    sp_status status = sp_require(context, __func__, "data", data);
+    if (status == SP_OK) status = sp_require_csr(context, __func__, "the graph", &data->graph);
+    if (status != SP_OK) return status;
     if ((unsigned)order > GNN_ORDER_COMMUNITY)
         return sp_fail(context, SP_ERROR_ARGUMENT, "there is no order %d", (int)order);
     if (order == GNN_ORDER_KEEP || (automatic && !is_large(&data->graph))) return SP_OK;

@@ -245,6 +245,7 @@ static void lay_out(const gnn_sampler *s, const bulk *b, int64_t m, char *base, 
 
 void gnn_minibatch_free(gnn_engine *engine, gnn_minibatch *minibatch)
 {
+    if (!engine || !minibatch) return;
     struct gnn_bulk *b = minibatch->bulk;
     memset(minibatch, 0, sizeof *minibatch);
     if (!b || --b->users > 0) return;

@@ -242,7 +242,11 @@ done:
 
 sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count, int64_t pass)
 {
-    sp_status status;
+    sp_status status = gnn_require(__func__, "sampler", s);
+    if (status != SP_OK) return status;
+    if (count < 0)
+        return sp_fail(s->engine->context, SP_ERROR_ARGUMENT, "%s: %lld nodes", __func__, (long long)count);
+    if (count > 0) GNN_TRY(sp_require(s->engine->context, __func__, "nodes", nodes));
     GNN_TRY(take_nodes(s, nodes, count));
     forget_pass(s);
     s->pass = pass;
@@ -253,7 +257,9 @@ done:
 
 sp_status gnn_sampler_next(gnn_sampler *s, gnn_minibatch *minibatch)
 {
-    sp_status status = SP_OK;
+    sp_status status = gnn_require(__func__, "sampler", s);
+    if (status == SP_OK) status = sp_require(s->engine->context, __func__, "minibatch", minibatch);
+    if (status != SP_OK) return status;
     if (s->ready_next == s->ready_count && s->next < s->minibatches) {
         const int64_t left = s->minibatches - s->next;
         gnn_sample_drop(s);
@@ -329,11 +335,15 @@ void gnn_sampler_free(gnn_sampler *s)
 sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn_sampler_options *options,
                              gnn_sampler **sampler)
 {
-    sp_context *context = engine->context;
     gnn_sampler *s = NULL;
     sp_csr host = {0};
-    sp_status status;
-    *sampler = NULL;
+    if (sampler) *sampler = NULL;
+    sp_status status = gnn_require(__func__, "engine", engine);
+    if (status == SP_OK) status = sp_require_csr(engine->context, __func__, "matrix", matrix);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "options", options);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "sampler", sampler);
+    if (status != SP_OK) return status;
+    sp_context *context = engine->context;
     GNN_TRY(check_options(engine, matrix, options));
     GNN_TRY(sp_calloc(context, 1, sizeof *s, (void **)&s));
     s->engine = engine;

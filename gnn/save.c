@@ -4,6 +4,7 @@
  * add up. */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "trainer.h"
@@ -99,15 +100,32 @@ static int list_parts(gnn_trainer *t, const saved_head *head, void *part[MOST_PA
     return count;
 }
 
+/* Bits are compared: a whole exponent of ones. */
+static bool all_finite(const void *numbers, int64_t count, int64_t type)
+{
+    const uint64_t wide = UINT64_C(0x7ff) << 52;
+    const uint32_t narrow = UINT32_C(0xff) << 23;
+    for (int64_t i = 0; i < count; i++) {
+        const char *at = (const char *)numbers + (size_t)i * number_size(type);
+        uint64_t bits = 0;
+        memcpy(&bits, at, number_size(type));
+        if (type == SP_DENSE_F64 ? (bits & wide) == wide : ((uint32_t)bits & narrow) == narrow) return false;
+    }
+    return true;
+}
+
 sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *size)
 {
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "bytes", bytes);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "size", size);
+    if (status != SP_OK) return status;
     const sp_space there = t->engine->space;
     saved_head head = make_head(t);
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
     char *made;
     const char *names = t->data->class_names;
-    *bytes = NULL;
     if (names) head.names = names_size(names, head.outputs, INT64_MAX);
     head.moments = gnn_optimizer_state(t->optimizer, moments, &steps);
     int parts = list_parts(t, &head, part, &steps);
@@ -118,12 +136,17 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     }
     const size_t one = (size_t)head.parameters * number_size(head.type);
     head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.names;
-    sp_status status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
+    status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
     for (int i = 0; i < parts; i++)
         GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
                               made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
+    if (!all_finite(made + sizeof head, parts * head.parameters, head.type)) {
+        status = sp_fail(t->context, SP_ERROR_NOT_FINITE, "epoch %lld: the model has numbers that are not finite; a "
+                         "learning rate below %g, or normalised features, may help", (long long)t->epoch, t->rate);
+        goto done;
+    }
     if (names) memcpy(made + head.bytes - head.names, names, (size_t)head.names);
     memcpy(made, &head, sizeof head);
     head.checksum = whole_checksum(made, head.bytes);
@@ -180,6 +203,41 @@ static const char *names_of(const void *bytes, const saved_head *head)
     return (const char *)bytes + head->bytes - head->names;
 }
 
+/* Of model and optimizer, to build a trainer from. */
+static gnn_trainer_options options_of(const saved_head *h)
+{
+    return (gnn_trainer_options){
+        .model = {.layer = (gnn_layer)h->layer, .layers = (int)h->layers, .inputs = h->inputs, .outputs = h->outputs,
+                  .hidden = h->hidden, .heads = (int)h->heads, .output_heads = (int)h->output_heads,
+                  .input_dropout = h->input_dropout, .dropout = h->dropout,
+                  .attention_dropout = h->attention_dropout, .maxk = h->maxk, .type = (sp_dense_type)h->type,
+                  .keep_aggregated = h->keep_aggregated != 0, .half_gather = h->half_gather != 0,
+                  .normalised = h->normalised != 0},
+        .optimizer = {.method = (gnn_method)h->method, .rate = h->rate, .beta1 = h->beta1, .beta2 = h->beta2,
+                      .epsilon = h->epsilon, .decay = h->decay, .decay_first_layer = h->decay_first_layer != 0}};
+}
+
+/* Options that go together, numbers that are finite. */
+static sp_status check_content(sp_context *context, const void *bytes, const saved_head *head)
+{
+    const gnn_trainer_options options = options_of(head);
+    const int64_t one = head->parameters, part = one * (int64_t)number_size(head->type);
+    const char *at = (const char *)bytes + head_size(head->version), *moments = at + (1 + head->has_best) * part;
+    char why[256];
+    sp_status status = gnn_model_check(context, &options.model);
+    if (status == SP_OK) status = gnn_optimizer_check(context, &options.optimizer);
+    if (status != SP_OK) {
+        snprintf(why, sizeof why, "its options do not go together: %s", sp_last_error(context));
+        return damaged(context, why);
+    }
+    if (!all_finite(at, (1 + head->has_best) * one, head->type))
+        return damaged(context, "it has a weight that is no finite number; train it again");
+    if (!all_finite(moments, head->moments * one, head->type))
+        return damaged(context, "the state of its optimizer has a number that is not finite; train it again");
+    return SP_OK;
+}
+
+/* Believes a head once all of the bytes are as they should be. */
 static sp_status read_head(sp_context *context, const void *bytes, int64_t size, saved_head *head)
 {
     const int64_t least = (int64_t)head_size(OLDEST);
@@ -204,25 +262,18 @@ static sp_status read_head(sp_context *context, const void *bytes, int64_t size,
         return damaged(context, "its parts do not add up to its size");
     if (head->names && names_size(names_of(bytes, head), head->outputs, head->names) != head->names)
         return damaged(context, "it has not as many names as classes");
-    return SP_OK;
+    return check_content(context, bytes, head);
 }
 
 sp_status gnn_saved_read(sp_context *context, const void *bytes, int64_t size, gnn_saved *saved)
 {
     saved_head h;
-    sp_status status = read_head(context, bytes, size, &h);
+    sp_status status = sp_require(context, __func__, "bytes", bytes);
+    if (status == SP_OK) status = sp_require(context, __func__, "saved", saved);
+    if (status == SP_OK) status = read_head(context, bytes, size, &h);
     if (status != SP_OK) return status;
-    *saved = (gnn_saved){.seed = h.seed, .several = h.several != 0};
+    *saved = (gnn_saved){.options = options_of(&h), .seed = h.seed, .several = h.several != 0};
     if (h.names) saved->class_names = names_of(bytes, &h);
-    saved->options.model = (gnn_model_options){
-        .layer = (gnn_layer)h.layer, .layers = (int)h.layers, .inputs = h.inputs, .outputs = h.outputs,
-        .hidden = h.hidden, .heads = (int)h.heads, .output_heads = (int)h.output_heads,
-        .input_dropout = h.input_dropout, .dropout = h.dropout, .attention_dropout = h.attention_dropout,
-        .maxk = h.maxk, .type = (sp_dense_type)h.type, .keep_aggregated = h.keep_aggregated != 0,
-        .half_gather = h.half_gather != 0, .normalised = h.normalised != 0};
-    saved->options.optimizer = (gnn_optimizer_options){
-        .method = (gnn_method)h.method, .rate = h.rate, .beta1 = h.beta1, .beta2 = h.beta2, .epsilon = h.epsilon,
-        .decay = h.decay, .decay_first_layer = h.decay_first_layer != 0};
     return SP_OK;
 }
 
@@ -264,11 +315,13 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
 
 sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
 {
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "bytes", bytes);
+    if (status != SP_OK) return status;
     const sp_space there = t->engine->space;
     saved_head head;
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
-    sp_status status;
     GNN_TRY(read_head(t->context, bytes, size, &head));
     GNN_TRY(match_shape(t, &head));
     const int kept = gnn_optimizer_state(t->optimizer, moments, &steps);

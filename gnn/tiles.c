@@ -270,6 +270,7 @@ done:
 
 sp_status gnn_block_split(gnn_block *block)
 {
+    if (!block) return gnn_require(__func__, "block", block);
     const gnn_engine *engine = block->engine;
     const sp_csr *a = &block->a;
     const bool taken = block->layer == GNN_GCN || block->layer == GNN_SAGE || block->layer == GNN_GIN;

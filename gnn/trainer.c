@@ -90,10 +90,15 @@ done:
 sp_status gnn_trainer_create(gnn_engine *engine, const gnn_data *data, const gnn_trainer_options *options,
                              gnn_trainer **trainer)
 {
-    sp_context *context = gnn_engine_context(engine);
     gnn_trainer *t;
-    *trainer = NULL;
-    sp_status status = check_options(context, data, options);
+    if (trainer) *trainer = NULL;
+    sp_status status = gnn_require(__func__, "engine", engine);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "data", data);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "options", options);
+    if (status == SP_OK) status = sp_require(engine->context, __func__, "trainer", trainer);
+    if (status != SP_OK) return status;
+    sp_context *context = engine->context;
+    status = check_options(context, data, options);
     if (status == SP_OK) status = sp_calloc(context, 1, sizeof *t, (void **)&t);
     if (status != SP_OK) return status;
     *t = (gnn_trainer){.engine = engine, .context = context, .data = data, .options = *options,
@@ -117,7 +122,8 @@ void gnn_trainer_forget(gnn_trainer *t)
 
 sp_status gnn_trainer_restart(gnn_trainer *t, uint64_t seed)
 {
-    sp_status status;
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status != SP_OK) return status;
     gnn_trainer_forget(t);
     gnn_optimizer_free(t->optimizer);
     gnn_model_free(t->model);
@@ -152,9 +158,9 @@ void gnn_trainer_free(gnn_trainer *t)
     sp_free(t->context, t);
 }
 
-gnn_model *gnn_trainer_model(gnn_trainer *trainer) { return trainer->model; }
+gnn_model *gnn_trainer_model(gnn_trainer *trainer) { return trainer ? trainer->model : NULL; }
 
-bool gnn_trainer_symmetric(const gnn_trainer *trainer) { return trainer->symmetric; }
+bool gnn_trainer_symmetric(const gnn_trainer *trainer) { return trainer && trainer->symmetric; }
 
 /* ---- one step ------------------------------------------------------------------------------------------ */
 
@@ -410,10 +416,13 @@ static bool is_hopeless(const gnn_trainer *t)
 
 sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
 {
-    const gnn_trainer_options *o = &t->options;
     gnn_epoch now = empty_epoch(0);
     bool last = true;
-    sp_status status = SP_OK;
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "epoch", epoch);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "done", done);
+    if (status != SP_OK) return status;
+    const gnn_trainer_options *o = &t->options;
     if (t->nodes[GNN_TRAIN] == 0) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there are no training nodes");
     if (t->epoch < o->epochs) {
         now.epoch = ++t->epoch;
@@ -433,16 +442,22 @@ done:
 
 sp_status gnn_trainer_finish(gnn_trainer *t)
 {
+    if (!t) return gnn_require(__func__, "trainer", t);
     return t->best_epoch > 0 ? copy_parameters(t, gnn_model_weights(t->model), t->best) : SP_OK;
 }
 
-int64_t gnn_trainer_best(const gnn_trainer *t) { return t->best_epoch; }
+int64_t gnn_trainer_best(const gnn_trainer *t) { return t ? t->best_epoch : 0; }
+
+int64_t gnn_trainer_epochs(const gnn_trainer *t) { return t->epoch; }
 
 sp_status gnn_trainer_evaluate(gnn_trainer *t, gnn_epoch *epoch)
 {
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status == SP_OK) status = sp_require(t->context, __func__, "epoch", epoch);
+    if (status != SP_OK) return status;
     gnn_epoch now = empty_epoch(t->epoch);
     if (!t->split) return sp_fail(t->context, SP_ERROR_ARGUMENT, "there is no split to evaluate");
-    const sp_status status = evaluate(t, &now);
+    status = evaluate(t, &now);
     if (status == SP_OK) *epoch = now;
     return status;
 }
@@ -476,7 +491,8 @@ sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets
 {
     const sp_dense *logits;
     sp_dense chances = {0}, here = {0}, chances_here = {0};
-    sp_status status;
+    sp_status status = gnn_require(__func__, "trainer", t);
+    if (status != SP_OK) return status;
     GNN_TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
     GNN_TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
     if (scores) {

@@ -468,17 +468,32 @@ static sp_status order_lists(sp_context *context, mcl_sort sort, lists *clusters
     return status;
 }
 
+static sp_status check_arguments(sp_context *context, const sp_csr *limit, const sp_csr *graph,
+                                 const mcl_options *options, const mcl_clustering *clustering)
+{
+    static const char call[] = "mcl_interpret";
+    sp_status status = sp_require_csr(context, call, "limit", limit);
+    if (status == SP_OK && graph) status = sp_require_csr(context, call, "graph", graph);
+    if (status == SP_OK) status = sp_require(context, call, "options", options);
+    if (status == SP_OK) status = sp_require(context, call, "clustering", clustering);
+    if (status == SP_OK && (limit->space != SP_HOST || (graph && graph->space != SP_HOST)))
+        status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: limit and graph must lie in host memory", call);
+    return status;
+}
+
 sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
                         mcl_clustering *clustering)
 {
     sp_csr attraction = {0};
     int32_t *system_of = NULL;
     lists clusters = {0};
-    mcl_clustering made = {.nodes = limit->rows};
-    memset(clustering, 0, sizeof *clustering);
+    mcl_clustering made = {0};
+    sp_status status = check_arguments(context, limit, graph, options, clustering);
+    if (status != SP_OK) return status;
+    made.nodes = limit->rows;
     if (options->force_connected && (!graph || graph->rows != limit->rows))
         return sp_fail(context, SP_ERROR_ARGUMENT, "splitting clusters into components needs the input graph");
-    sp_status status = attraction_graph(context, limit, options->weak_attraction, &attraction);
+    status = attraction_graph(context, limit, options->weak_attraction, &attraction);
     if (status == SP_OK) status = sp_alloc(context, limit->rows, sizeof *system_of, (void **)&system_of);
     if (status == SP_OK) status = attractor_systems(context, &attraction, system_of, &made.attractors);
     if (status == SP_OK) status = memberships(context, &attraction, system_of, made.attractors, &clusters);
@@ -505,6 +520,7 @@ sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *
 
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering)
 {
+    if (!clustering) return;
     sp_free(context, clustering->offsets);
     sp_free(context, clustering->members);
     memset(clustering, 0, sizeof *clustering);

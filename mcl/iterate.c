@@ -61,6 +61,7 @@ static sp_status summarise(sp_context *context, const sp_markov_row *rows, int64
             return sp_fail(context, SP_ERROR_NOT_FINITE, "column %lld of iteration %lld is not a number",
                            (long long)j, (long long)iteration->number);
         if ((double)rows[j].chaos > iteration->chaos) iteration->chaos = (double)rows[j].chaos;
+        iteration->empty_columns += rows[j].expanded == 0;
         sum += (double)rows[j].homogeneity;
         if (rows[j].homogeneity < low) low = rows[j].homogeneity;
         if (rows[j].homogeneity > high) high = rows[j].homogeneity;
@@ -98,14 +99,28 @@ static sp_status step(sp_context *context, const sp_csr *current, const mcl_opti
     iteration->nnz_after = next->nnz;
     iteration->products = iteration->product.products;
     iteration->dense_columns = iteration->product.dense_rows;
+    if (next->space == SP_HOST) mcl_drop_vanished(next); /* the figures are those of before inflation */
     status = summarise(context, rows, next->rows, iteration);
     if (status != SP_OK) sp_csr_free(context, next);
+    return status;
+}
+
+static sp_status check_arguments(sp_context *context, const sp_csr *start, const mcl_options *options,
+                                 const sp_csr *limit, const mcl_run *run)
+{
+    static const char call[] = "mcl_iterate";
+    sp_status status = sp_require_csr(context, call, "start", start);
+    if (status == SP_OK) status = sp_require(context, call, "options", options);
+    if (status == SP_OK) status = sp_require_output(context, call, "limit", limit, "start", start);
+    if (status == SP_OK) status = sp_require(context, call, "run", run);
     return status;
 }
 
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run)
 {
+    sp_status status = check_arguments(context, start, options, limit, run);
+    if (status != SP_OK) return status;
     const int64_t last = options->initial_length + options->main_length, start_nnz = start->nnz;
     double inflation = (double)(float)options->inflation; /* mcl reads it as f32, which decides the last bits */
     mcl_run done = {.marks = {100, 100, 100}};
@@ -113,8 +128,7 @@ sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_option
     const sp_csr *current = start;
     sp_markov_row *rows = NULL;
     int32_t *order = NULL;
-    memset(limit, 0, sizeof *limit);
-    sp_status status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
+    status = sp_alloc(context, start->rows, sizeof *rows, (void **)&rows);
     if (status == SP_OK && start->nnz >= RENUMBER_NNZ) {
         status = sp_csr_community_order(context, start, &order);
         if (status == SP_OK) status = mcl_renumber(context, start, order, &owned);

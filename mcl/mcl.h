@@ -2,7 +2,8 @@
  *
  * Matrices are stored by columns of the stochastic matrix: row j of an sp_csr here is column j of mcl's matrix, so
  * that expansion M·M is one row-wise product of the stored matrix with itself.
- * The steps: transform (optional) -> mcl_start_matrix -> mcl_iterate -> mcl_interpret.
+ * The steps: transform (optional) -> mcl_start_matrix -> mcl_iterate -> mcl_interpret. Conventions are those of
+ * sparse.h; pointers may be NULL only where that is said.
  */
 #ifndef MCL_H
 #define MCL_H
@@ -53,7 +54,8 @@ void mcl_transform_free(sp_context *context, mcl_transform *transform);
 /* The value operations on one weight, in f64; 0 means "no edge". */
 double mcl_transform_value(const mcl_transform *transform, double weight);
 /* The whole list on a graph (host, f32, square), in place of *graph. Entries that become 0 are dropped. #mcl and
- * #symmcl prune as `options` say, and as usual when it is NULL. */
+ * #symmcl prune as `options` say, and as usual when it is NULL. After a failure *graph holds what the operations
+ * before the failed one made. */
 sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
                               sp_csr *graph);
 
@@ -69,6 +71,10 @@ sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_t
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared);
 
+/* Empties the columns of a host matrix whose weights inflation has all rounded to 0, as mcl does. Weights of 0 beside
+ * others stay. */
+void mcl_drop_vanished(sp_csr *matrix);
+
 /* A matrix brought into an order of the nodes (that of sp_csr_community_order) and back. mcl_iterate does this by
  * itself; a monitor that wants the iterand calls mcl_restore, which takes matrices in any space, and NULL for "no
  * renumbering". */
@@ -81,6 +87,7 @@ typedef struct mcl_iteration {
     double homogeneity_average, homogeneity_low, homogeneity_high;
     int64_t nnz_before, nnz_expanded, nnz_after, nnz_input;
     int64_t products;
+    int64_t empty_columns; /* columns without an entry after expansion */
     int64_t dense_columns; /* columns that mcl would do by its dense path */
     double mark;          /* mean kept mass, in percent, of the worst min(1000, N) columns */
     double inflation;     /* used in this iteration */

@@ -69,19 +69,37 @@ static void measure_sizes(const int64_t *sizes, int64_t clusters, int64_t nodes,
     m->half_size = sizes[m->half];
 }
 
+static sp_status check_arguments(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
+                                 const mcl_measures *measures)
+{
+    static const char call[] = "mcl_measure";
+    sp_status status = sp_require_csr(context, call, "start", start);
+    if (status == SP_OK) status = sp_require(context, call, "clustering", clustering);
+    if (status == SP_OK) status = sp_require(context, call, "measures", measures);
+    if (status != SP_OK) return status;
+    if (start->space != SP_HOST || start->value_type != SP_F32 || (start->nnz > 0 && !start->values))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: start must be a host matrix of f32 values", call);
+    if (clustering->nodes != start->rows)
+        return sp_fail(context, SP_ERROR_ARGUMENT, "clusters of %lld nodes for a matrix of %lld",
+                       (long long)clustering->nodes, (long long)start->rows);
+    if (clustering->clusters < 0 || (clustering->clusters > 0 && (!clustering->offsets || !clustering->members)))
+        return sp_fail(context, SP_ERROR_ARGUMENT, "%s: clustering has %lld clusters and no offsets or members", call,
+                       (long long)clustering->clusters);
+    return SP_OK;
+}
+
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures)
 {
+    sp_status status = check_arguments(context, start, clustering, measures);
+    if (status != SP_OK) return status;
     const int64_t nodes = start->rows, clusters = clustering->clusters;
     const int64_t members = clusters > 0 ? clustering->offsets[clusters] : 0;
     mcl_measures m = {.clusters = clusters};
     int32_t *mark = NULL;
     int64_t *sizes = NULL;
     double inside = 0, efficiency = 0, area = 0, arcs = 0, *parts = NULL;
-    if (clustering->nodes != nodes)
-        return sp_fail(context, SP_ERROR_ARGUMENT, "clusters of %lld nodes for a matrix of %lld",
-                       (long long)clustering->nodes, (long long)nodes);
-    sp_status status = sp_calloc(context, nodes, sizeof *mark, (void **)&mark);
+    status = sp_calloc(context, nodes, sizeof *mark, (void **)&mark);
     if (status == SP_OK) status = sp_alloc(context, clusters, sizeof *sizes, (void **)&sizes);
     if (status == SP_OK) status = sp_alloc(context, 2 * clusters, sizeof *parts, (void **)&parts);
     if (status != SP_OK) goto done;

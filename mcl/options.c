@@ -3,6 +3,7 @@
 
 void mcl_options_default(mcl_options *options)
 {
+    if (!options) return;
     *options = (mcl_options){
         .inflation = 2,
         .initial_inflation = 2,
@@ -21,6 +22,7 @@ sp_status mcl_options_scheme(sp_context *context, mcl_options *options, int sche
 {
     static const int64_t schemes[7][3] = {{3000, 400, 500}, {4000, 500, 600},   {5000, 600, 700},   {6000, 700, 800},
                                           {7000, 800, 900}, {10000, 1100, 1400}, {10000, 1200, 1600}};
+    if (!options) return sp_fail(context, SP_ERROR_ARGUMENT, "%s: options is NULL", __func__);
     if (scheme < 1 || scheme > 7)
         return sp_fail(context, SP_ERROR_ARGUMENT, "there is no resource scheme %d; schemes are 1 to 7", scheme);
     options->prune_number = schemes[scheme - 1][0];

@@ -3,8 +3,6 @@
  * serves several of them, and the GPU's accumulators become short windows. The numbers change no result: sums run in
  * the order of the original numbers (sp_markov_epilogue.order).
  */
-#include <string.h>
-
 #include "mcl.h"
 
 static sp_status invert(sp_context *context, const int32_t *order, int64_t count, int32_t **inverse)
@@ -16,9 +14,11 @@ static sp_status invert(sp_context *context, const int32_t *order, int64_t count
 
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered)
 {
-    int32_t *inverse;
-    memset(renumbered, 0, sizeof *renumbered);
-    sp_status status = invert(context, order, matrix->rows, &inverse);
+    int32_t *inverse = NULL;
+    sp_status status = sp_require_csr(context, __func__, "matrix", matrix);
+    if (status == SP_OK) status = sp_require(context, __func__, "order", order);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "renumbered", renumbered, "matrix", matrix);
+    if (status == SP_OK) status = invert(context, order, matrix->rows, &inverse);
     if (status == SP_OK) status = sp_csr_permute(context, matrix, order, inverse, renumbered);
     sp_free(context, inverse);
     return status;
@@ -28,9 +28,11 @@ sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32
 {
     sp_csr host = {0};
     int32_t *inverse = NULL;
-    memset(matrix, 0, sizeof *matrix);
+    sp_status status = sp_require_csr(context, __func__, "renumbered", renumbered);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "matrix", matrix, "renumbered", renumbered);
+    if (status != SP_OK) return status;
     if (!order) return sp_csr_copy(context, renumbered, SP_HOST, matrix);
-    sp_status status = invert(context, order, renumbered->rows, &inverse);
+    status = invert(context, order, renumbered->rows, &inverse);
     if (status == SP_OK && renumbered->space != SP_HOST) status = sp_csr_copy(context, renumbered, SP_HOST, &host);
     if (status == SP_OK)
         status = sp_csr_permute(context, renumbered->space == SP_HOST ? renumbered : &host, inverse, order, matrix);

@@ -146,15 +146,43 @@ static void scale_loops(sp_csr *matrix, double factor)
             if (matrix->col_indices[k] == j) values[k] *= (float)factor; /* mcl multiplies in f32 */
 }
 
+static bool has_vanished(const sp_csr *matrix, int64_t j)
+{
+    const float *values = matrix->values;
+    int64_t k = matrix->row_offsets[j];
+    while (k < matrix->row_offsets[j + 1] && values[k] == 0) k++;
+    return k == matrix->row_offsets[j + 1];
+}
+
+void mcl_drop_vanished(sp_csr *matrix)
+{
+    float *values = matrix->values;
+    int64_t j = 0;
+    while (j < matrix->rows && (matrix->row_offsets[j] == matrix->row_offsets[j + 1] || !has_vanished(matrix, j))) j++;
+    if (j == matrix->rows) return;
+    int64_t nnz = matrix->row_offsets[j], begin = nnz;
+    for (; j < matrix->rows; j++) {
+        const int64_t end = matrix->row_offsets[j + 1], kept = has_vanished(matrix, j) ? 0 : end - begin;
+        memmove(matrix->col_indices + nnz, matrix->col_indices + begin, (size_t)kept * sizeof *matrix->col_indices);
+        memmove(values + nnz, values + begin, (size_t)kept * sizeof *values);
+        matrix->row_offsets[j] = nnz;
+        nnz += kept;
+        begin = end;
+    }
+    matrix->row_offsets[j] = matrix->nnz = nnz;
+}
+
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared)
 {
-    const bool loops = options->discard_loops || options->sum_loops;
     sp_csr work = {0}, made = {0};
     const sp_csr *source = graph;
-    memset(prepared, 0, sizeof *prepared);
-    sp_status status = check_graph(context, graph, lenient || transform, "");
+    sp_status status = sp_require_csr(context, __func__, "graph", graph);
+    if (status == SP_OK) status = sp_require(context, __func__, "options", options);
+    if (status == SP_OK) status = sp_require_output(context, __func__, "prepared", prepared, "graph", graph);
+    if (status == SP_OK) status = check_graph(context, graph, lenient || transform, "");
     if (status != SP_OK) return status;
+    const bool loops = options->discard_loops || options->sum_loops;
     if (!loops || transform || options->degree_power != 0) {
         source = &work;
         if (options->discard_loops) status = drop_loops(context, graph, &work);
@@ -173,7 +201,10 @@ sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl
         work = (sp_csr){0};
     }
     if (options->loop_factor != 1) scale_loops(&made, options->loop_factor);
-    if (options->pre_inflation > 0) status = sp_csr_inflate(context, &made, options->pre_inflation);
+    if (options->pre_inflation > 0) {
+        status = sp_csr_inflate(context, &made, options->pre_inflation);
+        if (status == SP_OK) mcl_drop_vanished(&made);
+    }
     const bool grown = options->sum_loops || options->loop_factor > 1 || options->pre_inflation > 1 ||
                        options->degree_power < 0;
     if (status == SP_OK && grown) status = check_finite(context, &made);
@@ -187,8 +218,11 @@ done:
 sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                            const mcl_options *options, bool lenient, sp_csr *start)
 {
-    sp_status status = mcl_prepared_graph(context, graph, transform, options, lenient, start);
-    if (status == SP_OK) status = sp_csr_inflate(context, start, 1);
-    if (status != SP_OK) sp_csr_free(context, start);
+    sp_csr made = {0};
+    sp_status status = sp_require_output(context, __func__, "start", start, "graph", graph);
+    if (status == SP_OK) status = mcl_prepared_graph(context, graph, transform, options, lenient, &made);
+    if (status == SP_OK) status = sp_csr_inflate(context, &made, 1);
+    if (status == SP_OK) *start = made;
+    else sp_csr_free(context, &made);
     return status;
 }

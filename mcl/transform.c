@@ -112,7 +112,7 @@ static float apply(const tf_operation *operation, float v)
     case NEGLOG: return logarithm(v, x, -1);
     case SCALE: return x != 0 ? v / x : 0;
     case ABS: return fabsf(v);
-    case ACOS: return v >= -1 && v <= 1 ? (float)acos((double)v) : 0;
+    case ACOS: return v <= 1 ? (float)acos(fmax(-1, (double)v)) : 0; /* π below -1, 0 above 1, as in mcl */
     default: return v;
     }
 }
@@ -294,17 +294,18 @@ static float kth_largest(float *values, int64_t n, int64_t k)
     return values[k - 1];
 }
 
-/* Of n weights, mcl keeps the `count` largest; where ties would make them more, the tied ones all go. Returns the
- * bar: keep what is above it (kept weights are positive). `scratch` holds n values. */
-static float neighbour_bar(const float *values, int64_t n, int64_t count, float *scratch)
+/* Of n weights, mcl keeps the `count` largest; where ties would make them more, the tied ones all go, and with them
+ * any weight within one f32 step (2^-23) of these. Returns the bar: keep what reaches it. `scratch` holds n values. */
+static double neighbour_bar(const float *values, int64_t n, int64_t count, float *scratch)
 {
     int64_t held = 0, reached = 0;
     for (int64_t e = 0; e < n; e++)
         if (values[e] != 0) scratch[held++] = values[e];
     if (held <= count) return 0;
+    if (count == 0) return INFINITY;
     float bar = kth_largest(scratch, held, count);
     for (int64_t e = 0; e < held; e++) reached += scratch[e] >= bar;
-    return reached > count ? bar : nextafterf(bar, 0);
+    return (double)bar * (reached > count ? 1 + (double)FLT_EPSILON : 1);
 }
 
 static sp_status check_not_negative(sp_context *context, const sp_csr *graph, const char *name)
@@ -328,9 +329,9 @@ static sp_status nearest_neighbours(sp_context *context, const tf_operation *ope
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads_for(context, graph))
     for (int64_t j = 0; j < graph->rows; j++) {
         int64_t begin = graph->row_offsets[j], end = graph->row_offsets[j + 1];
-        float bar = neighbour_bar(values + begin, end - begin, operation->count, scratch + begin);
+        double bar = neighbour_bar(values + begin, end - begin, operation->count, scratch + begin);
         for (int64_t e = begin; e < end; e++)
-            if (values[e] <= bar) values[e] = 0;
+            if ((double)values[e] < bar) values[e] = 0;
     }
     drop_zeros(graph);
     status = merge_with_reverse(context, operation->definition->kind, graph);
@@ -366,9 +367,9 @@ static sp_status cap_neighbours(sp_context *context, const tf_operation *operati
     TRY(sp_csr_degree_order(context, graph, order, SP_HOST));
     for (int64_t k = 0; k < n; k++) {
         int64_t j = order[k], begin = graph->row_offsets[j], end = graph->row_offsets[j + 1];
-        float bar = neighbour_bar(values + begin, end - begin, operation->count, scratch);
+        double bar = neighbour_bar(values + begin, end - begin, operation->count, scratch);
         for (int64_t e = begin; e < end; e++) {
-            if (values[e] == 0 || values[e] > bar) continue;
+            if (values[e] == 0 || (double)values[e] >= bar) continue;
             values[e] = 0;
             remove_arc(graph, graph->col_indices[e], (int32_t)j);
         }
@@ -477,6 +478,7 @@ static sp_status inverted_log_similarity(sp_context *context, sp_csr *graph)
             float similarity = (float)common_weight(graph, j, graph->col_indices[e], weight);
             if (similarity > values[e]) values[e] = similarity;
         }
+    drop_zeros(graph); /* a negative weight without common neighbours */
     sp_free(context, weight);
     return SP_OK;
 }
@@ -564,6 +566,7 @@ done:
     return status;
 }
 
+/* As in mcl, #knn(0) and #knnj(0) change nothing, #ceilnb(0) leaves no arc. */
 static sp_status transform_arcs(sp_context *context, const tf_operation *operation, const mcl_options *options,
                                 sp_csr *graph)
 {
@@ -572,7 +575,7 @@ static sp_status transform_arcs(sp_context *context, const tf_operation *operati
     switch (kind) {
     case KNN:
     case KNNJ: return operation->count ? nearest_neighbours(context, operation, graph) : SP_OK;
-    case CEILNB: return operation->count ? cap_neighbours(context, operation, graph) : SP_OK;
+    case CEILNB: return cap_neighbours(context, operation, graph);
     case ILS: return inverted_log_similarity(context, graph);
     case MCL:
     case SYMMCL: return cluster_and_cut(context, operation, options, graph);
@@ -704,6 +707,8 @@ sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values
     mcl_transform *parsed = NULL;
     int64_t capacity = 1;
     sp_status status;
+    TRY(sp_require(context, __func__, "transform", transform));
+    TRY(sp_require(context, __func__, "spec", spec));
     for (const char *c = spec; *c; c++) capacity += *c == ',';
     TRY(sp_calloc(context, 1, sizeof *parsed, (void **)&parsed));
     TRY(sp_calloc(context, capacity, sizeof *parsed->operations, (void **)&parsed->operations));
@@ -735,7 +740,7 @@ void mcl_transform_free(sp_context *context, mcl_transform *transform)
 double mcl_transform_value(const mcl_transform *transform, double weight)
 {
     float v = (float)weight;
-    for (int64_t k = 0; k < transform->count; k++) {
+    for (int64_t k = 0; transform && k < transform->count; k++) {
         const tf_operation *operation = &transform->operations[k];
         v = apply(operation, v);
         if (v == 0 && is_filter(operation->definition->kind)) return 0;
@@ -747,9 +752,11 @@ double mcl_transform_value(const mcl_transform *transform, double weight)
 sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
                               sp_csr *graph)
 {
+    sp_status status = sp_require(context, __func__, "transform", transform);
+    if (status == SP_OK) status = sp_require_csr(context, __func__, "graph", graph);
+    if (status != SP_OK) return status;
     if (graph->rows != graph->cols || graph->space != SP_HOST || graph->value_type != SP_F32 || !graph->values)
         return sp_fail(context, SP_ERROR_ARGUMENT, "transforms need a square host matrix of f32");
-    sp_status status = SP_OK;
     if (transform->count) drop_zeros(graph);
     for (int64_t k = 0; k < transform->count && status == SP_OK;) {
         int64_t first = k;

@@ -1,0 +1,40 @@
+/* Quotients of undirected graphs: C(p, q) and C(q, p) are sums of the same weights in two orders, which rounding tells
+ * apart in the last digits. One of them stands for both. */
+#include <string.h>
+
+#include "internal.h"
+
+static bool same_pattern(const sp_csr *a, const sp_csr *b)
+{
+    return memcmp(a->row_offsets, b->row_offsets, ((size_t)a->rows + 1) * sizeof *a->row_offsets) == 0 &&
+           (a->nnz == 0 || memcmp(a->col_indices, b->col_indices, (size_t)a->nnz * sizeof *a->col_indices) == 0);
+}
+
+/* Values above the diagonal from the transpose, whose values there are those below. */
+static void take_upper(sp_context *context, const sp_csr *transpose, sp_csr *c)
+{
+    const bool single = c->value_type == SP_F32;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int64_t i = 0; i < c->rows; i++) {
+        for (int64_t k = c->row_offsets[i]; k < c->row_offsets[i + 1]; k++) {
+            if (c->col_indices[k] <= i) continue;
+            if (single) ((float *)c->values)[k] = ((const float *)transpose->values)[k];
+            else ((double *)c->values)[k] = ((const double *)transpose->values)[k];
+        }
+    }
+}
+
+sp_status contraction_mirror(sp_context *context, sp_csr *c, bool *symmetric)
+{
+    sp_csr transpose = {0};
+    sp_status status;
+    CONTRACTION_TRY(sp_require_csr(context, __func__, "C", c));
+    CONTRACTION_TRY(sp_require(context, __func__, "symmetric", symmetric));
+    CONTRACTION_TRY(contraction_check_graph(context, c));
+    CONTRACTION_TRY(sp_csr_transpose(context, c, &transpose));
+    *symmetric = same_pattern(c, &transpose);
+    if (*symmetric && c->values) take_upper(context, &transpose, c);
+done:
+    sp_csr_free(context, &transpose);
+    return status;
+}
