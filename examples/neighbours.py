@@ -31,7 +31,7 @@ class Context:
     def __init__(self):
         self.handle = ctypes.c_void_p()
         if lib.sp_context_create(None, ctypes.byref(self.handle)):
-            raise RuntimeError("no context")
+            raise RuntimeError(lib.sp_last_error(None).decode())
 
     def __del__(self):
         lib.sp_context_destroy(self.handle)

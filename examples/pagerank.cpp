@@ -2,13 +2,17 @@
 // with one vector is an SpMM of one column, whose plan is made once for all of them.
 //
 //   c++ pagerank.cpp -o pagerank $(pkg-config --cflags --libs libsparse)
-//   ./pagerank rmat:18,16           of a graph made up, as sp_generate takes it
+//   ./pagerank graph.txt            an edge FROM TO a line, nodes are numbered from 0
 #include <sparse.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 using context_handle = std::unique_ptr<sp_context, void (*)(sp_context *)>;
@@ -26,6 +30,22 @@ struct matrix : sp_csr {
 static void check(sp_context *context, sp_status status)
 {
     if (status != SP_OK) throw std::runtime_error(sp_last_error(context));
+}
+
+static void read_edges(sp_context *context, const char *path, sp_csr *graph)
+{
+    std::ifstream file(path);
+    std::vector<std::int32_t> from, to;
+    std::int32_t i, j, nodes = 0;
+    while (file >> i >> j) {
+        from.push_back(i);
+        to.push_back(j);
+        nodes = std::max({nodes, i + 1, j + 1});
+    }
+    if (!file.eof()) throw std::runtime_error(std::string(path) + " is no list of edges");
+    const std::int64_t count = static_cast<std::int64_t>(from.size());
+    check(context, sp_csr_from_coo(context, nodes, nodes, count, from.data(), to.data(), nullptr, SP_F64,
+                                   SP_COMBINE_FIRST, false, graph));
 }
 
 static std::vector<double> pagerank(sp_context *context, sp_csr &graph, double damping, int *iterations)
@@ -61,10 +81,11 @@ static std::vector<double> pagerank(sp_context *context, sp_csr &graph, double d
 int main(int argc, char **argv)
 try {
     sp_context *made;
-    if (sp_context_create(nullptr, &made) != SP_OK) throw std::runtime_error("no context");
+    if (argc != 2) throw std::runtime_error("usage: pagerank graph.txt");
+    if (sp_context_create(nullptr, &made) != SP_OK) throw std::runtime_error(sp_last_error(nullptr));
     const context_handle context(made, sp_context_destroy);
     matrix graph(context.get());
-    check(context.get(), sp_generate(context.get(), argc > 1 ? argv[1] : "rmat:18,16", 1, SP_F64, &graph));
+    read_edges(context.get(), argv[1], &graph);
     int iterations;
     const std::vector<double> rank = pagerank(context.get(), graph, 0.85, &iterations);
     std::size_t first = 0;

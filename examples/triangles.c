@@ -2,7 +2,7 @@
  * (Azad, Buluc and Gilbert 2015). Entries of L·L where the mask L has none are never formed.
  *
  *   cc triangles.c -o triangles $(pkg-config --cflags --libs libsparse)
- *   ./triangles rmat:16,16          of a graph made up, as sp_generate takes it
+ *   ./triangles graph.txt           an edge FROM TO a line, nodes are numbered from 0
  */
 #include <sparse.h>
 #include <stdio.h>
@@ -12,6 +12,37 @@
         status = (call);       \
         if (status) goto done; \
     } while (0)
+
+/* The pattern of the edges in a file. */
+static sp_status read_edges(sp_context *context, const char *path, sp_csr *graph)
+{
+    FILE *file = fopen(path, "r");
+    void *from = NULL, *to = NULL;
+    int64_t count = 0, capacity = 0;
+    int32_t nodes = 0, i, j;
+    sp_status status = SP_OK;
+    if (!file) return sp_fail(context, SP_ERROR_ARGUMENT, "%s cannot be read", path);
+    while (fscanf(file, "%d %d", &i, &j) == 2) {
+        if (i < 0 || j < 0 || i == INT32_MAX || j == INT32_MAX)
+            TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d %d is no edge", path, i, j));
+        if (count == capacity) {
+            capacity = capacity ? 2 * capacity : 1024;
+            TRY(sp_grow(context, count, capacity, sizeof(int32_t), &from));
+            TRY(sp_grow(context, count, capacity, sizeof(int32_t), &to));
+        }
+        ((int32_t *)from)[count] = i;
+        ((int32_t *)to)[count++] = j;
+        if (i >= nodes) nodes = i + 1;
+        if (j >= nodes) nodes = j + 1;
+    }
+    if (!feof(file)) TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: line %lld is no edge", path, (long long)count + 1));
+    TRY(sp_csr_from_coo(context, nodes, nodes, count, from, to, NULL, SP_F64, SP_COMBINE_FIRST, false, graph));
+done:
+    sp_free(context, from);
+    sp_free(context, to);
+    fclose(file);
+    return status;
+}
 
 static sp_status count_triangles(sp_context *context, const sp_csr *graph, double *triangles)
 {
@@ -41,8 +72,15 @@ int main(int argc, char **argv)
     sp_context *context;
     sp_csr graph = {0};
     double triangles = 0;
-    if (sp_context_create(NULL, &context) != SP_OK) return 1;
-    sp_status status = sp_generate(context, argc > 1 ? argv[1] : "rmat:16,16", 1, SP_F64, &graph);
+    if (argc != 2) {
+        fprintf(stderr, "usage: triangles graph.txt\n");
+        return 1;
+    }
+    if (sp_context_create(NULL, &context) != SP_OK) {
+        fprintf(stderr, "%s\n", sp_last_error(NULL));
+        return 1;
+    }
+    sp_status status = read_edges(context, argv[1], &graph);
     if (status == SP_OK) status = count_triangles(context, &graph, &triangles);
     if (status == SP_OK) printf("%.0f triangles\n", triangles);
     else fprintf(stderr, "%s\n", sp_last_error(context));

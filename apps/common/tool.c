@@ -1,0 +1,389 @@
+/* The implementation of tool.h. */
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the process --------------------------------------------------------------------------------------- */
+
+void hold_standard_streams(void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++)
+        if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
+            int opened = open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY);
+            if (opened > descriptor) close(opened);
+        }
+}
+
+/* OpenMP's threads spin while they wait for each other, and learn only at the start of a process that they should
+ * sleep instead. Alone on a machine that makes no difference; beside other jobs, as in pipelines, spinning takes the
+ * processors from those that work: mcl-gpu on 20,000 nodes took 5.9 s of processor time on a busy machine, 3.5 s like
+ * this. Starts the process again with that said, unless the environment says something. */
+static void wait_asleep(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+    char program[PATH_MAX]; /* by its own name, which ps and top show */
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0 || setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+    program[length] = '\0';
+    execv(program, argv);
+}
+
+/* ---- signals -------------------------------------------------------------------------------------------- */
+
+volatile int interrupt_signal;
+volatile sig_atomic_t may_block;
+
+enum { LONGEST_LINE = 8192 }; /* bytes: two names of files */
+
+static struct {
+    const char *tool;
+    bool terminal; /* stderr is one: a changing line may stand there */
+} process;
+
+static void blank_controls(char *line)
+{
+    for (; *line; line++)
+        if ((unsigned char)*line < ' ' || *line == 127) *line = '?';
+}
+
+/* What a run says that a signal ended, with what a signal handler may call. */
+static void stop_text(int number, char *text, size_t size)
+{
+    static const char begin[] = "stopped by signal ";
+    const char digits[] = {(char)('0' + number / 10), (char)('0' + number % 10), ';', ' ', '\0'};
+    strcpy(text, begin);
+    strcat(text, digits + (number < 10));
+    const size_t used = strlen(text);
+    io_output_account(text + used, size - used);
+}
+
+static void end_at_once(int number)
+{
+    static const char erase[] = "\r\033[K";
+    char line[LONGEST_LINE], text[LONGEST_LINE - 128];
+    stop_text(number, text, sizeof text);
+    blank_controls(text);
+    strcpy(line, process.terminal ? erase : "");
+    strcat(line, process.tool);
+    strcat(line, ": ");
+    strcat(line, text);
+    strcat(line, "\n");
+    io_output_unlink_all();
+    const ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written; /* there is nowhere to say more */
+    _exit(EXIT_SIGNAL + number);
+}
+
+static void on_signal(int number)
+{
+    if (may_block || interrupt_signal) end_at_once(number);
+    interrupt_signal = number;
+}
+
+static void on_crash(int number)
+{
+    io_output_unlink_all();
+    raise(number); /* by now with its default action */
+}
+
+static void set_handler(int number, void (*handler)(int), unsigned flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)flags}, present;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &present) == 0 && !(present.sa_flags & SA_SIGINFO) && present.sa_handler == SIG_DFL)
+        sigaction(number, &action, NULL);
+}
+
+void catch_signal(int number, void (*handler)(int)) { set_handler(number, handler, SA_RESTART); }
+
+void catch_signals(const char *tool)
+{
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                                 SIGVTALRM, SIGPROF, SIGXCPU, SIGIO, SIGPWR, SIGSTKFLT};
+    static const int crashing[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+    static char stack[1 << 16]; /* for a crash because the other one is full */
+    process.tool = tool;
+    process.terminal = isatty(STDERR_FILENO);
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) catch_signal(ending[i], on_signal);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) catch_signal(number, on_signal);
+    for (size_t i = 0; i < sizeof crashing / sizeof *crashing; i++)
+        set_handler(crashing[i], on_crash, SA_RESETHAND | SA_NODEFER | SA_ONSTACK);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+enum { LARGE_ARRAY = 1 << 20 };
+
+/* Matrices that grow are moved without a second copy, and what one phase frees is not kept from the next: on 20,000
+ * nodes the peak of mcl-gpu falls from 101 to 80 MB. */
+void settle_process(const char *tool, char **argv, int64_t threads)
+{
+    mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY);
+    if (threads != 1) wait_asleep(argv);
+    catch_signals(tool);
+}
+
+/* ---- what is said --------------------------------------------------------------------------------------- */
+
+size_t format_line(char *line, size_t size, const char *format, va_list arguments)
+{
+    const int length = vsnprintf(line, size, format, arguments);
+    const size_t used = length < 0 ? 0 : (size_t)length < size ? (size_t)length : size - 1;
+    line[used] = '\0';
+    blank_controls(line);
+    return used;
+}
+
+bool usage_mistake(const char *command, const char *format, ...)
+{
+    char line[LONGEST_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%.*s: %s; see %s --help\n", (int)strcspn(command, " "), command, line, command);
+    return false;
+}
+
+void answer_line(const char *format, ...)
+{
+    char line[LONGEST_LINE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(line, sizeof line, format, arguments);
+    va_end(arguments);
+    puts(line);
+}
+
+int end_answer(const char *tool)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+    fprintf(stderr, "%s: stdout: %s\n", tool, strerror(errno));
+    return EXIT_FAILED;
+}
+
+void quiet_line(tool_line *line)
+{
+    if (line->progress) fputs("\r\033[K", stderr);
+    line->progress = false;
+}
+
+void show_line(tool_line *line, const char *format, ...)
+{
+    char text[LONGEST_LINE];
+    if (!line->terminal) return;
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\r\033[K%s", text);
+    line->progress = true;
+}
+
+static void put_line(tool_line *line, const char *format, va_list arguments)
+{
+    char text[LONGEST_LINE];
+    format_line(text, sizeof text, format, arguments);
+    quiet_line(line);
+    fprintf(stderr, "%s: %s\n", line->tool, text);
+}
+
+void error_line(tool_line *line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    put_line(line, format, arguments);
+    va_end(arguments);
+}
+
+void notice_line(tool_line *line, const char *format, ...)
+{
+    va_list arguments;
+    if (line->quiet) return;
+    va_start(arguments, format);
+    put_line(line, format, arguments);
+    va_end(arguments);
+}
+
+void summary_line(tool_line *line, const char *format, ...)
+{
+    va_list arguments;
+    if (line->quiet) return;
+    va_start(arguments, format);
+    put_line(line, format, arguments);
+    va_end(arguments);
+}
+
+int end_failed(tool_line *line, const sp_context *host, sp_status status)
+{
+    char text[LONGEST_LINE];
+    if (interrupt_signal) {
+        stop_text(interrupt_signal, text, sizeof text);
+        error_line(line, "%s", text);
+        return EXIT_SIGNAL + interrupt_signal;
+    }
+    const char *sentence = sp_last_error(host); /* without a host context, why it could not be created */
+    if (!*sentence) sentence = sp_status_string(status);
+    if (io_output_account(text, sizeof text)) error_line(line, "%s; %s", sentence, text);
+    else error_line(line, "%s", sentence);
+    return EXIT_FAILED;
+}
+
+const char *show_count(int64_t number, char text[COUNT_TEXT])
+{
+    char digits[COUNT_TEXT];
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)number), sign = number < 0;
+    char *to = text;
+    for (int i = 0; i < length; i++) {
+        if (i > sign && (length - i) % 3 == 0) *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}
+
+/* ---- files and threads ---------------------------------------------------------------------------------- */
+
+bool ends_with(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), tail = strlen(ending);
+    return length > tail && strcmp(path + length - tail, ending) == 0;
+}
+
+int64_t file_bytes(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode) ? (int64_t)file.st_size : -1;
+}
+
+sp_status finish_outputs(io_output *const *outputs, int count, sp_status status)
+{
+    for (int i = 0; i < count && status == SP_OK; i++) status = io_output_settle(outputs[i]);
+    may_block = 0; /* renaming is not broken off in the middle */
+    if (status == SP_OK) return io_output_commit_all(outputs, count);
+    for (int i = 0; i < count; i++) io_output_discard(outputs[i]);
+    return status;
+}
+
+bool overwrites(const char *command, const char *output, const char *input)
+{
+    if (!output || !input || !io_output_is_input(output, input)) return false;
+    return !usage_mistake(command, "the output \"%.200s\" is an input, too: give it another name", output);
+}
+
+bool add_output(output_list *list, const char *command, const char *path)
+{
+    if (!path) return true;
+    if (list->count == MOST_PLACES) return usage_mistake(command, "more than %d outputs", MOST_PLACES);
+    io_place *place = &list->places[list->count];
+    io_output_place(path, place);
+    for (int i = 0; i < list->count; i++) {
+        const io_place *other = &list->places[i];
+        if (list->share_stdout && place->standard && other->standard) continue;
+        if (io_output_same_place(place, other))
+            return usage_mistake(command, "two outputs would be written to \"%.200s\": give one another name", path);
+    }
+    list->count++;
+    return true;
+}
+
+/* Starting and joining threads costs more than it brings on small inputs, which pipelines work on by the thousand,
+ * often side by side. A thread for each part of this size takes some 10 ms or more to work on it. */
+static const int64_t THREAD_BYTES = 256 << 10;
+
+int thread_count(const char *path, int64_t wanted)
+{
+    cpu_set_t usable;
+    const int64_t most = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+    const int64_t bytes = file_bytes(path);
+    if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
+    return (int)(wanted < most ? wanted : most);
+}
+
+double wall_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+bool read_number(const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    return end != text && *end == '\0' && errno == 0 && isfinite(*value);
+}
+
+bool read_integer(const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+bool read_bytes(const char *text, int64_t *bytes)
+{
+    static const char suffixes[] = "KMGT";
+    char number[64];
+    size_t length = strlen(text);
+    double scale = 1, amount = 0;
+    if (length == 0 || length >= sizeof number) return false;
+    memcpy(number, text, length + 1);
+    const char *suffix = strchr(suffixes, number[length - 1]);
+    if (suffix) {
+        scale = ldexp(1, 10 * (int)(suffix - suffixes + 1));
+        number[length - 1] = '\0';
+    }
+    if (!read_number(number, &amount) || !(amount * scale >= 1) || !(amount * scale < ldexp(1, 62))) return false;
+    *bytes = (int64_t)(amount * scale);
+    return true;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+/* The length of the UTF-8 character that `text` begins with, 0 if it is none. */
+static int utf8_length(const unsigned char *text)
+{
+    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
+    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
+    for (int i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+void put_json_text(io_output *out, const char *text)
+{
+    if (!text) {
+        io_output_string(out, "null");
+        return;
+    }
+    io_output_string(out, "\"");
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        int length = utf8_length(p);
+        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
+            io_output_format(out, "\\u%04x", *p++);
+        } else {
+            io_output_bytes(out, p, (size_t)length);
+            p += length;
+        }
+    }
+    io_output_string(out, "\"");
+}

@@ -1,0 +1,366 @@
+/* What contract reads: the graph as a matrix of sources and targets, the labels as a group for each node or, where
+ * nodes are in several groups, as a matrix.
+ *
+ * Rows are sources: the first label of a line, the row of a Matrix Market entry, the column of an mcl matrix (whose
+ * lines are columns). Edges that are repeated are combined here, where they become entries, as edges of a group are
+ * later; counts and means remember how many they were.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "job.h"
+
+/* ---- values --------------------------------------------------------------------------------------------- */
+
+sp_status contract_convert(sp_context *context, sp_csr *matrix, sp_value_type type)
+{
+    const void *from = matrix->values;
+    void *to = NULL;
+    if (matrix->value_type == type) return SP_OK;
+    matrix->value_type = type;
+    if (!from) return SP_OK;
+    const sp_status status = sp_alloc(context, matrix->nnz, type == SP_F32 ? sizeof(float) : sizeof(double), &to);
+    if (status != SP_OK) return status;
+#pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
+    for (int64_t e = 0; e < matrix->nnz; e++) {
+        if (type == SP_F32) ((float *)to)[e] = (float)((const double *)from)[e];
+        else ((double *)to)[e] = (double)((const float *)from)[e];
+    }
+    sp_free(context, matrix->values);
+    matrix->values = to;
+    return SP_OK;
+}
+
+static void make_pattern(sp_context *context, sp_csr *matrix)
+{
+    sp_free(context, matrix->values);
+    matrix->values = NULL;
+}
+
+/* ---- edges to entries ----------------------------------------------------------------------------------- */
+
+/* How the arcs of the input are made entries. */
+typedef struct arcs_view {
+    const int32_t *sources, *targets;
+    bool mirror; /* each stands for both directions */
+} arcs_view;
+
+static sp_status build(contract_job *job, const arcs_view *view, const void *values, sp_value_type type,
+                       sp_combine combine, sp_csr *matrix)
+{
+    const io_graph *in = &job->input;
+    return sp_csr_from_coo(job->host, in->nodes, in->nodes, in->arcs, view->sources, view->targets, values, type,
+                           combine, view->mirror, matrix);
+}
+
+static int64_t count_loops(const contract_job *job)
+{
+    int64_t loops = 0;
+#pragma omp parallel for schedule(static) reduction(+ : loops) num_threads(sp_context_threads(job->host))
+    for (int64_t e = 0; e < job->input.arcs; e++) loops += job->input.tails[e] == job->input.heads[e];
+    return loops;
+}
+
+static sp_status refuse_repeats(contract_job *job, int64_t entry)
+{
+    const sp_csr *g = &job->g;
+    char buffers[2][32];
+    size_t lengths[2];
+    int64_t row = 0;
+    while (g->row_offsets[row + 1] <= entry) row++;
+    const char *from = contract_node_name(job, row, buffers[0], &lengths[0]);
+    const char *to = contract_node_name(job, g->col_indices[entry], buffers[1], &lengths[1]);
+    return sp_fail(job->host, SP_ERROR_OVERFLOW,
+                   "%s: the weights of the repeated edge from %.*s to %.*s, signs aside, add up to more than 2^53, "
+                   "beyond which whole sums are not exact; scale the weights down, or give --values f32, which rounds",
+                   job->options->graph, (int)(lengths[0] < 40 ? lengths[0] : 40), from,
+                   (int)(lengths[1] < 40 ? lengths[1] : 40), to);
+}
+
+/* Whole weights of repeated edges have exact sums (exact.c). */
+static sp_status check_repeats(contract_job *job, const arcs_view *view)
+{
+    sp_csr sums[2] = {{0}, {0}};
+    double *part = NULL;
+    sp_status status = SP_OK;
+    if (!job->whole || job->weight_sum < 9007199254740992.0) return SP_OK;
+    for (int i = 0; i < 2; i++) {
+        TRY(contract_part(job->host, job->input.weights, job->input.arcs, (contract_half)i, &part));
+        TRY(build(job, view, part, SP_F64, SP_COMBINE_SUM, &sums[i]));
+        sp_free(job->host, part);
+        part = NULL;
+    }
+    const double *high = sums[HALF_HIGH].values, *low = sums[HALF_LOW].values;
+    for (int64_t e = 0; e < job->g.nnz; e++)
+        if (contract_is_beyond(high[e], low[e])) TRY(refuse_repeats(job, e));
+done:
+    sp_free(job->host, part);
+    for (int i = 0; i < 2; i++) sp_csr_free(job->host, &sums[i]);
+    return status;
+}
+
+/* g, and for means of repeated edges how often each is there. */
+static sp_status build_matrices(contract_job *job, const arcs_view *view)
+{
+    const sp_combine wanted = job->options->combine;
+    const io_graph *in = &job->input;
+    const bool mean = wanted == SP_COMBINE_MEAN, counts = wanted == SP_COMBINE_COUNT;
+    const void *values = counts ? NULL : in->weights;
+    sp_status status;
+    TRY(contract_check_weights(job, values, in->values, in->arcs));
+    TRY(build(job, view, values, values ? in->values : SP_F64, mean ? SP_COMBINE_SUM : wanted, &job->g));
+    job->repeated = (view->mirror ? 2 * in->arcs - count_loops(job) : in->arcs) - job->g.nnz;
+    job->combine = wanted;
+    if (job->repeated > 0 && mean) TRY(build(job, view, NULL, SP_F64, SP_COMBINE_SUM, &job->repeats));
+    if (view->mirror) job->weight_sum *= 2;
+    if (job->repeated > 0 && wanted == SP_COMBINE_SUM) TRY(check_repeats(job, view));
+    if (job->repeated > 0 && (mean || counts)) job->combine = SP_COMBINE_SUM;
+    if (job->repeated == 0 && !values) make_pattern(job->host, &job->g);
+done:
+    return status;
+}
+
+/* What values of G are kept as. Means are rounded in the end. */
+static sp_value_type type_of_values(const contract_options *o)
+{
+    return o->combine == SP_COMBINE_MEAN ? SP_F64 : o->values;
+}
+
+/* A matrix read as such, without repeated edges. */
+static sp_status take_matrix(contract_job *job)
+{
+    sp_csr *g = &job->g;
+    *g = job->input.matrix;
+    memset(&job->input.matrix, 0, sizeof job->input.matrix);
+    job->combine = job->options->combine;
+    if (job->combine == SP_COMBINE_COUNT) make_pattern(job->host, g);
+    const sp_status status =
+        contract_convert(job->host, g, g->values ? type_of_values(job->options) : SP_F64);
+    return status == SP_OK ? contract_check_weights(job, g->values, g->value_type, g->nnz) : status;
+}
+
+static void free_arcs(contract_job *job)
+{
+    io_graph *in = &job->input;
+    sp_free(job->host, in->tails);
+    sp_free(job->host, in->heads);
+    sp_free(job->host, in->weights);
+    in->tails = in->heads = NULL;
+    in->weights = NULL;
+}
+
+/* Label pairs stand for both directions, so that a list of both counts each edge twice: then there are as many
+ * entries as lines, and as many lines up as down. */
+static void tell_of_both_directions(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_graph *in = &job->input;
+    int64_t up = 0, down = 0;
+    if (o->undirected || !job->undirected || in->format == IO_MTX || job->g.nnz != in->arcs) return;
+#pragma omp parallel for schedule(static) reduction(+ : up, down) num_threads(sp_context_threads(job->host))
+    for (int64_t e = 0; e < in->arcs; e++) {
+        up += in->tails[e] < in->heads[e];
+        down += in->tails[e] > in->heads[e];
+    }
+    if (up == 0 || up != down) return;
+    notice_line(&job->line, "%s: each edge is there twice, and both count; if these are its directions, as in a .tsv "
+                "that contract wrote, give --directed", o->graph);
+}
+
+static sp_status build_graph(contract_job *job)
+{
+    const contract_options *o = job->options;
+    io_graph *in = &job->input;
+    const bool listed = in->undirected && !in->symmetric; /* both directions are there */
+    /* STRING files hold every pair twice, too, so that their lines are arcs. */
+    const bool mirror = o->undirected ? !listed : !o->directed && in->symmetric && in->format != IO_STRING;
+    const bool rows_are_heads = in->format == IO_MTX;
+    const arcs_view view = {rows_are_heads ? in->heads : in->tails, rows_are_heads ? in->tails : in->heads, mirror};
+    sp_status status;
+    job->undirected = mirror || (!o->directed && listed);
+    job->arcs = in->arcs;
+    if (in->matrix.row_offsets) {
+        job->arcs = in->matrix.nnz;
+        return take_matrix(job);
+    }
+    status = build_matrices(job, &view);
+    if (status == SP_OK && mirror) tell_of_both_directions(job);
+    free_arcs(job);
+    return status;
+}
+
+sp_status contract_read_graph(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_read_options reading = {.format = o->from,
+                                     .any_sign = true,
+                                     .matrix = !o->undirected,
+                                     .values = type_of_values(o),
+                                     .interrupt = &interrupt_signal};
+    double began = wall_seconds();
+    show_line(&job->line, "reading %s", o->graph);
+    may_block = 1;
+    sp_status status = io_read_graph(job->host, o->graph, &reading, &job->input);
+    may_block = 0;
+    if (status == SP_OK && job->input.blast_hits)
+        notice_line(&job->line, "%s: a BLAST table, read as label pairs weighs its hits by their identity, column 3; "
+                    "--from blast by their bit scores", o->graph);
+    if (status == SP_OK) status = io_graph_spread(job->host, &job->input);
+    if (status != SP_OK) return status;
+    job->seconds.graph = wall_seconds() - began;
+    began = wall_seconds();
+    show_line(&job->line, "%lld nodes, %lld edges: making a matrix", (long long)job->input.nodes,
+                 (long long)(job->input.arcs + job->input.matrix.nnz));
+    status = build_graph(job);
+    job->seconds.build = wall_seconds() - began;
+    return status;
+}
+
+/* ---- nodes without labels ------------------------------------------------------------------------------- */
+
+const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length)
+{
+    const io_graph *in = &job->input;
+    if (in->names.count > 0) {
+        *length = io_name_length(&in->names, node);
+        return io_name(&in->names, node);
+    }
+    const int64_t first = in->format == IO_MTX || in->format == IO_METIS ? 1
+                          : in->format == IO_CSR                         ? job->options->base
+                                                                         : 0;
+    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(in->ids ? in->ids[node] : node + first));
+    return buffer;
+}
+
+static sp_status refuse_unlabelled(contract_job *job)
+{
+    char buffer[32];
+    size_t length;
+    const char *name = contract_node_name(job, job->labelling.first_unlabelled, buffer, &length);
+    const io_label_format format = job->labelling.format;
+    const bool listed = format == IO_LABELS_LIST || format == IO_LABELS_PAIRS;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                   job->labelling.unlabelled == 1
+                       ? "%s: %lld node has no label, %.*s; give --unlabelled drop or keep%s"
+                       : "%s: %lld nodes have no label, such as %.*s; give --unlabelled drop or keep%s",
+                   job->options->labels, (long long)job->labelling.unlabelled, (int)(length < 40 ? length : 40), name,
+                   listed ? " (-1, NA and nan are no label)" : "");
+}
+
+/* The matrix with a row more for each node in no group. */
+static sp_status keep_in_matrix(contract_job *job)
+{
+    io_labelling *l = &job->labelling;
+    sp_csr *s = &l->s;
+    unsigned char *seen = NULL;
+    const int64_t nnz = s->nnz + l->unlabelled, rows = s->rows + l->unlabelled;
+    void *offsets = s->row_offsets, *columns = s->col_indices, *values = s->values;
+    sp_status status;
+    TRY(sp_calloc(job->host, s->cols, 1, (void **)&seen));
+    TRY(sp_grow(job->host, s->rows + 1, rows + 1, sizeof *s->row_offsets, &offsets));
+    s->row_offsets = offsets;
+    TRY(sp_grow(job->host, s->nnz, nnz, sizeof *s->col_indices, &columns));
+    s->col_indices = columns;
+    if (values) TRY(sp_grow(job->host, s->nnz, nnz, sizeof(double), &values));
+    s->values = values;
+    for (int64_t e = 0; e < s->nnz; e++) seen[s->col_indices[e]] = 1;
+    for (int64_t i = 0; i < s->cols; i++) {
+        if (seen[i]) continue;
+        s->col_indices[s->nnz] = (int32_t)i;
+        if (s->values) ((double *)s->values)[s->nnz] = 1;
+        s->row_offsets[++s->rows] = ++s->nnz;
+    }
+done:
+    sp_free(job->host, seen);
+    return status;
+}
+
+static sp_status keep_unlabelled(contract_job *job)
+{
+    io_labelling *l = &job->labelling;
+    if (job->groups + l->unlabelled > INT32_MAX)
+        return sp_fail(job->host, SP_ERROR_OVERFLOW, "%s: 2^31 groups or more; give --unlabelled drop",
+                       job->options->labels);
+    if (!l->labels) {
+        sp_status status = keep_in_matrix(job);
+        job->groups = l->s.rows;
+        return status;
+    }
+    for (int64_t i = 0; i < job->g.rows; i++)
+        if (l->labels[i] < 0) l->labels[i] = (int32_t)job->groups++;
+    return SP_OK;
+}
+
+/* ---- empty groups --------------------------------------------------------------------------------------- */
+
+static sp_status compact_matrix(contract_job *job)
+{
+    sp_csr *s = &job->labelling.s;
+    int64_t kept = 0;
+    sp_status status = sp_alloc(job->host, s->rows, sizeof *job->old, (void **)&job->old);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0; i < s->rows; i++) {
+        const int64_t end = s->row_offsets[i + 1];
+        if (end == s->row_offsets[i]) continue;
+        job->old[kept] = (int32_t)i;
+        s->row_offsets[++kept] = end;
+    }
+    job->groups = s->rows = kept;
+    return SP_OK;
+}
+
+static int64_t count_empty(const contract_job *job, int32_t *used)
+{
+    const io_labelling *l = &job->labelling;
+    int64_t empty = 0;
+    for (int64_t i = 0; l->labels && i < job->g.rows; i++)
+        if (l->labels[i] >= 0) used[l->labels[i]] = 1;
+    for (int64_t p = 0; p < job->groups; p++)
+        empty += l->labels ? !used[p] : l->s.row_offsets[p] == l->s.row_offsets[p + 1];
+    return empty;
+}
+
+sp_status contract_read_labels(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_label_options reading = {
+        .format = o->label_format,
+        .base = (int)o->base,
+        .skip_unknown = o->skip_unknown,
+        .compact = o->compact,
+        .interrupt = &interrupt_signal,
+    };
+    io_labelling *l = &job->labelling;
+    int32_t *used = NULL;
+    const double began = wall_seconds();
+    sp_status status;
+    show_line(&job->line, "reading %s", o->labels);
+    may_block = 1;
+    status = io_read_labels(job->host, o->labels, &job->input, &reading, l);
+    may_block = 0;
+    if (status != SP_OK) return status;
+    job->groups = l->groups;
+    if (l->s.values && o->combine != SP_COMBINE_SUM)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: memberships have weights, which --combine %s has no use for: leave the weights out, or "
+                       "give --combine sum",
+                       o->labels, combine_word(o->combine));
+    if (!l->labels && o->engine == CONTRACTION_FUSED)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: some nodes are in several groups, or have weights; leave --engine fused out", o->labels);
+    if (!l->labels && o->node_output)
+        return sp_fail(job->host, SP_ERROR_ARGUMENT,
+                       "%s: some nodes are in several groups, or have weights; leave --node-output out", o->labels);
+    if (l->unlabelled > 0 && o->unlabelled == UNLABELLED_ERROR) return refuse_unlabelled(job);
+    if (l->unlabelled > 0 && o->unlabelled == UNLABELLED_KEEP) TRY(keep_unlabelled(job));
+    TRY(sp_calloc(job->host, job->groups, sizeof *used, (void **)&used));
+    job->empty = count_empty(job, used);
+    if (o->compact && job->empty > 0)
+        status = l->labels ? contraction_compact(job->host, job->g.rows, l->labels, &job->groups, &job->old)
+                           : compact_matrix(job);
+    if (status == SP_OK && !l->labels) status = contract_convert(job->host, &l->s, job->g.value_type);
+    job->seconds.labels = wall_seconds() - began;
+done:
+    sp_free(job->host, used);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* One run of contract: its options, what its steps share, and the steps that have files of their own. */
+#ifndef CONTRACT_JOB_H
+#define CONTRACT_JOB_H
+
+#include "common/tool.h"
+#include "contraction.h"
+#include "io.h"
+
+enum { MAX_PATH = 4096, MAX_LEVELS = 32 };
+
+typedef enum contract_unlabelled { UNLABELLED_ERROR, UNLABELLED_DROP, UNLABELLED_KEEP } contract_unlabelled;
+typedef enum contract_repeat { REPEAT_NEVER, REPEAT_CLUSTER, REPEAT_MATCHING } contract_repeat;
+
+typedef struct contract_options {
+    const char *graph, *labels, *out, *node_output, *report; /* labels: NULL with repeat */
+    io_format from, to;
+    io_label_format label_format;
+    int64_t base, levels, seed, threads, memory;
+    contraction_engine engine;
+    sp_combine combine;
+    sp_loops loops;
+    bool half_loops, compact, names, directed, undirected, skip_unknown, quiet;
+    sp_value_type values;
+    contract_unlabelled unlabelled;
+    contract_repeat repeat;
+    double inflation;
+    const char *device;
+} contract_options;
+
+typedef enum contract_request { CONTRACT_RUN, CONTRACT_HELP, CONTRACT_VERSION, CONTRACT_MISTAKE } contract_request;
+
+/* Reads the command line; a mistake is one line on stderr. */
+contract_request contract_parse(int argc, char **argv, contract_options *options);
+void contract_usage(FILE *stream);
+/* Whether an output format holds names of nodes. */
+bool has_names(io_format format);
+/* Words of the command line, for the report. */
+const char *format_word(io_format format);
+const char *label_format_word(io_label_format format);
+const char *combine_word(sp_combine combine);
+const char *loops_word(sp_loops loops);
+const char *engine_word(contraction_engine engine);
+const char *values_word(sp_value_type values);
+const char *repeat_word(contract_repeat repeat);
+
+typedef struct contract_seconds {
+    double graph, labels, build, contract, write, total;
+} contract_seconds;
+
+typedef struct contract_job {
+    const contract_options *options;
+    sp_context *host, *device;      /* device: CUDA; NULL: compute on the host */
+    tool_line line;
+    bool mistaken;                  /* an output is an input or another output, which was said */
+
+    io_graph input;                 /* its arcs go once the matrices are made; names and ids stay */
+    int64_t arcs;                   /* of the input */
+    sp_csr g;                       /* host */
+    sp_csr repeats;                 /* mean of a graph with repeated edges: how often each is there; else empty */
+    bool undirected;                /* g is symmetric */
+    int64_t repeated;               /* edges of the input that fell together with others */
+    sp_combine combine;             /* for g, whose entries may be combined ones already */
+    bool whole;                     /* its weights are whole numbers, whose sums are to be exact */
+    double weight_sum;              /* of g's weights without signs, before repeated edges are combined */
+
+    io_labelling labelling;
+    int64_t groups;
+    int64_t empty;                  /* of them, before compaction */
+    int32_t *old;                   /* compaction: number of each group before; else NULL */
+    io_names group_names;           /* none: groups are numbers */
+    int constraints;                /* METIS: weights a group */
+    int64_t *group_weights, *group_sizes; /* METIS: sums over nodes; NULL: none */
+    contraction_hierarchy hierarchy;
+
+    sp_csr c;                       /* host */
+    bool c_undirected;
+    contraction_info info;
+    contract_seconds seconds;
+    char device_name[128];
+} contract_job;
+
+/* input.c: the graph as a matrix; the labels, without nodes that have none and groups that are empty. */
+sp_status contract_read_graph(contract_job *job);
+sp_status contract_read_labels(contract_job *job);
+/* A node of the input as text; `buffer` is used if it has no name. */
+const char *contract_node_name(const contract_job *job, int64_t node, char buffer[32], size_t *length);
+
+/* Values of a matrix as f32 or f64. */
+sp_status contract_convert(sp_context *context, sp_csr *matrix, sp_value_type type);
+
+/* exact.c: whole numbers stay exact, or the run is refused. */
+sp_status contract_check_weights(contract_job *job, const void *values, sp_value_type type, int64_t count);
+sp_status contract_check_sums(contract_job *job);
+/* Absolute values (NULL: ones) in two parts, whose sums together are exact, and whether sums of both are beyond
+ * 2^53. */
+typedef enum contract_half { HALF_HIGH, HALF_LOW } contract_half;
+sp_status contract_part(sp_context *context, const double *values, int64_t count, contract_half half, double **part);
+bool contract_is_beyond(double high, double low);
+
+/* nodes.c: weights and sizes of nodes, added up. */
+sp_status contract_sum_nodes(contract_job *job);
+
+/* compute.c: opens the contexts; the quotient graph, or the hierarchy and its last graph. */
+sp_status contract_open_host(contract_job *job);
+sp_status contract_compute(contract_job *job);
+/* The quotient of a host g by the labels, or by the matrix `s`, on the host. */
+sp_status contract_quotient(contract_job *job, sp_context *context, const sp_csr *g, const sp_csr *s,
+                            const contraction_options *how, sp_csr *c);
+
+/* output.c: refuses outputs that could not be written or are inputs; names groups; writes everything. */
+sp_status contract_check_outputs(contract_job *job);
+sp_status contract_name_groups(contract_job *job);
+/* What a group is called; `buffer` is used if that is a number. */
+const char *contract_group_name(const contract_job *job, int64_t group, char buffer[32], size_t *length);
+sp_status contract_write(contract_job *job);
+
+#endif

@@ -1,0 +1,137 @@
+/* contract: the quotient graph of a labelling, from files to files.
+ *
+ * graph -> labels -> contraction -> names -> files. This file holds the order of the steps and what ends a run
+ * early. The command line is in options.c, reading in input.c, the choice of the device and the
+ * computation in compute.c, what is written in output.c.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "job.h"
+
+/* ---- the closing line ------------------------------------------------------------------------------------ */
+
+/* Edges of a graph, whose matrix has those of an undirected one in both directions. */
+static int64_t count_edges(const sp_csr *m, int64_t entries, bool undirected)
+{
+    int64_t loops = 0;
+    if (!undirected) return entries;
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) loops += m->col_indices[e] == i;
+    return (entries + loops) / 2;
+}
+
+enum { COUNTED_TEXT = COUNT_TEXT + 8 };
+
+/* "1 edge", "2,000 edges". */
+static const char *counted(int64_t number, const char *word, char text[COUNTED_TEXT])
+{
+    char digits[COUNT_TEXT];
+    snprintf(text, COUNTED_TEXT, "%s %s%s", show_count(number, digits), word, number == 1 ? "" : "s");
+    return text;
+}
+
+static void summarize(contract_job *job)
+{
+    static const char *const formats[] = {
+        [IO_AUTO] = "label pairs", [IO_ABC] = "label pairs",   [IO_SIF] = "SIF",       [IO_ETC] = "ETC",
+        [IO_NATIVE] = "an mcl matrix", [IO_MTX] = "Matrix Market", [IO_STRING] = "STRING", [IO_BLAST] = "BLAST",
+        [IO_METIS] = "METIS",      [IO_CSR] = "binary",        [IO_TSV] = "label pairs"};
+    const contract_options *o = job->options;
+    const io_graph *in = &job->input;
+    const bool both_listed = in->undirected && !in->symmetric;
+    char nodes[COUNTED_TEXT], edges[COUNTED_TEXT], groups[COUNTED_TEXT], joined[COUNTED_TEXT], left[COUNTED_TEXT];
+    char levels[COUNTED_TEXT + 2] = "", dropped[COUNTED_TEXT + 32] = "";
+    if (o->quiet) return;
+    counted(job->g.rows, "node", nodes);
+    counted(count_edges(&job->g, job->arcs, both_listed), "edge", edges);
+    counted(job->c.rows, "group", groups);
+    counted(count_edges(&job->c, job->c.nnz, job->c_undirected), "edge", joined);
+    if (o->repeat != REPEAT_NEVER)
+        snprintf(levels, sizeof levels, "%s, ", counted(job->hierarchy.count, "level", left));
+    if (job->labelling.unlabelled > 0 && o->unlabelled == UNLABELLED_DROP)
+        snprintf(dropped, sizeof dropped, "; left out %s without a label",
+                 counted(job->labelling.unlabelled, "node", left));
+    summary_line(&job->line, "read %s as %s, %s, %s; wrote %s%s, %s to %s%s",
+                 strcmp(o->graph, "-") == 0 ? "standard input" : o->graph, formats[in->format], nodes, edges, levels,
+                 groups, joined, strcmp(o->out, "-") == 0 ? "standard output" : o->out, dropped);
+}
+
+/* ---- the whole run -------------------------------------------------------------------------------------- */
+
+static sp_status run_job(contract_job *job)
+{
+    const double began = wall_seconds();
+    sp_status status;
+    TRY(contract_check_outputs(job));
+    TRY(contract_read_graph(job));
+    if (job->options->labels) { /* what is refused for them is, before the work */
+        TRY(contract_read_labels(job));
+        TRY(contract_name_groups(job));
+        TRY(contract_sum_nodes(job));
+    }
+    TRY(contract_compute(job));
+    if (!job->options->labels) {
+        TRY(contract_name_groups(job));
+        TRY(contract_sum_nodes(job));
+    }
+    job->seconds.total = wall_seconds() - began;
+    TRY(contract_write(job));
+done:
+    return status;
+}
+
+static void close_job(contract_job *job)
+{
+    if (job->host) {
+        io_graph_free(job->host, &job->input);
+        io_labelling_free(job->host, &job->labelling);
+        io_names_free(job->host, &job->group_names);
+        contraction_hierarchy_free(job->host, &job->hierarchy);
+        sp_csr_free(job->host, &job->g);
+        sp_csr_free(job->host, &job->repeats);
+        sp_csr_free(job->host, &job->c);
+        sp_free(job->host, job->old);
+        sp_free(job->host, job->group_weights);
+        sp_free(job->host, job->group_sizes);
+    }
+    sp_context_destroy(job->device);
+    sp_context_destroy(job->host);
+}
+
+static int run(const contract_options *options)
+{
+    const bool terminal = !options->quiet && isatty(STDERR_FILENO);
+    contract_job job = {.options = options,
+                        .line = {.tool = "contract", .terminal = terminal, .quiet = options->quiet}};
+    int code = EXIT_FAILED;
+    sp_status status = contract_open_host(&job);
+    if (status == SP_OK) status = run_job(&job);
+    quiet_line(&job.line);
+    if (status == SP_OK) {
+        summarize(&job);
+        code = EXIT_DONE;
+    } else {
+        code = job.mistaken ? EXIT_USAGE : end_failed(&job.line, job.host, status);
+    }
+    close_job(&job);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static contract_options options;
+    hold_standard_streams();
+    if (argc < 2) {
+        contract_usage(stderr);
+        return EXIT_USAGE;
+    }
+    switch (contract_parse(argc, argv, &options)) {
+    case CONTRACT_MISTAKE: return EXIT_USAGE;
+    case CONTRACT_HELP: contract_usage(stdout); return end_answer("contract");
+    case CONTRACT_VERSION: puts("contract " SP_VERSION); return end_answer("contract");
+    case CONTRACT_RUN: break;
+    }
+    settle_process("contract", argv, options.threads);
+    return run(&options);
+}

@@ -1,0 +1,385 @@
+/* What contract writes: the graph of groups, and beside it the names of groups, the maps of a hierarchy, figures of
+ * each group, a report. All files are made under temporary names first; the graph gets its own last, so that where
+ * it is there, everything is.
+ */
+#include <string.h>
+#include <sys/resource.h>
+
+#include "job.h"
+
+enum { MAX_OUTPUTS = MAX_LEVELS + 4 };
+
+/* ---- where ---------------------------------------------------------------------------------------------- */
+
+/* Names beside the output. */
+static sp_status beside(const contract_job *job, const char *ending, char path[MAX_PATH])
+{
+    if (snprintf(path, MAX_PATH, "%s%s", job->options->out, ending) < MAX_PATH) return SP_OK;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "the name of an output is too long");
+}
+
+static sp_status map_path(const contract_job *job, int level, char path[MAX_PATH])
+{
+    char ending[32];
+    snprintf(ending, sizeof ending, ".level%d.map", level + 1);
+    return beside(job, ending, path);
+}
+
+/* Formats without names get a file of them, as mcl-gpu -use-tab takes it. */
+static bool needs_tab(const contract_options *o) { return o->names && !has_names(o->to); }
+
+static sp_status check_output(contract_job *job, output_list *all, const char *path)
+{
+    const contract_options *o = job->options;
+    job->mistaken = overwrites("contract", path, o->graph) || overwrites("contract", path, o->labels) ||
+                    !add_output(all, "contract", path);
+    return job->mistaken ? SP_ERROR_ARGUMENT : io_output_check(job->host, path);
+}
+
+sp_status contract_check_outputs(contract_job *job)
+{
+    const contract_options *o = job->options;
+    output_list all = {0};
+    char path[MAX_PATH];
+    sp_status status;
+    TRY(check_output(job, &all, o->out));
+    if (o->node_output) TRY(check_output(job, &all, o->node_output));
+    if (o->report) TRY(check_output(job, &all, o->report));
+    if (needs_tab(o)) {
+        TRY(beside(job, ".tab", path));
+        TRY(check_output(job, &all, path));
+    }
+    for (int k = 0; o->repeat != REPEAT_NEVER && k < o->levels; k++) {
+        TRY(map_path(job, k, path));
+        TRY(check_output(job, &all, path));
+    }
+done:
+    return status;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------------- */
+
+/* The first node of each group, -1 for none. */
+static void find_first(const contract_job *job, int32_t *first)
+{
+    const io_labelling *l = &job->labelling;
+    for (int64_t p = 0; p < job->groups; p++) {
+        const bool member = !l->labels && l->s.row_offsets[p] < l->s.row_offsets[p + 1];
+        first[p] = member ? l->s.col_indices[l->s.row_offsets[p]] : -1;
+    }
+    for (int64_t i = job->g.rows; l->labels && i-- > 0;)
+        if (l->labels[i] >= 0) first[l->labels[i]] = (int32_t)i;
+}
+
+/* What the labels call a group, by its number before compaction; those of nodes without labels follow. */
+static int64_t number_of(const contract_job *job, int64_t group)
+{
+    const io_labelling *l = &job->labelling;
+    int64_t number = group;
+    if (l->numbers && group < l->groups) number = l->numbers[group];
+    else if (l->numbers) number = (int64_t)l->numbers[l->groups - 1] + 1 + group - l->groups;
+    return number + job->options->base;
+}
+
+/* What a group is called by. */
+enum { BY_LABEL = 1, BY_NODE = 2, BY_NUMBER = 4 };
+
+static sp_status name_group(const contract_job *job, int64_t p, const int32_t *first, int *by, io_name_list *list)
+{
+    const io_labelling *l = &job->labelling;
+    const int64_t before = job->old ? job->old[p] : p;
+    char buffer[32];
+    const char *name = buffer;
+    size_t length;
+    if (before < l->names.count) {
+        name = io_name(&l->names, before);
+        length = io_name_length(&l->names, before);
+        *by |= BY_LABEL;
+    } else if (first[p] >= 0 && (l->names.count > 0 || job->options->names)) {
+        name = contract_node_name(job, first[p], buffer, &length);
+        *by |= BY_NODE;
+    } else {
+        *by |= BY_NUMBER;
+        length = (size_t)snprintf(buffer, sizeof buffer, "%lld", (long long)number_of(job, before));
+    }
+    return io_names_append(job->host, list, name, length);
+}
+
+/* Groups of one name would be one group to whoever reads the output. */
+static sp_status refuse_namesakes(contract_job *job, const io_names *names, int by)
+{
+    const char *remedy = "they overlap in their first node: leave --names out";
+    if (by & BY_LABEL) remedy = "a node without a label is called as another's label: rename one, or give "
+                                "--unlabelled drop";
+    else if (by & BY_NUMBER) remedy = "a group without nodes has the number that is a node's name: give --compact";
+    int64_t twin;
+    const sp_status status = io_names_repeated(job->host, names, &twin);
+    if (status != SP_OK || twin < 0) return status;
+    const size_t length = io_name_length(names, twin);
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: two groups are called \"%.*s\"; %s", job->options->labels,
+                   (int)(length < 40 ? length : 40), io_name(names, twin), remedy);
+}
+
+sp_status contract_name_groups(contract_job *job)
+{
+    const contract_options *o = job->options;
+    const io_labelling *l = &job->labelling;
+    io_name_list list = {0};
+    int32_t *first = NULL;
+    int by = 0;
+    sp_status status = SP_OK;
+    if (l->names.count == 0 && !o->names && !job->old && !l->numbers) return SP_OK;
+    TRY(sp_alloc(job->host, job->groups, sizeof *first, (void **)&first));
+    find_first(job, first);
+    for (int64_t p = 0; p < job->groups; p++) TRY(name_group(job, p, first, &by, &list));
+    /* Where some groups have names, those called by numbers are empty: a list of edges does not show them. */
+    const bool edges_alone = (o->to == IO_ABC || o->to == IO_TSV) && !o->node_output;
+    const int shown = edges_alone ? by & ~BY_NUMBER : by;
+    if ((shown & (shown - 1)) || (shown == BY_NODE && l->s.row_offsets)) TRY(refuse_namesakes(job, &list.names, by));
+    job->group_names = list.names;
+    memset(&list.names, 0, sizeof list.names);
+done:
+    io_names_free(job->host, &list.names);
+    sp_free(job->host, first);
+    return status;
+}
+
+const char *contract_group_name(const contract_job *job, int64_t group, char buffer[32], size_t *length)
+{
+    const io_names *names = &job->group_names;
+    if (names->count > 0) {
+        *length = io_name_length(names, group);
+        return io_name(names, group);
+    }
+    *length = (size_t)snprintf(buffer, 32, "%lld", (long long)(job->options->base + group));
+    return buffer;
+}
+
+static void put_group(const contract_job *job, io_output *out, int64_t group)
+{
+    char buffer[32];
+    size_t length;
+    const char *name = contract_group_name(job, group, buffer, &length);
+    io_output_bytes(out, name, length);
+}
+
+/* ---- the graph and what belongs to it ------------------------------------------------------------------- */
+
+static sp_status put_graph(contract_job *job, io_output *out)
+{
+    const contract_options *o = job->options;
+    const io_write_options writing = {.format = o->to,
+                                      .undirected = job->c_undirected,
+                                      .names = &job->group_names,
+                                      .first = o->base,
+                                      .constraints = job->constraints,
+                                      .node_weights = job->group_weights,
+                                      .node_sizes = job->group_sizes};
+    const sp_status status = io_put_graph(job->host, out, &job->c, &writing);
+    if (status != SP_ERROR_ARGUMENT) return status;
+    char why[512];
+    snprintf(why, sizeof why, "%s", sp_last_error(job->host));
+    return sp_fail(job->host, status, "%s: %s", o->out, why);
+}
+
+static void put_tab(const contract_job *job, io_output *out)
+{
+    for (int64_t p = 0; p < job->groups; p++) {
+        io_output_int(out, p);
+        io_output_string(out, "\t");
+        put_group(job, out, p);
+        io_output_string(out, "\n");
+    }
+}
+
+/* NODE<TAB>GROUP a line; the groups of a level are the nodes of the next, numbered. */
+static void put_map(const contract_job *job, io_output *out, int level)
+{
+    const contraction_level *at = &job->hierarchy.level[level];
+    char buffer[32];
+    size_t length;
+    for (int64_t i = 0; i < at->nodes; i++) {
+        if (level == 0) {
+            const char *name = contract_node_name(job, i, buffer, &length);
+            io_output_bytes(out, name, length);
+        } else {
+            io_output_int(out, job->options->base + i);
+        }
+        io_output_string(out, "\t");
+        io_output_int(out, job->options->base + at->map[i]);
+        io_output_string(out, "\n");
+    }
+}
+
+/* Columns that only graphs with weights or sizes of nodes have. */
+static void put_node_headings(const contract_job *job, io_output *out)
+{
+    const int constraints = job->input.node_weights ? job->constraints : 0;
+    if (constraints == 1) io_output_string(out, "\tweight");
+    for (int k = 0; constraints > 1 && k < constraints; k++) io_output_format(out, "\tweight%d", k + 1);
+    if (job->group_sizes) io_output_string(out, "\tsize_sum");
+}
+
+static void put_node_sums(const contract_job *job, io_output *out, int64_t group)
+{
+    const int constraints = job->input.node_weights ? job->constraints : 0;
+    for (int k = 0; k < constraints; k++) {
+        io_output_string(out, "\t");
+        io_output_int(out, job->group_weights[group * constraints + k]);
+    }
+    if (!job->group_sizes) return;
+    io_output_string(out, "\t");
+    io_output_int(out, job->group_sizes[group]);
+}
+
+static sp_status put_nodes(const contract_job *job, io_output *out)
+{
+    contraction_group *group;
+    sp_status status = sp_alloc(job->host, job->groups, sizeof *group, (void **)&group);
+    if (status != SP_OK) return status;
+    status = contraction_groups(job->host, &job->g, job->labelling.labels, job->groups, group);
+    io_output_string(out, "group\tsize\tinternal\tcut\tconductance");
+    put_node_headings(job, out);
+    io_output_string(out, "\n");
+    for (int64_t p = 0; status == SP_OK && p < job->groups; p++) {
+        const double numbers[] = {group[p].internal, group[p].cut, group[p].conductance};
+        put_group(job, out, p);
+        io_output_string(out, "\t");
+        io_output_int(out, group[p].size);
+        for (int i = 0; i < 3; i++) {
+            io_output_string(out, "\t");
+            io_output_number(out, numbers[i]);
+        }
+        put_node_sums(job, out, p);
+        io_output_string(out, "\n");
+    }
+    sp_free(job->host, group);
+    return status;
+}
+
+/* ---- the report ----------------------------------------------------------------------------------------- */
+
+static const char *boolean(bool value) { return value ? "true" : "false"; }
+
+static void put_text_field(io_output *out, const char *key, const char *text)
+{
+    io_output_format(out, "\"%s\": ", key);
+    put_json_text(out, text);
+    io_output_string(out, ", ");
+}
+
+static void put_input(const contract_job *job, io_output *out)
+{
+    const io_graph *in = &job->input;
+    const io_labelling *l = &job->labelling;
+    io_output_string(out, "  \"graph\": {");
+    put_text_field(out, "file", job->options->graph);
+    io_output_format(out, "\"format\": \"%s\", \"bytes\": %lld, \"nodes\": %lld, \"edges\": %lld,\n",
+                     format_word(in->format), (long long)in->bytes, (long long)job->g.rows, (long long)job->arcs);
+    io_output_format(out, "    \"entries\": %lld, \"repeated\": %lld, \"negative\": %lld, \"undirected\": %s},\n",
+                     (long long)job->g.nnz, (long long)job->repeated, (long long)in->negative,
+                     boolean(job->undirected));
+    io_output_string(out, "  \"labels\": {");
+    put_text_field(out, "file", job->options->labels);
+    io_output_format(
+        out, "\"kind\": \"%s\", \"bytes\": %lld, \"unlabelled\": %lld, \"empty\": %lld, \"overlapping\": %s},\n",
+        label_format_word(l->format), (long long)l->bytes, (long long)l->unlabelled, (long long)job->empty,
+        boolean(l->s.row_offsets != NULL));
+}
+
+static void put_levels(const contract_job *job, io_output *out)
+{
+    io_output_string(out, "  \"levels\": [");
+    for (int k = 0; k < job->hierarchy.count; k++) {
+        const contraction_level *level = &job->hierarchy.level[k];
+        io_output_format(out, "%s{\"nodes\": %lld, \"groups\": %lld, \"entries\": %lld}", k ? ", " : "",
+                         (long long)level->nodes, (long long)level->groups, (long long)level->c.nnz);
+    }
+    io_output_string(out, "],\n");
+}
+
+static void put_report(const contract_job *job, io_output *out)
+{
+    const contract_options *o = job->options;
+    const contract_seconds *t = &job->seconds;
+    struct rusage usage;
+    const int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+    io_output_string(out, "{\"tool\": \"contract\", \"version\": \"" SP_VERSION "\",\n");
+    put_input(job, out);
+    io_output_format(out,
+                     "  \"options\": {\"combine\": \"%s\", \"loops\": \"%s\", \"half_loops\": %s, \"base\": %lld, ",
+                     combine_word(o->combine), loops_word(o->loops), boolean(o->half_loops), (long long)o->base);
+    io_output_format(out, "\"compact\": %s, \"repeat\": \"%s\", \"values\": \"%s\", ", boolean(o->compact),
+                     repeat_word(o->repeat), values_word(o->values));
+    put_text_field(out, "device", o->device);
+    io_output_format(out, "\"memory_budget\": %lld},\n", (long long)o->memory);
+    put_levels(job, out);
+    io_output_string(out, "  \"output\": {");
+    put_text_field(out, "file", o->out);
+    io_output_format(out, "\"format\": \"%s\", \"groups\": %lld, \"entries\": %lld, \"undirected\": %s},\n",
+                     format_word(o->to), (long long)job->c.rows, (long long)job->c.nnz, boolean(job->c_undirected));
+    io_output_format(out, "  \"engine\": \"%s\", ", engine_word(job->info.engine));
+    put_text_field(out, "device", job->device_name);
+    io_output_format(out, "\"threads\": %d, \"peak_host_bytes\": %lld, \"working_bytes\": %lld,\n",
+                     sp_context_threads(job->host), (long long)peak, (long long)job->info.peak_bytes);
+    io_output_format(out, "  \"seconds\": {\"read_graph\": %.6f, \"build\": %.6f, \"read_labels\": %.6f, ", t->graph,
+                     t->build, t->labels);
+    io_output_format(out, "\"contract\": %.6f, \"write\": %.6f, \"total\": %.6f}}\n", t->contract, t->write,
+                     t->total + t->write);
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------ */
+
+typedef struct output_set {
+    io_output *open[MAX_OUTPUTS];
+    int count;
+} output_set;
+
+static sp_status open_next(contract_job *job, output_set *all, const char *path, io_output **out)
+{
+    sp_status status = io_output_open(job->host, path, out);
+    if (status == SP_OK) all->open[all->count++] = *out;
+    return status;
+}
+
+/* Writes everything but does not let it appear. */
+static sp_status write_all(contract_job *job, output_set *all)
+{
+    const contract_options *o = job->options;
+    const double began = wall_seconds();
+    char path[MAX_PATH];
+    io_output *out;
+    sp_status status;
+    TRY(open_next(job, all, o->out, &out));
+    show_line(&job->line, "writing %s", o->out);
+    TRY(put_graph(job, out));
+    if (needs_tab(o)) {
+        TRY(beside(job, ".tab", path));
+        TRY(open_next(job, all, path, &out));
+        put_tab(job, out);
+    }
+    for (int k = 0; k < job->hierarchy.count; k++) {
+        TRY(map_path(job, k, path));
+        TRY(open_next(job, all, path, &out));
+        put_map(job, out, k);
+    }
+    if (o->node_output) {
+        TRY(open_next(job, all, o->node_output, &out));
+        TRY(put_nodes(job, out));
+    }
+    job->seconds.write = wall_seconds() - began;
+    if (o->report) {
+        TRY(open_next(job, all, o->report, &out));
+        put_report(job, out);
+    }
+done:
+    return status;
+}
+
+sp_status contract_write(contract_job *job)
+{
+    output_set all = {.count = 0};
+    may_block = 1;
+    const sp_status status = write_all(job, &all);
+    return finish_outputs(all.open, all.count, status);
+}

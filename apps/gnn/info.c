@@ -1,0 +1,229 @@
+/* gnn info: what a folder with a graph, features and labels holds, as text or JSON. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/tool.h"
+#include "input.h"
+
+typedef struct info_options {
+    const char *folder;
+    bool json, undirected, quiet;
+    int64_t threads;
+} info_options;
+
+typedef struct info {
+    int64_t loops, isolated, longest; /* isolated: no edge, but perhaps a loop */
+    int64_t unlabelled, split[GNN_SPLITS];
+    int64_t *members; /* of each class */
+    bool symmetric;
+} info;
+
+/* ---- the command line ---------------------------------------------------------------------------------- */
+
+static void usage(FILE *stream)
+{
+    fputs("usage: gnn info DIR [options]        what a folder with graph.*, features.* and labels.* holds\n"
+          "\n"
+          "  --json         as JSON\n"
+          "  --undirected   each edge stands for both directions\n"
+          "  --threads N    [all]; --quiet nothing but the answer and errors\n"
+          "  -h --help\n", stream);
+}
+
+#define mistake(...) (usage_mistake("gnn info", __VA_ARGS__), EXIT_USAGE)
+
+/* EXIT_DONE where all is well. */
+static int parse(int argc, char **argv, info_options *o)
+{
+    memset(o, 0, sizeof *o);
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        const bool threads = strncmp(option, "--threads", 9) == 0 && (option[9] == '=' || option[9] == '\0');
+        if (strcmp(option, "--json") == 0) o->json = true;
+        else if (strcmp(option, "--undirected") == 0) o->undirected = true;
+        else if (strcmp(option, "--quiet") == 0) o->quiet = true;
+        else if (threads) {
+            const char *value = option[9] ? option + 10 : i + 1 < argc ? argv[++i] : "";
+            if (!read_integer(value, &o->threads) || o->threads < 1 || o->threads > 4096)
+                return mistake("--threads takes a whole number from 1 to 4096 (got \"%.40s\")", value);
+        } else if (option[0] == '-' && option[1]) return mistake("unknown option \"%.40s\"", option);
+        else if (o->folder) return mistake("a second folder \"%.40s\"", option);
+        else o->folder = option;
+    }
+    return o->folder ? EXIT_DONE : mistake("no folder");
+}
+
+/* ---- counting ------------------------------------------------------------------------------------------ */
+
+/* Marks the nodes that have an edge to another. */
+static void walk_edges(const sp_csr *a, uint8_t *connected, info *found)
+{
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t begin = a->row_offsets[i], end = a->row_offsets[i + 1];
+        if (end - begin > found->longest) found->longest = end - begin;
+        for (int64_t e = begin; e < end; e++) {
+            const int32_t j = a->col_indices[e];
+            found->loops += i == j;
+            if (i != j) connected[i] = connected[j] = 1;
+        }
+    }
+}
+
+static void count_labels(const gnn_data *data, info *found)
+{
+    for (int64_t i = 0; i < data->graph.rows; i++) {
+        bool any = false;
+        if (data->labels) {
+            any = data->labels[i] >= 0;
+            if (any) found->members[data->labels[i]]++;
+        }
+        for (int64_t c = 0; data->targets && c < data->classes; c++) {
+            found->members[c] += data->targets[i * data->classes + c];
+            any = any || data->targets[i * data->classes + c];
+        }
+        found->unlabelled += !any;
+        found->split[data->split[i]]++;
+    }
+}
+
+static sp_status count(sp_context *context, const gnn_data *data, info *found)
+{
+    uint8_t *connected = NULL;
+    sp_status status;
+    TRY(sp_calloc(context, data->graph.rows, 1, (void **)&connected));
+    TRY(sp_calloc(context, data->classes, sizeof *found->members, (void **)&found->members));
+    TRY(gnn_symmetric(context, &data->graph, &found->symmetric));
+    walk_edges(&data->graph, connected, found);
+    for (int64_t i = 0; i < data->graph.rows; i++) found->isolated += !connected[i];
+    count_labels(data, found);
+done:
+    sp_free(context, connected);
+    return status;
+}
+
+/* ---- output -------------------------------------------------------------------------------------------- */
+
+static double share(int64_t part, int64_t whole) { return whole > 0 ? (double)part / (double)whole : 0; }
+
+static void class_name(const gnn_input *input, int64_t c, char *name, size_t size)
+{
+    if (input->classes.count > 0)
+        snprintf(name, size, "%.*s", (int)io_name_length(&input->classes, c), io_name(&input->classes, c));
+    else snprintf(name, size, "%lld", (long long)c);
+}
+
+static void put_text(io_output *out, const gnn_input *input, const info *found)
+{
+    const gnn_data *data = &input->data;
+    const sp_csr *g = &data->graph, *sparse = &data->features.sparse;
+    const sp_dense *dense = &data->features.dense;
+    char name[256];
+    io_output_format(out, "nodes      %lld\nedges      %lld, %s, %s", (long long)g->rows, (long long)g->nnz,
+                     found->symmetric ? "symmetric" : "directed", g->values ? "weighted" : "unweighted");
+    io_output_format(out, "\nloops      %lld\nisolated   %lld\ndegree     mean %.2f, largest %lld\n",
+                     (long long)found->loops, (long long)found->isolated, share(g->nnz, g->rows),
+                     (long long)found->longest);
+    if (sparse->row_offsets)
+        io_output_format(out, "features   %lld, sparse, %lld filled (%.3g %%)\n", (long long)sparse->cols,
+                         (long long)sparse->nnz, 100 * share(sparse->nnz, sparse->rows * sparse->cols));
+    else io_output_format(out, "features   %lld, dense\n", (long long)dense->cols);
+    io_output_format(out, "classes    %lld, %s, %lld nodes with none\n", (long long)data->classes,
+                     data->targets ? "several a node" : "one a node", (long long)found->unlabelled);
+    for (int64_t c = 0; c < data->classes; c++) {
+        class_name(input, c, name, sizeof name);
+        io_output_format(out, "  %-24s %lld\n", name, (long long)found->members[c]);
+    }
+    if (!input->has_split) {
+        io_output_string(out, "split      none\n");
+        return;
+    }
+    io_output_format(out, "split      train %lld, val %lld, test %lld, unused %lld\n",
+                     (long long)found->split[GNN_TRAIN], (long long)found->split[GNN_VALIDATION],
+                     (long long)found->split[GNN_TEST], (long long)found->split[GNN_UNUSED]);
+}
+
+static const char *boolean(bool value) { return value ? "true" : "false"; }
+
+static void put_json(io_output *out, const info_options *o, const gnn_input *input, const info *found)
+{
+    const gnn_data *data = &input->data;
+    const sp_csr *g = &data->graph, *sparse = &data->features.sparse;
+    const bool is_sparse = sparse->row_offsets != NULL;
+    const int64_t cols = is_sparse ? sparse->cols : data->features.dense.cols;
+    char name[256];
+    io_output_string(out, "{\"folder\": ");
+    put_json_text(out, o->folder);
+    io_output_format(out, ", \"nodes\": %lld, \"edges\": %lld, \"symmetric\": %s, \"weighted\": %s,\n",
+                     (long long)g->rows, (long long)g->nnz, boolean(found->symmetric), boolean(g->values != NULL));
+    io_output_format(out, "  \"loops\": %lld, \"isolated\": %lld, \"mean_degree\": ", (long long)found->loops,
+                     (long long)found->isolated);
+    io_output_number(out, share(g->nnz, g->rows));
+    io_output_format(out, ", \"max_degree\": %lld,\n  \"features\": %lld, \"sparse\": %s, \"filled\": %lld,\n",
+                     (long long)found->longest, (long long)cols, boolean(is_sparse),
+                     (long long)(is_sparse ? sparse->nnz : g->rows * cols));
+    io_output_format(out, "  \"multi_label\": %s, \"unlabelled\": %lld, \"classes\": [",
+                     boolean(data->targets != NULL), (long long)found->unlabelled);
+    for (int64_t c = 0; c < data->classes; c++) {
+        class_name(input, c, name, sizeof name);
+        io_output_string(out, c ? ", {\"name\": " : "{\"name\": ");
+        put_json_text(out, name);
+        io_output_format(out, ", \"nodes\": %lld}", (long long)found->members[c]);
+    }
+    io_output_string(out, "],\n  \"split\": ");
+    if (input->has_split)
+        io_output_format(out, "{\"train\": %lld, \"val\": %lld, \"test\": %lld, \"unused\": %lld}}\n",
+                         (long long)found->split[GNN_TRAIN], (long long)found->split[GNN_VALIDATION],
+                         (long long)found->split[GNN_TEST], (long long)found->split[GNN_UNUSED]);
+    else io_output_string(out, "null}\n");
+}
+
+/* ---- all ----------------------------------------------------------------------------------------------- */
+
+static sp_status show(sp_context *context, const info_options *o, const gnn_input *input)
+{
+    info found = {0};
+    io_output *out = NULL;
+    sp_status status;
+    TRY(count(context, &input->data, &found));
+    TRY(io_output_open(context, "-", &out));
+    if (o->json) put_json(out, o, input, &found);
+    else put_text(out, input, &found);
+    status = io_output_commit(out);
+    out = NULL;
+done:
+    io_output_discard(out);
+    sp_free(context, found.members);
+    return status;
+}
+
+int gnn_info_main(int argc, char **argv)
+{
+    info_options o;
+    gnn_input input = {0};
+    tool_line line = {.tool = "gnn"};
+    sp_context *context = NULL;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+            usage(stdout);
+            return end_answer("gnn");
+        }
+    const int parsed = parse(argc, argv, &o);
+    if (parsed != EXIT_DONE) return parsed;
+    line.quiet = o.quiet;
+    const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
+                                    .interrupt = &interrupt_signal};
+    const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &interrupt_signal};
+    sp_status status;
+    TRY(sp_context_create(&cpu, &context));
+    may_block = 1;
+    TRY(gnn_input_load(context, o.folder, &reading, &input));
+    gnn_input_notice(&line, o.folder, &input.data.features);
+    status = show(context, &o, &input);
+done:
+    may_block = 0;
+    const int code = gnn_input_end(context, status);
+    if (context) gnn_input_free(context, &input);
+    sp_context_destroy(context);
+    return code;
+}

@@ -1,0 +1,303 @@
+/* What gnn train and gnn predict share: contexts, the data, saved models, outputs that appear all or not at all. */
+#include <errno.h>
+#include <string.h>
+
+#include "job.h"
+
+/* ---- devices ------------------------------------------------------------------------------------------- */
+
+static sp_status open_context(const gnn_job *job, const char *device, const volatile int *interrupt,
+                              sp_context **context)
+{
+    const sp_context_options options = {.device = device,
+                                        .threads = thread_count("-", job->settings->threads),
+                                        .memory_budget = (size_t)job->settings->memory,
+                                        .interrupt = interrupt};
+    return sp_context_create(&options, context);
+}
+
+sp_status gnn_open_host(gnn_job *job) { return open_context(job, "cpu", &interrupt_signal, &job->host); }
+
+/* Signals do not interrupt an epoch: what it has begun could not be saved. */
+static sp_status open_compute(gnn_job *job, const char *device)
+{
+    sp_context_destroy(job->compute);
+    job->compute = NULL;
+    const sp_status status = open_context(job, device, NULL, &job->compute);
+    if (status == SP_OK) snprintf(job->device_name, sizeof job->device_name, "%s", sp_context_device(job->compute));
+    return status;
+}
+
+/* Opening a CUDA device and its BLAS takes some 0.5 s. In that time a thread of the CPU does some 2 G operations of
+ * products that gather. */
+static const double CUDA_OPERATIONS = 2e9;
+
+static bool is_large(const gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    const gnn_features *x = &job->data.features;
+    const double nodes = (double)job->data.graph.rows, hidden = (double)s->hidden;
+    const double entries = x->dense.values ? nodes * (double)x->dense.cols : (double)x->sparse.nnz;
+    const double inner = (double)(s->layers - 1) * nodes * hidden * hidden;
+    const double passes = s->command == COMMAND_TRAIN ? 6 * (double)(s->epochs * s->seeds) : 2;
+    const double pass = (double)(s->layers * job->data.graph.nnz) * hidden + entries * hidden + inner;
+    return passes * pass > CUDA_OPERATIONS * sp_context_threads(job->host);
+}
+
+/* Trouble that the CPU does not have. */
+static bool is_device_trouble(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED ||
+           status == SP_ERROR_NO_DEVICE;
+}
+
+/* The sentence of a failure goes to the context that reports it. */
+static sp_status work_on_compute(gnn_job *job, sp_status (*work)(gnn_job *))
+{
+    const sp_status status = work(job);
+    const char *sentence = sp_last_error(job->compute);
+    if (status != SP_OK && *sentence) sp_fail(job->host, status, "%s", sentence);
+    return status;
+}
+
+sp_status gnn_on_device(gnn_job *job, sp_status (*work)(gnn_job *))
+{
+    const char *device = job->settings->device;
+    const bool automatic = strcmp(device, "auto") == 0, large = automatic && is_large(job);
+    if (large || (!automatic && strcmp(device, "cpu") != 0)) {
+        show_line(&job->line, "opening the CUDA device");
+        sp_status status = open_compute(job, automatic ? "cuda" : device);
+        if (status != SP_OK && !automatic)
+            return sp_fail(job->host, status, "--device %s: %s; use --device cpu or auto", device,
+                           sp_last_error(NULL));
+        if (status == SP_OK) {
+            status = work_on_compute(job, work);
+            if (!automatic || !is_device_trouble(status)) return status;
+            notice_line(&job->line, "%s; going on with the CPU", sp_last_error(job->host));
+        }
+    }
+    const char *blas = is_large(job) && !job->line.quiet ? gnn_unknown_blas() : NULL;
+    if (blas)
+        notice_line(&job->line, "the BLAS of this machine is %s; if that is the reference one, as Debian has it, "
+                    "OpenBLAS (libopenblas0) is some 20 times as fast", blas);
+    const sp_status status = open_compute(job, "cpu");
+    return status == SP_OK ? work_on_compute(job, work) : status;
+}
+
+/* ---- input --------------------------------------------------------------------------------------------- */
+
+/* The names of classes as a saved model takes them. */
+static sp_status join_names(gnn_job *job)
+{
+    const io_names *names = &job->input.classes;
+    if (names->count == 0) return SP_OK;
+    const sp_status status = sp_alloc(job->host, io_name_begin(names, names->count) + names->count, 1,
+                                      (void **)&job->class_names);
+    char *at = job->class_names;
+    for (int64_t c = 0; status == SP_OK && c < names->count; c++) {
+        memcpy(at, io_name(names, c), io_name_length(names, c));
+        at += io_name_length(names, c);
+        *at++ = '\0';
+    }
+    job->input.data.class_names = job->class_names;
+    return status;
+}
+
+sp_status gnn_read_data(gnn_job *job)
+{
+    const gnn_settings *s = job->settings;
+    const gnn_input_options options = {.undirected = s->undirected, .no_labels = s->command == COMMAND_PREDICT,
+                                       .interrupt = &interrupt_signal};
+    const double began = wall_seconds();
+    show_line(&job->line, "reading %s", s->folder);
+    may_block = 1;
+    sp_status status = gnn_input_load(job->host, s->folder, &options, &job->input);
+    may_block = 0;
+    if (status == SP_OK) gnn_input_notice(&job->line, s->folder, &job->input.data.features);
+    if (status == SP_OK) status = join_names(job);
+    job->data = job->input.data;
+    job->seconds.read += wall_seconds() - began;
+    return status;
+}
+
+static sp_status fail_file(gnn_job *job, const char *path, const char *why)
+{
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: %s; give a model that gnn train --save wrote", path, why);
+}
+
+/* All of it, in memory that grows with what is there. */
+sp_status gnn_read_saved(gnn_job *job, const char *path)
+{
+    int64_t used = 0, room = file_bytes(path) >= 0 ? file_bytes(path) + 1 : 1 << 16;
+    void *bytes = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file) return fail_file(job, path, strerror(errno));
+    may_block = 1;
+    sp_status status = sp_alloc(job->host, room, 1, &bytes);
+    while (status == SP_OK) {
+        const size_t got = fread((char *)bytes + used, 1, (size_t)(room - used), file);
+        used += (int64_t)got;
+        if (used < room) break;
+        status = sp_grow(job->host, used, 2 * room, 1, &bytes);
+        if (status == SP_OK) room *= 2;
+    }
+    if (status == SP_OK && ferror(file)) status = fail_file(job, path, strerror(errno));
+    may_block = 0;
+    fclose(file);
+    if (status != SP_OK) {
+        sp_free(job->host, bytes);
+        return status;
+    }
+    job->saved = bytes;
+    job->saved_size = used;
+    return SP_OK;
+}
+
+sp_status gnn_match_features(gnn_job *job, const char *path, const gnn_model_options *saved)
+{
+    const gnn_features *x = &job->data.features;
+    const int64_t columns = x->dense.values ? x->dense.cols : x->sparse.cols;
+    if (columns == saved->inputs) return SP_OK;
+    return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the saved model has %lld features, not %lld", path,
+                   (long long)saved->inputs, (long long)columns);
+}
+
+/* The number of a name among the model's; -1: it is none of them. The search begins at `first`, so that names in the
+ * model's order, all or some of them, cost one pass. */
+static int64_t find_class(const io_names *classes, int64_t first, const char *name, size_t length)
+{
+    for (int64_t i = 0; i < classes->count; i++) {
+        const int64_t c = (first + i) % classes->count;
+        if (io_name_length(classes, c) == length && memcmp(io_name(classes, c), name, length) == 0) return c;
+    }
+    return -1;
+}
+
+/* Labels by the model's numbers. Targets have a column a class, and stay where those are the same. */
+static sp_status map_classes(gnn_job *job, const char *path, const io_names *classes)
+{
+    const io_names *own = &job->input.classes;
+    gnn_data *data = &job->input.data;
+    int32_t *number;
+    sp_status status = sp_alloc(job->host, own->count, sizeof *number, (void **)&number);
+    if (status != SP_OK) return status;
+    for (int64_t i = 0, found = -1; i < own->count; i++) {
+        const char *name = io_name(own, i);
+        const int length = (int)io_name_length(own, i);
+        found = find_class(classes, found + 1, name, (size_t)length);
+        number[i] = (int32_t)found;
+        if (found < 0 || (data->targets && found != i))
+            TRY(sp_fail(job->host, SP_ERROR_ARGUMENT, found < 0 ? "%s: the model in %s has no class %.*s"
+                                                                : "%s: the model in %s has another order of classes, "
+                                                                  "from %.*s on", job->settings->folder, path,
+                        length < 40 ? length : 40, name));
+    }
+    for (int64_t i = 0; data->labels && i < data->graph.rows; i++)
+        if (data->labels[i] >= 0) data->labels[i] = number[data->labels[i]];
+done:
+    sp_free(job->host, number);
+    return status;
+}
+
+sp_status gnn_match_classes(gnn_job *job, const char *path, const gnn_saved *saved)
+{
+    const char *at = saved->class_names;
+    io_name_list list = {0};
+    sp_status status = SP_OK;
+    if (!at) return SP_OK;
+    for (int64_t c = 0; c < saved->options.model.outputs; c++, at += strlen(at) + 1)
+        TRY(io_names_append(job->host, &list, at, strlen(at)));
+    if (job->input.classes.count > 0) {
+        TRY(map_classes(job, path, &list.names));
+        job->input.data.classes = list.names.count;
+    }
+    io_names_free(job->host, &job->input.classes);
+    job->input.classes = list.names;
+    memset(&list.names, 0, sizeof list.names);
+    job->input.data.class_names = saved->class_names;
+    job->data = job->input.data;
+done:
+    io_names_free(job->host, &list.names);
+    return status;
+}
+
+void gnn_close(gnn_job *job)
+{
+    if (job->host) {
+        gnn_input_free(job->host, &job->input);
+        for (int64_t i = 0; i < job->run_count; i++) sp_free(job->host, job->runs[i].epochs);
+        sp_free(job->host, job->runs);
+        sp_free(job->host, job->saved);
+        sp_free(job->host, job->class_names);
+        sp_free(job->host, job->made);
+        sp_free(job->host, job->clusters);
+        sp_free(job->host, job->classes);
+        sp_free(job->host, job->targets);
+        sp_free(job->host, job->scores);
+    }
+    sp_context_destroy(job->compute);
+    sp_context_destroy(job->host);
+}
+
+/* ---- output -------------------------------------------------------------------------------------------- */
+
+enum { MOST_FILES = 4 };
+
+sp_status gnn_check_files(gnn_job *job, const gnn_file *files, int count)
+{
+    const gnn_settings *s = job->settings;
+    output_list all = {0};
+    sp_status status = SP_OK;
+    for (int i = 0; i < count; i++) {
+        const char *path = files[i].path;
+        if (!path) continue;
+        job->mistaken = overwrites("gnn", path, s->load) || overwrites("gnn", path, s->clusters) ||
+                        gnn_input_overwritten("gnn", s->folder, path) || !add_output(&all, "gnn", path);
+        if (job->mistaken) return SP_ERROR_ARGUMENT;
+        TRY(io_output_check(job->host, path));
+    }
+done:
+    return status;
+}
+
+bool gnn_takes_stdout(const gnn_file *files, int count)
+{
+    bool taken = false;
+    for (int i = 0; i < count; i++) taken = taken || (files[i].path && strcmp(files[i].path, "-") == 0);
+    return taken;
+}
+
+sp_status gnn_write_files(gnn_job *job, const gnn_file *files, int count)
+{
+    io_output *open[MOST_FILES];
+    int opened = 0;
+    sp_status status = SP_OK;
+    may_block = 1;
+    for (int i = 0; i < count && status == SP_OK; i++) {
+        if (!files[i].path) continue;
+        status = io_output_open(job->host, files[i].path, &open[opened]);
+        if (status == SP_OK) status = files[i].put(job, open[opened++]);
+    }
+    return finish_outputs(open, opened, status);
+}
+
+/* The names of what was written: "a, b". */
+static void list_files(const gnn_file *files, int count, char *text, size_t size)
+{
+    size_t used = 0;
+    snprintf(text, size, "nothing");
+    for (int i = 0; i < count && used < size; i++) {
+        const char *path = files[i].path;
+        if (!path) continue;
+        if (strcmp(path, "-") == 0) path = "standard output";
+        used += (size_t)snprintf(text + used, size - used, used > 0 ? ", %.1000s" : "%.1000s", path);
+    }
+}
+
+void gnn_end_line(gnn_job *job, const char *read, const gnn_file *files, int count, const char *result)
+{
+    char data[GNN_DESCRIPTION], written[MOST_FILES * 1024];
+    gnn_input_describe(&job->data, job->directed, data);
+    list_files(files, count, written, sizeof written);
+    summary_line(&job->line, "read %.2000s, %s%s; wrote %s%s", job->settings->folder, data, read, written, result);
+}

@@ -1,0 +1,74 @@
+/* gnn: graph neural networks from the command line: train, predict, info, convert.
+ *
+ * This file holds what a process begins with and how it ends. The command line of train and
+ * predict is in options.c, their steps in train.c and predict.c, what they share in job.c; info and convert
+ * have files of their own.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "job.h"
+
+/* ---- train and predict ---------------------------------------------------------------------------------- */
+
+static int end_of(gnn_job *job, sp_status status)
+{
+    quiet_line(&job->line);
+    if (status == SP_OK && job->stopped) {
+        error_line(&job->line, "stopped by signal %d after epoch %lld; %s is complete", interrupt_signal,
+                   (long long)job->runs[0].epochs[job->runs[0].count - 1].epoch,
+                   job->settings->save ? job->settings->save : job->settings->checkpoint);
+        return EXIT_KEPT;
+    }
+    if (status == SP_OK) return end_answer("gnn");
+    return job->mistaken ? EXIT_USAGE : end_failed(&job->line, job->host, status);
+}
+
+static int run(const gnn_settings *settings, int argc, char **argv)
+{
+    gnn_job job = {.settings = settings, .argc = argc, .argv = argv,
+                   .line = {.tool = "gnn", .terminal = !settings->quiet && isatty(STDERR_FILENO),
+                             .quiet = settings->quiet}};
+    sp_status status = gnn_open_host(&job);
+    if (status == SP_OK) status = settings->command == COMMAND_TRAIN ? gnn_train(&job) : gnn_predict(&job);
+    const int code = end_of(&job, status);
+    gnn_close(&job);
+    return code;
+}
+
+static int train_or_predict(int argc, char **argv)
+{
+    static gnn_settings settings;
+    switch (gnn_parse(argc - 1, argv + 1, NULL, &settings)) {
+    case REQUEST_MISTAKE: return EXIT_USAGE;
+    case REQUEST_HELP: gnn_usage(stdout); return end_answer("gnn");
+    case REQUEST_RUN: break;
+    }
+    settle_process("gnn", argv, settings.threads);
+    return run(&settings, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_streams();
+    if (argc < 2) {
+        gnn_usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *command = argv[1];
+    if (strcmp(command, "train") == 0 || strcmp(command, "predict") == 0) return train_or_predict(argc, argv);
+    if (strcmp(command, "info") == 0 || strcmp(command, "convert") == 0) {
+        settle_process("gnn", argv, 0);
+        return (command[0] == 'i' ? gnn_info_main : gnn_convert_main)(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "-h") == 0 || strcmp(command, "--help") == 0) {
+        gnn_usage(stdout);
+        return end_answer("gnn");
+    }
+    if (strcmp(command, "--version") == 0) {
+        puts("gnn " SP_VERSION);
+        return end_answer("gnn");
+    }
+    usage_mistake("gnn", "the first argument is one of train, predict, info, convert (got \"%.40s\")", command);
+    return EXIT_USAGE;
+}

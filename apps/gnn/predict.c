@@ -1,0 +1,138 @@
+/* gnn predict: the class of every node, by a model that gnn train saved. */
+#include "job.h"
+
+/* ---- the model and the data ----------------------------------------------------------------------------- */
+
+static sp_status fail_model(gnn_job *job, sp_context *context, sp_status status)
+{
+    char why[256];
+    snprintf(why, sizeof why, "%s", sp_last_error(context));
+    return sp_fail(context, status, "%s: %s", job->settings->load, why);
+}
+
+/* The data as the model knows them: its classes, and a split only where there are labels to go with it. */
+static sp_status match_data(gnn_job *job, bool several)
+{
+    const gnn_settings *s = job->settings;
+    gnn_data *data = &job->data;
+    if (data->classes > job->how.model.outputs || (data->targets && data->classes != job->how.model.outputs))
+        return sp_fail(job->host, SP_ERROR_ARGUMENT, "%s: the labels have %lld classes, the model in %s has %lld",
+                       s->folder, (long long)data->classes, s->load, (long long)job->how.model.outputs);
+    const bool judged = job->input.has_split && data->classes > 0 && several == (data->targets != NULL);
+    data->classes = job->how.model.outputs;
+    if (!judged) data->split = NULL;
+    return SP_OK;
+}
+
+static sp_status load(gnn_job *job)
+{
+    gnn_saved saved = {0};
+    sp_status status;
+    TRY(gnn_read_saved(job, job->settings->load));
+    status = gnn_saved_read(job->host, job->saved, job->saved_size, &saved);
+    if (status != SP_OK) return fail_model(job, job->host, status);
+    job->how = saved.options;
+    TRY(gnn_read_data(job));
+    if (job->how.model.normalised) {
+        TRY(gnn_data_normalise(job->host, &job->input.data));
+        job->data = job->input.data;
+    }
+    TRY(gnn_match_features(job, job->settings->load, &job->how.model));
+    TRY(gnn_match_classes(job, job->settings->load, &saved));
+    TRY(match_data(job, saved.several));
+    const int64_t nodes = job->data.graph.rows, all = nodes * job->how.model.outputs; /* below 2^62 */
+    if (saved.several) TRY(sp_alloc(job->host, all, sizeof *job->targets, (void **)&job->targets));
+    else TRY(sp_alloc(job->host, nodes, sizeof *job->classes, (void **)&job->classes));
+    if (job->settings->scores) TRY(sp_alloc(job->host, all, sizeof *job->scores, (void **)&job->scores));
+    TRY(sp_calloc(job->host, 1, sizeof *job->runs, (void **)&job->runs));
+    job->run_count = 1;
+done:
+    return status;
+}
+
+static sp_status predict(gnn_job *job)
+{
+    gnn_engine *engine = NULL;
+    gnn_trainer *trainer = NULL;
+    sp_status status;
+    show_line(&job->line, "predicting");
+    TRY(gnn_engine_create(job->compute, 0, &engine));
+    TRY(gnn_trainer_create(engine, &job->data, &job->how, &trainer));
+    job->directed = !gnn_trainer_symmetric(trainer);
+    status = gnn_trainer_restore(trainer, job->saved, job->saved_size);
+    if (status != SP_OK) TRY(fail_model(job, job->compute, status));
+    TRY(gnn_trainer_finish(trainer));
+    TRY(gnn_trainer_predict(trainer, job->classes, job->targets, job->scores));
+    if (job->data.split) TRY(gnn_trainer_evaluate(trainer, &job->runs[0].best));
+done:
+    gnn_trainer_free(trainer);
+    gnn_engine_free(engine);
+    return status;
+}
+
+/* ---- what is written ------------------------------------------------------------------------------------ */
+
+static void put_class(const gnn_job *job, io_output *out, int64_t class)
+{
+    const io_names *names = &job->input.classes;
+    if (names->count == job->data.classes) io_output_bytes(out, io_name(names, class), io_name_length(names, class));
+    else io_output_int(out, class);
+}
+
+/* A node a line: its class, or the classes that it has; after a tab each, the scores. */
+static sp_status put_classes(gnn_job *job, io_output *out)
+{
+    const int64_t classes = job->data.classes;
+    for (int64_t i = 0; i < job->data.graph.rows; i++) {
+        bool first = true;
+        if (job->classes) put_class(job, out, job->classes[i]);
+        for (int64_t c = 0; job->targets && c < classes; c++) {
+            if (!job->targets[i * classes + c]) continue;
+            if (!first) io_output_string(out, " ");
+            put_class(job, out, c);
+            first = false;
+        }
+        for (int64_t c = 0; job->scores && c < classes; c++)
+            io_output_format(out, "\t%.6g", (double)job->scores[i * classes + c]);
+        io_output_string(out, "\n");
+    }
+    return SP_OK;
+}
+
+/* The same for NumPy: the scores, if they were asked for, else the classes by their numbers, or 0 and 1 for each. */
+static sp_status put_array(gnn_job *job, io_output *out)
+{
+    const int64_t nodes = job->data.graph.rows, classes = job->data.classes;
+    io_array array = {.type = IO_I32, .dimensions = 1, .shape = {nodes, classes}, .count = nodes,
+                      .item_size = sizeof *job->classes, .values = job->classes};
+    if (!job->classes || job->scores) {
+        array.type = job->scores ? IO_F32 : IO_U8;
+        array.dimensions = 2;
+        array.count = nodes * classes;
+        array.item_size = job->scores ? sizeof *job->scores : sizeof *job->targets;
+        array.values = job->scores ? (void *)job->scores : job->targets;
+    }
+    io_put_npy(out, &array);
+    return SP_OK;
+}
+
+sp_status gnn_predict(gnn_job *job)
+{
+    const bool array = ends_with(job->settings->out, ".npy");
+    const gnn_file files[] = {{job->settings->out, array ? put_array : put_classes}};
+    char read[1024], result[64] = "";
+    gnn_text text;
+    sp_status status;
+    TRY(gnn_check_files(job, files, 1));
+    TRY(load(job));
+    TRY(gnn_on_device(job, predict));
+    TRY(gnn_write_files(job, files, 1));
+    quiet_line(&job->line);
+    snprintf(read, sizeof read, ", and %.1000s", job->settings->load);
+    if (job->data.split)
+        snprintf(result, sizeof result, " (test %s %s)", job->targets ? "micro F1" : "accuracy",
+                 gnn_show(job->runs[0].best.accuracy[GNN_TEST], text));
+    gnn_end_line(job, read, files, 1, result);
+done:
+    return status;
+}

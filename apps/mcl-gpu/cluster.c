@@ -1,0 +1,448 @@
+/* One clustering: the process, its interpretation, the output, and the dumps on the way. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "job.h"
+
+enum { MATRIX_DIGITS = 7 }; /* what mcl writes of an f32 */
+
+/* Holds a file back until the clustering that it belongs to appears. What is written directly is complete: a reader
+ * may wait for its end. */
+static sp_status keep(job *j, io_output *output)
+{
+    if (!io_output_is_file(output) || j->kept_count == MOST_KEPT) return io_output_commit(output);
+    j->kept[j->kept_count++] = output;
+    return SP_OK;
+}
+
+sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *matrix, const double *numbers)
+{
+    const bool binary = j->settings->binary;
+    io_output *output = NULL;
+    may_block = 1;
+    sp_status status = io_output_open(j->host, path, &output);
+    if (status == SP_OK)
+        status = io_put_native_columns(j->host, output, matrix, j->input.ids, numbers, MATRIX_DIGITS, binary, NULL);
+    if (status != SP_OK) io_output_discard(output);
+    else status = kind == MATRIX_DUMP ? io_output_commit(output) : keep(j, output);
+    may_block = 0;
+    if (status == SP_OK) log_matrix_written(&j->log, path, binary, matrix->rows, matrix->cols, matrix->nnz);
+    return status;
+}
+
+/* ---- the process --------------------------------------------------------------------------------------- */
+
+typedef struct monitor_state {
+    job *job;
+    sp_context *context; /* where the iterand lives */
+    bool keep_start;     /* for another inflation, for the CPU when the device fails, or for -analyze */
+    sp_csr expanded;     /* the next iterand before inflation, if -dump cls wants its clusters */
+    report_run *run;
+    sp_status status;
+} monitor_state;
+
+static io_clusters as_lists(const mcl_clustering *c)
+{
+    return (io_clusters){.nodes = c->nodes, .clusters = c->clusters, .offsets = c->offsets, .members = c->members};
+}
+
+/* KIND-NUMBER.STEM, as mcl names its dumps: beside an output that was named, otherwise in the present folder. Beside
+ * stdout the stem is the input's bare name. */
+static sp_status dump_name(const job *j, const report_run *run, const char *kind, int64_t number, char name[MAX_PATH])
+{
+    const settings *s = j->settings;
+    char made[MAX_PATH];
+    const bool to_stdout = s->output && strcmp(s->output, "-") == 0;
+    settings_input_name(s, run->inflation, made);
+    const char *stem = s->dump_stem ? s->dump_stem
+                       : to_stdout  ? settings_input_base(s)
+                       : s->output  ? run->output
+                                    : made;
+    const char *slash = strrchr(stem, '/');
+    int folder = slash ? (int)(slash - stem) + 1 : 0;
+    int length = snprintf(name, MAX_PATH, "%.*s%s-%lld.%s", folder, stem, kind, (long long)number, stem + folder);
+    if (length >= MAX_PATH) return sp_fail(j->host, SP_ERROR_ARGUMENT, "the name of a dump is too long");
+    if (!io_output_is_input(name, s->input)) return SP_OK;
+    return sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: this dump would replace the input; give another -dump-stem",
+                   name);
+}
+
+static bool is_dumped(const settings *s, int64_t number)
+{
+    return number >= s->dump_from && number < s->dump_to && (number - s->dump_from) % s->dump_modulo == 0;
+}
+
+bool job_is_dump(const job *j, const report_run *run, const io_place *place)
+{
+    const settings *s = j->settings;
+    const char *const kind = strncmp(place->name, "ite-", 4) == 0 && s->dump_iterands   ? "ite"
+                             : strncmp(place->name, "cls-", 4) == 0 && s->dump_clusters ? "cls"
+                                                                                        : NULL;
+    char name[MAX_PATH];
+    io_place dump;
+    if (!kind) return false;
+    const int64_t number = strtoll(place->name + 4, NULL, 10);
+    if (!is_dumped(s, number) || dump_name(j, run, kind, number, name) != SP_OK) return false;
+    io_output_place(name, &dump);
+    return io_output_same_place(&dump, place);
+}
+
+sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded)
+{
+    mcl_options options = j->mcl;
+    mcl_run run;
+    options.inflation = 0;
+    options.main_length = 1;
+    options.initial_length = 0;
+    return mcl_iterate(j->host, iterand, &options, NULL, NULL, expanded, &run);
+}
+
+/* The clusters of an iterand: mcl looks at it before inflation. */
+static sp_status dump_clusters(job *j, const report_run *run, int64_t number, const sp_csr *expanded)
+{
+    const settings *s = j->settings;
+    char name[MAX_PATH];
+    mcl_options options = s->mcl;
+    mcl_clustering clustering = {0};
+    sp_status status;
+    options.force_connected = false;
+    options.overlap = MCL_OVERLAP_KEEP;
+    options.weak_attraction = true;
+    options.sort = MCL_SORT_NONE;
+    TRY(dump_name(j, run, "cls", number, name));
+    TRY(mcl_interpret(j->host, expanded, NULL, &options, &clustering));
+    const io_clusters lists = as_lists(&clustering);
+    TRY(io_write_native_clusters(j->host, name, &lists, j->input.ids, s->binary, NULL));
+    log_matrix_written(&j->log, name, s->binary, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+done:
+    mcl_clustering_free(j->host, &clustering);
+    return status;
+}
+
+static sp_status dump(monitor_state *m, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    job *j = m->job;
+    const settings *s = j->settings;
+    const int64_t number = iteration->number;
+    const bool now = s->dump_iterands && is_dumped(s, number), next = s->dump_clusters && is_dumped(s, number + 1);
+    char name[MAX_PATH];
+    sp_csr copy = {0};
+    sp_status status = SP_OK;
+    if (m->expanded.row_offsets) TRY(dump_clusters(j, m->run, number, &m->expanded));
+    sp_csr_free(j->host, &m->expanded);
+    if (!now && !next) return SP_OK;
+    TRY(mcl_restore(m->context, iterand, iteration->order, &copy));
+    if (now) {
+        TRY(dump_name(j, m->run, "ite", number, name));
+        TRY(job_write_matrix(j, MATRIX_DUMP, name, &copy, number == 0 ? j->start_sums : NULL));
+    }
+    if (next) TRY(job_expand(j, &copy, &m->expanded));
+done:
+    sp_csr_free(m->context, &copy);
+    return status;
+}
+
+static bool on_iteration(void *user, const mcl_iteration *iteration, const sp_csr *iterand)
+{
+    monitor_state *m = user;
+    job *j = m->job;
+    int64_t initial = j->settings->mcl.initial_length;
+    if (!m->keep_start && iterand != &j->start) sp_csr_free(j->host, &j->start);
+    if (iteration->number == 0) {
+        m->status = dump(m, iteration, iterand);
+        return m->status == SP_OK;
+    }
+    log_iteration(&j->log, iteration);
+    if (iteration->bumped)
+        log_line(&j->log, "[mclProcess] ====== Inflation bumped to %.4f ======", iteration->next_inflation);
+    if (initial > 0 && iteration->number == initial)
+        log_line(&j->log, "[mclProcess] ====== Changing from initial to main inflation now ======");
+    m->status = report_add_iteration(j->host, m->run, iteration);
+    if (m->status == SP_OK) m->status = dump(m, iteration, iterand);
+    return m->status == SP_OK && !*j->finish;
+}
+
+/* Runs the process on `context`; the limit is host memory of that context. */
+static sp_status iterate_on(job *j, sp_context *context, const mcl_options *options, report_run *run, sp_csr *limit)
+{
+    const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
+    monitor_state monitor = {.job = j, .context = context, .run = run,
+                             .keep_start = !last || context != j->host || j->settings->analyze};
+    run->iteration_count = 0;
+    snprintf(run->device, sizeof run->device, "%s", sp_context_device(context));
+    log_header(&j->log, j->start.rows);
+    sp_status status = mcl_iterate(context, &j->start, options, on_iteration, &monitor, limit, &run->run);
+    sp_csr_free(j->host, &monitor.expanded);
+    if (status == SP_OK && monitor.status != SP_OK) {
+        sp_csr_free(context, limit);
+        return monitor.status;
+    }
+    if (status != SP_OK && context != j->host) /* the sentence outlives the device's context */
+        sp_fail(j->host, status, "%s", sp_last_error(context));
+    return status;
+}
+
+/* Trouble that the CPU does not have. */
+static bool is_device_trouble(sp_status status)
+{
+    return status == SP_ERROR_DEVICE_MEMORY || status == SP_ERROR_DEVICE || status == SP_ERROR_UNSUPPORTED;
+}
+
+/* On the device if there is one; if that fails and it was our choice, once more on the CPU. */
+static sp_status iterate(job *j, const mcl_options *options, report_run *run, sp_csr *limit, sp_context **owner)
+{
+    *owner = j->device ? j->device : j->host;
+    sp_status status = iterate_on(j, *owner, options, run, limit);
+    if (!j->device || !is_device_trouble(status) || cuda_required(j->settings)) return status;
+    log_warning(&j->log, "mcl-gpu: %s; going on with the CPU", sp_last_error(j->host));
+    sp_context_destroy(j->device);
+    j->device = NULL;
+    *owner = j->host;
+    return iterate_on(j, j->host, options, run, limit);
+}
+
+sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty)
+{
+    sp_status status = sp_alloc(context, columns->rows, sizeof **empty, (void **)empty);
+    for (int64_t k = 0; k < columns->rows && status == SP_OK; k++)
+        (*empty)[k] = columns->row_offsets[k] == columns->row_offsets[k + 1];
+    return status;
+}
+
+void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty)
+{
+    for (int64_t k = 0; k < columns->rows; k++)
+        if (columns->row_offsets[k] == columns->row_offsets[k + 1] && !empty[k])
+            log_warning(&j->log, "___ [mclvInflate] warning: nonpositive sum <%f> for vector %lld", 0.0,
+                        (long long)(j->input.ids ? j->input.ids[k] : k));
+}
+
+/* ---- interpretation ------------------------------------------------------------------------------------- */
+
+static void log_findings(job *j, const mcl_options *options, const mcl_clustering *c)
+{
+    static const char *const done[] = {"cut", "kept", "split"};
+    if (c->overlap > 0)
+        log_warning(&j->log, "[mcl] %s <%lld> instances of overlap", done[options->overlap], (long long)c->overlap);
+    if (c->garbage > 0) log_warning(&j->log, "[mcl] added <%lld> garbage entries", (long long)c->garbage);
+}
+
+/* Whether `path` is, or will be, a file with a place beside it: not stdout, a device or a pipe. */
+static bool is_plain(const char *path)
+{
+    struct stat file;
+    return strcmp(path, "-") != 0 && (stat(path, &file) != 0 || S_ISREG(file.st_mode));
+}
+
+/* -force-connected and -check-connected: clusters in their connected parts. The unsplit clustering goes to OUT-rags,
+ * as with mcl, where the split one replaces it. */
+static sp_status connect_clusters(job *j, const mcl_options *options, const char *output, const sp_csr *limit,
+                                  mcl_clustering *c)
+{
+    mcl_options connected = *options;
+    mcl_clustering parts = {0};
+    char rags[MAX_PATH + 8];
+    connected.force_connected = true;
+    sp_status status = mcl_interpret(j->host, limit, &j->graph, &connected, &parts);
+    if (status != SP_OK) return status;
+    int64_t more = parts.clusters - c->clusters;
+    if (more <= 0) {
+        log_line(&j->log, "[mcl parlour] clustering induces connected components");
+    } else {
+        log_line(&j->log, "[mcl parlour] splitting yields an additional %lld clusters at a total of %lld",
+                 (long long)more, (long long)parts.clusters);
+    }
+    if (more > 0 && options->force_connected) {
+        if (is_plain(output)) {
+            io_clusters lists = as_lists(c);
+            io_output *whole;
+            snprintf(rags, sizeof rags, "%s-rags", output);
+            TRY(io_output_open(j->host, rags, &whole));
+            io_put_native_clusters(whole, &lists, j->input.ids, NULL);
+            TRY(keep(j, whole));
+            log_matrix_written(&j->log, rags, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+        }
+        log_line(&j->log, "[mcl parlour] proceeding with split clustering");
+        mcl_clustering unsplit = *c;
+        *c = parts;
+        parts = unsplit;
+    }
+done:
+    mcl_clustering_free(j->host, &parts);
+    return status;
+}
+
+static sp_status interpret(job *j, const mcl_options *options, const report_run *run, const sp_csr *limit,
+                           mcl_clustering *clustering)
+{
+    mcl_options plain = *options;
+    plain.force_connected = false;
+    sp_status status = mcl_interpret(j->host, limit, NULL, &plain, clustering);
+    if (status != SP_OK) return status;
+    log_findings(j, options, clustering);
+    log_jury(&j->log, &run->run);
+    if (options->force_connected || j->settings->check_connected)
+        status = connect_clusters(j, options, run->output, limit, clustering);
+    return status;
+}
+
+/* ---- output -------------------------------------------------------------------------------------------- */
+
+/* The text of -append-log, in mcl's layout. */
+static char *run_information(const job *j, const report_run *run)
+{
+    const settings *s = j->settings;
+    char *text = NULL, *arguments = settings_quoted(s, "");
+    size_t size;
+    FILE *stream = arguments ? open_memstream(&text, &size) : NULL;
+    if (stream) {
+        fprintf(stream, "\n(mclruninfo\n\nversion <mcl-gpu " SP_VERSION ">\ninput file name <%s>\n", s->input);
+        fprintf(stream, "number of nodes <%lld>\nnumber of clusters <%lld>\n", (long long)j->input.nodes,
+                (long long)run->clusters);
+        fprintf(stream, "command line <%s>\ntotal time usage <%.2f>\nnumber of iterations <%lld>\n\n", arguments,
+                run->iterate_seconds, (long long)run->run.iterations);
+        settings_print(s, run->inflation, stream);
+        fprintf(stream, ")\n");
+        if (fclose(stream) != 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    free(arguments);
+    return text;
+}
+
+/* The text of -analyze, in mcl's layout. */
+static void put_measures(io_output *output, const job *j, const report_run *run, const mcl_measures *m)
+{
+    io_output_format(output, "ncl=%lld max=%lld  ctr=%.1f avg=%.1f min=%lld ", (long long)m->clusters,
+                     (long long)m->largest, m->center, m->average, (long long)m->smallest);
+    io_output_format(output, "DGI=%lld TWI=%lld TWL=%lld sgl=%lld qrt=%lld\n", (long long)m->dust,
+                     (long long)m->half, (long long)m->half_size, (long long)m->singletons, (long long)m->quartets);
+    io_output_format(output, "eff=%.5f mod=%.5f mf=%.5f af=%.5f target-name=", m->efficiency, m->modularity,
+                     m->mass_fraction, m->area_fraction);
+    io_output_string(output, j->settings->input);
+    io_output_string(output, "\nsource-name=");
+    io_output_string(output, run->output);
+    io_output_string(output, "\n\n");
+}
+
+/* Whether nodes have names: then clusters are lines of these, else a native matrix. */
+static bool is_labelled(const io_graph *g)
+{
+    const bool numbered = g->format == IO_NATIVE || g->format == IO_MTX || g->format == IO_CSR ||
+                          g->format == IO_METIS;
+    return g->names.count > 0 || !numbered;
+}
+
+static sp_status put_clusters(job *j, const report_run *run, const io_clusters *lists, const mcl_measures *measures,
+                              io_output *output)
+{
+    if (is_labelled(&j->input)) {
+        log_line(&j->log, "[mcl] output is in %s", run->output);
+        io_put_label_clusters(output, lists, &j->input.names);
+    } else {
+        io_put_native_clusters(output, lists, j->input.ids, j->command_line);
+    }
+    if (j->settings->append_log) {
+        char *text = run_information(j, run);
+        if (!text) return sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory");
+        io_output_string(output, text);
+        free(text);
+    }
+    if (j->settings->analyze) {
+        put_measures(output, j, run, measures);
+        log_line(&j->log, "[mcl parlour] included performance measures in cluster output");
+    }
+    return SP_OK;
+}
+
+/* The clusters, the matrices that were kept, and with the last clustering the report, all or none. */
+static sp_status finish_clusters(job *j, report_run *run, double began, io_output *output, sp_status status)
+{
+    const bool last = run == &j->report.runs[j->settings->inflation_count - 1];
+    io_output *all[MOST_KEPT + 2] = {output};
+    int count = 1;
+    for (int i = 0; i < j->kept_count; i++) all[count++] = j->kept[i];
+    j->kept_count = 0;
+    for (int i = 0; i < count && status == SP_OK; i++) status = io_output_settle(all[i]);
+    run->write_seconds = wall_seconds() - began;
+    if (status == SP_OK && last && j->settings->report) {
+        j->report.threads = sp_context_threads(j->host);
+        j->report.total_seconds = wall_seconds() - j->log.began;
+        status = report_put(j->host, &j->report, j->settings, &all[count]);
+        count += status == SP_OK;
+    }
+    return finish_outputs(all, count, status);
+}
+
+static sp_status write_clusters(job *j, report_run *run, const mcl_clustering *clustering)
+{
+    const double began = wall_seconds();
+    const io_clusters lists = as_lists(clustering);
+    mcl_measures measures;
+    io_output *output;
+    sp_status status = SP_OK;
+    if (j->settings->analyze) status = mcl_measure(j->host, &j->start, clustering, &measures);
+    if (status == SP_OK) status = io_output_open(j->host, run->output, &output);
+    if (status != SP_OK) return status;
+    status = put_clusters(j, run, &lists, &measures, output);
+    status = finish_clusters(j, run, began, output, status);
+    if (status != SP_OK) return status;
+    if (!is_labelled(&j->input))
+        log_matrix_written(&j->log, run->output, false, lists.nodes, lists.clusters, lists.offsets[lists.clusters]);
+    log_line(&j->log, "[mcl] %lld clusters found", (long long)clustering->clusters);
+    log_line(&j->log, "[mcl] output is in %s", run->output);
+    return SP_OK;
+}
+
+static void report_clusters(report_run *run, const mcl_clustering *c)
+{
+    run->clusters = c->clusters;
+    run->attractor_systems = c->attractors;
+    run->overlap = c->overlap;
+    run->overlap_nodes = c->overlap_nodes;
+    run->garbage_nodes = c->garbage;
+    run->largest = run->singletons = 0;
+    for (int64_t i = 0; i < c->clusters; i++) {
+        int64_t size = c->offsets[i + 1] - c->offsets[i];
+        run->singletons += size == 1;
+        if (size > run->largest) run->largest = size;
+    }
+}
+
+sp_status job_cluster(job *j, report_run *run)
+{
+    mcl_options options = j->mcl;
+    mcl_clustering clustering = {0};
+    sp_csr limit = {0};
+    sp_context *owner = j->host;
+    char limit_name[MAX_PATH + 8];
+    bool *empty = NULL;
+    sp_status status;
+    options.inflation = run->inflation;
+    double began = wall_seconds();
+    TRY(job_find_empty(j->host, &j->start, &empty));
+    TRY(iterate(j, &options, run, &limit, &owner));
+    job_warn_vanished(j, &limit, empty);
+    run->iterate_seconds = wall_seconds() - began;
+    if (j->settings->write_limit) {
+        snprintf(limit_name, sizeof limit_name, "%s-limit", run->output);
+        TRY(job_write_matrix(j, MATRIX_KEPT, limit_name, &limit, run->run.iterations == 0 ? j->start_sums : NULL));
+    }
+    began = wall_seconds();
+    TRY(interpret(j, &options, run, &limit, &clustering));
+    run->interpret_seconds = wall_seconds() - began;
+    sp_csr_free(owner, &limit);
+    report_clusters(run, &clustering);
+    may_block = 1;
+    status = write_clusters(j, run, &clustering);
+    may_block = 0;
+done:
+    sp_free(j->host, empty);
+    mcl_clustering_free(j->host, &clustering);
+    sp_csr_free(owner, &limit);
+    return status;
+}

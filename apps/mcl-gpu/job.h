@@ -1,0 +1,77 @@
+/* One run of mcl-gpu: what its steps share, and the steps that have files of their own. */
+#ifndef MCL_JOB_H
+#define MCL_JOB_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "common/tool.h"
+#include "io.h"
+#include "log.h"
+#include "mcl.h"
+#include "options.h"
+#include "report.h"
+
+enum { MOST_KEPT = 8 };
+
+typedef struct job {
+    const settings *settings;
+    run_log log;
+    report report;
+    sp_context *host;   /* reads, prepares, interprets, writes; computes where there is no device */
+    sp_context *device; /* CUDA; NULL: compute on the host */
+    mcl_transform *value_transform, *graph_transform; /* -abc-tf, -tf; NULL: none */
+    mcl_options mcl;    /* those of the settings, as mcl takes them for this input */
+    io_graph input;     /* its arcs are released once the graph is made; names and ids stay */
+    sp_csr graph, start;
+    double *start_sums; /* of the start matrix's columns, before they were divided by them, where they are shown */
+    char *command_line;
+    bool mistaken;      /* an output is the input or another output, which was said */
+    io_output *kept[MOST_KEPT]; /* matrices that appear with the next clustering */
+    int kept_count;
+    const volatile sig_atomic_t *finish; /* ends the process after the present iteration */
+} job;
+
+/* ---- device.c: where to compute -------------------------------------------------------------------- */
+
+/* A device that is being opened beside the reading. */
+typedef struct opening {
+    const job *job;
+    pthread_t thread;
+    bool running;
+    sp_status status;
+    char why[512]; /* the sentence of a failure */
+    sp_context *context;
+} opening;
+
+/* Opens the context that reads, and computes on the CPU. */
+sp_status job_open_host(job *j);
+/* Begins to open a CUDA device if the command line or the size of the input makes it likely to be used. */
+void job_begin_opening(const job *j, opening *o);
+/* Decides where to compute, now that the start matrix is there; fails if CUDA is asked for and cannot be had. */
+sp_status job_choose_device(job *j, opening *o);
+/* Waits for an opening that was not taken, and closes it. */
+void opening_close(opening *o);
+/* Whether CUDA was asked for by name. */
+bool cuda_required(const settings *s);
+
+/* ---- cluster.c: one clustering --------------------------------------------------------------------- */
+
+/* Iterates from the start matrix with run->inflation, interprets, writes run->output, with the last also the report;
+ * fills the rest of *run. */
+sp_status job_cluster(job *j, report_run *run);
+/* Whether a dump of this run goes to the place. */
+bool job_is_dump(const job *j, const report_run *run, const io_place *place);
+/* empty[k]: column k has no entries. */
+sp_status job_find_empty(sp_context *context, const sp_csr *columns, bool **empty);
+/* Warns of columns that inflation has left without entries, all below the smallest f32, and that were not `empty`
+ * before: in mcl's words, which scripts look for. */
+void job_warn_vanished(job *j, const sp_csr *columns, const bool *empty);
+/* One expansion of a matrix on the host, pruned and made stochastic, as an iteration has it before inflation. */
+sp_status job_expand(job *j, const sp_csr *iterand, sp_csr *expanded);
+/* A matrix asked for by an option, in mcl's format, with its lines in the log; with `numbers`, one a column. A dump
+ * is there at once, others appear with the next clustering. */
+typedef enum matrix_kind { MATRIX_DUMP, MATRIX_KEPT } matrix_kind;
+sp_status job_write_matrix(job *j, matrix_kind kind, const char *path, const sp_csr *matrix, const double *numbers);
+
+#endif

@@ -1,0 +1,372 @@
+/* mcl-gpu: clusters a graph as mcl 22-282 does, on the CPU or on a CUDA device.
+ *
+ * read -> graph (CSR) -> start matrix -> for each inflation: iterate -> interpret -> write. This file holds the order
+ * of the steps, the first three of them, and what ends a run early. The command line is in options.c, the choice of
+ * the device in device.c, one clustering in cluster.c, the log in log.c, the JSON report in report.c.
+ */
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job.h"
+
+/* ---- signals ------------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stop_asked; /* SIGALRM: interpret the present iterand, as mcl does */
+
+static void on_alarm(int number)
+{
+    (void)number;
+    stop_asked = 1;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+/* --abc-neg-log[10] first, then -abc-tf, in f64. */
+static double transform_value(void *user, double weight)
+{
+    const job *j = user;
+    if (j->settings->negative_log) weight = weight > 0 ? -log(weight) : (double)FLT_MAX;
+    if (j->settings->negative_log10) weight = weight > 0 ? -log10(weight) : (double)FLT_MAX / M_LN10;
+    return j->value_transform ? mcl_transform_value(j->value_transform, weight) : weight;
+}
+
+static void log_read(job *j)
+{
+    const settings *s = j->settings;
+    const io_graph *g = &j->input;
+    if (g->format == IO_NATIVE)
+        log_matrix_read(&j->log, s->input, g->lines == 0, g->nodes, g->nodes, g->arcs);
+    else
+        log_labels_read(&j->log, g->lines);
+    if (g->odd_lines > 0)
+        log_warning(&j->log, "mcl-gpu: %s: %lld odd lines taken as mcl takes them, %lld negative weights", s->input,
+                    (long long)g->odd_lines, (long long)g->negative);
+    if (g->blast_hits)
+        log_warning(&j->log, "mcl-gpu: %s: a BLAST table, read as label pairs weighs its hits by their identity, "
+                    "column 3; --blast bits or --blast evalue by their scores", s->input);
+}
+
+static sp_status read_input(job *j)
+{
+    const settings *s = j->settings;
+    io_read_options options = s->read;
+    options.refuse_others = true;
+    options.any_sign = s->graph_transform && !s->read.lenient; /* it is what the transforms leave that counts */
+    if (j->value_transform || s->negative_log || s->negative_log10) {
+        options.transform = transform_value;
+        options.transform_user = j;
+    }
+    may_block = 1;
+    sp_status status = io_read_graph(j->host, s->input, &options, &j->input);
+    may_block = 0;
+    if (status == SP_OK && s->read.minimum_score > 0 && j->input.format != IO_STRING)
+        status = sp_fail(j->host, SP_ERROR_ARGUMENT, "%s: not a STRING file; leave --min-score out", s->input);
+    if (status == SP_OK && s->read.minimum_score > 0 && j->input.nodes == 0)
+        status = sp_fail(j->host, SP_ERROR_ARGUMENT,
+                         "%s: no pair scores %g or more, which leaves nothing to cluster; scores go from 0 to 1000",
+                         s->input, s->read.minimum_score);
+    if (status == SP_OK) log_read(j);
+    j->mcl = s->mcl;
+    if (j->input.ids) j->mcl.dense_factor = 0; /* mcl multiplies densely only where ids are 0, 1, 2... */
+    return status;
+}
+
+/* Of arcs that are repeated mcl takes the heaviest (within a column of a matrix the first: that is all there is). */
+static sp_status make_graph(job *j)
+{
+    io_graph *g = &j->input;
+    report *r = &j->report;
+    r->format = g->format;
+    r->nodes = g->nodes;
+    r->arcs = g->arcs;
+    r->lines = g->lines;
+    r->bytes = g->bytes;
+    r->odd_lines = g->odd_lines;
+    r->negative = g->negative;
+    sp_status status = io_graph_matrix(j->host, g, false, SP_COMBINE_MAX, g->symmetric, &j->graph);
+    r->graph_entries = j->graph.nnz;
+    return status;
+}
+
+/* ---- the start matrix ---------------------------------------------------------------------------------- */
+
+/* The first iterand before inflation. */
+static sp_status write_expanded(job *j)
+{
+    sp_csr expanded = {0};
+    sp_status status = job_expand(j, &j->start, &expanded);
+    if (status == SP_OK) status = job_write_matrix(j, MATRIX_KEPT, j->settings->write_expanded, &expanded, NULL);
+    sp_csr_free(j->host, &expanded);
+    return status;
+}
+
+/* Entries that are not loops, or with `loops` all. */
+static int64_t count_arcs(const sp_csr *matrix, bool loops)
+{
+    int64_t arcs = 0;
+    if (loops) return matrix->nnz;
+    for (int64_t row = 0; row < matrix->rows; row++)
+        for (int64_t e = matrix->row_offsets[row]; e < matrix->row_offsets[row + 1]; e++)
+            arcs += matrix->col_indices[e] != row;
+    return arcs;
+}
+
+static sp_status add_columns(sp_context *context, const sp_csr *matrix, double **sums)
+{
+    const float *values = matrix->values;
+    sp_status status = sp_calloc(context, matrix->rows, sizeof **sums, (void **)sums);
+    for (int64_t row = 0; row < matrix->rows && status == SP_OK; row++)
+        for (int64_t e = matrix->row_offsets[row]; e < matrix->row_offsets[row + 1]; e++)
+            (*sums)[row] += (double)values[e];
+    return status;
+}
+
+/* The graph that clusters are to be connected in: that of the start matrix. */
+static sp_status prepare_graph(job *j)
+{
+    sp_csr prepared;
+    sp_status status = mcl_prepared_graph(j->host, &j->graph, j->graph_transform, &j->mcl, j->settings->read.lenient,
+                                          &prepared);
+    if (status != SP_OK) return status;
+    sp_csr_free(j->host, &j->graph);
+    j->graph = prepared;
+    return SP_OK;
+}
+
+/* Warns of columns that pre-inflation has left without entries. */
+static sp_status warn_pre_inflated(job *j)
+{
+    mcl_options options = j->mcl;
+    sp_csr before = {0};
+    bool *empty = NULL;
+    int64_t full = 0;
+    sp_status status = SP_OK;
+    while (full < j->start.rows && j->start.row_offsets[full] < j->start.row_offsets[full + 1]) full++;
+    if (options.pre_inflation <= 0 || full == j->start.rows) return SP_OK;
+    options.pre_inflation = 0;
+    TRY(mcl_prepared_graph(j->host, &j->graph, j->graph_transform, &options, j->settings->read.lenient, &before));
+    TRY(job_find_empty(j->host, &before, &empty));
+    job_warn_vanished(j, &j->start, empty);
+done:
+    sp_free(j->host, empty);
+    sp_csr_free(j->host, &before);
+    return status;
+}
+
+static sp_status make_start(job *j)
+{
+    const settings *s = j->settings;
+    const mcl_transform *transform = j->graph_transform;
+    const bool iterates = s->mcl.initial_length > 0 || s->mcl.main_length > 0;
+    const bool sums = s->dump_iterands || (s->write_limit && !iterates); /* mcl writes them with the start matrix */
+    sp_csr prepared = {0};
+    sp_status status = SP_OK;
+    if (s->write_graph) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_graph, &j->graph, NULL));
+    if (s->write_transformed || sums)
+        TRY(mcl_prepared_graph(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &prepared));
+    if (s->write_transformed) TRY(job_write_matrix(j, MATRIX_KEPT, s->write_transformed, &prepared, NULL));
+    if (sums) TRY(add_columns(j->host, &prepared, &j->start_sums));
+    TRY(mcl_start_matrix(j->host, &j->graph, transform, &j->mcl, s->read.lenient, &j->start));
+    TRY(warn_pre_inflated(j));
+    if (transform)
+        log_line(&j->log, "[mcl] transform: went from %lld to %lld entries",
+                 (long long)count_arcs(&j->graph, !s->mcl.discard_loops),
+                 (long long)count_arcs(&j->start, !s->mcl.discard_loops));
+    j->report.start_entries = j->start.nnz;
+    log_line(&j->log, "[mcl] pid %ld", (long)getpid());
+    if (s->write_expanded && iterates) TRY(write_expanded(j));
+    if (!s->mcl.force_connected && !s->check_connected) sp_csr_free(j->host, &j->graph);
+    else if (transform || s->mcl.pre_inflation > 0) TRY(prepare_graph(j));
+done:
+    sp_csr_free(j->host, &prepared);
+    return status;
+}
+
+/* ---- the whole run ------------------------------------------------------------------------------------- */
+
+/* Inputs stay, and outputs are apart. */
+static sp_status keep_apart(job *j, output_list *all, const char *path)
+{
+    const settings *s = j->settings;
+    j->mistaken = overwrites("mcl-gpu", path, s->input) || overwrites("mcl-gpu", path, s->read.tab) ||
+                  !add_output(all, "mcl-gpu", path);
+    return j->mistaken ? SP_ERROR_ARGUMENT : SP_OK;
+}
+
+static sp_status check_output(job *j, output_list *all, const char *path)
+{
+    sp_status status = keep_apart(j, all, path);
+    return status == SP_OK && path ? io_output_check(j->host, path) : status;
+}
+
+static sp_status check_dumps(job *j, const output_list *all)
+{
+    for (int i = 0; i < j->settings->inflation_count && !j->mistaken; i++)
+        for (int k = 0; k < all->count && !j->mistaken; k++)
+            if (job_is_dump(j, &j->report.runs[i], &all->places[k]))
+                j->mistaken = !usage_mistake("mcl-gpu", "a dump would be written to \"%s\", too: give one another name",
+                                             all->places[k].name);
+    return j->mistaken ? SP_ERROR_ARGUMENT : SP_OK;
+}
+
+/* Fails before the work if an output could not be written after it, or would replace an input or another output.
+ * Standard output takes several, as with mcl. */
+static sp_status check_outputs(job *j)
+{
+    const settings *s = j->settings;
+    const char *const fixed[] = {s->write_graph, s->write_transformed, s->write_expanded, s->report};
+    output_list all = {.share_stdout = true};
+    char beside[MAX_PATH + 8];
+    sp_status status = SP_OK;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) TRY(check_output(j, &all, fixed[i]));
+    for (int i = 0; i < s->inflation_count; i++) {
+        report_run *run = &j->report.runs[i];
+        run->inflation = s->inflations[i];
+        settings_output_name(s, run->inflation, run->output);
+        TRY(check_output(j, &all, run->output));
+        snprintf(beside, sizeof beside, "%s-limit", run->output);
+        if (s->write_limit) TRY(keep_apart(j, &all, beside));
+        snprintf(beside, sizeof beside, "%s-rags", run->output);
+        if (s->mcl.force_connected) TRY(keep_apart(j, &all, beside));
+    }
+    TRY(check_dumps(j, &all));
+done:
+    return status;
+}
+
+/* The closing line: what was read and what was written. */
+static void log_summary(job *j)
+{
+    const io_graph *g = &j->input;
+    const int64_t edges = g->undirected && !g->symmetric ? j->report.arcs / 2 : j->report.arcs;
+    char line[2 * MAX_PATH], nodes[COUNT_TEXT], arcs[COUNT_TEXT], clusters[COUNT_TEXT];
+    size_t used = 0;
+    if (j->log.quiet) return;
+    for (int i = 0; i < j->report.run_count && used < sizeof line; i++) {
+        const report_run *run = &j->report.runs[i];
+        const bool to_stdout = strcmp(run->output, "-") == 0;
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s to %s", i > 0 ? ", " : "",
+                                 show_count(run->clusters, clusters),
+                                 i > 0 ? "" : run->clusters == 1 ? " cluster" : " clusters",
+                                 to_stdout ? "standard output" : run->output);
+    }
+    log_line(&j->log, "mcl-gpu: read %s as %s, %s nodes, %s %s; wrote %s",
+             strcmp(j->settings->input, "-") == 0 ? "standard input" : j->settings->input, io_format_name(g->format),
+             show_count(j->report.nodes, nodes), show_count(edges, arcs), g->undirected ? "edges" : "arcs", line);
+}
+
+static sp_status run_job(job *j)
+{
+    const settings *s = j->settings;
+    opening device = {0};
+    char start[MAX_PATH];
+    snprintf(start, sizeof start, "%s", s->arguments[0]);
+    sp_status status;
+    TRY(report_create(j->host, s->inflation_count, &j->report));
+    TRY(check_outputs(j));
+    const char *slash = strrchr(start, '/');
+    if (!(j->command_line = settings_quoted(s, slash ? slash + 1 : start)))
+        TRY(sp_fail(j->host, SP_ERROR_HOST_MEMORY, "out of memory"));
+    job_begin_opening(j, &device);
+    double began = wall_seconds();
+    TRY(read_input(j));
+    j->report.read_seconds = wall_seconds() - began;
+    began = wall_seconds();
+    TRY(make_graph(j));
+    TRY(make_start(j));
+    TRY(job_choose_device(j, &device));
+    j->report.start_seconds = wall_seconds() - began;
+    for (int i = 0; i < s->inflation_count; i++) {
+        if (s->inflation_count > 1)
+            log_line(&j->log, "[mcl-gpu] inflation %g, %d of %d", s->inflations[i], i + 1, s->inflation_count);
+        TRY(job_cluster(j, &j->report.runs[i]));
+    }
+    log_citation(&j->log);
+    log_summary(j);
+done:
+    opening_close(&device);
+    return status;
+}
+
+static sp_status parse_list(job *j, const char *option, const char *list, bool of_labels, mcl_transform **transform)
+{
+    char why[512];
+    if (!list) return SP_OK;
+    const sp_status status = mcl_transform_parse(j->host, list, of_labels, transform);
+    if (status != SP_ERROR_ARGUMENT) return status;
+    snprintf(why, sizeof why, "%s", sp_last_error(j->host));
+    return sp_fail(j->host, status, "%s: %s", option, why);
+}
+
+/* The lists of -tf and -abc-tf; a mistake in them is one of usage. */
+static sp_status parse_transforms(job *j)
+{
+    const settings *s = j->settings;
+    const sp_status status = parse_list(j, "-abc-tf", s->value_transform, true, &j->value_transform);
+    return status == SP_OK ? parse_list(j, "-tf", s->graph_transform, false, &j->graph_transform) : status;
+}
+
+static void close_job(job *j)
+{
+    for (int i = 0; i < j->kept_count; i++) io_output_discard(j->kept[i]);
+    free(j->command_line);
+    if (j->host) {
+        mcl_transform_free(j->host, j->value_transform);
+        mcl_transform_free(j->host, j->graph_transform);
+        sp_csr_free(j->host, &j->graph);
+        sp_csr_free(j->host, &j->start);
+        sp_free(j->host, j->start_sums);
+        io_graph_free(j->host, &j->input);
+        report_free(j->host, &j->report);
+    }
+    sp_context_destroy(j->device);
+    sp_context_destroy(j->host);
+}
+
+static int run(const settings *s)
+{
+    job j = {.settings = s, .finish = &stop_asked};
+    int code = EXIT_FAILED;
+    log_open(&j.log, s->quiet, s->threads == 0);
+    sp_status status = job_open_host(&j);
+    if (status == SP_OK) {
+        status = parse_transforms(&j);
+        if (status == SP_ERROR_ARGUMENT || status == SP_ERROR_UNSUPPORTED) code = EXIT_USAGE;
+    }
+    if (status == SP_OK) status = run_job(&j);
+    if (status == SP_OK) {
+        code = EXIT_DONE;
+    } else if (j.mistaken) {
+        code = EXIT_USAGE;
+    } else {
+        tool_line line = {.tool = "mcl-gpu", .progress = j.log.progress};
+        const int failed = end_failed(&line, j.host, status);
+        if (code != EXIT_USAGE) code = failed;
+    }
+    close_job(&j);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    settings s;
+    hold_standard_streams();
+    if (argc < 2) {
+        settings_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (!settings_parse(argc, argv, &s)) return EXIT_USAGE;
+    if (s.request != REQUEST_RUN) {
+        settings_answer(&s);
+        return end_answer("mcl-gpu");
+    }
+    catch_signal(SIGALRM, on_alarm);
+    settle_process("mcl-gpu", argv, thread_count(s.input, s.threads));
+    return run(&s);
+}

@@ -1,0 +1,36 @@
+/* --report: what a run of mcl-gpu did and what it cost, as JSON. */
+#ifndef MCL_REPORT_H
+#define MCL_REPORT_H
+
+#include "options.h"
+
+/* One clustering. */
+typedef struct report_run {
+    double inflation;
+    char output[MAX_PATH];
+    char device[128];
+    mcl_run run;
+    mcl_iteration *iterations;
+    int64_t iteration_count, iteration_capacity;
+    int64_t clusters, largest, singletons;
+    int64_t attractor_systems, overlap, overlap_nodes, garbage_nodes;
+    double iterate_seconds, interpret_seconds, write_seconds;
+} report_run;
+
+typedef struct report {
+    report_run *runs; /* run_count of them, all zero at first */
+    int run_count;
+    io_format format;
+    int64_t nodes, arcs, lines, bytes, odd_lines, negative; /* of the input */
+    int64_t graph_entries, start_entries, first_products;
+    int threads;
+    double read_seconds, start_seconds, total_seconds;
+} report;
+
+sp_status report_create(sp_context *context, int runs, report *report);
+sp_status report_add_iteration(sp_context *context, report_run *run, const mcl_iteration *iteration);
+/* Opens the report's file and puts all of it there; to be committed. */
+sp_status report_put(sp_context *context, const report *report, const settings *settings, io_output **output);
+void report_free(sp_context *context, report *report);
+
+#endif

@@ -1,0 +1,339 @@
+/* sparse-bench contract: the cases, and C = S·G·Sᵀ by our engines and by the peers.
+ *
+ * G, the labels and S lie where C is computed before the clock starts: what is timed is the whole operation from
+ * there, the making of C included. The fused engine and the sort start from labels, products from S (and the peers'
+ * from Sᵀ as well, which ours make themselves), so that no peer has to make an operand; cuSPARSE's are timed a second
+ * time with S and Sᵀ made from the labels. */
+#include <math.h>
+#include <string.h>
+
+#include "contract_bench.h"
+#include "contraction.h"
+
+/* ---- figures ------------------------------------------------------------------------------------------- */
+
+/* A failure becomes a word and a sentence, unless the run was interrupted. */
+static sp_status describe_failure(sp_context *context, sp_status status, contract_figures *figures)
+{
+    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
+    snprintf(figures->word, sizeof figures->word, "%s", failure_word(status));
+    snprintf(figures->why, sizeof figures->why, "%s", sp_last_error(context));
+    return SP_OK;
+}
+
+/* Another pattern is no result. Sums in fp32 that are off by more than the tolerance are said, and count. */
+static void judge(const contract_case *c, contract_figures *figures)
+{
+    if (figures->error <= contract_tolerance(c->options)) return;
+    if (isinf(figures->error)) snprintf(figures->word, sizeof figures->word, "differs");
+    if (isinf(figures->error)) snprintf(figures->why, sizeof figures->why, "its pattern is another");
+    else snprintf(figures->why, sizeof figures->why, "its relative error is %.2g", figures->error);
+}
+
+/* ---- labels -------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t groups_of(const sp_csr *g, grouping asked)
+{
+    const double groups = asked.percent ? ceil((double)g->rows * asked.amount / 100) : asked.amount;
+    return (int64_t)fmin(fmax(groups, 1), fmax((double)g->rows, 1));
+}
+
+/* Sizes by a power law: the first of 100 groups has a tenth of the nodes. */
+static int64_t label_of(const bench_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
+{
+    const uint64_t drawn = mix((uint64_t)o->seeds[0] ^ mix((uint64_t)node));
+    if (kind == LABELS_BLOCKS) return node * groups / nodes;
+    if (kind == LABELS_RANDOM) return (int64_t)(drawn % (uint64_t)groups);
+    return (int64_t)((double)groups * pow((double)(drawn >> 11) * 0x1p-53, 2));
+}
+
+/* Sᵀ and S of a labelling, with ones of G's type. */
+static sp_status make_labels(contract_case *c, unsigned kind, int64_t groups)
+{
+    const bench_options *o = c->options;
+    const int64_t nodes = c->g.rows;
+    sp_csr *t = &c->s_transposed;
+    sp_status status = sp_csr_create(c->host, nodes, groups, nodes, o->type, SP_HOST, t);
+    if (status != SP_OK) return status;
+    t->row_offsets[nodes] = nodes;
+    for (int64_t i = 0; i < nodes; i++) {
+        t->row_offsets[i] = i;
+        t->col_indices[i] = (int32_t)label_of(o, kind, i, nodes, groups);
+        if (o->type == SP_F32) ((float *)t->values)[i] = 1;
+        else ((double *)t->values)[i] = 1;
+    }
+    return sp_csr_transpose(c->host, t, &c->s);
+}
+
+static void drop_labels(contract_case *c)
+{
+    sp_csr_free(c->host, &c->s);
+    sp_csr_free(c->host, &c->s_transposed);
+}
+
+/* ---- ours ---------------------------------------------------------------------------------------------- */
+
+typedef struct own_run {
+    sp_context *context;
+    contraction_options products;
+    sp_csr g, s, s_transposed, c; /* where the context computes */
+    int64_t peak_bytes;
+} own_run;
+
+static sp_status fused_step(void *user)
+{
+    own_run *run = user;
+    sp_contract_info info;
+    sp_csr_free(run->context, &run->c);
+    const sp_status status = sp_contract(run->context, &run->g, run->s_transposed.col_indices,
+                                         run->s_transposed.space, run->s.rows, NULL, &run->c, &info);
+    if (status == SP_OK) run->peak_bytes = info.peak_bytes;
+    return status;
+}
+
+static sp_status products_step(void *user)
+{
+    own_run *run = user;
+    contraction_info info;
+    sp_csr s = run->s;
+    s.values = NULL; /* a pattern's entries are ones, as contraction_quotient has it; the peers are given them */
+    sp_csr_free(run->context, &run->c);
+    const sp_status status = contraction_product(run->context, &s, &run->g, &run->products, &run->c, &info);
+    if (status == SP_OK) run->peak_bytes = info.peak_bytes;
+    return status;
+}
+
+static sp_status measure_step(contract_case *c, own_run *run, sp_status (*step)(void *), contract_figures *figures)
+{
+    figures->error = -1;
+    figures->sorted = true;
+    sp_status status = time_steps(c->options, step, NULL, run, &figures->time);
+    figures->peak_bytes = run->peak_bytes;
+    if (status == SP_OK && step == fused_step) c->result->nnz = run->c.nnz;
+    if (status == SP_OK && c->options->check) {
+        const raw_matrix raw = raw_of(&run->c);
+        status = contract_compare(c, &raw, figures);
+        if (status != SP_OK) sp_fail(run->context, status, "%s", sp_last_error(c->host));
+        else judge(c, figures);
+    }
+    sp_csr_free(run->context, &run->c);
+    return describe_failure(run->context, status, figures);
+}
+
+/* What the gathering stage brings to the products (Li et al., Figure 7). */
+static sp_status measure_aia(contract_case *c, own_run *run)
+{
+    static const sp_aia modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
+    static const char *const names[AIA_MODES] = {"off, uncached loads", "off", "on"};
+    sp_status status = SP_OK;
+    run->products.algorithm = SP_SPGEMM_HASH;
+    for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
+        contract_figures *figures = &c->result->aia[i];
+        *figures = (contract_figures){.error = -1, .sorted = true};
+        snprintf(figures->name, sizeof figures->name, "%s", names[i]);
+        run->products.aia = modes[i];
+        if (sp_context_is_cuda(run->context)) status = measure_step(c, run, products_step, figures);
+        else
+            status = describe_failure(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
+                                                            "the CPU has no such stage"), figures);
+    }
+    return status;
+}
+
+static sp_status measure_ours(contract_case *c)
+{
+    const bench_options *o = c->options;
+    const sp_context_options options = {.device = o->device, .threads = o->threads,
+                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    own_run run = {.products = {.engine = CONTRACTION_PRODUCT}};
+    contract_figures *fused = &c->result->own[CONTRACT_FUSED], *products = &c->result->own[CONTRACT_PRODUCTS];
+    sp_status status = sp_context_create(&options, &run.context);
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    const sp_space space = sp_context_is_cuda(run.context) ? SP_DEVICE : SP_HOST;
+    TRY(sp_csr_copy(run.context, &c->g, space, &run.g));
+    TRY(sp_csr_copy(run.context, &c->s, space, &run.s));
+    TRY(sp_csr_copy(run.context, &c->s_transposed, space, &run.s_transposed));
+    snprintf(fused->name, sizeof fused->name, "fused");
+    snprintf(products->name, sizeof products->name, "two products");
+    TRY(measure_step(c, &run, fused_step, fused));
+    TRY(measure_step(c, &run, products_step, products));
+    if (o->aia) TRY(measure_aia(c, &run));
+done:
+    if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(run.context));
+    sp_csr_free(run.context, &run.g);
+    sp_csr_free(run.context, &run.s);
+    sp_csr_free(run.context, &run.s_transposed);
+    sp_context_destroy(run.context);
+    return status;
+}
+
+/* ---- peers --------------------------------------------------------------------------------------------- */
+
+/* Of each peer: cuSPARSE's ALG2 and ALG3, the third and fourth, trade time for memory. */
+enum { PEER_ALGORITHMS = 2 };
+
+typedef struct peer_run {
+    const peer *peer;
+    void *state;
+    int algorithm;
+} peer_run;
+
+static sp_status peer_step(void *user)
+{
+    const peer_run *run = user;
+    return run->peer->run(run->state, run->algorithm);
+}
+
+/* As the fused engine does, from labels. */
+static sp_status whole_step(void *user)
+{
+    const peer_run *run = user;
+    const sp_status status = run->peer->make(run->state);
+    return status == SP_OK ? run->peer->run(run->state, run->algorithm) : status;
+}
+
+static sp_status compare_peer(contract_case *c, const peer_run *run, contract_figures *figures)
+{
+    raw_matrix raw;
+    sp_status status = run->peer->view(run->state, &raw);
+    if (status == SP_OK) status = contract_compare(c, &raw, figures);
+    if (status == SP_OK) judge(c, figures);
+    return status;
+}
+
+static sp_status measure_algorithm(contract_case *c, peer_run *run, sp_status opened, const char *why)
+{
+    contract_figures *figures = &c->result->peers[c->result->peer_count++];
+    sp_status status = opened == SP_OK ? SP_OK : sp_fail(c->host, opened, "%s", why);
+    snprintf(figures->name, sizeof figures->name, "%s", run->peer->algorithms[run->algorithm]);
+    figures->error = -1;
+    figures->sorted = true;
+    if (status == SP_OK) {
+        status = time_steps(c->options, peer_step, NULL, run, &figures->time);
+        if (status == SP_OK) figures->peak_bytes = run->peer->peak(run->state);
+        if (status == SP_OK && run->peer->make) {
+            status = time_steps(c->options, whole_step, NULL, run, &figures->whole);
+            figures->makes = status == SP_OK;
+        }
+        if (status == SP_OK && c->options->check) status = compare_peer(c, run, figures);
+        run->peer->drop(run->state);
+    }
+    return describe_failure(c->host, status, figures);
+}
+
+static sp_status measure_peer(contract_case *c, const struct opened_peer *opened)
+{
+    const peer *p = opened->peer;
+    peer_run run = {.peer = p, .state = opened->state};
+    char why[200];
+    sp_status ready = opened->status, status = SP_OK;
+    snprintf(why, sizeof why, "%s", opened->why);
+    if (ready == SP_OK) {
+        ready = p->load(run.state, &c->s, &c->g);
+        if (ready == SP_OK) ready = p->follow(run.state, &c->s_transposed);
+        if (ready != SP_OK) snprintf(why, sizeof why, "%s", sp_last_error(c->host));
+    }
+    for (; run.algorithm < PEER_ALGORITHMS && p->algorithms[run.algorithm] && status == SP_OK && !*c->interrupt;
+         run.algorithm++)
+        status = measure_algorithm(c, &run, ready, why);
+    if (opened->status == SP_OK) p->unload(run.state);
+    return status;
+}
+
+/* ---- the cases ----------------------------------------------------------------------------------------- */
+
+static int64_t entry_bytes(const bench_options *o, const sp_csr *g)
+{
+    return 4 + (!g->values ? 0 : o->type == SP_F32 ? 4 : 8);
+}
+
+static sp_status run_case(contract_case *c, const source *from, unsigned labels, grouping asked,
+                          const peer_set *peers)
+{
+    const sp_csr *g = &c->g;
+    const int64_t groups = groups_of(g, asked), value = c->options->type == SP_F32 ? 4 : 8;
+    contract_result *r = c->result;
+    sp_status status;
+    *r = (contract_result){.from = from, .name = source_name(from), .nodes = g->rows, .edges = g->nnz,
+                           .groups = groups, .labels = label_kind_name(labels)};
+    TRY(make_labels(c, labels, groups));
+    TRY(measure_ours(c));
+    r->bytes = 8 * (g->rows + 1) + g->nnz * entry_bytes(c->options, g) + 4 * g->rows + 8 * (groups + 1) +
+               r->nnz * (4 + value);
+    for (int i = 0; i < peers->count; i++) TRY(measure_peer(c, &peers->peers[i]));
+    if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
+done:
+    drop_labels(c);
+    return status;
+}
+
+static bool good(const bench_options *o, const contract_result *r)
+{
+    for (int i = 0; i < CONTRACT_OWN; i++)
+        if (*r->own[i].word || !r->own[i].sorted || (o->check && !(r->own[i].error <= contract_tolerance(o))))
+            return false;
+    for (int i = 0; i < AIA_MODES && o->aia; i++)
+        if (!*r->aia[i].word && (*r->aia[i].why || !r->aia[i].sorted)) return false;
+    return true;
+}
+
+/* The machine and the peers, once the first graph is there. */
+static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+{
+    bool cuda;
+    const sp_status status = machine_look_around(host, o, m, &cuda);
+    if (status != SP_OK) return status;
+    peers_open(host, o, cuda, peers);
+    contract_report_header(m, o);
+    return SP_OK;
+}
+
+static sp_status load_graph(contract_case *c, const source *from)
+{
+    sp_csr_free(c->host, &c->g);
+    const sp_status status = input_load(c->host, from, c->options, &c->g);
+    if (status == SP_OK && c->g.rows != c->g.cols)
+        return sp_fail(c->host, SP_ERROR_ARGUMENT, "%s is %lld x %lld, and a graph square", from->name,
+                       (long long)c->g.rows, (long long)c->g.cols);
+    return status;
+}
+
+sp_status contract_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+{
+    contract_case c = {.options = o, .interrupt = interrupt, .host = host};
+    contract_result *results = NULL;
+    peer_set peers = {0};
+    machine m;
+    int done_cases = 0;
+    sp_status status;
+    TRY(sp_calloc(host, (int64_t)o->source_count * LABEL_KINDS * o->grouping_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    for (int i = 0; i < o->source_count; i++) {
+        status = load_graph(&c, &o->sources[i]);
+        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        if (i == 0) TRY(look_around(host, o, &m, &peers));
+        for (int n = 0; n < LABEL_KINDS * o->grouping_count; n++) {
+            const unsigned labels = 1u << n / o->grouping_count;
+            if (!(o->labels & labels)) continue;
+            c.result = &results[done_cases];
+            TRY(run_case(&c, &o->sources[i], labels, o->groupings[n % o->grouping_count], &peers));
+            done_cases++;
+            contract_report_result(&m, o, c.result);
+            if (!good(o, c.result)) *code = EXIT_FAILED;
+            if (o->json) TRY(contract_report_json(host, &m, o, results, done_cases));
+        }
+    }
+done:
+    sp_csr_free(host, &c.g);
+    peers_close(&peers);
+    sp_free(host, results);
+    return status;
+}

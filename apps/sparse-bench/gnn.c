@@ -1,0 +1,290 @@
+/* sparse-bench gnn: the graphs, and training on all of each. Through the public calls of gnn.h alone.
+ *
+ * An epoch is what gnn_trainer_epoch does without evaluation: forward with dropout, loss, backward, one step of Adam;
+ * on CUDA one recorded graph, which the epochs before the first sample have made. The loss is not read, so that an
+ * epoch is queued while the one before runs, as on PyTorch's side. Forward passes have no dropout. */
+#include <math.h>
+#include <string.h>
+
+#include "gnn/input.h"
+#include "gnn_bench.h"
+
+/* ---- graphs -------------------------------------------------------------------------------------------- */
+
+/* A folder, a preset of gnn convert, or any generated graph with features and classes as the options say. */
+static sp_status load_data(sp_context *host, const bench_options *o, const source *from,
+                           const volatile int *interrupt, gnn_data *data)
+{
+    const gnn_input_options reading = {.interrupt = interrupt};
+    gnn_recipe recipe = {.spec = from->spec, .features = o->feature_count, .classes = o->class_count,
+                         .seed = (uint64_t)o->seeds[0]};
+    gnn_input input;
+    memset(data, 0, sizeof *data);
+    if (from->spec) gnn_recipe_named(from->spec, &recipe);
+    const sp_status status = from->spec ? gnn_generate(host, &recipe, &input)
+                                        : gnn_input_load(host, from->name, &reading, &input);
+    if (status != SP_OK) return status;
+    *data = input.data;
+    input.data = (gnn_data){0};
+    gnn_input_free(host, &input);
+    return SP_OK;
+}
+
+/* ---- training ------------------------------------------------------------------------------------------ */
+
+enum { LAYERS = 2, EPOCHS_BEFORE = 4 };
+
+static gnn_model_options model_of(const gnn_case *c, const gnn_training *t)
+{
+    return (gnn_model_options){.layer = t->layer, .layers = LAYERS, .inputs = c->result->features,
+                               .outputs = c->result->classes, .hidden = t->hidden, .dropout = 0.5, .maxk = t->maxk,
+                               .type = SP_DENSE_F32, .keep_aggregated = t->keep, .half_gather = t->half};
+}
+
+static sp_status epoch_step(void *user)
+{
+    gnn_epoch epoch;
+    bool done;
+    return gnn_trainer_epoch(user, &epoch, &done);
+}
+
+static sp_status measure_epoch(gnn_case *c, gnn_training *t)
+{
+    const gnn_trainer_options options = {.model = model_of(c, t),
+                                         .optimizer = {.rate = 0.01},
+                                         .epochs = INT64_MAX,
+                                         .evaluate_every = INT64_MAX,
+                                         .loss_every = INT64_MAX};
+    gnn_trainer *trainer = NULL;
+    sp_status status = gnn_trainer_create(c->engine, c->data, &options, &trainer);
+    for (int i = 0; i < EPOCHS_BEFORE && status == SP_OK; i++) status = epoch_step(trainer);
+    if (status == SP_OK) status = spmm_time(c->options, epoch_step, trainer, &t->epoch.time);
+    gnn_trainer_free(trainer);
+    return spmm_failure(c->context, status, &t->epoch);
+}
+
+typedef struct forward_run {
+    gnn_model *model;
+    gnn_block *block[LAYERS];
+    gnn_features x;
+} forward_run;
+
+static sp_status forward_step(void *user)
+{
+    forward_run *run = user;
+    const sp_dense *logits;
+    return gnn_model_forward(run->model, run->block, &run->x, false, &logits);
+}
+
+static sp_status prepare_forward(gnn_case *c, const gnn_training *t, const sp_csr *matrix, forward_run *run)
+{
+    const sp_space space = sp_context_is_cuda(c->context) ? SP_DEVICE : SP_HOST;
+    const gnn_model_options options = model_of(c, t);
+    const gnn_features *x = &c->data->features;
+    gnn_block *block = NULL;
+    sp_status status = SP_OK;
+    if (x->dense.values) TRY(sp_dense_copy(c->context, &x->dense, space, &run->x.dense));
+    else TRY(sp_csr_copy(c->context, &x->sparse, space, &run->x.sparse));
+    TRY(gnn_model_create(c->engine, &options, &run->model));
+    TRY(gnn_block_create(c->engine, matrix, t->layer, c->result->symmetric, t->hidden, &block));
+    if (t->maxk == 0) TRY(gnn_block_split(block));
+done:
+    for (int l = 0; l < LAYERS; l++) run->block[l] = block;
+    return status;
+}
+
+static sp_status measure_forward(gnn_case *c, gnn_training *t)
+{
+    forward_run run = {0};
+    sp_csr matrix = {0};
+    sp_status status = gnn_operator(c->host, &c->data->graph, t->layer, SP_F32, &matrix);
+    if (status != SP_OK) return status;
+    status = prepare_forward(c, t, &matrix, &run);
+    if (status == SP_OK) status = spmm_time(c->options, forward_step, &run, &t->forward.time);
+    status = spmm_failure(c->context, status, &t->forward);
+    gnn_block_free(run.block[0]);
+    gnn_model_free(run.model);
+    sp_dense_free(c->context, &run.x.dense);
+    sp_csr_free(c->context, &run.x.sparse);
+    sp_csr_free(c->host, &matrix);
+    return status;
+}
+
+static sp_status measure_training(gnn_case *c, gnn_training t)
+{
+    gnn_training *made = &c->result->trainings[c->result->training_count++];
+    *made = t;
+    made->renumbered = c->data->place != NULL;
+    made->forward.error = made->epoch.error = -1;
+    sp_status status = measure_forward(c, made);
+    return status == SP_OK ? measure_epoch(c, made) : status;
+}
+
+enum { WITH_RELU = 1, WITH_MAXK = 2 };
+
+/* Every model and width with ReLU, A·X kept and not, 16-bit gathers, and with MaxK, whose first layer aggregates X·W
+ * anyway. */
+static sp_status measure_models(gnn_case *c, unsigned kinds)
+{
+    const bench_options *o = c->options;
+    sp_status status = SP_OK;
+    for (int layer = 0; layer <= GNN_GAT; layer++) {
+        if (!(o->models >> layer & 1)) continue;
+        for (int w = 0; w < o->width_count; w++) {
+            const bool relu = kinds & WITH_RELU;
+            gnn_training t = {.layer = (gnn_layer)layer, .hidden = o->widths[w]};
+            if (relu) TRY(measure_training(c, t));
+            t.keep = relu && o->keep && layer != GNN_GAT;
+            if (t.keep) TRY(measure_training(c, t));
+            t.keep = false;
+            t.half = relu && o->half && (layer == GNN_GCN || layer == GNN_SAGE || layer == GNN_GIN);
+            if (t.half) TRY(measure_training(c, t));
+            t.half = false;
+            for (int m = 0; kinds & WITH_MAXK && m < o->maxk_count && layer != GNN_GAT && layer != GNN_SAGE_MAX; m++) {
+                t.maxk = o->maxk[m];
+                if (t.maxk < t.hidden) TRY(measure_training(c, t));
+            }
+        }
+    }
+done:
+    return status;
+}
+
+/* Data can be renumbered once; where AUTO leaves them as they are, it is KEEP again. MaxK, where it is to have them
+ * so, comes before. */
+static sp_status measure_renumbered(gnn_case *c)
+{
+    const gnn_model_options maxk = {.maxk = 1};
+    const unsigned orders = c->options->orders;
+    const gnn_order order = orders >> GNN_ORDER_COMMUNITY & 1 ? GNN_ORDER_COMMUNITY : GNN_ORDER_AUTO;
+    const bool apart = gnn_order_for(&maxk, order) == GNN_ORDER_KEEP;
+    if (orders == 1u << GNN_ORDER_KEEP || c->options->models == 0) return SP_OK;
+    sp_status status = SP_OK;
+    if (apart && !(orders >> GNN_ORDER_KEEP & 1)) status = measure_models(c, WITH_MAXK);
+    if (status != SP_OK) return status;
+    const double began = wall_seconds();
+    status = gnn_data_renumber(c->host, c->data, order);
+    c->result->order_seconds = wall_seconds() - began;
+    if (status != SP_OK || (!c->data->place && orders >> GNN_ORDER_KEEP & 1)) return status;
+    return measure_models(c, apart ? WITH_RELU : WITH_RELU | WITH_MAXK);
+}
+
+/* ---- the cases ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    int layers;
+    int64_t fanout[3];
+} fanouts[] = {{2, {25, 10}}, {3, {15, 10, 5}}};
+
+static sp_status measure_case(gnn_case *c)
+{
+    const bench_options *o = c->options;
+    sp_status status;
+    if (o->export) return gnn_export(c);
+    if (o->orders >> GNN_ORDER_KEEP & 1) TRY(measure_models(c, WITH_RELU | WITH_MAXK));
+    for (int w = 0; w < o->width_count && o->aggregate; w++)
+        for (int m = 0; m < o->maxk_count; m++)
+            if (o->maxk[m] < o->widths[w]) TRY(gnn_aggregate(c, o->widths[w], o->maxk[m]));
+    for (size_t f = 0; f < sizeof fanouts / sizeof *fanouts && o->sample; f++)
+        TRY(gnn_sample(c, fanouts[f].fanout, fanouts[f].layers));
+    TRY(measure_renumbered(c));
+    if (*c->interrupt) status = sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
+done:
+    return status;
+}
+
+static sp_status describe(gnn_case *c, const source *from)
+{
+    const bench_options *o = c->options;
+    const gnn_data *data = c->data;
+    gnn_result *r = c->result;
+    const int64_t widths = o->width_count, kinds = 2 * (3 + o->maxk_count);
+    const char *slash = from->spec ? NULL : strrchr(from->name, '/');
+    sp_status status;
+    *r = (gnn_result){.name = slash && slash[1] ? slash + 1 : from->name, .spec = from->spec,
+                      .folder = from->spec ? NULL : from->name, .nodes = data->graph.rows, .edges = data->graph.nnz,
+                      .classes = data->classes};
+    r->features = data->features.dense.values ? data->features.dense.cols : data->features.sparse.cols;
+    for (int64_t i = 0; i < r->nodes; i++) r->training_nodes += data->split[i] == GNN_TRAIN;
+    TRY(gnn_symmetric(c->host, &data->graph, &r->symmetric));
+    TRY(sp_calloc(c->host, widths * kinds * (GNN_GAT + 1), sizeof *r->trainings, (void **)&r->trainings));
+    TRY(sp_calloc(c->host, widths * o->maxk_count, sizeof *r->aggregations, (void **)&r->aggregations));
+done:
+    return status;
+}
+
+/* In a context of its own, which ends with the case. */
+static sp_status run_case(gnn_case *c, const source *from)
+{
+    const bench_options *o = c->options;
+    const sp_context_options options = {.device = o->device, .threads = o->threads,
+                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    gnn_data data = {0};
+    sp_status status = load_data(c->host, o, from, c->interrupt, &data);
+    c->data = &data;
+    if (status == SP_OK) status = gnn_data_check(c->host, &data);
+    if (status == SP_OK) status = describe(c, from);
+    if (status == SP_OK) {
+        status = sp_context_create(&options, &c->context);
+        if (status != SP_OK) sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    }
+    if (status == SP_OK) {
+        status = gnn_engine_create(c->context, (uint64_t)o->seeds[0], &c->engine);
+        if (status == SP_OK) status = measure_case(c);
+        if (status != SP_OK && *sp_last_error(c->context)) sp_fail(c->host, status, "%s", sp_last_error(c->context));
+    }
+    gnn_engine_free(c->engine);
+    c->engine = NULL;
+    sp_context_destroy(c->context);
+    c->context = NULL;
+    gnn_data_free(c->host, &data);
+    return status;
+}
+
+static bool ran(const gnn_result *r)
+{
+    for (int i = 0; i < r->training_count; i++)
+        if (*r->trainings[i].forward.word || *r->trainings[i].epoch.word) return false;
+    for (int i = 0; i < r->aggregation_count; i++)
+        for (int k = 0; k < AGGREGATE_KERNELS; k++) {
+            const spmm_figures *f = &r->aggregations[i].kernels[k];
+            if (*f->word && k != AGGREGATE_CUSPARSE && strcmp(f->word, "unsupported") != 0) return false;
+            if (!*f->word && !(f->error <= GNN_TOLERANCE)) return false;
+        }
+    for (int i = 0; i < r->sampling_count; i++)
+        if (*r->samplings[i].pass.word) return false;
+    return true;
+}
+
+sp_status gnn_run(sp_context *host, const bench_options *o, const volatile int *interrupt, int *code)
+{
+    gnn_case c = {.options = o, .interrupt = interrupt, .host = host};
+    gnn_result *results = NULL;
+    machine m;
+    bool cuda;
+    sp_status status;
+    TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    TRY(machine_look_around(host, o, &m, &cuda));
+    gnn_report_header(&m, o);
+    for (int i = 0; i < o->source_count; i++) {
+        c.result = &results[i];
+        status = run_case(&c, &o->sources[i]);
+        if (status == SP_ERROR_ARGUMENT && o->sources[i].spec) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        gnn_report_result(c.result);
+        if (!ran(c.result)) *code = EXIT_FAILED;
+        if (o->json) TRY(gnn_report_json(host, &m, o, results, i + 1));
+    }
+    const char *blas = cuda ? NULL : gnn_unknown_blas();
+    if (blas)
+        fprintf(stderr, "sparse-bench: the BLAS is %s; if that is the reference one, OpenBLAS is some 20 times as "
+                "fast\n", blas);
+done:
+    for (int i = 0; results && i < o->source_count; i++) {
+        sp_free(host, results[i].trainings);
+        sp_free(host, results[i].aggregations);
+    }
+    sp_free(host, results);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* sparse-bench gnn: what its parts share. A case is a graph with features: full-batch training of every model asked
+ * for (gnn.c), aggregation of sparsified features in the ways of Li et al., Table II (gnn_aggregate.c),
+ * bulk sampling (gnn_sample.c); then lines and the JSON so far (gnn/report.c). Or one pass of every model
+ * as files (gnn_export.c). */
+#ifndef BENCH_GNN_H
+#define BENCH_GNN_H
+
+#include "gnn.h"
+#include "spmm_bench.h"
+
+/* ---- what is found out --------------------------------------------------------------------------------- */
+
+/* A model of two layers on the whole graph. */
+typedef struct gnn_training {
+    gnn_layer layer;
+    int64_t hidden, maxk;
+    bool keep; /* A·X of the first layer was computed once */
+    bool half; /* products with A gathered 16-bit numbers */
+    bool renumbered; /* by community */
+    spmm_figures forward, epoch;
+} gnn_training;
+
+/* Kernels, of which the table's rows take one forward and one backward. */
+enum {
+    AGGREGATE_MAXK,          /* A · the kept entries, as compressed rows */
+    AGGREGATE_MAXK_BACKWARD, /* the kept entries of A · G */
+    AGGREGATE_HASH,          /* A · the kept entries, as SpGEMM by hashing without the stage that gathers ranges */
+    AGGREGATE_HASH_AIA,      /* and with it */
+    AGGREGATE_SPGEMM,        /* the same by our choice of SpGEMM */
+    AGGREGATE_SPMM,          /* A · the dense rows, ours */
+    AGGREGATE_CUSPARSE,      /* and with the best of cuSPARSE's algorithms */
+    AGGREGATE_SELECT,        /* the k largest of each row */
+    AGGREGATE_KERNELS
+};
+
+typedef struct gnn_aggregation {
+    int64_t width, k, longest_row;
+    spmm_figures kernels[AGGREGATE_KERNELS];
+} gnn_aggregation;
+
+/* A pass over the training nodes. */
+typedef struct gnn_sampling {
+    int layers;
+    int64_t fanout[GNN_MAX_LAYERS], batch, minibatches, edges;
+    spmm_figures pass;
+} gnn_sampling;
+
+enum { MAX_FANOUTS = 4 };
+
+typedef struct gnn_result {
+    const char *name, *spec, *folder;
+    int64_t nodes, edges, features, classes, training_nodes;
+    bool symmetric;
+    double order_seconds;    /* in which the nodes were renumbered for training, or found not to gain by it */
+    gnn_training *trainings; /* as many as there are models, widths, orders and so on */
+    gnn_aggregation *aggregations;
+    gnn_sampling samplings[MAX_FANOUTS];
+    int training_count, aggregation_count, sampling_count;
+} gnn_result;
+
+/* ---- a case -------------------------------------------------------------------------------------------- */
+
+typedef struct gnn_case {
+    const bench_options *options;
+    const volatile int *interrupt;
+    sp_context *host, *context;
+    gnn_engine *engine;
+    gnn_data *data;
+    gnn_result *result;
+} gnn_case;
+
+sp_status gnn_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+
+/* 64 bits out of 64, for features that are made up. */
+static inline uint64_t gnn_scrambled(uint64_t z)
+{
+    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* The error of an aggregation above which it is wrong. */
+#define GNN_TOLERANCE 1e-5
+/* Both add to the result of the case; what fails becomes a word there. */
+sp_status gnn_aggregate(gnn_case *c, int64_t width, int64_t k);
+sp_status gnn_sample(gnn_case *c, const int64_t *fanout, int layers);
+
+/* Writes a pass of every model to the folder that the options name (gnn_export.c). */
+sp_status gnn_export(gnn_case *c);
+
+/* ---- report -------------------------------------------------------------------------------------------- */
+
+const char *layer_name(gnn_layer layer);
+void gnn_report_header(const machine *m, const bench_options *options);
+void gnn_report_result(const gnn_result *r);
+sp_status gnn_report_json(sp_context *context, const machine *m, const bench_options *options,
+                          const gnn_result *results, int count);
+
+#endif

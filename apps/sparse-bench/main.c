@@ -1,0 +1,182 @@
+/* sparse-bench: times the library's products beside other libraries', and checks them in the same run.
+ *
+ * For sparse-dense products see spmm.c, for quotient graphs contract.c, for training gnn.c. For
+ * sparse products, for each matrix: make the operands -> our product -> the peers' -> compare -> one line, and the
+ * JSON so far. What its parts do stands in bench.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "contract_bench.h"
+#include "gnn_bench.h"
+#include "spmm_bench.h"
+
+/* ---- one case ------------------------------------------------------------------------------------------ */
+
+/* The right operand: the matrix itself, its transpose, or another; where the transpose is the left one, they change
+ * places. */
+static sp_status load_right(bench_case *c, const source *from)
+{
+    const bench_options *o = c->options;
+    const source own_right = {.name = from->right, .spec = from->right, .seed = from->seed + 1};
+    const bench_operation operation = from->family ? from->operation : o->operation;
+    sp_status status = SP_OK;
+    c->b = operation == OPERATION_SQUARE ? &c->a : &c->b_own;
+    if (operation == OPERATION_TIMES)
+        status = input_load(c->host, from->family ? &own_right : &o->times, o, &c->b_own);
+    else if (operation != OPERATION_SQUARE) status = sp_csr_transpose(c->host, &c->a, &c->b_own);
+    if (status == SP_OK && operation == OPERATION_ATA) {
+        const sp_csr a = c->a;
+        c->a = c->b_own;
+        c->b_own = a;
+    }
+    if (status == SP_OK && c->a.cols != c->b->rows)
+        status = sp_fail(c->host, SP_ERROR_ARGUMENT, "%s has %lld columns, and what it is multiplied with %lld rows",
+                         c->result->name, (long long)c->a.cols, (long long)c->b->rows);
+    return status;
+}
+
+static int64_t bytes_of(const sp_csr *m)
+{
+    return 8 * (m->rows + 1) + m->nnz * (4 + (m->value_type == SP_F32 ? 4 : 8));
+}
+
+static void describe_case(bench_case *c)
+{
+    bench_result *r = c->result;
+    const sp_csr *a = &c->a;
+    r->rows = a->rows;
+    r->inner = a->cols;
+    r->cols = c->b->cols;
+    r->nnz_a = a->nnz;
+    r->nnz_b = c->b->nnz;
+    r->bytes = bytes_of(a) + (c->b == a ? 0 : bytes_of(c->b));
+    for (int64_t i = 0; i < a->rows; i++) {
+        const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
+        if (length > r->longest_row) r->longest_row = length;
+    }
+}
+
+static sp_status load_case(bench_case *c, const source *from)
+{
+    static const char *const names[] = {"A*A", "A*transpose(A)", "transpose(A)*A"}; /* by bench_operation */
+    const bench_options *o = c->options;
+    const bench_operation operation = from->family ? from->operation : o->operation;
+    bench_result *r = c->result;
+    sp_status status;
+    r->from = from;
+    r->name = source_name(from);
+    r->operation = operation < OPERATION_TIMES ? names[operation] : from->family ? from->right : o->times.name;
+    TRY(input_load(c->host, from, o, &c->a));
+    TRY(load_right(c, from));
+    describe_case(c);
+done:
+    return status;
+}
+
+static void close_case(bench_case *c)
+{
+    sp_csr_free(c->host, &c->a);
+    sp_csr_free(c->host, &c->b_own);
+    extract_free(c->host, &c->ours);
+}
+
+/* ---- the whole run ------------------------------------------------------------------------------------- */
+
+/* The machine and the peers, and what "auto" means here; once the first matrix is there. */
+static sp_status look_around(sp_context *host, const bench_options *o, machine *m, peer_set *peers)
+{
+    bool cuda;
+    const sp_status status = machine_look_around(host, o, m, &cuda);
+    if (status != SP_OK) return status;
+    peers_open(host, o, cuda, peers);
+    report_header(m, o);
+    return SP_OK;
+}
+
+/* A product that failed or was wrong fails the run, but only after the other matrices. */
+static sp_status run_all(sp_context *host, const bench_options *o, int *code)
+{
+    bench_result *results = NULL;
+    bench_case c = {.host = host};
+    machine m;
+    peer_set peers = {0};
+    sp_status status;
+    TRY(sp_calloc(host, o->source_count, sizeof *results, (void **)&results));
+    if (o->json) TRY(io_output_check(host, o->json));
+    for (int i = 0; i < o->source_count; i++) {
+        bench_result *r = &results[i];
+        c = (bench_case){.options = o, .interrupt = &interrupt_signal, .host = host, .result = r};
+        status = load_case(&c, &o->sources[i]);
+        if (status == SP_ERROR_ARGUMENT && (r->from->spec || o->times.spec)) *code = EXIT_USAGE;
+        if (status != SP_OK) goto done;
+        if (i == 0) TRY(look_around(host, o, &m, &peers));
+        TRY(own_measure(&c));
+        TRY(peers_measure(&c, &peers));
+        close_case(&c);
+        report_result(&m, o, r);
+        if (*r->own.word || (o->check && !r->checked.good)) *code = EXIT_FAILED;
+        if (o->json) TRY(report_json(host, &m, o, results, i + 1));
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) TRY(sp_fail(host, SP_ERROR_ARGUMENT, "stdout: %s", strerror(errno)));
+done:
+    close_case(&c);
+    peers_close(&peers);
+    sp_free(host, results);
+    return status;
+}
+
+/* What was measured and where it was written, if it was; the figures are on stdout. */
+static void summarise(const bench_options *o)
+{
+    tool_line line = {.tool = "sparse-bench"};
+    char more[64] = "";
+    if (o->source_count == 0 || (!o->json && !o->export)) return;
+    if (o->source_count > 1) snprintf(more, sizeof more, " and %d more", o->source_count - 1);
+    summary_line(&line, "%s %.1000s%s; wrote %.1000s%s%.1000s", o->sources[0].spec ? "made" : "read",
+                 o->sources[0].name, more, o->export ? o->export : "", o->export && o->json ? " and " : "",
+                 o->json ? o->json : "");
+}
+
+static int run(const bench_options *o)
+{
+    const sp_context_options options = {.device = "cpu", .threads = o->threads, .interrupt = &interrupt_signal};
+    sp_context *host;
+    int code = EXIT_DONE;
+    sp_status status = sp_context_create(&options, &host);
+    if (status == SP_OK)
+        status = o->kind == BENCH_SPMM       ? spmm_run(host, o, &interrupt_signal, &code)
+                 : o->kind == BENCH_CONTRACT ? contract_run(host, o, &interrupt_signal, &code)
+                 : o->kind == BENCH_GNN      ? gnn_run(host, o, &interrupt_signal, &code)
+                                             : run_all(host, o, &code);
+    if (interrupt_signal || status != SP_OK) {
+        tool_line line = {.tool = "sparse-bench"};
+        const int failed = end_failed(&line, host, status);
+        if (interrupt_signal || code == EXIT_DONE) code = failed;
+    }
+    if (!interrupt_signal && status == SP_OK) summarise(o);
+    sp_context_destroy(host);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static bench_options o;
+    hold_standard_streams();
+    if (argc < 2) {
+        bench_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        if (strcmp(argv[1], "--version") == 0) puts("sparse-bench " SP_VERSION);
+        else bench_usage(stdout);
+        return end_answer("sparse-bench");
+    }
+    switch (bench_parse(argc, argv, &o)) {
+    case REQUEST_MISTAKE: return EXIT_USAGE;
+    case REQUEST_HELP: bench_usage(stdout); return end_answer("sparse-bench");
+    case REQUEST_VERSION: puts("sparse-bench " SP_VERSION); return end_answer("sparse-bench");
+    case REQUEST_BENCH: break;
+    }
+    catch_signals("sparse-bench");
+    return run(&o);
+}

@@ -1,0 +1,209 @@
+/* Our own product: whole calls, and where asked the ablation of the gathering stage and the numeric phase alone. */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* ---- samples ------------------------------------------------------------------------------------------- */
+
+static void order(double *list, int count)
+{
+    for (int i = 1; i < count; i++) {
+        const double moving = list[i];
+        int j = i;
+        for (; j > 0 && moving < list[j - 1]; j--) list[j] = list[j - 1];
+        list[j] = moving;
+    }
+}
+
+void time_median(timing *time)
+{
+    double sorted[MAX_SAMPLES];
+    memcpy(sorted, time->seconds, sizeof sorted);
+    order(sorted, time->count);
+    time->median = (sorted[time->count / 2] + sorted[(time->count - 1) / 2]) / 2;
+    time->middle = 0;
+    for (int i = 1; i < time->count; i++)
+        if (fabs(time->seconds[i] - time->median) < fabs(time->seconds[time->middle] - time->median))
+            time->middle = i;
+}
+
+sp_status time_steps(const bench_options *options, sp_status (*step)(void *), void (*taken)(void *, int), void *user,
+                     timing *time)
+{
+    const double first = wall_seconds();
+    time->count = 0;
+    sp_status status = step(user);
+    while (status == SP_OK && time->count < options->repeat) {
+        if (time->count > 0 && wall_seconds() - first > options->limit) break;
+        device_finish();
+        const double began = wall_seconds();
+        status = step(user);
+        device_finish();
+        time->seconds[time->count] = wall_seconds() - began;
+        if (status == SP_OK && taken) taken(user, time->count);
+        if (status == SP_OK) time->count++;
+    }
+    if (status == SP_OK) time_median(time);
+    return status;
+}
+
+/* ---- a product ----------------------------------------------------------------------------------------- */
+
+typedef struct own_run {
+    sp_context *context;
+    sp_csr a, b_own; /* where the context computes */
+    const sp_csr *b;
+    sp_spgemm_options options;
+    sp_spgemm_plan *plan;
+    sp_csr c;
+    sp_spgemm_info info, infos[MAX_SAMPLES];
+} own_run;
+
+static sp_status own_step(void *user)
+{
+    own_run *run = user;
+    sp_status status = sp_spgemm(run->context, &run->a, run->b, &run->options, &run->c, &run->info);
+    if (status == SP_OK) sp_csr_free(run->context, &run->c);
+    return status;
+}
+
+static void own_taken(void *user, int sample)
+{
+    own_run *run = user;
+    run->infos[sample] = run->info;
+}
+
+/* A failure becomes a word and a sentence in the result, unless the run was interrupted. */
+static sp_status describe_failure(sp_context *context, sp_status status, own_result *result)
+{
+    if (status == SP_OK || status == SP_ERROR_INTERRUPTED) return status;
+    snprintf(result->word, sizeof result->word, "%s",
+             status == SP_ERROR_HOST_MEMORY || status == SP_ERROR_DEVICE_MEMORY ? "memory"
+             : status == SP_ERROR_UNSUPPORTED                                   ? "unsupported"
+                                                                                : "failed");
+    snprintf(result->why, sizeof result->why, "%s", sp_last_error(context));
+    return SP_OK;
+}
+
+static sp_status measure(own_run *run, const bench_options *options, own_result *result)
+{
+    sp_status status = time_steps(options, own_step, own_taken, run, &result->time);
+    if (status == SP_OK) result->info = run->infos[result->time.middle];
+    return describe_failure(run->context, status, result);
+}
+
+/* The rows that will be compared, taken from a product before it is timed. */
+static sp_status keep_rows(bench_case *c, own_run *run)
+{
+    const bool first = c->ours.offsets == NULL;
+    sp_status status;
+    TRY(sp_spgemm(run->context, &run->a, run->b, &run->options, &run->c, &run->info));
+    const raw_matrix raw = raw_of(&run->c);
+    if (first) {
+        bench_result *r = c->result;
+        const size_t value = c->options->type == SP_F32 ? sizeof(float) : sizeof(double);
+        r->bytes += 8 * (run->c.rows + 1) + run->c.nnz * (int64_t)(4 + (run->c.values ? value : 0));
+        r->own.info = run->info;
+    }
+    if (!c->options->check) goto done;
+    TRY(choose_rows(c->host, &run->c, &c->a, c->b, &c->ranges));
+    TRY(extract_rows(c->host, &raw, &c->ranges, &c->ours));
+done:
+    sp_csr_free(run->context, &run->c);
+    if (status != SP_OK && *sp_last_error(c->host)) sp_fail(run->context, status, "%s", sp_last_error(c->host));
+    return status;
+}
+
+/* ---- what else may be asked for ------------------------------------------------------------------------ */
+
+static const sp_aia aia_modes[AIA_MODES] = {SP_AIA_UNCACHED, SP_AIA_OFF, SP_AIA_ON};
+
+static sp_status measure_aia(bench_case *c, own_run *run)
+{
+    const sp_spgemm_options before = run->options;
+    sp_status status = SP_OK;
+    run->options.algorithm = SP_SPGEMM_HASH;
+    for (int i = 0; i < AIA_MODES && status == SP_OK; i++) {
+        own_result *result = &c->result->aia[i];
+        run->options.aia = aia_modes[i];
+        if (sp_context_is_cuda(run->context)) status = measure(run, c->options, result);
+        else
+            status = describe_failure(run->context, sp_fail(run->context, SP_ERROR_UNSUPPORTED,
+                                                            "the CPU has no such stage"), result);
+    }
+    run->options = before;
+    return status;
+}
+
+static sp_status plan_step(void *user)
+{
+    own_run *run = user;
+    return sp_spgemm_plan_execute(run->plan, &run->a, run->b, &run->c);
+}
+
+/* C by a plan must be C. */
+static sp_status check_plan(bench_case *c, own_run *run)
+{
+    extract made = {0};
+    verdict v = {0};
+    const raw_matrix raw = raw_of(&run->c);
+    sp_status status = extract_rows(c->host, &raw, &c->ranges, &made);
+    if (status != SP_OK) return sp_fail(run->context, status, "%s", sp_last_error(c->host));
+    compare_extracts(&c->a, c->b, c->options, &c->ranges, &c->ours, &made, &v);
+    extract_free(c->host, &made);
+    return v.good ? SP_OK : sp_fail(run->context, SP_ERROR_MATRIX, "a plan gives another C: %s", v.sentence);
+}
+
+static sp_status measure_plan(bench_case *c, own_run *run)
+{
+    own_result *result = &c->result->plan;
+    double began = wall_seconds();
+    sp_status status = sp_spgemm_plan_create(run->context, &run->a, run->b, &run->options, &run->plan);
+    device_finish();
+    c->result->plan_seconds = wall_seconds() - began;
+    if (status == SP_OK) {
+        result->info = *sp_spgemm_plan_info(run->plan);
+        status = time_steps(c->options, plan_step, NULL, run, &result->time);
+    }
+    if (status == SP_OK && c->options->check) status = check_plan(c, run);
+    sp_csr_free(run->context, &run->c);
+    sp_spgemm_plan_free(run->plan);
+    return describe_failure(run->context, status, result);
+}
+
+/* ---- one case ------------------------------------------------------------------------------------------ */
+
+sp_status own_measure(bench_case *c)
+{
+    const bench_options *o = c->options;
+    const sp_context_options options = {.device = o->device, .threads = o->threads,
+                                        .memory_budget = (size_t)o->memory, .interrupt = c->interrupt};
+    own_run *run = NULL;
+    sp_context *context;
+    sp_status status = sp_context_create(&options, &context);
+    if (status != SP_OK) return sp_fail(c->host, status, "--device %s: %s", o->device, sp_last_error(NULL));
+    TRY(sp_calloc(context, 1, sizeof *run, (void **)&run));
+    *run = (own_run){.context = context, .options = {.semiring = o->semiring, .algorithm = o->algorithm}};
+    const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
+    TRY(sp_csr_copy(context, &c->a, space, &run->a));
+    run->b = &run->a;
+    if (c->b != &c->a) {
+        TRY(sp_csr_copy(context, c->b, space, &run->b_own));
+        run->b = &run->b_own;
+    }
+    TRY(describe_failure(context, keep_rows(c, run), &c->result->own));
+    if (*c->result->own.word) goto done;
+    TRY(measure(run, o, &c->result->own));
+    if (o->aia) TRY(measure_aia(c, run));
+    if (o->plan) TRY(measure_plan(c, run));
+done:
+    if (status != SP_OK) sp_fail(c->host, status, "%s", sp_last_error(context));
+    if (run) {
+        sp_csr_free(context, &run->a);
+        sp_csr_free(context, &run->b_own);
+        sp_free(context, run);
+    }
+    sp_context_destroy(context);
+    return status;
+}

@@ -1,0 +1,157 @@
+/* The peers of a case, one after another, each in the state that its documentation recommends. What fails becomes a
+ * word in the table and never ends the run. */
+#include <math.h>
+#include <string.h>
+
+#include "sparse-bench/bench.h"
+
+typedef struct peer_run {
+    const peer *peer;
+    void *state;
+    int algorithm;
+} peer_run;
+
+static sp_status product_step(void *user)
+{
+    const peer_run *run = user;
+    return run->peer->run(run->state, run->algorithm);
+}
+
+static sp_status replay_step(void *user)
+{
+    const peer_run *run = user;
+    return run->peer->replay(run->state);
+}
+
+const char *failure_word(sp_status status)
+{
+    switch (status) {
+    case SP_ERROR_NO_DEVICE: return "absent";
+    case SP_ERROR_HOST_MEMORY: case SP_ERROR_DEVICE_MEMORY: return "memory";
+    case SP_ERROR_UNSUPPORTED: case SP_ERROR_OVERFLOW: return "unsupported";
+    default: return "failed";
+    }
+}
+
+static peer_result *add_result(bench_case *c, const char *name)
+{
+    bench_result *r = c->result;
+    peer_result *added = &r->peers[r->peer_count++];
+    memset(added, 0, sizeof *added);
+    snprintf(added->name, sizeof added->name, "%s", name);
+    return added;
+}
+
+static void failed(bench_case *c, peer_result *result, sp_status status)
+{
+    snprintf(result->word, sizeof result->word, "%s", failure_word(status));
+    snprintf(result->why, sizeof result->why, "%s", sp_last_error(c->host));
+}
+
+/* Compares what the peer has made with ours, and tells whether its columns ascend. The first agreement is the
+ * verdict. If there is none the reference decides: a peer that sums in fp32 may be off by more than the tolerance. */
+static sp_status compare(bench_case *c, const peer_run *run, peer_result *result)
+{
+    raw_matrix raw;
+    extract theirs = {0};
+    verdict v = {0};
+    if (!c->ours.offsets) return SP_OK;
+    sp_status status = run->peer->view(run->state, &raw);
+    if (status == SP_OK) status = extract_rows(c->host, &raw, &c->ranges, &theirs);
+    if (status != SP_OK) return status;
+    result->sorted = theirs.sorted;
+    compare_extracts(&c->a, c->b, c->options, &c->ranges, &c->ours, &theirs, &v);
+    snprintf(v.with, sizeof v.with, "%s", result->name);
+    extract_free(c->host, &theirs);
+    if (!v.good) {
+        result->differs = isfinite(v.largest);
+        if (!result->differs) snprintf(result->word, sizeof result->word, "differs");
+        snprintf(result->why, sizeof result->why, "%s", v.sentence);
+    } else if (!c->result->checked.with[0]) {
+        c->result->checked = v;
+    }
+    return SP_OK;
+}
+
+static sp_status measure_algorithm(bench_case *c, peer_run *run)
+{
+    peer_result *result = add_result(c, run->peer->algorithms[run->algorithm]);
+    result->sorted = true;
+    sp_status status = run->peer->run(run->state, run->algorithm);
+    if (status == SP_OK && c->options->check) status = compare(c, run, result);
+    if (status == SP_OK && !*result->word) status = time_steps(c->options, product_step, NULL, run, &result->time);
+    if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
+    else failed(c, result, status);
+    run->peer->drop(run->state);
+    return status;
+}
+
+static void measure_plan(bench_case *c, peer_run *run)
+{
+    peer_result *result = add_result(c, "cuSPARSE reuse");
+    result->plan = result->sorted = true;
+    sp_status status = run->peer->plan(run->state); /* to warm up */
+    device_finish();
+    const double began = wall_seconds();
+    if (status == SP_OK) status = run->peer->plan(run->state);
+    result->setup_seconds = wall_seconds() - began;
+    if (status == SP_OK) status = time_steps(c->options, replay_step, NULL, run, &result->time);
+    if (status == SP_OK && c->options->check) status = compare(c, run, result);
+    if (status == SP_OK) result->peak_bytes = run->peer->peak(run->state);
+    else failed(c, result, status);
+    run->peer->drop(run->state);
+}
+
+static void measure_peer(bench_case *c, const struct opened_peer *opened)
+{
+    const peer *p = opened->peer;
+    peer_run run = {.peer = p, .state = opened->state};
+    sp_status status = opened->status;
+    if (status == SP_OK) status = p->load(run.state, &c->a, c->b);
+    else sp_fail(c->host, status, "%s", opened->why);
+    if (status != SP_OK) {
+        for (int i = 0; p->algorithms[i]; i++) failed(c, add_result(c, p->algorithms[i]), status);
+        return;
+    }
+    for (run.algorithm = 0; p->algorithms[run.algorithm] && !*c->interrupt; run.algorithm++)
+        measure_algorithm(c, &run);
+    if (c->options->plan && p->plan && !*c->interrupt) measure_plan(c, &run);
+    p->unload(run.state);
+}
+
+sp_status peers_measure(bench_case *c, const peer_set *set)
+{
+    for (int i = 0; i < set->count; i++) measure_peer(c, &set->peers[i]);
+    if (*c->interrupt) return sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted");
+    if (c->ours.offsets && !c->result->checked.with[0])
+        return compare_reference(c->host, &c->a, c->b, c->options, &c->ranges, &c->ours, &c->result->checked);
+    return SP_OK;
+}
+
+/* ---- a run --------------------------------------------------------------------------------------------- */
+
+static void open_peer(sp_context *context, const bench_options *options, const peer *p, peer_set *set)
+{
+    struct opened_peer *opened = &set->peers[set->count++];
+    opened->peer = p;
+    opened->status = p->open(context, options, &opened->state);
+    if (opened->status != SP_OK) snprintf(opened->why, sizeof opened->why, "%s", sp_last_error(context));
+}
+
+void peers_open(sp_context *context, const bench_options *options, bool cuda, peer_set *set)
+{
+    const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers
+                            : cuda                         ? PEER_CUSPARSE | PEER_CUB
+                                                           : PEER_GRAPHBLAS;
+    set->count = 0;
+    if (wanted & PEER_CUSPARSE) open_peer(context, options, &peer_cusparse, set);
+    if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &peer_graphblas, set);
+    if (options->kind == BENCH_CONTRACT && wanted & PEER_CUB) open_peer(context, options, &peer_cub, set);
+}
+
+void peers_close(peer_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->peers[i].status == SP_OK) set->peers[i].peer->close(set->peers[i].state);
+    set->count = 0;
+}

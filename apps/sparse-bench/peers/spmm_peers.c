@@ -1,0 +1,91 @@
+/* The peers of sparse-bench spmm, one algorithm after another. What fails becomes a word in the table and never ends
+ * the run. */
+#include <string.h>
+
+#include "sparse-bench/spmm_bench.h"
+
+/* Peers have A's values in the type of the features. */
+static double tolerance(const bench_options *options)
+{
+    return spmm_tolerance(options) + spmm_rounding(options->features);
+}
+
+static sp_status measure_algorithm(spmm_case *c, const spmm_peer *p, void *state, int algorithm)
+{
+    spmm_figures *figures = &c->result->peers[c->result->peer_count++];
+    const void *y;
+    memset(figures, 0, sizeof *figures);
+    snprintf(figures->name, sizeof figures->name, "%s", p->algorithms[algorithm]);
+    figures->error = -1;
+    sp_status status = p->prepare(state, algorithm); /* to warm up */
+    const double began = wall_seconds();
+    if (status == SP_OK) status = p->prepare(state, algorithm);
+    figures->plan_seconds = wall_seconds() - began;
+    if (status == SP_OK) status = spmm_time(c->options, p->run, state, &figures->time);
+    if (status == SP_OK && c->options->check) {
+        status = p->view(state, &y);
+        if (status == SP_OK) status = spmm_compare(c, y, c->options->result, c->options->features, &figures->error);
+    }
+    status = spmm_failure(c->host, status, figures);
+    if (status == SP_OK && !*figures->word && c->options->check && !(figures->error <= tolerance(c->options))) {
+        snprintf(figures->word, sizeof figures->word, "wrong");
+        snprintf(figures->why, sizeof figures->why, "its relative error is %g", figures->error);
+    }
+    return status;
+}
+
+static sp_status measure_peer(spmm_case *c, const struct spmm_opened_peer *opened)
+{
+    const spmm_peer *p = opened->peer;
+    sp_status status = opened->status;
+    if (status != SP_OK) {
+        sp_fail(c->host, status, "%s", opened->why);
+    } else if (c->options->reduce != SP_REDUCE_SUM) {
+        status = sp_fail(c->host, SP_ERROR_UNSUPPORTED, "peers are asked for sums alone");
+    } else {
+        status = p->load(opened->state, &c->a, &c->x);
+    }
+    if (status == SP_OK) {
+        for (int i = 0; p->algorithms[i] && status == SP_OK && !*c->interrupt; i++)
+            status = measure_algorithm(c, p, opened->state, i);
+        p->unload(opened->state);
+        return status;
+    }
+    for (int i = 0; p->algorithms[i]; i++) {
+        spmm_figures *figures = &c->result->peers[c->result->peer_count++];
+        snprintf(figures->name, sizeof figures->name, "%s", p->algorithms[i]);
+        figures->error = -1;
+        spmm_failure(c->host, status, figures);
+    }
+    return SP_OK;
+}
+
+sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set)
+{
+    sp_status status = SP_OK;
+    for (int i = 0; i < set->count && status == SP_OK; i++) status = measure_peer(c, &set->peers[i]);
+    return *c->interrupt ? sp_fail(c->host, SP_ERROR_INTERRUPTED, "interrupted") : status;
+}
+
+static void open_peer(sp_context *context, const bench_options *options, const spmm_peer *p, spmm_peer_set *set)
+{
+    struct spmm_opened_peer *opened = &set->peers[set->count++];
+    opened->peer = p;
+    opened->status = p->open(context, options, &opened->state);
+    if (opened->status != SP_OK) snprintf(opened->why, sizeof opened->why, "%s", sp_last_error(context));
+}
+
+void spmm_peers_open(sp_context *context, const bench_options *options, bool cuda, spmm_peer_set *set)
+{
+    const unsigned wanted = options->peers != PEER_DEFAULT ? options->peers : cuda ? PEER_CUSPARSE : PEER_GRAPHBLAS;
+    set->count = 0;
+    if (wanted & PEER_CUSPARSE) open_peer(context, options, &spmm_peer_cusparse, set);
+    if (wanted & PEER_GRAPHBLAS) open_peer(context, options, &spmm_peer_graphblas, set);
+}
+
+void spmm_peers_close(spmm_peer_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->peers[i].status == SP_OK) set->peers[i].peer->close(set->peers[i].state);
+    set->count = 0;
+}

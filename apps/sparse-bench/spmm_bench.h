@@ -1,0 +1,113 @@
+/* sparse-bench spmm: what its parts share. A case is a graph and a width: Y = A·X with every algorithm of ours
+ * (spmm.c), taken apart where that is asked for (spmm_ablation.c), beside what the CPU's memory allows
+ * (spmm_floor.c), with the peers' (sparse-bench/peers/spmm_peers.c, sparse-bench/peers/spmm_graphblas.c, sparse-bench/peers/spmm_cusparse.c), each
+ * compared with sums in f64, then a line and the JSON so far (spmm_report.c). */
+#ifndef BENCH_SPMM_H
+#define BENCH_SPMM_H
+
+#include "bench.h"
+
+/* One algorithm's figures. `word` says in a word why there are none; "" if there are. */
+typedef struct spmm_figures {
+    char name[40], word[16], why[200];
+    timing time;         /* of one product */
+    double plan_seconds; /* of what is done once before */
+    double error;        /* the largest, relative to the sum of the terms' sizes; -1: not compared */
+    double caches;       /* of a variant: the size of a partition, in second-level caches; 0: there is none */
+    sp_spmm_info info;   /* ours */
+} spmm_figures;
+
+enum { SPMM_ALGORITHMS = SP_SPMM_BIDIRECTIONAL + 1, SPMM_PEERS = 6, SPMM_VARIANTS = 14 };
+
+typedef struct spmm_result {
+    const source *from;
+    const char *name;
+    int64_t rows, cols, nnz, longest_row, width;
+    int64_t gathered_bytes;   /* of X's rows, one an entry */
+    int64_t compulsory_bytes; /* A, X and Y, each once */
+    double floor_seconds;     /* of gathers in A's order or of compulsory bytes, what takes longer; 0: not known */
+    int64_t warp_metadata_bytes; /* of a partition into parts of a row for a warp each (spmm_ablation.c) */
+    spmm_figures own[SPMM_ALGORITHMS], peers[SPMM_PEERS]; /* own: by sp_spmm_algorithm, the choice first */
+    spmm_figures variants[SPMM_VARIANTS];
+    int peer_count, variant_count;
+} spmm_result;
+
+/* Rows whose product is known in f64. */
+typedef struct spmm_reference {
+    int64_t count, *rows;
+    double *sums, *sizes; /* count x width: the sums, and those of the terms' sizes */
+} spmm_reference;
+
+typedef struct spmm_case {
+    const bench_options *options;
+    const volatile int *interrupt;
+    const machine *machine;
+    sp_context *host;
+    sp_csr a;
+    sp_dense x; /* on the host, as A */
+    spmm_reference reference;
+    spmm_result *result;
+} spmm_case;
+
+sp_status spmm_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
+
+/* Times `run`, which starts one product, in samples long enough for the clock. */
+sp_status spmm_time(const bench_options *options, sp_status (*run)(void *), void *user, timing *time);
+/* The largest relative error of Y, whose rows lie side by side in any memory, made of A's values as `weights`; what
+ * the least numbers of 16 bits lose anyway does not count. */
+sp_status spmm_compare(const spmm_case *c, const void *values, sp_dense_type type, sp_dense_type weights,
+                       double *error);
+/* Bytes of a number. */
+size_t spmm_size_of(sp_dense_type type);
+/* A number rounded to 16 bits, and the relative error of that; 0 for wider types. */
+uint16_t spmm_small_bits(double value, sp_dense_type type);
+double spmm_rounding(sp_dense_type type);
+/* The error above which a product is wrong. */
+double spmm_tolerance(const bench_options *options);
+/* The value of an entry of A, 1 in a pattern. */
+double spmm_weight(const sp_csr *a, int64_t entry);
+/* A failure becomes a word and a sentence, unless the run was interrupted. */
+sp_status spmm_failure(sp_context *context, sp_status status, spmm_figures *figures);
+
+/* The variants that the options name, of A, X and Y where `context` computes; and the figures of a partition that all
+ * have. */
+sp_status spmm_ablation_measure(spmm_case *c, sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y);
+int64_t spmm_warp_metadata(const sp_csr *a);
+
+/* The result's floor, of gathers from X in host memory. */
+void spmm_floor_measure(spmm_case *c, const sp_dense *x);
+
+/* A library that is loaded at run time. Failures leave a sentence in the context. */
+typedef struct spmm_peer {
+    const char *const *algorithms; /* ends with NULL */
+    sp_status (*open)(sp_context *context, const bench_options *options, void **state);
+    sp_status (*load)(void *state, const sp_csr *a, const sp_dense *x);
+    sp_status (*prepare)(void *state, int algorithm); /* what is done once; finished on return */
+    sp_status (*run)(void *state);                    /* starts a product */
+    sp_status (*view)(void *state, const void **y);   /* Y, rows side by side, once all is finished; the last call */
+    void (*unload)(void *state);
+    void (*close)(void *state);
+} spmm_peer;
+
+extern const spmm_peer spmm_peer_cusparse, spmm_peer_graphblas;
+
+typedef struct spmm_peer_set {
+    int count;
+    struct spmm_opened_peer {
+        const spmm_peer *peer;
+        void *state;
+        sp_status status;
+        char why[200];
+    } peers[PEER_LIBRARIES];
+} spmm_peer_set;
+
+void spmm_peers_open(sp_context *context, const bench_options *options, bool cuda, spmm_peer_set *set);
+void spmm_peers_close(spmm_peer_set *set);
+sp_status spmm_peers_measure(spmm_case *c, const spmm_peer_set *set);
+
+void spmm_report_header(const machine *m, const bench_options *options);
+void spmm_report_result(const machine *m, const bench_options *options, const spmm_result *r);
+sp_status spmm_report_json(sp_context *context, const machine *m, const bench_options *options,
+                           const spmm_result *results, int count);
+
+#endif
