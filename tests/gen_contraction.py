@@ -3,7 +3,8 @@
 
 Per case, to standard output:  graph TYPE NODES GROUPS NNZ,  row offsets, columns, values and labels, a line each;
 then for every combine operation  quotient OPERATION LOOPS HALF NNZ  and its row offsets, columns and values. Values are
-multiples of 1/64 below 64, so that sums are exact in any order and means are rounded once: results are to be equal.
+multiples of 1/64 below 64 or, in f64, whole numbers near 2^24, 2^31 and as large as sums up to 2^53 allow, so that sums
+are exact in any order and means are rounded once: results are to be equal.
 
 Sums and counts are S G S' of scipy matrices; a count says where C has entries, also where a sum is zero. The others
 are numpy reductions over the entries sorted by place, in the order of G within a place.
@@ -67,6 +68,14 @@ def quotient(graph, labels, groups, operation, loops, half):
     return rows[chosen], columns[chosen], values[chosen]
 
 
+def draw_values(rng, count, single):
+    signs = rng.choice([-1, 1], count)
+    near = [0, 1 << 24, 1 << 31, (1 << 53) // max(count, 1) - 4096][rng.integers(4)]
+    if single or near <= 0:
+        return rng.integers(1, 4096, count) * signs / 64.0
+    return (near + rng.integers(0, 4096, count)) * signs * 1.0
+
+
 def write_case(rng):
     nodes = int(rng.integers(0, 60))
     groups = int(rng.integers(0, nodes + 4)) if rng.integers(3) else int(rng.integers(0, 7))
@@ -74,7 +83,7 @@ def write_case(rng):
     single = rng.integers(2)
     there = rng.random((nodes, nodes)) < density
     rows, columns = np.nonzero(there)
-    values = (rng.integers(1, 4096, len(rows)) * rng.choice([-1, 1], len(rows))) / 64.0
+    values = draw_values(rng, len(rows), single)
     graph = sparse.csr_array((values, (rows, columns)), shape=(nodes, nodes))
     graph.sort_indices()
     labels = random_labels(rng, nodes, groups)

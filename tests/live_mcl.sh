@@ -350,6 +350,16 @@ END
         compare_files out-rags -I 1.3 -resource 4 -force-connected y
         compare_files out-rags -I 1.3 -resource 4 -force-connected y --write-binary
     fi
+    # weights that pre-inflation rounds to 0 connect nothing
+    made='a path a b c d of weights 1e-30, 1e-30, 2e-30'
+    printf 'a b 1e-30\nb c 1e-30\nc d 2e-30\n' >"$work/network"
+    format=--abc
+    compare_files out-rags -pi 2 -force-connected y
+    compare_files start -if 2 -force-connected y -write-graphx start
+    # columns that inflation rounds to 0
+    made='a clique 0 1 ... 39 with a tail 39 40 41'
+    awk 'BEGIN { for (i = 0; i < 40; i++) for (j = 0; j < i; j++) print i, j; print "39 40\n40 41" }' >"$work/network"
+    compare_dumps -I 30 --write-limit
     # where neighbours of neighbours are neighbours, no two in a cluster are so in the input
     make_network gen_graph bipartite 60 "$seed" && compare -tf '#step(1)' -force-connected y
 done

@@ -388,7 +388,7 @@ static void check_one(sp_context *context, const product *p, sp_spgemm_options o
 {
     const bool cuda = sp_context_is_cuda(context);
     const int64_t places = cuda ? test_below(random, 8) : 0;
-    sp_csr a_copy = {0}, b_copy = {0}, mask_copy = {0}, c;
+    sp_csr a_copy = {0}, b_copy = {0}, mask_copy = {0}, c = {0};
     sp_spgemm_info info;
     char name[256];
     snprintf(name, sizeof name, "%s, %s, %s%s%s%s%s, semiring %d, algorithm %d, stage %d%s, places %lld", p->name,

@@ -39,7 +39,7 @@ export -f counts run
 names=()
 if [ "${1-}" != --suites ]; then # the longest first
     for script in live_mcl test_bench golden scipy_contraction check_layers test_install test_cli test_contract test_gnn \
-        test_gnn_data pipelines test_device_check; do
+        test_gnn_data pipelines test_device_check test_build test_docs test_outputs; do
         if [ -f "tests/$script.sh" ]; then names+=("$script"); fi
     done
 fi

@@ -218,6 +218,17 @@ void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed)
     }
 }
 
+enum { MARK = 0x3c };
+
+void test_mark(void *output, size_t size) { memset(output, MARK, size); }
+
+bool test_is_marked(const void *output, size_t size)
+{
+    const unsigned char *bytes = output;
+    while (size && bytes[size - 1] == MARK) size--;
+    return size == 0;
+}
+
 /* ---- allocation ---------------------------------------------------------------------------------------- */
 
 /* Kept before each block: its size; 16 bytes, so that blocks stay aligned as malloc's. */
@@ -236,6 +247,7 @@ static void *heap_allocate(void *user, size_t bytes)
 {
     test_heap *heap = user;
     const int64_t number = __atomic_fetch_add(&heap->allocations, 1, __ATOMIC_SEQ_CST);
+    if (heap->flag && number == heap->raise_at) *heap->flag = 1;
     if (number == heap->fail_at || (heap->fail_all && heap->fail_at >= 0 && number > heap->fail_at)) return NULL;
     if (bytes > (size_t)1 << 34) return NULL;
     char *block = malloc(bytes + HEADER);

@@ -104,12 +104,19 @@ void test_to_host(sp_context *context, sp_csr *matrix);
 /* Same shape, pattern, type and bits; `seed` is printed on failure. */
 void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed);
 
+/* Fills an output before a call that is to fail; whether nothing has written to it since. */
+void test_mark(void *output, size_t size);
+bool test_is_marked(const void *output, size_t size);
+
 /* ---- allocation ---------------------------------------------------------------------------------------- */
 
-/* Counts blocks and bytes; the allocation numbered `fail_at` (from 0) and, with `fail_all`, those after it fail. */
+/* Counts blocks and bytes; the allocation numbered `fail_at` (from 0) and, with `fail_all`, those after it fail. That
+ * numbered `raise_at` sets *flag, if there is one. */
 typedef struct test_heap {
     int64_t allocations, live_blocks, live_bytes, peak_bytes, fail_at;
     bool fail_all;
+    volatile int *flag;
+    int64_t raise_at;
 } test_heap;
 
 /* An allocator on `heap`, for sp_context_options; safe for threads. */

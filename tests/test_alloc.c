@@ -1,7 +1,7 @@
 /* Every allocation fails once: each public function is called with the first, second, third… allocation failing
- * until it succeeds. After each failure nothing is left allocated, outputs are zero and the status says why. The
- * same with all later allocations failing too, as when memory has really run out; and on CUDA with each call of the
- * runtime, and with each allocation on the device. */
+ * until it succeeds. After each failure nothing is left allocated, outputs are as they were and the status says why.
+ * The same with all later allocations failing too, as when memory has really run out; with the interrupt flag set by
+ * an allocation; and on CUDA with each call of the runtime, and with each allocation on the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #endif
 
 #include "contraction.h"
+#include "generate.h"
 #include "gnn.h"
 #include "mcl.h"
 #include "support.h"
@@ -22,8 +23,8 @@ typedef struct subject {
     gnn_engine *engine; /* on CUDA, where each one opens cuBLAS: of the context whose allocations fail */
 } subject;
 
-/* One call under test. It writes its output to `out`, whose bytes must be zero after a failure, and frees it after a
- * success with `release`. */
+/* One call under test. It writes its output to `out`, which a failed call must leave as it was and `release` frees
+ * after a success. */
 typedef struct trial {
     const char *name;
     sp_status (*call)(sp_context *context, subject *s, void *out);
@@ -60,8 +61,11 @@ static sp_status call_calloc(sp_context *context, subject *s, void *out)
 
 static sp_status call_grow(sp_context *context, subject *s, void *out)
 {
+    void *block = NULL;
     (void)s;
-    return sp_grow(context, 0, 100, 8, out);
+    const sp_status status = sp_grow(context, 0, 100, 8, &block);
+    if (status == SP_OK) *(void **)out = block;
+    return status;
 }
 
 static sp_status call_create(sp_context *context, subject *s, void *out)
@@ -136,9 +140,12 @@ static sp_status call_plan_execute(sp_context *context, subject *s, void *out)
 {
     const sp_spgemm_options options = {.transpose_a = true, .mask = &s->mask};
     sp_spgemm_plan *plan;
+    sp_csr c = {0};
     sp_status status = sp_spgemm_plan_create(context, &s->square, &s->wide, &options, &plan);
-    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, out);
+    if (status == SP_OK) status = sp_spgemm_plan_execute(plan, &s->square, &s->wide, &c);
     sp_spgemm_plan_free(plan);
+    if (status == SP_OK) memcpy(out, &c, sizeof c);
+    else test_expect(!c.row_offsets && !c.col_indices && !c.values, "sp_spgemm_plan_execute: C was touched");
     return status;
 }
 
@@ -186,7 +193,7 @@ static sp_status call_hadamard(sp_context *context, subject *s, void *out)
 static sp_status call_scale(sp_context *context, subject *s, void *out)
 {
     const double factors[200] = {1};
-    sp_csr work;
+    sp_csr work = {0};
     sp_status status = sp_csr_copy(context, &s->mask, s->mask.space, &work);
     if (status == SP_OK) status = sp_csr_scale(context, &work, factors, factors, SP_HOST);
     if (status == SP_OK) memcpy(out, &work, sizeof work);
@@ -311,7 +318,7 @@ static sp_status call_transform_parse(sp_context *context, subject *s, void *out
 static sp_status call_transform_graph(sp_context *context, subject *s, void *out)
 {
     mcl_transform *transform;
-    sp_csr work;
+    sp_csr work = {0};
     sp_status status = mcl_transform_parse(context, "gq(0.1),mul(10),#knn(5)", false, &transform);
     if (status != SP_OK) return status;
     status = sp_csr_copy(context, &s->graph, SP_HOST, &work);
@@ -361,6 +368,19 @@ static sp_status call_quotient_first(sp_context *context, subject *s, void *out)
     return contract(context, s, CONTRACTION_PRODUCT, SP_COMBINE_FIRST, 11, out);
 }
 
+/* A copy, as it works in place. */
+static sp_status call_mirror(sp_context *context, subject *s, void *out)
+{
+    sp_csr c;
+    bool symmetric;
+    sp_status status = sp_csr_copy(context, &s->graph, SP_HOST, &c);
+    if (status != SP_OK) return status;
+    status = contraction_mirror(context, &c, &symmetric);
+    if (status == SP_OK) memcpy(out, &c, sizeof c);
+    else sp_csr_free(context, &c);
+    return status;
+}
+
 static sp_status call_groups(sp_context *context, subject *s, void *out)
 {
     int32_t labels[200];
@@ -377,6 +397,18 @@ static sp_status call_compact(sp_context *context, subject *s, void *out)
     if (status != SP_OK && (groups != 300 || memcmp(labels, s->order, sizeof labels) != 0))
         ck_abort_msg("contraction_compact: labels changed by a failure");
     return status;
+}
+
+static sp_status call_product(sp_context *context, subject *s, void *out)
+{
+    const contraction_options options = {.how = {.combine = SP_COMBINE_COUNT, .half_loops = true}};
+    return contraction_product(context, &s->square, &s->square, &options, out, NULL);
+}
+
+static sp_status call_match(sp_context *context, subject *s, void *out)
+{
+    int64_t groups;
+    return contraction_match(context, &s->graph, 1, out, &groups);
 }
 
 static sp_status match_labeller(sp_context *context, void *user, const sp_csr *g, int32_t *labels, int64_t *groups)
@@ -495,7 +527,7 @@ static sp_status call_edges(sp_context *context, subject *s, void *out)
 
 static sp_status call_maxk(sp_context *context, subject *s, void *out)
 {
-    sp_dense x;
+    sp_dense x = {0};
     sp_cbsr kept = {0};
     sp_status status = sp_dense_copy(context, &s->dense, here(context), &x);
     if (status == SP_OK) status = sp_cbsr_create(context, 200, WIDTH, KEPT, SP_DENSE_F32, &kept);
@@ -511,7 +543,7 @@ static sp_status call_maxk(sp_context *context, subject *s, void *out)
 static sp_status call_maxk_products(sp_context *context, subject *s, void *out)
 {
     sp_spmm_plan *plan = NULL;
-    sp_cbsr kept;
+    sp_cbsr kept = {0};
     sp_dense y = {0};
     sp_status status = call_maxk(context, s, &kept);
     if (status != SP_OK) return status;
@@ -524,6 +556,41 @@ static sp_status call_maxk_products(sp_context *context, subject *s, void *out)
     if (status == SP_OK) memcpy(out, &y, sizeof y);
     else sp_dense_free(context, &y);
     return status;
+}
+
+static sp_status call_array(sp_context *context, subject *s, void *out)
+{
+    (void)s;
+    return sp_array_create(context, 100, 8, here(context), out);
+}
+
+static sp_status call_dense_create(sp_context *context, subject *s, void *out)
+{
+    (void)s;
+    return sp_dense_create(context, 20, 10, SP_DENSE_F16, here(context), out);
+}
+
+static sp_status call_dense_copy(sp_context *context, subject *s, void *out)
+{
+    return sp_dense_copy(context, &s->dense, here(context), out);
+}
+
+static sp_status call_cbsr_create(sp_context *context, subject *s, void *out)
+{
+    (void)s;
+    return sp_cbsr_create(context, 20, 10, 3, SP_DENSE_F64, out);
+}
+
+static sp_status call_generate_rows(sp_context *context, subject *s, void *out)
+{
+    (void)s;
+    return generate_matrix(context, "uniform:100,4", 1, SP_F32, out);
+}
+
+static sp_status call_generate_edges(sp_context *context, subject *s, void *out)
+{
+    (void)s;
+    return generate_matrix(context, "rmat:6,4", 1, SP_F64, out);
 }
 
 /* ---- graph neural networks ------------------------------------------------------------------------------- */
@@ -544,6 +611,11 @@ static void close_engine(const subject *s, gnn_engine *engine)
 static sp_status call_operator(sp_context *context, subject *s, void *out)
 {
     return gnn_operator(context, &s->graph, GNN_GCN, SP_F32, out);
+}
+
+static sp_status call_symmetric(sp_context *context, subject *s, void *out)
+{
+    return gnn_symmetric(context, &s->graph, out);
 }
 
 /* All minibatches of a pass. */
@@ -625,6 +697,12 @@ static const trial trials[] = {
     {"sp_calloc", call_calloc, release_block, sizeof(void *)},
     {"sp_grow", call_grow, release_block, sizeof(void *)},
     {"sp_csr_create", call_create, release_csr, sizeof(sp_csr)},
+    {"sp_array_create", call_array, release_array, sizeof(void *)},
+    {"sp_dense_create", call_dense_create, release_dense, sizeof(sp_dense)},
+    {"sp_dense_copy", call_dense_copy, release_dense, sizeof(sp_dense)},
+    {"sp_cbsr_create", call_cbsr_create, release_cbsr, sizeof(sp_cbsr)},
+    {"generate_matrix, rows", call_generate_rows, release_csr, sizeof(sp_csr)},
+    {"generate_matrix, edges", call_generate_edges, release_csr, sizeof(sp_csr)},
     {"sp_csr_copy", call_copy, release_csr, sizeof(sp_csr)},
     {"sp_csr_from_coo", call_from_coo, release_csr, sizeof(sp_csr)},
     {"sp_csr_transpose", call_transpose, release_csr, sizeof(sp_csr)},
@@ -644,7 +722,10 @@ static const trial trials[] = {
     {"sp_triple_product", call_triple, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, mean", call_quotient_mean, release_csr, sizeof(sp_csr)},
     {"contraction_quotient, first", call_quotient_first, release_csr, sizeof(sp_csr)},
+    {"contraction_mirror", call_mirror, release_csr, sizeof(sp_csr)},
     {"contraction_groups", call_groups, release_nothing, 6 * sizeof(contraction_group)},
+    {"contraction_product", call_product, release_csr, sizeof(sp_csr)},
+    {"contraction_match", call_match, release_nothing, 60 * sizeof(int32_t)},
     {"contraction_compact", call_compact, release_block, sizeof(void *)},
     {"contraction_repeat", call_repeat, release_hierarchy, sizeof(contraction_hierarchy)},
     {"sp_csr_permute", call_permute, release_csr, sizeof(sp_csr)},
@@ -680,6 +761,7 @@ static const trial trials[] = {
     {"sp_maxk", call_maxk, release_cbsr, sizeof(sp_cbsr)},
     {"sp_maxk_spmm_backward", call_maxk_products, release_dense, sizeof(sp_dense)},
     {"gnn_operator", call_operator, release_csr, sizeof(sp_csr)},
+    {"gnn_symmetric", call_symmetric, release_nothing, sizeof(bool)},
     {"gnn_sampler_next", call_sampler, release_nothing, 0},
     {"gnn_trainer, GCN", call_train_gcn, release_block, sizeof(void *)},
     {"gnn_trainer, MaxK", call_train_maxk, release_block, sizeof(void *)},
@@ -732,17 +814,23 @@ static void close_subject(sp_context *context, subject *s)
     gnn_engine_free(s->engine);
 }
 
-static bool all_zero(const unsigned char *bytes, size_t size)
+enum { MOST_BYTES = 256 }; /* of an output */
+
+/* Whether a failed call has left the output as test_mark made it; or zeroed, if it is one of those that do. */
+static bool is_untouched(const trial *t, const unsigned char *out)
 {
-    while (size && bytes[size - 1] == 0) size--;
-    return size == 0;
+    static const unsigned char zeros[MOST_BYTES];
+    if (strstr(t->name, "_create") || strcmp(t->name, "sp_alloc") == 0 || strcmp(t->name, "sp_calloc") == 0)
+        return memcmp(out, zeros, t->size) == 0 && test_is_marked(out + t->size, MOST_BYTES - t->size);
+    return test_is_marked(out, MOST_BYTES);
 }
 
 /* Calls with allocation `fail_at` failing; true when the call succeeded, as nothing was left to fail. */
 static bool attempt(const trial *t, sp_context *context, test_heap *heap, subject *s, int64_t fail_at, bool fail_all)
 {
-    unsigned char out[256] = {0};
+    unsigned char out[MOST_BYTES];
     const int64_t blocks = heap->live_blocks, bytes = heap->live_bytes;
+    test_mark(out, sizeof out);
     heap->allocations = 0;
     heap->fail_at = fail_at;
     heap->fail_all = fail_all;
@@ -756,7 +844,7 @@ static bool attempt(const trial *t, sp_context *context, test_heap *heap, subjec
     } else {
         test_expect(status == SP_ERROR_HOST_MEMORY, "%s, allocation %lld: %s", t->name, (long long)fail_at,
                     sp_status_string(status));
-        test_expect(all_zero(out, t->size), "%s, allocation %lld: the output was touched", t->name,
+        test_expect(is_untouched(t, out), "%s, allocation %lld: the output was touched", t->name,
                     (long long)fail_at);
         test_expect(strstr(sp_last_error(context), "memory") != NULL, "%s: the sentence is \"%s\"", t->name,
                     sp_last_error(context));
@@ -796,6 +884,108 @@ START_TEST(memory_that_has_run_out_leaks_nothing) { exhaust(&trials[_i], 1, true
 END_TEST
 
 START_TEST(failures_inside_threads_leak_nothing) { exhaust(&trials[_i], 2, true); }
+END_TEST
+
+/* ---- interrupts ------------------------------------------------------------------------------------------- */
+
+/* Whether the call does work that grows with its operands, beside copying them. */
+static bool is_long(const trial *t)
+{
+    static const char *const brief[] = {"sp_alloc", "sp_calloc", "sp_grow", "sp_csr_create", "sp_array_create",
+                                        "sp_dense_create", "sp_dense_copy", "sp_cbsr_create", "sp_csr_copy"};
+    for (size_t i = 0; i < sizeof brief / sizeof *brief; i++)
+        if (strcmp(t->name, brief[i]) == 0) return false;
+    return strncmp(t->name, "sp_", 3) == 0;
+}
+
+/* Calls with the interrupt flag set before (-1) or by allocation `raise_at`; true when it was not reached. */
+static bool interrupt_at(const trial *t, sp_context *context, test_heap *heap, subject *s, int64_t raise_at)
+{
+    unsigned char out[MOST_BYTES];
+    const int64_t blocks = heap->live_blocks;
+    test_mark(out, sizeof out);
+    heap->allocations = 0;
+    heap->raise_at = raise_at;
+    *heap->flag = raise_at < 0;
+    const sp_status status = t->call(context, s, out);
+    const bool reached = heap->allocations > raise_at;
+    heap->raise_at = -1;
+    *heap->flag = 0;
+    if (status == SP_OK) {
+        test_expect(raise_at >= 0 || !is_long(t), "%s goes on although it was interrupted before", t->name);
+        t->release(context, out);
+    } else {
+        test_expect(reached && status == SP_ERROR_INTERRUPTED, "%s, allocation %lld: %s (%s)", t->name,
+                    (long long)raise_at, sp_status_string(status), sp_last_error(context));
+        test_expect(is_untouched(t, out), "%s, allocation %lld: the output was touched", t->name,
+                    (long long)raise_at);
+    }
+    test_expect(heap->live_blocks == blocks, "%s, allocation %lld: %lld blocks leaked", t->name, (long long)raise_at,
+                (long long)(heap->live_blocks - blocks));
+    return !reached;
+}
+
+START_TEST(interrupts_at_any_allocation_leak_nothing)
+{
+    volatile int flag = 0;
+    test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator, .interrupt = &flag};
+    sp_context *host = test_context(0, 1), *context;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    subject s = open_subject(host, context);
+    for (int64_t n = -1; !interrupt_at(&trials[_i], context, &heap, &s, n) && n < 2000; n++) {}
+    close_subject(host, &s);
+    sp_context_destroy(context);
+    ck_assert_int_eq(heap.live_blocks, 0);
+    sp_context_destroy(host);
+}
+END_TEST
+
+/* Many triples in each of the orders that are treated in their own way, the flag set by each allocation in turn, which
+ * all loops but the last moves follow: with the work before a flag is set, no call goes on to its end after it. */
+START_TEST(merges_end_soon_after_an_interrupt)
+{
+    enum { COUNT = 300000, NODES = 3000 };
+    volatile int flag = 0;
+    test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator, .interrupt = &flag};
+    sp_context *context;
+    int32_t *rows = malloc(COUNT * sizeof *rows), *cols = malloc(COUNT * sizeof *cols);
+    float *values = malloc(COUNT * sizeof *values);
+    test_random random = test_seed(9);
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    for (int order = 0; order < 4; order++) { /* anywhere; all in one row; ascending by rows; by columns */
+        for (int k = 0; k < COUNT; k++) {
+            const int32_t any = (int32_t)test_below(&random, NODES), other = (int32_t)test_below(&random, NODES);
+            rows[k] = order == 1 ? 7 : order == 2 ? k / 100 : order == 3 ? k % 100 : any;
+            cols[k] = order == 2 ? k % 100 : order == 3 ? k / 100 : other;
+            values[k] = 1;
+        }
+        int64_t interrupted = 0;
+        for (int64_t n = -1;; n++) {
+            sp_csr m = {0};
+            heap.allocations = 0;
+            heap.raise_at = n;
+            flag = n < 0;
+            const sp_status status = sp_csr_from_coo(context, NODES, NODES, COUNT, rows, cols, values, SP_F32,
+                                                     SP_COMBINE_SUM, false, &m);
+            const bool reached = heap.allocations > n;
+            interrupted += status == SP_ERROR_INTERRUPTED;
+            ck_assert(status == SP_OK || (status == SP_ERROR_INTERRUPTED && !m.row_offsets));
+            sp_csr_free(context, &m);
+            ck_assert_int_eq(heap.live_blocks, 1); /* the context */
+            if (!reached) break;
+        }
+        test_expect(interrupted >= (order < 2 ? 6 : 3), "order %d: %lld calls were interrupted", order,
+                    (long long)interrupted);
+    }
+    free(rows);
+    free(cols);
+    free(values);
+    sp_context_destroy(context);
+}
 END_TEST
 
 START_TEST(context_creation_survives_a_failed_allocation)
@@ -927,8 +1117,9 @@ enum { KEPT_BLOCKS = 1 };
 /* Calls with one failing; true when nothing was left to fail. What can do with less memory may succeed without. */
 static bool attempt_on_device(const trial *t, sp_context *context, subject *s, failing what, int64_t fail_at)
 {
-    unsigned char out[256] = {0};
+    unsigned char out[MOST_BYTES];
     const int64_t live = runtime.live;
+    test_mark(out, sizeof out);
     runtime.calls = 0;
     runtime.fail_at = fail_at;
     runtime.in_wait = false;
@@ -947,7 +1138,7 @@ static bool attempt_on_device(const trial *t, sp_context *context, subject *s, f
         test_expect(reached && status == (what == ALLOCATIONS ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE),
                     "%s, %d, %lld: %s (%s)", t->name, what, (long long)fail_at, sp_status_string(status),
                     sp_last_error(context));
-        test_expect(all_zero(out, t->size), "%s, %d, %lld: the output was touched", t->name, what,
+        test_expect(is_untouched(t, out), "%s, %d, %lld: the output was touched", t->name, what,
                     (long long)fail_at);
     }
     test_expect(llabs(runtime.live - live) <= KEPT_BLOCKS, "%s, %d, %lld: %lld blocks of device memory leaked",
@@ -1023,7 +1214,7 @@ START_TEST(any_call_of_a_product_out_of_core_may_fail)
     sp_context *context;
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     subject s = {0};
-    ck_ok(context, sp_generate(context, "uniform:20000,4", 1, SP_F32, &s.stochastic));
+    ck_ok(context, generate_matrix(context, "uniform:20000,4", 1, SP_F32, &s.stochastic));
     ck_ok(context, sp_dense_create(context, ROWS, COLS, SP_DENSE_F32, SP_HOST, &s.dense));
     for (int64_t i = 0; i < ROWS * COLS; i++) ((float *)s.dense.values)[i] = (float)(i % 7);
     exhaust_device(&t, context, &heap, &s);
@@ -1046,6 +1237,8 @@ int main(void)
     tcase_add_loop_test(cases, one_failed_allocation_leaks_nothing, 0, TRIALS);
     tcase_add_loop_test(cases, memory_that_has_run_out_leaks_nothing, 0, TRIALS);
     tcase_add_loop_test(cases, failures_inside_threads_leak_nothing, 0, TRIALS);
+    tcase_add_loop_test(cases, interrupts_at_any_allocation_leak_nothing, 0, TRIALS);
+    tcase_add_test(cases, merges_end_soon_after_an_interrupt);
     tcase_add_test(cases, context_creation_survives_a_failed_allocation);
     test_on_devices(cases, products_on_any_device_leak_no_host_memory);
 #ifdef SPARSE_CUDA

@@ -94,6 +94,31 @@ ok "matrices of products are graphs" quotient 'm["generated"] == "grid:1180,1180
 ok "no comparison of quotients" bash -c '"$0" contract $1 --generate rmat:6,4 --no-check --json n.json &&
     grep -q "\"checked\": null" n.json' "$tool" "$quick"
 
+ok "groups of unequal sizes" quotient 'm["labels"] == "power" and m["groups"] == 20' --generate rmat:8,8 --groups 20 \
+    --labels power
+
+# ---- the survey ----------------------------------------------------------------------------------------------------
+
+judged() { # a stencil three times as fast as its peer and another twice as slow, with means and the worst by name
+    cat >judged.json <<'END'
+{"date": "d", "commit": "c", "machine": {"gpu": null, "cpu": "CPU"}, "options": {"values": "fp64"}, "matrices": [
+ {"matrix": "a", "family": "stencil", "seed": 4, "operation": "A*A", "ours": {"median_seconds": 1.0},
+  "peers": [{"name": "P", "sorted": true, "median_seconds": 4.0}, {"name": "Q", "sorted": true, "median_seconds": 3.0},
+            {"name": "R", "sorted": false, "median_seconds": 0.1}, {"name": "S", "failed": "memory"}]},
+ {"matrix": "b", "family": "stencil", "seed": 4, "operation": "A*transpose(A)", "ours": {"median_seconds": 2.0},
+  "peers": [{"name": "P", "sorted": true, "median_seconds": 1.0}]},
+ {"matrix": "c", "family": "road", "seed": 9, "operation": "A*A", "ours": {"failed": "memory"}, "peers": []}]}
+END
+    python3 -B "$root/bench/survey.py" judged.json >run.out &&
+        grep -qE '^  stencil +2 +1\.22 +0\.50 +3\.00 +1$' run.out && grep -qE '^  road +0 +1 of ours failed$' run.out &&
+        grep -qE '^ +0\.50  b A\*transpose\(A\) ' run.out
+}
+if command -v python3 >/dev/null; then ok "a survey is judged by family" judged; else skip 'no python3: the survey'; fi
+ok "two seeds take turns" bash -c '"$0" spgemm $1 --generate rmat:6,4 --generate rmat:6,4 --generate rmat:6,4 --seed 4,9 \
+    --json t.json && [ "$(grep -o "\"seed\": [0-9]*, " t.json | tr -dc "49 ")" = " 4  9  4 " ]' "$tool" "$quick"
+ok "the transpose on the left" square 'm["rows"] == m["columns"] == 70 and m["operation"] == "transpose(A)*A"' \
+    --generate uniform:300,4,70 --ata
+
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 2\n1 2 -1\n2 1 0.5\n3 3 1e1\n' >a.mtx
@@ -174,12 +199,12 @@ parts() { # parts: those of the script that take algorithms apart, their tables
     done
 }
 ok "parts of papers" parts
-if command -v gnuplot >/dev/null; then
-    ok "plots of papers' figures" bash -c 'python3 -B "$0" --output plots parts/*.json >plots.out &&
+if python3 -c 'import matplotlib' 2>/dev/null; then
+    ok "plots of papers' figures" bash -c 'python3 -B "$0" --output plots --papers parts/*.json >plots.out &&
         for figure in accel-gcn-{6,7,8} bikd-{18,19,20}; do
             grep -q "^</svg>" plots/$figure.svg || exit 1
-        done' "$root/bench/plot_spmm.py"
-else skip "gnuplot is not installed"; fi
+        done' "$root/bench/plots.py"
+else skip "matplotlib is not installed"; fi
 if find_scipy >venv.out; then
     scipy() {
         BUILD=$build RESULTS=$PWD/scipy PYTHON=$python "$root/bench/bench_spmm.sh" --small --device cpu --threads 2 \

@@ -136,6 +136,12 @@ for wrong in '--foo' '-foo 3' '-I 0' '-I 31' '-I abc' '-I 2x' '-I 1.4,,2' '-I na
     '-o F --report F' '-I 1.41,1.42' '-I 2,3 -o -' '-how-much-ram x' '--report -'; do
     ok "usage error: $wrong" fails 2 'mcl-gpu --help$' "$in/line7.abc" $wrong
 done
+ok 'an inflation that is listed twice' fails 2 '-I lists inflation 2 twice: name it once' g --abc -I 2,3,2.0
+ok 'inflations that --i3 tells apart' fails 2 '1.41 and 1.42 would both .* use --i3' g --abc -I 1.41,1.42
+for options in '' --i3; do
+    ok "those that it does not${options:+, $options}" fails 2 'both be written to .*; names hold two digits behind the point' \
+        g --abc -I 1.411,1.412 $options
+done
 ok 'no input' fails 2 'no input' -I 3
 ok '--exact and CUDA: says why' fails 2 'rounds' g --exact --device cuda:0
 
@@ -185,7 +191,9 @@ ok 'a file without a byte' fails 1 'void: the file is empty; give a matrix, or l
 printf '3 2\n2 3\n1\n1\n' >mesh.graph
 cp mesh.graph mesh.txt
 ok 'METIS by its ending' says '0 0 1 2 $' mesh.graph -o -
-ok 'no matrix, before it is read as anything' fails 1 'mesh.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' mesh.txt -o F -V all
+ok 'METIS by its content' says '0 0 1 2 $' mesh.txt -o -
+printf '1 2\n2 3\n' >edges.txt
+ok 'no matrix, before it is read as anything' fails 1 'edges.txt: not a matrix .*give --abc, for BLAST tables --blast bits$' edges.txt -o F -V all
 printf 'a,b,1\n' >commas.csv
 ok 'commas' fails 1 'commas.csv:1: one field .* with a tab or blank between them .*"a,b,1"' commas.csv --abc -o F -V all
 
@@ -253,6 +261,18 @@ printf 'a\tb\t1e-9\nb\tc\t8.2\n' >evalues.abc
 ok 'an E-value above 1' fails 1 'evalues.abc:2: the weight after .* negative .*gt\(0\)' \
     evalues.abc --abc --abc-neg-log10 -o X -V all
 ok 'as that line says' partition 'a,b|c|' evalues.abc --abc --abc-neg-log10 -abc-tf 'gt(0)'
+ok 'E-values of BLAST, transformed' \
+    says '0 0:0.5 1:0.5 $' blast.tsv --blast evalue -abc-tf 'add(-59.5)' -tf 'gt(0)' -write-graphx - -o F
+ok 'STRING scores, transformed' says '0 0:9 1:9 $' string.txt --min-score 900 -abc-tf 'mul(0.01)' -write-graphx - -o F
+printf 'protein1 protein2 combined_score\nA B 0.001\nB A 0.001\n' >probabilities.txt
+ok 'STRING scores by their logarithm' says '0 0:3 1:3 $' probabilities.txt --abc-neg-log10 -write-graphx - -o F
+printf '3 2\n2\n1 3\n2\n' >m.graph
+for matrix in m.mtx m.graph; do
+    for option in '-abc-tf mul(2)' --abc-neg-log --abc-neg-log10; do
+        ok "$option of $matrix" fails 1 "$matrix: .* transform label weights; use -tf" $matrix $option -V all -o X
+    done
+done
+ok "mcl's matrices pass over it" says '2 0:1 1:0.16 3:0.125 $' "$in/cathat.mci" --abc-neg-log10 -write-graph - -o F
 ok 'unknown transform' fails 2 'unknown transform "foo"; there are lt lq .* #thread$' nofile -tf 'foo(3)' -V all
 ok 'the same of weights' fails 2 'unknown transform "foo"; there are lt lq .* acos$' nofile --abc -abc-tf 'foo(3)' -V all
 ok 'a transform that does not end' fails 2 '-abc-tf: transform list: expected NAME\(NUMBER\) at "gq\("' nofile --abc \

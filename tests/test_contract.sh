@@ -5,7 +5,7 @@
 cd "$(dirname "$0")/.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
 mcl_gpu=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
-in=$PWD/tests/golden/in
+in=$PWD/tests/golden/in tests=$PWD/tests
 . tests/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
@@ -15,10 +15,13 @@ fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on st
     status "$expected" "$@" && [ ! -s run.out ] && [ ! -e X ] && no_leftovers && [ "$(wc -l <run.err)" -eq 1 ] &&
         grep -qE -- "^contract: .*$pattern" run.err || { cat run.err; return 1; }
 }
+says_so() { # nothing else than the closing line
+    [ "$(wc -l <run.err)" -eq 1 ] && grep -qE '^contract: read .*; wrote .* to ' run.err
+}
 makes() { # makes LINES ARGUMENTS...: what is written, lines joined by bars, tabs replaced by blanks
     local lines=$1
     shift
-    status 0 "$@" -o - && [ "$(grep -v '^%%' run.out | tr '\n\t' '| ')" = "$lines" ] && [ ! -s run.err ] ||
+    status 0 "$@" -o - && [ "$(grep -v '^%%' run.out | tr '\n\t' '| ')" = "$lines" ] && says_so ||
         { cat run.out run.err; return 1; }
 }
 
@@ -53,17 +56,41 @@ back() { # back EXPECTED FILE OPTIONS...: the graph of groups, written to FILE, 
     status 0 g.abc pairs -o "$file" --loops drop && printf '3\n2\n1\n' >three && makes "$expected" "$file" three "$@"
 }
 ok 'Matrix Market comes back' back '1 2 4|1 3 8|2 3 1|' r.mtx --to abc
-ok 'METIS by its ending' back '1 2 4|1 3 8|2 3 1|' r.graph --to abc
-ok 'METIS comes back' back '1 2 4|1 3 8|2 3 1|' r.graph --from metis --to abc
+metis_back() { # but for the weights of its nodes
+    status 0 g.abc pairs -o r.graph --loops drop && printf '3\n2\n1\n' >three && status 0 r.graph three -o - "$@" &&
+        [ "$(tr '\n\t' '| ' <run.out)" = '1 2 4|1 3 8|2 3 1|' ] && grep -q 'r.graph: the weights and sizes' run.err
+}
+ok 'METIS by its ending' metis_back --to abc
+metis_known() { run - three -o - --to abc <r.graph && [ "$(tr '\n\t' '| ' <run.out)" = '1 2 4|1 3 8|2 3 1|' ]; }
+ok 'METIS by its content' metis_known
+ok 'METIS comes back' metis_back --from metis --to abc
 ok 'binary comes back, undirected' back '1 2 4|1 3 8|2 3 1|' r.bin --to abc
 ok "mcl's matrix comes back, as it stands" back '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.mci --to abc
+printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n3 1 0.2\n3 2 0.4\n4 1 0.3\n4 2 0.1\n' >above.mtx
+printf '%%%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n3 1 0.2\n3 2 0.3\n4 1 0.4\n4 2 0.1\n' >below.mtx
+printf '1\n1\n2\n2\n' >halves.list
+for engine in fused product; do # sums in two orders are 1 and 1.0000000000000002: that from row 2 to row 1 counts
+    ok "rounded sums of an undirected graph, $engine" makes '1 2 1.0000000000000002|2 1 1.0000000000000002|' above.mtx \
+        halves.list --to tsv --engine $engine
+    ok "as METIS, $engine" makes '2 1 010|2 2|2 1|' below.mtx halves.list --to metis --engine $engine
+done
+awk 'BEGIN { srand(3); for (i = 0; i < 400; i++) print int(40 * rand()), int(40 * rand()), int(90 * rand()) / 10 }' \
+    >tenths.abc
+awk 'BEGIN { srand(4); for (i = 0; i < 80; i++) print i % 40, 1 + int(7 * rand()), int(1 + 9 * rand()) / 10 }' >parts
+as_its_mirror() { # as_its_mirror ARGUMENTS...: every entry has its mirror image
+    rm -f m.tsv && status 0 "$@" -o m.tsv && cmp <(sort m.tsv) <(awk -v OFS='\t' '{ print $2, $1, $3 }' m.tsv | sort)
+}
+ok 'with weights of memberships' as_its_mirror tenths.abc parts --labels pairs
+ok 'with several groups a node' as_its_mirror tenths.abc <(cut -d ' ' -f 1,2 parts) --labels pairs --values f32
+ok 'with means' as_its_mirror above.mtx halves.list --combine mean
+ok 'at the end of a hierarchy' as_its_mirror tenths.abc --repeat matching --levels 2
 entries_back() {
     printf 'x 3\ny 2\nz 1\n' >turned && status 0 g.abc pairs -o r.tsv --loops drop &&
         makes '1 2 4|1 3 8|2 1 4|2 3 1|3 1 8|3 2 1|' r.tsv turned --directed --to tsv
 }
 ok 'every entry a line comes back as such' entries_back
 both_directions() { # what is taken twice is told of, unless somebody asked for it
-    status 0 r.tsv turned -o - --to abc && [ "$(wc -l <run.err)" -eq 1 ] &&
+    status 0 r.tsv turned -o - --to abc && [ "$(wc -l <run.err)" -eq 2 ] &&
         grep -q '^contract: r.tsv: each edge is there twice.* --directed$' run.err &&
         makes '1 2 8|1 3 16|2 3 2|' r.tsv turned --to abc --undirected &&
         makes '1 2 4|' <(printf 'a b 1\nb a 1\nb a 2\n') <(printf 'a 1\nb 2\n') --to abc
@@ -79,6 +106,14 @@ ok 'names come back from binary' named_back
 binary_to_metis() { status 0 r.bin three -o r2.graph && [ "$(head -n 1 r2.graph)" = '3 3 011' ]; }
 ok 'from format to format' binary_to_metis
 ok 'mcl-gpu reads binary' eval '"$mcl_gpu" r.bin -o b.cls -V all && [ "$(tr "\t\n" " |" <b.cls)" = "x y z|" ]'
+ok 'but transforms no weights of it as it is read' eval '! "$mcl_gpu" r.bin --abc-neg-log -o b.cls -V all 2>run.err &&
+    grep -q "^mcl-gpu: r.bin: a binary matrix, and -abc-tf.* use -tf" run.err'
+zeros() { # a sum of 0 is an entry of the matrix that is written, and no edge of the graph that is read
+    status 0 <(printf 'a b 2\na b -2\nb c 1\n') <(printf 'a 1\nb 2\nc 3\n') -o z.bin &&
+        makes '2 3 1|' z.bin <(printf '1 1\n2 2\n3 3\n') --labels pairs --to abc --combine count &&
+        "$mcl_gpu" z.bin -write-graph - -o z.cls -V all | grep -qxF "1 2:1 \$"
+}
+ok 'zeros in binary matrices' zeros
 endings() { # every ending chooses its format
     local ending format
     for ending in mtx:mtx abc:abc tsv:tsv mci:mcl mcl:mcl graph:metis metis:metis bin:bin csr:bin; do
@@ -108,7 +143,7 @@ printf 'p q\np q 3\nq p\n' >twice.abc
 printf 'p 1\nq 2\n' >pq
 ok 'repeated edges are summed' makes '1 2 5|' twice.abc pq --to abc
 ok 'repeated edges are counted' makes '1 2 3|' twice.abc pq --to abc --combine count
-ok 'their mean' makes '1 2 1.6666666|' twice.abc pq --to abc --combine mean
+ok 'their mean' makes '1 2 1.6666666666666667|' twice.abc pq --to abc --combine mean
 ok 'their largest' makes '1 2 3|' twice.abc pq --to abc --combine max
 ok 'as arcs' makes '1 2 4|2 1 1|' twice.abc pq --to tsv --directed
 printf 'protein1 protein2 combined_score\np q 900\nq p 900\n' >string.txt
@@ -148,12 +183,24 @@ ok 'a list for nodes that are numbers' makes '1 2 1|1 3 1|2 3 1|' numbers.txt by
 ok 'from 0, if there is a node 0' makes '1 1 2|1 2 1|1 3 1|2 3 1|' <(cat numbers.txt; echo 0 5) by.number.0 --to abc
 ok 'one that may be either' fails 1 'by.number.0:21: 21 labels for nodes .*from 1 to 20' \
     numbers.txt by.number.0 -o X --to abc
+numbered_binary() { # its rows are 3, 1, 2
+    status 0 <(printf '3 1 1\n1 2 2\n') <(printf '3 1\n1 2\n2 3\n') -o numbered.bin --labels pairs --names &&
+        makes '1 2 3|' numbered.bin <(printf '1\n2\n2\n') --labels list --to abc --loops drop &&
+        fails 1 'labels for nodes that are named by numbers up to 3' numbered.bin <(printf '1\n1\n') -o X --to abc
+}
+ok 'a list for a binary matrix whose nodes are numbers' numbered_binary
+ok 'by its rows, if they are not' makes '1 2 12|' r.bin <(printf '1\n1\n2\n') --labels list --to abc --loops drop
 printf 'a x\nb x\nb y\nc y\nd y\n' >overlap
 ok 'overlapping groups' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv
 printf 'p 1 0.5\nq 2\n' >half.pairs
-ok 'counts take no weights of memberships' makes '1 2 3|' twice.abc half.pairs --to abc --labels pairs --combine count
-ok 'nor do means' makes '1 2 1.6666666|' twice.abc half.pairs --to abc --labels pairs --combine mean
-ok 'sums do' makes '1 2 2.5|' twice.abc half.pairs --to abc --labels pairs
+for combine in max min mean count first; do
+    ok "weights of memberships, --combine $combine" fails 1 "half.pairs: memberships have weights, .* or give --combine sum" \
+        twice.abc half.pairs -o X --to abc --labels pairs --combine $combine
+    ok "several groups without weights, --combine $combine" status 0 g.abc overlap -o - --to abc --combine $combine
+done
+printf '(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0:0.5 1 $\n1 2 3 $\n)\n' >half.mci
+ok "weights in mcl's matrix" fails 1 'half.mci: memberships have weights' g.mtx half.mci -o X --to abc --combine max
+ok "sums of weighted memberships" makes '1 2 2.5|' twice.abc half.pairs --to abc --labels pairs
 ok 'as they are' makes 'x x 2|x y 11|y x 11|y y 12|' g.abc overlap --to tsv --engine product
 ok 'weighted groups' makes 'x x 1|x y 9.5|y x 9.5|y y 10|' g.abc <(printf 'a x 1\nb x .5\nb y .5\nc y 1\nd y 1\n') \
     --labels pairs --to tsv
@@ -168,6 +215,21 @@ ok 'kept, by number' makes '1 2 1|1 4 8|2 3 2|3 4 4|' g.abc <(printf 'a 1\nb 2\n
     --unlabelled keep
 ok 'kept beside overlapping groups' makes 'x x 2|x y 1|x c 2|x d 8|y x 1|y c 2|c x 2|c y 2|c d 4|d x 8|d c 4|' g.abc \
     <(printf 'a x\nb x\nb y\n') --to tsv --unlabelled keep
+for none in -1 NA nan NaN; do
+    numbers=$(printf '1\n1\n2\n%s\n' $none) names=$(printf 'a x\nb x\nc y\nd %s\n' $none)
+    ok "$none is no label" fails 1 ': 1 node has no label, 4; .*drop or keep .-1, NA and nan' g.mtx \
+        <(echo "$numbers") -o X --to abc
+    ok "$none among names" fails 1 ': 1 node has no label, d; .*drop or keep .-1, NA and nan' g.abc \
+        <(echo "$names") -o X --to abc
+    ok "$none dropped" makes '1 1 1|1 2 18|' <(sed 's/2 2 16/2 3 16/' g.mtx) <(echo "$numbers") --to tsv \
+        --unlabelled drop
+    ok "$none dropped among names" makes 'x x 2|x y 2|' g.abc <(echo "$names") --to abc --unlabelled drop
+    ok "$none kept among names" makes 'x x 2|x y 2|x d 8|y d 4|' g.abc <(echo "$names") --to abc --unlabelled keep
+done
+ok 'all without a label' makes '0 0 0|' g.mtx <(printf -- '-1\n-1\n-1\n-1\n') --to mtx --unlabelled drop
+ok 'before the first name' makes 'x x 4|' g.abc <(printf 'a -1\nb x\nc x\nd -1\n') --to abc --unlabelled drop
+ok 'in one of two groups' makes '1 2 2|' g.mtx <(printf '1 -1\n2 1\n2 -1\n3 2\n4 -1\n') --to abc --unlabelled drop \
+    --loops drop
 ok 'labels of unknown nodes' makes 'x y 1|' g.abc <(printf 'a x\nb y\nq y\n') --to abc \
     --unlabelled drop --unknown drop
 ok 'empty groups stay' makes '5 5 4|3 3 18|3 5 4|5 3 1|5 5 8|' g.mtx <(printf '5\n3\n3\n5\n') --to mtx
@@ -202,13 +264,82 @@ big() { # sums of whole numbers are exact beyond 2^24
     makes '1 2 16777217|2 2 1|' big.mtx <(printf '1\n2\n2\n') --to tsv
 }
 ok 'whole sums are exact' big
-printf 'a b 1.5\nb c 3e38\na d 3e38\n' >vast.abc
-ok 'sums beyond f32' fails 1 'vast.abc: the edges from group 1 to group 2, .* sum to more than 3.4e38; scale' \
+printf 'a b 1.5\nb c 1.5e308\na d 1.5e308\n' >vast.abc
+ok 'sums beyond f64' fails 1 'vast.abc: the edges from group x to group y sum to more than 1.8e308; scale' \
     vast.abc <(printf 'a x\nb x\nc y\nd y\n') -o X --to abc
-ok 'that repeated edges make' fails 1 'sum to more than 3.4e38' <(printf 'a b 3e38\na b 3e38\na b 1.5\n') \
+ok 'that repeated edges make' fails 1 'sum to more than 1.8e308' <(printf 'a b 1e308\na b 1e308\na b 1.5\n') \
     <(printf 'a x\nb y\n') -o X --to abc
-ok 'whole ones have the room' makes 'x y 6.0000000109955115e38|' <(printf 'a b 300000000000000000000000000000000000000\nc b 3e38\n') \
-    <(printf 'a x\nc x\nb y\n') --to abc
+ok 'sums beyond f32' fails 1 'sum to more than 3.4e38; scale' <(printf 'a b 1.5\nb c 3e38\na d 3e38\n') \
+    <(printf 'a x\nb x\nc y\nd y\n') -o X --to abc --values f32
+ok 'f64 has the room' makes 'x x 3|x y 6e38|' <(printf 'a b 1.5\nb c 3e38\na d 3e38\n') \
+    <(printf 'a x\nb x\nc y\nd y\n') --to abc
+
+# ---- exact values ---------------------------------------------------------------------------------------
+
+exact() { # exact NAME EXPECTED GRAPH ARGUMENTS...: for nodes 1 and 2, or p and q
+    local name=$1 expected=$2 graph=$3
+    shift 3
+    printf '%b' "$graph" >exact.in
+    ok "$name" makes "$expected" exact.in "$@"
+}
+integer='%%MatrixMarket matrix coordinate integer general\n'
+printf 'p p\nq q\n' >pq.names
+exact 'weights above 2^24: label pairs' 'p q 123456789|' 'p q 123456789\n' pq.names --to abc
+exact 'long label pairs' 'p q 16777217|' 'p    q   16777217   ignored\n' pq.names --to abc
+exact 'SIF' 'p q 1|' 'p x q\n' pq.names --to abc --from sif
+exact 'METIS' '2 1 011|1 2 16777217|1 1 16777217|' '2 1 001\n2 16777217\n1 16777217\n' onetwo --from metis --to metis
+exact 'Matrix Market' '1 2 2147483649|2 1 0.1|' \
+    '%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 2147483649\n2 1 .1\n' onetwo --to tsv
+exact "mcl's matrix" '1 2 16777217|2 1 0.1|' \
+    '(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mclmatrix\nbegin\n0 1:16777217 $\n1 0:.1 $\n)\n' onetwo --to tsv
+exact 'STRING' 'p q 16777217|' 'protein1 protein2 combined_score\np q 16777217\n' pq.names --to tsv
+exact 'BLAST' 'p q 16777217|' 'p\tq\t90\t10\t0\t0\t1\t10\t1\t10\t1e-5\t16777217\n' pq.names --to abc --from blast
+exact 'edges that f32 would round to 0' 'p q 1e-60|' 'p q 1e-60\n' pq.names --to abc
+exact 'tenths' 'p q 0.30000000000000004|' 'p q .1\np q .2\n' pq.names --to abc
+through_binary() { # f64 from file to file, with names
+    printf 'p q .1\nq r 16777217.25\n' >exact.in && printf 'p p\nq q\nr r\n' >pqr &&
+        status 0 exact.in pqr -o exact.bin && makes 'p q 0.1|q r 16777217.25|' exact.bin pqr --to abc &&
+        makes 'p q 0.1|q r 16777217.25|' exact.bin pqr --to abc --undirected --combine max
+}
+ok 'binary' through_binary
+exact 'weights of memberships' '1 2 0.1|' '%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n' \
+    <(printf '1 1 .1\n2 2\n') --labels pairs --to tsv
+exact '--values f32' 'p q 0.1|' 'p q 0.1000000001\n' pq.names --to abc --values f32
+exact 'sums of f32 are rounded once' 'p p 16777218|' 'p a 16777216\np b 1\na b 1\n' \
+    <(printf 'p p\na p\nb p\n') --to abc --values f32 --directed
+limit=9007199254740992 # 2^53
+exact 'sums up to 2^53' "p q $limit|" "p q $((limit - 1))\np q 1\n" pq.names --to abc
+exact 'a weight of 2^53' "p q $limit|" "p q $limit\n" pq.names --to abc
+exact 'in Matrix Market' "2 2 1|1 2 $limit|" "${integer}2 2 1\n1 2 $limit\n" onetwo --to mtx
+ok 'as an integer' grep -q integer run.out
+for vast in $((limit + 1)) $((limit + 2)) -$((limit + 1)) 1e17; do
+    ok "a whole weight of $vast" fails 1 ':2: a whole weight beyond 2\^53.*--values f32' \
+        <(printf "p q 7\nq p $vast\nq p 1e18\n") pq.names -o X --to abc
+done
+ok 'in Matrix Market' fails 1 ':4: a whole weight' <(printf '%b' "${integer}2 2 2\n1 2 5\n2 1 9e16\n") \
+    onetwo -o X --to abc
+exact 'vast weights that are not used' 'p q 1|' 'p q 1e17\n' pq.names --to abc --combine count
+exact 'vast weights beside fractions' 'p q 1e17|q q 0.5|' 'p q 1e17\nq q .5\n' pq.names --to abc
+exact 'vast weights in f32' 'p q 1e17|' 'p q 1e17\n' pq.names --to abc --values f32
+printf 'a x\nb x\nc y\nd y\n' >xy
+beyond() { # beyond NAME GRAPH ARGUMENTS...: a sum whose terms add up to more than 2^53
+    local name=$1
+    printf '%b' "$2" >exact.in
+    shift 2
+    ok "$name" fails 1 'exact.in: .*from (group )?[xa] to (group )?[yc], signs aside, .* 2\^53.*--values f32' \
+        exact.in xy -o X --to abc "$@"
+}
+exact 'cells of 2^53, all in all more' "x x $limit|x y $limit|y y 6|" \
+    "a b $((limit / 2))\na c $((limit - 5))\nb d 5\nc d 3\n" xy --to abc
+beyond 'sums of 2^53 + 1' "a c $((limit - 1))\nb d 2\nb c 0\n"
+beyond 'by two products' "a c $((limit - 1))\nb d 2\nb c 0\n" --engine product
+beyond 'though signs differ' "a c $((limit - 1))\nb d -2\nb c 0\n" --directed
+beyond 'of repeated edges' "a c $((limit - 1))\na c 2\nb d 0\n"
+exact 'as f32' 'x y 9007199254740992|' "a c $((limit - 1))\nb d 2\nb c 0\n" xy --to abc --values f32
+exact 'maxima do not add up' "x y $((limit - 1))|" "a c $((limit - 1))\nb d 2\nb c 0\n" xy --to abc --combine max
+ok 'figures of groups do' fails 1 'Y: the weights of group x, signs aside, .*2\^53' exact.in xy -o X --to abc \
+    --combine max --node-output Y
+ok 'and hierarchies' fails 1 'group 1 to group 1, signs aside' exact.in -o X --to abc --repeat matching
 ok '--threads 1' makes '1 1 17|1 2 2|2 1 8|2 2 4|' g.mtx halves --to tsv --threads 1 --memory 100M --device cpu
 same_bytes() {
     for t in 1 2 5; do status 0 "$in/p2000.abc" c -o "t$t.abc" --threads $t || return 1; done
@@ -271,15 +402,42 @@ tab_to_mcl() { "$mcl_gpu" n.mtx -use-tab n.mtx.tab -o n.cls -V all && [ "$(tr '\
 ok 'mcl-gpu takes them' tab_to_mcl
 figures() {
     status 0 g.abc <(printf 'a 1\nb 1\nc 2\nd 2\n') -o f.abc --node-output f.tsv --names &&
-        [ "$(tail -n +2 f.tsv | tr '\t\n' ' |')" = 'a 2 2 10 0.833333333|c 2 8 10 0.833333333|' ] &&
+        [ "$(tail -n +2 f.tsv | tr '\t\n' ' |')" = 'a 2 2 10 0.8333333333333334|c 2 8 10 0.8333333333333334|' ] &&
         [ "$(head -n 1 f.tsv)" = $'group\tsize\tinternal\tcut\tconductance' ] || { cat f.tsv; return 1; }
 }
 ok '--node-output' figures
 mean_figures() {
     status 0 twice.abc pq -o f.abc --combine mean --node-output f.tsv &&
-        [ "$(tail -n +2 f.tsv | tr '\t\n' ' |')" = '1 1 0 1.66666667 1|2 1 0 1.66666667 1|' ] || { cat f.tsv; return 1; }
+        [ "$(tail -n +2 f.tsv | tr '\t\n' ' |')" = '1 1 0 1.6666666666666667 1|2 1 0 1.6666666666666667 1|' ] ||
+        { cat f.tsv; return 1; }
 }
 ok 'figures of repeated edges by their mean' mean_figures
+
+# ---- weights of nodes -----------------------------------------------------------------------------------
+
+printf '4 4 111 2\n7 10 1 2 1 4 5\n7 20 1 1 1 3 1\n0 30 1 2 1 4 2\n9 40 0 1 5 3 2\n' >nodes.graph
+ok 'weights and sizes of METIS nodes are summed' makes '2 1 111 2|14 30 2 2 6|9 70 1 1 6|' nodes.graph halves \
+    --to metis --loops drop
+ok 'those of dropped nodes are not' makes '2 1 110 2|14 30 2 2|0 30 1 1|' nodes.graph <(printf '1\n1\n2\n-1\n') \
+    --to metis --loops drop --unlabelled drop
+ok 'kept nodes keep theirs' makes '3 3 111 2|14 30 2 2 1 3 5|0 30 1 1 1 3 2|9 40 0 1 5 2 2|' nodes.graph \
+    <(printf '1\n1\n2\n-1\n') --to metis --loops drop --unlabelled keep
+node_columns() {
+    status 0 nodes.graph halves -o X.tsv --node-output f.tsv && says_so &&
+        [ "$(cut -f 1,2,6- f.tsv | tr '\t\n' ' |')" = 'group size weight1 weight2 size_sum|1 2 30 2 14|2 2 70 1 9|' ]
+}
+ok '--node-output has them' node_columns
+left_out() { status 0 nodes.graph halves -o X.tsv && grep -q 'nodes.graph: the weights and .*--to metis' run.err; }
+ok 'other formats leave them out with a notice' left_out
+printf '2 1 010\n9007199254740991 2\n2 1\n' >heavy.graph
+ok 'weights of nodes beyond 2^53' fails 1 'heavy.graph: the weights of the nodes of group 1 sum to more than 2.53' \
+    heavy.graph <(printf '1\n1\n') -o X --to metis --loops drop
+ok 'weights of nodes in several groups' fails 1 'nodes, which cannot be shared' nodes.graph \
+    <(printf '1 1\n1 2\n2 1\n3 2\n4 2\n') -o X --to metis --loops drop
+if command -v python3 >/dev/null; then
+    metis_nodes() { python3 "$tests/contract_metis.py" "$tool" "${METIS_CASES:-60}"; }
+    ok 'random METIS graphs, level by level and in one call' metis_nodes
+else skip 'no python3: random METIS graphs'; fi
 
 # ---- hierarchies ----------------------------------------------------------------------------------------
 
@@ -311,6 +469,16 @@ halved() { # the weights of all edges, those within groups counted once
 ok 'half loops after two levels' halved
 no_graph() { : >none.abc && status 0 none.abc -o h.mtx --repeat matching && [ ! -e h.mtx.level1.map ]; }
 ok 'no graph to contract' no_graph
+printf 'a b 1e300\nb c .5\n' >huge.abc
+ok 'clusters by weights beyond f32' fails 1 'huge.abc: a weight of 1e.300: clustering takes at most 3.4e38' huge.abc -o X \
+    --to abc --repeat cluster
+tiny_edges() { # are none to clustering, and stay edges of the graph
+    printf 'a b 1e-60\nb c 1e-60\nc d .5\n' >tiny.abc
+    status 0 tiny.abc -o h.tsv --repeat cluster --levels 1 &&
+        [ "$(cut -f 2 h.tsv.level1.map | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" = '2 1 1 ' ] &&
+        [ "$(grep -c 1e-60 h.tsv)" -eq 4 ] || { cat h.tsv h.tsv.level1.map; return 1; }
+}
+ok 'clusters by weights below f32' tiny_edges
 ok 'several files on stdout' fails 2 'several files' g.abc -o - --repeat matching --to abc
 ok 'labels and a hierarchy' fails 2 'makes its own labels' g.abc pairs -o X --repeat matching --to abc
 ok 'means of means' fails 2 'combine mean' g.abc -o X --repeat matching --to abc --combine mean
@@ -326,7 +494,10 @@ bad() { # bad NAME PATTERN LABELS ARGUMENTS...: such labels are refused, at FILE
 bad 'too few labels' 'bad.labels:3: 3 labels, but the graph has 4 nodes' '1\n1\n2\n'
 bad 'too many labels' 'bad.labels:5: a label more' '1\n1\n2\n2\n1\n'
 bad 'label 0' 'bad.labels:2: a label 0 .*"0".*--base 0' '1\n0\n2\n2\n'
-bad 'a negative label' 'bad.labels:3: the label is negative .*"-1"' '1\n2\n-1\n2\n'
+bad 'a negative label' 'bad.labels:3: the label is negative .*"-2".*from 1, or names, and -1 where' '1\n2\n-2\n2\n'
+bad 'from 0' 'bad.labels:3: the label is negative .*"-3".*from 0, or names, and -1 where' '1\n2\n-3\n2\n' --base 0
+bad 'a negative one among names' 'bad.labels:3: the label is negative .*"-2".*-1 where' '1 x\n2 y\n3 -2\n4 x\n'
+bad 'an empty label' 'bad.labels:2: a node without a label .*-1 for no label' '1\tx\n2\t\n3\ty\n4\ty\n' --labels pairs
 bad 'a large label' 'bad.labels:1: the label is too large .*"2147483648"' '2147483648\n1\n1\n1\n'
 bad 'a huge label' 'bad.labels:1: the label is too large' '99999999999999999999999\n1\n1\n1\n' --compact
 bad 'a label that is no number' 'bad.labels:2: the label is no whole number' '1\nx\n1\n1\n'
@@ -354,7 +525,7 @@ refuses 'a matrix that is not square' 'bad.graph:2: rows and columns differ' \
 refuses 'a truncated matrix' 'bad.graph:3: 1 entries, but the header says 2' \
     '%%MatrixMarket matrix coordinate real general\n4 4 2\n1 1 1\n'
 refuses 'a neighbour that is no node' 'bad.graph:3: a neighbour that is no node .*"3"' '2 1\n2\n3\n' --from metis
-refuses 'METIS with an edge in one line' 'stands in the line of one' '3 1\n2\n3\n\n' --from metis
+refuses 'METIS with an edge in one line' 'bad.graph:2: node 1 names node 2, but that does not name it in line 3' '3 1\n2\n3\n\n' --from metis
 refuses 'METIS with too few edges' 'bad.graph:3: 2 neighbours, but the header says 2 edges' '2 2\n2\n1\n' --from metis
 refuses 'METIS without a header' 'bad.graph:1: no header of a METIS graph' 'a b\n' --from metis
 cut_binary() { head -c 60 r.bin >bad.bin && fails 1 'bad.bin: byte 60: .*truncated' bad.bin three -o X --to abc; }
@@ -411,6 +582,10 @@ ok 'METIS is undirected' fails 1 'no opposite' g.mtx halves -o X --to metis --lo
 ok 'one pass needs one label' fails 1 'several groups' g.abc overlap -o X --to abc --engine fused
 ok 'a group called as a kept node' fails 1 'called "b".*unlabelled drop' g.abc <(printf 'a b\nc d\nd d\n') -o X --to abc \
     --labels pairs --unlabelled keep
+for format in mtx mcl metis; do
+    ok "names on standard output, $format" fails 2 "--names with --to $format .* -o FILE, or --to abc, tsv or bin" g.abc pairs \
+        -o - --to $format --names
+done
 ok 'a number that is a name' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to mtx --names
 ok 'which a list of edges does not show' makes '1 2 1|2 1 8|2 2 22|' g.mtx <(printf '1\n3\n3\n3\n') --to tsv --names
 ok 'but figures do' fails 1 'called "2".*--compact' g.mtx <(printf '1\n3\n3\n3\n') -o X --to tsv --names --node-output Y
@@ -433,7 +608,7 @@ ok 'named as one' fails 2 'outputs are not compressed' g.abc pairs -o X.mtx.zst 
 hits_as_pairs() {
     printf "a\\tb\\t$blast\\t50\\nc\\td\\t$blast\\t7\\n" >hits.m8
     status 0 hits.m8 pairs -o X.abc && grep -q 'hits.m8: a BLAST table, .*--from blast' run.err &&
-        status 0 hits.m8 pairs -o X.abc --from blast && [ ! -s run.err ]
+        status 0 hits.m8 pairs -o X.abc --from blast && says_so
 }
 ok 'a BLAST table as label pairs' hits_as_pairs
 ok 'no labels' fails 2 'no labels' g.abc -o X --to abc
@@ -498,7 +673,39 @@ PYTHON
     erased=$(printf '\r\033[K')
     ok 'a progress line on a terminal' eval 'on_terminal && grep -qF "${erased}reading g.abc" run.out'
 else skip 'no python3: report'; skip 'no python3: progress line'; fi
-ok 'no progress line elsewhere' eval 'status 0 g.abc pairs -o X.abc && [ ! -s run.err ]'
+ok 'no progress line elsewhere' eval 'status 0 g.abc pairs -o X.abc && says_so'
+closes() { # closes LINE ARGUMENTS...: the closing line; --quiet silences it
+    local line=$1
+    shift
+    status 0 "$@" && [ "$(cat run.err)" = "contract: $line" ] && status 0 "$@" --quiet && [ ! -s run.err ] ||
+        { cat run.err; return 1; }
+}
+status 0 g.abc pairs -o u.bin && printf 'x 1\ny 1\nz 2\n' >xyz
+ok 'a closing line' closes 'read g.abc as label pairs, 4 nodes, 4 edges; wrote 3 groups, 4 edges to X.abc' g.abc pairs \
+    -o X.abc
+ok 'arcs of a matrix' closes \
+    'read g.mtx as Matrix Market, 4 nodes, 5 edges; wrote 3 groups, 4 edges to X.tsv' g.mtx list -o X.tsv
+printf '4 4\n2 4\n1 3\n2 4\n1 3\n' >ring.graph
+ok 'edges of METIS' closes \
+    'read ring.graph as METIS, 4 nodes, 4 edges; wrote 1 level, 2 groups, 3 edges to X.mtx' ring.graph -o X.mtx \
+    --repeat matching --levels 1
+ok 'edges of an undirected binary' closes 'read u.bin as binary, 3 nodes, 4 edges; wrote 2 groups, 2 edges to X.mtx' \
+    u.bin xyz -o X.mtx
+ok 'nodes that were left out' closes \
+    'read g.abc as label pairs, 4 nodes, 4 edges; wrote 1 group, 1 edge to X.abc; left out 2 nodes without a label' g.abc \
+    <(printf 'a x\nb x\n') -o X.abc --unlabelled drop --labels pairs
+thousands() {
+    seq 1 2000 | awk '{ print $1, $1 % 2000 + 1 }' | status 0 - <(seq 1 2000 | awk '{ print $1, $1 }') -o - --to abc
+    local count='2,000 edges'
+    [ "$(cat run.err)" = "contract: read standard input as label pairs, 2,000 nodes, $count; wrote 2,000 groups, $count \
+to standard output" ]
+}
+ok 'thousands have commas' thousands
+no_notices() {
+    status 0 nodes.graph halves -o X.mtx --quiet && [ ! -s run.err ] && status 0 r.tsv turned -o - --to abc --quiet &&
+        [ ! -s run.err ] && fails 1 'No such file' nofile halves -o X --to mtx --quiet
+}
+ok 'nothing but errors under --quiet' no_notices
 ok 'no temporary files are left' no_leftovers
 
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -428,19 +428,17 @@ static void expect_refusal(sp_context *context, const sp_csr *g, const int32_t *
                            const sp_contract_options *how, const char *sentence)
 {
     sp_csr c;
-    memset(&c, 1, sizeof c);
+    test_mark(&c, sizeof c);
     ck_assert_int_eq(sp_contract(context, g, labels, SP_HOST, groups, how, &c, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_ptr_null(c.row_offsets);
     test_expect(strstr(sp_last_error(context), sentence) != NULL, "\"%s\" lacks \"%s\"", sp_last_error(context),
                 sentence);
     for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
         const contraction_options options = {.engine = (contraction_engine)engine,
                                              .how = how ? *how : (sp_contract_options){0}};
-        memset(&c, 1, sizeof c);
         test_expect(contraction_quotient(context, g, labels, groups, &options, &c, NULL) != SP_OK, "engine %d: %s",
                     engine, sentence);
-        ck_assert_ptr_null(c.row_offsets);
     }
+    ck_assert(test_is_marked(&c, sizeof c));
 }
 
 START_TEST(impossible_requests_are_refused)
@@ -457,6 +455,7 @@ START_TEST(impossible_requests_are_refused)
     expect_refusal(context, &g, labels, 4, &(sp_contract_options){.combine = (sp_combine)6}, "combine operation 6");
     expect_refusal(context, &g, labels, 4, &(sp_contract_options){.loops = (sp_loops)3}, "loops 3");
     sp_csr c;
+    test_mark(&c, sizeof c);
     const contraction_options odd = {.engine = (contraction_engine)3}, fused = {.engine = CONTRACTION_FUSED};
     ck_assert_int_eq(contraction_quotient(context, &g, labels, 4, &odd, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(contraction_product(context, &g, &g, &fused, &c, NULL), SP_ERROR_ARGUMENT);
@@ -464,8 +463,8 @@ START_TEST(impossible_requests_are_refused)
     ck_assert_int_eq(contraction_product(context, &g, &wide, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     sp_csr other = test_from_dense(context, 2, 2, numbers, SP_F64);
     ck_assert_int_eq(contraction_product(context, &other, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_ptr_null(c.row_offsets);
     if (!_i) ck_assert_int_eq(sp_contract(context, &g, labels, SP_DEVICE, 4, NULL, &c, NULL), SP_ERROR_ARGUMENT);
+    ck_assert(test_is_marked(&c, sizeof c));
     sp_csr_free(context, &other);
     sp_csr_free(context, &wide);
     sp_csr_free(context, &g);
@@ -481,8 +480,9 @@ START_TEST(interrupt_flag_ends_a_contraction)
     const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .interrupt = &interrupt};
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
     sp_csr c;
+    test_mark(&c, sizeof c);
     ck_assert_int_eq(sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL), SP_ERROR_INTERRUPTED);
-    ck_assert_ptr_null(c.row_offsets);
+    ck_assert(test_is_marked(&c, sizeof c));
     interrupt = 0;
     ck_ok(context, sp_contract(context, &s.g, s.labels, SP_HOST, s.groups, NULL, &c, NULL));
     sp_csr_free(context, &c);
@@ -622,11 +622,12 @@ START_TEST(impossible_triple_products_are_refused)
     sp_csr g = test_from_dense(context, 2, 2, numbers, SP_F32), c;
     sp_csr wide = test_from_dense(context, 2, 3, numbers, SP_F32);
     sp_csr other = test_from_dense(context, 2, 2, numbers, SP_F64);
+    test_mark(&c, sizeof c);
     ck_assert_int_eq(sp_triple_product(context, &wide, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_triple_product(context, &g, &wide, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_triple_product(context, &other, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_triple_product(context, &g, &g, &turned, &c, NULL), SP_ERROR_ARGUMENT);
-    ck_assert_ptr_null(c.row_offsets);
+    ck_assert(test_is_marked(&c, sizeof c));
     sp_csr *const all[] = {&g, &wide, &other};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
     sp_context_destroy(context);
@@ -751,8 +752,9 @@ START_TEST(compact_labels_leave_no_group_empty)
     ck_assert_int_eq(groups, 3);
     ck_assert_mem_eq(labels, expected, sizeof labels);
     groups = 2;
+    test_mark(&old, sizeof old);
     ck_assert_int_eq(contraction_compact(host, 7, labels, &groups, &old), SP_ERROR_ARGUMENT);
-    ck_assert_ptr_null(old);
+    ck_assert(test_is_marked(&old, sizeof old));
     ck_assert_int_eq(groups, 2);
     groups = 0;
     ck_ok(host, contraction_compact(host, 0, labels, &groups, NULL));
@@ -948,6 +950,108 @@ START_TEST(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails)
 }
 END_TEST
 
+/* ---- undirected graphs --------------------------------------------------------------------------------- */
+
+/* G + Gᵀ for a random G: the same terms in either direction. */
+static sp_csr undirected(sp_context *host, test_random *random, int64_t nodes, sp_value_type type)
+{
+    sp_csr half = test_matrix(host, random, nodes, nodes, 0.1, type, TEST_SIGNED), transpose, g;
+    ck_ok(host, sp_csr_transpose(host, &half, &transpose));
+    ck_ok(host, sp_csr_add(host, 1, &half, 1, &transpose, &g));
+    sp_csr_free(host, &transpose);
+    sp_csr_free(host, &half);
+    return g;
+}
+
+/* Bit for bit. */
+static bool is_symmetric(sp_context *host, const sp_csr *c)
+{
+    const size_t size = c->value_type == SP_F32 ? sizeof(float) : sizeof(double);
+    sp_csr transpose;
+    ck_ok(host, sp_csr_transpose(host, c, &transpose));
+    const bool same = memcmp(c->row_offsets, transpose.row_offsets, ((size_t)c->rows + 1) * sizeof(int64_t)) == 0 &&
+                      memcmp(c->col_indices, transpose.col_indices, (size_t)c->nnz * sizeof(int32_t)) == 0 &&
+                      memcmp(c->values, transpose.values, (size_t)c->nnz * size) == 0;
+    sp_csr_free(host, &transpose);
+    return same;
+}
+
+START_TEST(mirrored_quotients_of_undirected_graphs_are_symmetric)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    int rounded = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        test_random random = test_seed(seed);
+        const contraction_options options = {.engine = seed % 2 ? CONTRACTION_FUSED : CONTRACTION_PRODUCT,
+                                             .how.combine = seed % 5 ? SP_COMBINE_SUM : SP_COMBINE_MEAN};
+        sp_csr g = undirected(host, &random, 120, seed % 4 < 2 ? SP_F64 : SP_F32), c, before, lower, lower_before;
+        int32_t labels[120];
+        bool symmetric = false;
+        ck_assert(is_symmetric(host, &g));
+        for (int i = 0; i < 120; i++) labels[i] = (int32_t)test_below(&random, 8) - 1;
+        ck_ok(context, contraction_quotient(context, &g, labels, 7, &options, &c, NULL));
+        test_to_host(context, &c);
+        ck_ok(host, sp_csr_copy(host, &c, SP_HOST, &before));
+        rounded += !is_symmetric(host, &before);
+        ck_ok(host, contraction_mirror(host, &c, &symmetric));
+        test_expect(symmetric && is_symmetric(host, &c), "seed %d: not symmetric", (int)seed);
+        ck_ok(host, sp_csr_select(host, &c, SP_SELECT_LOWER, 0, &lower));
+        ck_ok(host, sp_csr_select(host, &before, SP_SELECT_LOWER, 0, &lower_before));
+        product_same(&lower_before, &lower, "lower triangle");
+        sp_csr_free(host, &lower_before);
+        sp_csr_free(host, &lower);
+        sp_csr_free(host, &before);
+        sp_csr_free(context, &c);
+        sp_csr_free(host, &g);
+    }
+    test_expect(rounded > 0, "no quotient had rounding to mend");
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(what_has_no_mirror_image_stays)
+{
+    sp_context *host = test_context(0, 1);
+    const double numbers[] = {1, 2, 0, 3, 4, 5, 0, 0, 6}, none[] = {0};
+    sp_csr c = test_from_dense(host, 3, 3, numbers, SP_F64), wide = test_from_dense(host, 1, 3, numbers, SP_F64);
+    sp_csr same = test_from_dense(host, 3, 3, numbers, SP_F64), empty = test_from_dense(host, 0, 0, none, SP_F32);
+    bool symmetric = true;
+    ck_ok(host, contraction_mirror(host, &c, &symmetric));
+    ck_assert(!symmetric);
+    product_same(&same, &c, "values");
+    ck_ok(host, contraction_mirror(host, &empty, &symmetric));
+    ck_assert(symmetric);
+    ck_assert_int_eq(contraction_mirror(host, &wide, &symmetric), SP_ERROR_ARGUMENT);
+    sp_csr_free(host, &empty);
+    sp_csr_free(host, &same);
+    sp_csr_free(host, &wide);
+    sp_csr_free(host, &c);
+    sp_context_destroy(host);
+}
+END_TEST
+
+START_TEST(levels_of_an_undirected_hierarchy_are_symmetric)
+{
+    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        test_random random = test_seed(seed);
+        const contraction_options options = {.engine = seed % 2 ? CONTRACTION_FUSED : CONTRACTION_PRODUCT,
+                                             .undirected = true};
+        sp_csr g = undirected(host, &random, 200, seed % 4 < 2 ? SP_F64 : SP_F32);
+        contraction_hierarchy levels;
+        ck_ok(context, contraction_repeat(context, &g, 6, match_labeller, &seed, &options, &levels));
+        ck_assert(levels.count >= 4);
+        for (int i = 0; i < levels.count; i++)
+            test_expect(is_symmetric(host, &levels.level[i].c), "seed %d: level %d", (int)seed, i);
+        contraction_hierarchy_free(context, &levels);
+        sp_csr_free(host, &g);
+    }
+    sp_context_destroy(host);
+    sp_context_destroy(context);
+}
+END_TEST
+
 /* ---- scipy --------------------------------------------------------------------------------------------- */
 
 static const char *fixtures; /* a file of gen_contraction.py */
@@ -1061,6 +1165,9 @@ int main(int argc, char **argv)
     tcase_add_test(groups, matchings_are_maximal_and_heavy);
     tcase_add_test(groups, the_heaviest_neighbour_is_taken_and_the_lowest_of_equals);
     test_on_devices(groups, maps_of_a_hierarchy_compose_to_the_direct_contraction);
+    test_on_devices(groups, mirrored_quotients_of_undirected_graphs_are_symmetric);
+    tcase_add_test(groups, what_has_no_mirror_image_stays);
+    test_on_devices(groups, levels_of_an_undirected_hierarchy_are_symmetric);
     tcase_add_test(groups, a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails);
     return test_run(suite);
 }

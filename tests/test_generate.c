@@ -1,7 +1,8 @@
-/* sp_generate: every kind gives a well-formed matrix, the same whatever the threads, of the shape that its parameters
+/* generate_matrix: every kind gives a well-formed matrix, the same whatever the threads, of the shape that its parameters
  * name; bad specifications are refused by a sentence. */
 #include <string.h>
 
+#include "generate.h"
 #include "support.h"
 
 static const char *const specs[] = {
@@ -37,13 +38,40 @@ static const char *const specs[] = {
     "powerlaw:1,1,1,50,50",
     "mycielski:2",
     "mycielski:9",
+    "stencil:20,15,1,5",
+    "stencil:20,15,1,9",
+    "stencil:7,9,8,7",
+    "stencil:7,9,8,27/shuffled",
+    "stencil:1,1,1,5",
+    "band:400,9,60",
+    "band:5,9,100",
+    "blocks:300,3,17",
+    "blocks:1,1,1",
+    "aggregation:7,8,9",
+    "restriction:7,8,9/shuffled",
+    "coarse:7,8,9",
+    "bipartite:900,6,90,50,70",
+    "overlap:1500,12,5,200",
+    "overlap:1,1,1,1",
+    "smallworld:500,6,10",
+    "smallworld:3,9,0",
+    "knn:700,6",
+    "knn:5,6",
+    "debruijn:900,15",
+    "debruijn:1,100",
+    "equal:200,9",
+    "crossed:300,4,2,3",
+    "crossed:3,1,9,9",
+    "entries:90000,40",
+    "entries:5,0",
+    "rmat:9,8/sorted",
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
 static sp_csr make(sp_context *context, const char *spec, uint64_t seed, sp_value_type type)
 {
     sp_csr matrix;
-    sp_status status = sp_generate(context, spec, seed, type, &matrix);
+    sp_status status = generate_matrix(context, spec, seed, type, &matrix);
     ck_assert_msg(status == SP_OK, "%s: %s", spec, sp_last_error(context));
     return matrix;
 }
@@ -207,6 +235,109 @@ START_TEST(arrowheads_have_dense_rows_and_columns)
 }
 END_TEST
 
+static void check_same_pattern(const sp_csr *a, const sp_csr *b)
+{
+    ck_assert_int_eq(a->rows, b->rows);
+    ck_assert_int_eq(a->cols, b->cols);
+    ck_assert_int_eq(a->nnz, b->nnz);
+    ck_assert_int_eq(memcmp(a->row_offsets, b->row_offsets, ((size_t)a->rows + 1) * sizeof *a->row_offsets), 0);
+    ck_assert_int_eq(memcmp(a->col_indices, b->col_indices, (size_t)a->nnz * sizeof *a->col_indices), 0);
+}
+
+START_TEST(grid_transfers_fit_each_other)
+{
+    sp_context *context = test_context(0, 2);
+    sp_csr p = make(context, "aggregation:10,7,8", 3, SP_F64), r = make(context, "restriction:10,7,8", 3, SP_F64);
+    sp_csr a = make(context, "stencil:10,7,8,7", 3, SP_F64), ra = make(context, "coarse:10,7,8", 3, SP_F64);
+    sp_csr transposed, product;
+    ck_ok(context, sp_csr_transpose(context, &p, &transposed));
+    check_same_pattern(&transposed, &r);
+    ck_ok(context, sp_spgemm(context, &r, &a, NULL, &product, NULL));
+    check_same_pattern(&product, &ra);
+    sp_csr *all[] = {&p, &r, &a, &ra, &transposed, &product};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(stencils_touch_their_neighbours)
+{
+    static const struct {
+        const char *spec;
+        int64_t nnz, middle; /* entries of a row inside */
+    } cases[] = {{"stencil:9,8,1,5", 5 * 72 - 2 * 9 - 2 * 8, 5}, {"stencil:9,8,1,9", 25 * 22, 9},
+                 {"stencil:5,6,7,27", 13 * 16 * 19, 27}};
+    sp_context *context = test_context(0, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sp_csr m = make(context, cases[i].spec, 1, SP_F64);
+        int64_t longest = 0;
+        for (int64_t row = 0; row < m.rows; row++)
+            if (row_length(&m, row) > longest) longest = row_length(&m, row);
+        ck_assert_int_eq(m.nnz, cases[i].nnz);
+        ck_assert_int_eq(longest, cases[i].middle);
+        sp_csr_free(context, &m);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* Every node has as many as were asked for, and who is near is so for both: most arcs go both ways, and the graph of a
+ * square has a long way across, unlike a random one. */
+START_TEST(nearest_neighbours_are_mutual_for_most)
+{
+    sp_context *context = test_context(0, 2);
+    sp_csr m = make(context, "knn:3000,8", 5, SP_F64);
+    int64_t mutual = 0;
+    for (int64_t row = 0; row < m.rows; row++) {
+        ck_assert_int_eq(row_length(&m, row), 8);
+        for (int64_t k = m.row_offsets[row]; k < m.row_offsets[row + 1]; k++) {
+            ck_assert_int_ne(m.col_indices[k], row);
+            mutual += find(&m, m.col_indices[k], row) >= 0;
+        }
+    }
+    ck_assert_int_gt(mutual, m.nnz * 3 / 5);
+    sp_csr_free(context, &m);
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(full_rows_and_columns_are_full)
+{
+    sp_context *context = test_context(0, 1);
+    sp_csr m = make(context, "crossed:400,3,2,5", 5, SP_F64), columns;
+    int64_t full_rows = 0, full_columns = 0;
+    ck_ok(context, sp_csr_transpose(context, &m, &columns));
+    for (int64_t i = 0; i < 400; i++) full_rows += row_length(&m, i) == 400;
+    for (int64_t i = 0; i < 400; i++) full_columns += row_length(&columns, i) == 400;
+    ck_assert_int_eq(full_rows, 2);
+    ck_assert_int_eq(full_columns, 5);
+    sp_csr_free(context, &m);
+    sp_csr_free(context, &columns);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* The sums of rows, in order of size, are those of the matrix as made. */
+START_TEST(numberings_keep_the_rows)
+{
+    static const char *const specs_of[3] = {"powerlaw:800,6,90,50,60", "powerlaw:800,6,90,50,60/shuffled",
+                                            "powerlaw:800,6,90,50,60/sorted"};
+    sp_context *context = test_context(0, 1);
+    sp_csr m[3];
+    int64_t lengths[3][100] = {{0}};
+    for (int i = 0; i < 3; i++) {
+        m[i] = make(context, specs_of[i], 5, SP_F64);
+        for (int64_t row = 0; row < 800; row++) lengths[i][row_length(&m[i], row)]++;
+    }
+    ck_assert_mem_eq(lengths[0], lengths[1], sizeof lengths[0]);
+    ck_assert_mem_eq(lengths[0], lengths[2], sizeof lengths[0]);
+    for (int64_t row = 1; row < 800; row++) ck_assert_int_le(row_length(&m[2], row), row_length(&m[2], row - 1));
+    ck_assert_mem_ne(m[0].row_offsets, m[1].row_offsets, 801 * sizeof *m[0].row_offsets);
+    for (int i = 0; i < 3; i++) sp_csr_free(context, &m[i]);
+    sp_context_destroy(context);
+}
+END_TEST
+
 START_TEST(rectangular_uniform_matrices_have_their_columns)
 {
     sp_context *context = test_context(0, 1);
@@ -303,15 +434,18 @@ START_TEST(bad_specifications_are_refused)
         {"mycielski:1", "ORDER is 1"},        {"mycielski:21", "ORDER is 21"},
         {"rmat:30,4096", "more than 2^33"},   {"arrow:5", "arrow:ROWS,DENSE,FILLED"},
         {"uniform:99999999999999999999999999999999,5", "ROWS is"},
+        {"stencil:9,9,9,5", "need DEPTH 1"},  {"stencil:9,9,1,8", "POINTS is 8"},
+        {"blocks:9,5,4", "MOST is 4"},        {"overlap:9,2,5,4", "LARGEST is 4"},
+        {"rmat:5,4/random", "rmat:SCALE,DEGREE"}, {"uniform:5,4,9/sorted", "not 5 x 9"},
     };
     sp_context *context = test_context(0, 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        sp_csr matrix = {.nnz = 7};
-        const sp_status status = sp_generate(context, bad[i].spec, 1, SP_F64, &matrix);
+        sp_csr matrix;
+        test_mark(&matrix, sizeof matrix);
+        const sp_status status = generate_matrix(context, bad[i].spec, 1, SP_F64, &matrix);
         ck_assert_msg(status == SP_ERROR_ARGUMENT, "\"%s\": status %d", bad[i].spec, (int)status);
         ck_assert_msg(strstr(sp_last_error(context), bad[i].said), "\"%s\": %s", bad[i].spec, sp_last_error(context));
-        ck_assert_int_eq(matrix.nnz, 0);
-        ck_assert_ptr_null(matrix.row_offsets);
+        ck_assert(test_is_marked(&matrix, sizeof matrix));
     }
     sp_context_destroy(context);
 }
@@ -320,16 +454,17 @@ END_TEST
 START_TEST(failed_allocations_leave_nothing)
 {
     static const char *const kinds[] = {"rmat:5,4", "uniform:50,4", "web:200,4,50,50,20", "powerlaw:200,4,20,50,50",
-                                        "fem3d:3,3,3,1,2", "cluster:300,8", "community:200,4,20,50,9,50,1"};
+                                        "fem3d:3,3,3,1,2", "cluster:300,8", "community:200,4,20,50,9,50,1",
+                                        "knn:200,4", "overlap:200,4,3,20", "rmat:5,4/shuffled", "rmat:5,4/sorted"};
     for (int64_t fail = 0;; fail++) {
         test_heap heap = {.fail_at = fail};
         const sp_allocator allocator = test_allocator(&heap);
         const sp_context_options options = {.device = "cpu", .threads = 2, .allocator = &allocator};
         sp_context *context;
         if (sp_context_create(&options, &context) != SP_OK) continue;
-        sp_csr matrix;
+        sp_csr matrix = {0};
         const int64_t before = heap.live_blocks;
-        const sp_status status = sp_generate(context, kinds[_i], 1, SP_F64, &matrix);
+        const sp_status status = generate_matrix(context, kinds[_i], 1, SP_F64, &matrix);
         if (status != SP_OK) {
             ck_assert_int_eq(status, SP_ERROR_HOST_MEMORY);
             ck_assert_int_eq(heap.live_blocks, before);
@@ -351,10 +486,11 @@ START_TEST(interrupts_end_the_making)
     const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
     sp_context *context;
     sp_csr matrix;
+    test_mark(&matrix, sizeof matrix);
     ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
-    ck_assert_int_eq(sp_generate(context, "uniform:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
-    ck_assert_int_eq(sp_generate(context, "cluster:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
-    ck_assert_ptr_null(matrix.row_offsets);
+    ck_assert_int_eq(generate_matrix(context, "uniform:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
+    ck_assert_int_eq(generate_matrix(context, "cluster:5000,4", 1, SP_F64, &matrix), SP_ERROR_INTERRUPTED);
+    ck_assert(test_is_marked(&matrix, sizeof matrix));
     sp_context_destroy(context);
 }
 END_TEST
@@ -377,11 +513,16 @@ int main(void)
     tcase_add_test(kinds, mycielski_graphs_grow_without_triangles);
     tcase_add_test(kinds, arrowheads_have_dense_rows_and_columns);
     tcase_add_test(kinds, rectangular_uniform_matrices_have_their_columns);
+    tcase_add_test(kinds, grid_transfers_fit_each_other);
+    tcase_add_test(kinds, stencils_touch_their_neighbours);
+    tcase_add_test(kinds, nearest_neighbours_are_mutual_for_most);
+    tcase_add_test(kinds, full_rows_and_columns_are_full);
+    tcase_add_test(kinds, numberings_keep_the_rows);
     tcase_add_test(kinds, communities_keep_their_columns_inside);
     tcase_add_test(kinds, molecules_have_few_bonds_that_go_both_ways);
     tcase_add_loop_test(kinds, skewed_kinds_have_hubs, 0, 4);
     tcase_add_test(mistakes, bad_specifications_are_refused);
-    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 7);
+    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 11);
     tcase_add_test(mistakes, interrupts_end_the_making);
     return test_run(suite);
 }

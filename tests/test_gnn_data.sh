@@ -34,6 +34,10 @@ with() { # with FILE TEXT: folder d, one file of it replaced (its other formats 
     rm -f "d/${1%%.*}".*
     [ "$2" = - ] || printf -- "$2" >"d/$1"
 }
+same_labels() { # same_labels FOLDER FOLDER: gnn info says the same of their classes
+    says nodes=3 "$1" && sed 's/.*"multi_label"/"multi_label"/' info.json >a.json && says nodes=3 "$2" &&
+        sed 's/.*"multi_label"/"multi_label"/' info.json | cmp - a.json
+}
 
 # ---- folders --------------------------------------------------------------------------------------------
 
@@ -52,6 +56,18 @@ for text in 'red\n-1\nblue\n' '-1\nred\nblue\n' 'red\nblue\n-1\n'; do
     ok 'unknown ones among names' says unlabelled=1 \
         'classes=[{"name": "blue", "nodes": 1}, {"name": "red", "nodes": 1}]' d
 done
+for missing in nan NaN NA N/A null none '""' ''; do
+    with labels.txt "1.0\n$missing\n0.0\n"
+    ok "an unknown class written as '$missing'" says unlabelled=1 \
+        'classes=[{"name": "0", "nodes": 1}, {"name": "1", "nodes": 1}]' d
+    with labels.csv "class\nred\n$missing\nblue\n"
+    sed -i 1d d/labels.csv
+    ok "among names" says unlabelled=1 'classes=[{"name": "blue", "nodes": 1}, {"name": "red", "nodes": 1}]' d
+done
+with labels.txt '1\nnan\n0\n'
+ok 'how many are unknown' eval 'status 0 convert d n &&
+    grep -q "^gnn: read d, 3 nodes (1 of unknown class), 2 edges, 2 features, 2 classes; wrote n in" run.err'
+ok 'it stays unknown when converted' eval 'rm -rf n && status 0 convert d n && same_labels d n'
 with labels.txt '-1\n-1\nred\n'
 ok 'one name' says unlabelled=2 'classes=[{"name": "red", "nodes": 1}]' d
 with labels.txt 'class\n-1\n1\n0\n'
@@ -84,13 +100,18 @@ numbered() { # numbered FIRST: five nodes whose features begin with their number
     for ((k = $1; k < $1 + 5; k++)); do echo "$k,0,$((k % 2))"; done >>i/features.csv
     printf '0\n0\n1\n1\n0\n' >i/labels.txt
     printf '0\n2\n' >i/train.txt
-    for command in 'info i' 'train i --epochs 1' 'train i --epochs 1 --quiet'; do
+    printf '1\n' >i/test.txt
+    for command in 'info i' 'train i --epochs 1'; do
         status 0 $command && [ "$(grep -c . run.err)" -le 2 ] &&
             grep -q "^gnn: i: the first feature of each node is its number, from $1; .*leave it out$" run.err ||
             return 1
     done
     rm -rf n && status 0 convert --edges i/graph.tsv --features i/features.csv --labels i/labels.txt n &&
-        grep -q '^gnn: i/features.csv: the first feature of each node is its number' run.err
+        grep -q '^gnn: i/features.csv: the first feature of each node is its number' run.err &&
+        [ "$(wc -l <run.err)" -eq 2 ] && rm -rf n || return 1
+    for command in 'info i' 'train i --epochs 1' 'convert --edges i/graph.tsv --features i/features.csv --labels i/labels.txt n'; do
+        status 0 $command --quiet && [ ! -s run.err ] || return 1
+    done
 }
 ok 'a table that begins with numbers of nodes from 0' numbered 0
 ok 'from 1' numbered 1
@@ -99,6 +120,12 @@ not_numbered() { # features that do not count, or are alone
         printf '0\n1\n2\n3\n4\n' >i/features.csv && status 0 info i && [ ! -s run.err ]
 }
 ok 'others are no matter' not_numbered
+shuffled() { # numbers of nodes in another order than the nodes'
+    folder i && printf '0\n0\n1\n1\n0\n' >i/labels.txt && printf 'id,x,y\n3,0,1\n1,0,1\n4,0,1\n5,1,1\n2,0,0\n' >i/features.csv &&
+        status 0 info i && grep -q 'is its number, from 1; .*, and sort by it: rows are nodes in the order of the file$' run.err &&
+        sed -i 's/^4,/3,/' i/features.csv && status 0 info i && [ ! -s run.err ]
+}
+ok 'numbers that are not in order' shuffled
 
 # ---- what is refused ------------------------------------------------------------------------------------
 
@@ -136,8 +163,16 @@ refused 'too few labels' labels.txt '0\n1\n' \
 refused 'a heading before names' labels.csv 'label\nred\nred\nblue\n' \
     'd/labels.csv: 4 labels for 3 nodes; write one a node, -1 where it is unknown, and no heading before names$'
 refused 'nodes beside their names' labels.csv 'id,label\n0,red\n1,red\n2,blue\n' \
-    'd/labels.csv: lines begin with the numbers of the nodes; write the class alone'
-refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt: lines begin with the numbers of the nodes'
+    'd/labels.csv: no two lines are the same, as in a table of nodes and classes; write the class alone'
+refused 'nodes by their names' labels.csv 'p7,red\np3,red\np5,blue\n' 'd/labels.csv: no two lines are the same'
+refused 'beside their classes' labels.txt '1 4\n2 4\n3 0\n' 'd/labels.txt:1: several numbers \(got "1 4"\); write the class'
+refused 'values in place of classes' labels.txt '0.37\n0.91\n0.12\n' \
+    'd/labels.txt:1: a label that is no class \(got "0.37"\); gnn learns classes, not values: sort these into classes'
+refused 'behind a heading and what is missing' labels.csv 'y\nNA\n0.91\n0.12\n' 'd/labels.csv:3: a label that is no class'
+refused 'with decimal commas' labels.csv '0,37\n0,91\n0,12\n' 'd/labels.csv:1: several numbers \(got "0,37"\)'
+refused 'an empty line too many' labels.txt '0\n\n1\n1\n' \
+    'd/labels.txt: 4 labels for 3 nodes; .*; an empty line between two others is an unknown label$'
+refused 'a mask in place of a list' train.txt '1\n0\n1\n' 'd/train.txt: node 1 is there twice; .*mask'
 with labels.txt '1 star\n5 stars\n5 stars\n'
 ok 'names that begin with numbers' status 0 info d
 refused 'decimal commas' features.csv '0,5;0,25\n1;0\n0;1\n' \
@@ -173,6 +208,8 @@ one_screen() { status 0 "$@" && [ ! -s run.err ] && [ "$(wc -l <run.out)" -le 40
 ok 'gnn info --help' one_screen info --help
 ok 'gnn convert --help' one_screen convert -h
 ok 'Cora, rewritten' status 0 convert "$cora" c
+ok 'what was read and written' eval '[ "$(sed "s/ in [0-9.]* s$//" run.err)" = \
+    "gnn: read $cora, 2,708 nodes, 10,556 edges, 1,433 features, 7 classes; wrote c" ]'
 ok 'five files' eval '[ "$(ls c | tr "\n" " ")" = "features.npz graph.npz labels.npy split.npy " ]'
 same() { # same FOLDER FOLDER: they hold the same, by gnn info
     says nodes="$(says "$1" && sed 's/.*"nodes": \([0-9]*\), "edges.*/\1/' info.json)" "$2" &&
@@ -195,7 +232,7 @@ ok 'from what is not there' fails 1 'nofile: No such file or directory; the sour
 ok 'not into a file' fails 1 'give a folder' convert c d/labels.txt
 odd=$'odd\nname \033[31m'
 ok 'into a folder whose name breaks lines' eval 'status 0 convert c "$odd" && [ "$(wc -l <run.err)" -eq 1 ] &&
-    grep -qF "gnn: odd?name ?[31m: 2708 nodes" run.err'
+    grep -qF "; wrote odd?name ?[31m in " run.err'
 ok 'which is shown on one line' fails 1 'odd\?name \?\[31m/none: No such file' info "$odd/none"
 ok 'not where no folder is' fails 1 'cannot be written' convert c nowhere/X
 with labels.txt 'red\nblue\nred\n'
@@ -218,6 +255,7 @@ ok 'an unknown option' fails 2 'unknown option "--nix"' convert c X --nix 1
 ok 'three places' fails 2 'a third place "Y"' convert c X Y
 made=generate:community:2000,10,100,50,50,80,1
 ok 'a graph made up' status 0 convert $made g --features 9 --classes 5 --edges 9000
+ok 'so it says' grep -q "^gnn: made $made, 2,000 nodes, 9,000 edges, 9 features, 5 classes; wrote g in" run.err
 ok 'as it was wanted' says nodes=2000 edges=9000 symmetric=true weighted=false loops=0 features=9 sparse=false \
     unlabelled=0 g
 ok 'the same whatever the threads' eval 'status 0 convert $made g1 --features 9 --classes 5 --edges=9000 \
@@ -259,7 +297,7 @@ g = sp.load_npz('g/graph.npz')
 assert g.nnz == 9000 and (g != g.T).nnz == 0 and g.diagonal().sum() == 0
 PY
     "$python" - <<'PY'
-import json, os, zipfile
+import json, os, shutil, zipfile
 import numpy as np, scipy.sparse as sp
 random = np.random.default_rng(7)
 def folder(name, a, x, y, s=None):
@@ -305,6 +343,16 @@ t = sp.csr_matrix(np.where(x > 0, x, 0).astype('f4'))
 np.savez_compressed('bench.npz', adj_data=a.data, adj_indices=a.indices, adj_indptr=a.indptr, adj_shape=a.shape,
                     attr_data=t.data, attr_indices=t.indices, attr_indptr=t.indptr, attr_shape=t.shape, labels=y,
                     class_names=np.array(['a', 'b', 'c', 'd']))
+gaps = np.where(np.arange(60) % 7 == 3, np.nan, y)
+folder('pgaps', a.astype('f4'), x.astype('f4'), np.where(np.isnan(gaps), -1, gaps).astype('i4'), s.astype('u1'))
+folder('pfloat', a.astype('f4'), x.astype('f4'), gaps, s.astype('u1'))
+folder('pvalues', a, x, x[:, 0])
+os.mkdir('gapsaint')
+for name in ('adj_full.npz', 'feats.npy', 'role.json'): shutil.copy('saint/' + name, 'gapsaint/' + name)
+json.dump({str(i): float(gaps[i]) for i in range(60)}, open('gapsaint/class_map.json', 'w'))
+parts = dict(adj_data=a.data, adj_indices=a.indices, adj_indptr=a.indptr, adj_shape=a.shape, attr_matrix=x)
+np.savez('gaps.npz', labels=gaps, **parts)
+np.savez('values.npz', labels=x[:, 0], **parts)
 np.savez('dense.npz', adj_data=a.data, adj_indices=a.indices, adj_indptr=a.indptr, adj_shape=a.shape, attr_matrix=x,
          labels=y)
 PY
@@ -330,6 +378,13 @@ PY
     ok 'a wrong number of rows' fails 1 'prows/graph.npz: 60 nodes, but there are 59 rows' convert prows X
     ok 'a wrong checksum' fails 1 'pwrong/graph.npz: data.npy: (the checksum is wrong|damaged data)' convert pwrong X
     ok 'a cut archive' fails 1 'pcut/graph.npz: the archive has no end; the file is truncated' convert pcut X
+    ok 'floats with gaps' eval 'status 0 convert pgaps qgaps && status 0 convert pfloat qfloat &&
+        cmp qgaps/labels.npy qfloat/labels.npy'
+    ok 'in a class map' eval 'status 0 convert gapsaint qgapsaint && cmp qgaps/labels.npy qgapsaint/labels.npy'
+    ok 'in an archive' eval 'status 0 convert gaps.npz qgapsbench && cmp qgaps/labels.npy qgapsbench/labels.npy'
+    ok 'values in place of classes' fails 1 \
+        'pvalues/labels.npy: element 0 \(from 0\) is no class \(got "-?0\.[0-9]*"\); gnn learns classes' convert pvalues X
+    ok 'in an archive, too' fails 1 'values.npz: element 0 \(from 0\) is no class' convert values.npz X
     ok 'Python objects' fails 1 'pobject/labels.npy: elements that are not read' convert pobject X
     ok 'a rectangle' fails 1 'prect/graph.npz: 60 rows and 50 columns' convert prect X
     "$python" - "$cora" <<'PY'
@@ -368,6 +423,14 @@ class Evil:
     def __reduce__(self): return os.system, ('touch evil',)
 write('ind.evil', 4, Evil())
 write('ind.far', 4, {**lists, 7: [2708]})
+write('ind.two', 4)
+two = y[:1708].copy()
+two[5, :2] = 1
+open('ind.two.ally', 'wb').write(dump(4, two))
+write('ind.nan', 4)
+gap = y[test].astype('f4')
+gap[3] = np.nan
+open('ind.nan.ty', 'wb').write(dump(4, gap))
 write('ind.cut', 4)
 b = open('ind.cut.allx', 'rb').read()
 open('ind.cut.allx', 'wb').write(b[:-100])
@@ -387,6 +450,8 @@ PY
     ok 'nothing was' [ ! -e evil ]
     ok 'a neighbour that is no node' fails 1 'ind.far.graph: byte [0-9]* .*what is no node' convert ind.far X
     ok 'a pickle that is cut' fails 1 'ind.cut.allx: byte [0-9]* .*truncated' convert ind.cut X
+    ok 'two classes in a row' fails 1 'ind.two.ally: row 5 \(from 0\) is no class; write a 1 for it' convert ind.two X
+    ok 'NaN in a row' fails 1 'ind.nan.ty: row 3 \(from 0\) is no class' convert ind.nan X
     rm ind.p4.graph
     ok 'a part that is missing' fails 1 'ind.p4.graph: No such file' convert ind.p4 X
     cp csc.npz p32/graph.npz

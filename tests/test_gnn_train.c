@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../gnn/internal.h"
+#include "generate.h"
 #include "support.h"
 
 /* ---- subjects ------------------------------------------------------------------------------------------ */
@@ -349,7 +350,7 @@ START_TEST(data_that_do_not_gain_keep_their_numbers)
     gnn_data_free(host, &small);
     for (int k = 0; k < 2; k++) { /* large and mixed; large, its communities side by side */
         gnn_data large = {.classes = 2};
-        ck_ok(host, sp_generate(host, specs[k], 3, SP_F32, &large.graph));
+        ck_ok(host, generate_matrix(host, specs[k], 3, SP_F32, &large.graph));
         ck_assert_int_ge(large.graph.nnz, 10000000);
         ck_ok(host, sp_dense_create(host, large.graph.rows, 1, SP_DENSE_F32, SP_HOST, &large.features.dense));
         memset(large.features.dense.values, 0, (size_t)large.graph.rows * sizeof(float));
@@ -600,7 +601,7 @@ START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
 {
     test_random random = test_seed(SEED);
     gnn_data data = {.classes = 3};
-    ck_ok(host, sp_generate(host, "grid:40,30,100", 1, SP_F32, &data.graph));
+    ck_ok(host, generate_matrix(host, "grid:40,30,100", 1, SP_F32, &data.graph));
     const int64_t nodes = data.graph.rows;
     ck_ok(host, sp_dense_create(host, nodes, 5, SP_DENSE_F32, SP_HOST, &data.features.dense));
     ck_ok(host, sp_alloc(host, nodes, sizeof *data.labels, (void **)&data.labels));
@@ -1083,6 +1084,102 @@ START_TEST(bytes_that_lie_do_no_harm)
 }
 END_TEST
 
+/* A word of the head, or a number behind it, is another: the sentence says what is wrong with that. */
+static void refuses_word(const subject *s, char *bytes, int64_t size, int64_t at, const void *word, size_t count,
+                         const char *sentence)
+{
+    char kept[8];
+    gnn_saved saved;
+    memcpy(kept, bytes + at, count);
+    memcpy(bytes + at, word, count);
+    set_checksum(bytes, size);
+    for (int i = 0; i < 2; i++) {
+        const sp_status status = i == 0 ? gnn_saved_read(s->context, bytes, size, &saved)
+                                        : gnn_trainer_restore(s->trainer, bytes, size);
+        test_expect(status == SP_ERROR_ARGUMENT && strstr(sp_last_error(s->context), sentence), "\"%s\", not \"%s\"",
+                    sp_last_error(s->context), sentence);
+    }
+    memcpy(bytes + at, kept, count);
+}
+
+START_TEST(saved_options_that_exclude_each_other_are_refused)
+{
+    enum { LAYER = 4, MAXK = 11, KEEP = 13, HALF = 14, DROPOUT = 17, RATE = 21 };
+    static const int64_t one = 1, maxima = GNN_SAGE_MAX, many = 1 << 16;
+    static const double minus = -1, all = 1;
+    static const char what[] = "this is no saved model: its options do not go together: ";
+    gnn_data data = make_data(host, false, false);
+    gnn_trainer_options options = usual(GNN_GCN);
+    options.model.maxk = 4;
+    gnn_epoch epochs[2];
+    char *bytes, sentence[128];
+    int64_t size;
+    const struct {
+        int word;
+        const void *value;
+        const char *sentence;
+    } cases[] = {{LAYER, &maxima, "MaxK goes with GCN"},     {MAXK, &many, "MaxK keeps 65536 of"},
+                 {HALF, &one, "16-bit gathers are for f32"}, {KEEP, &one, "with dropout of the features"},
+                 {DROPOUT, &all, "a dropout of 1;"},         {RATE, &minus, "a learning rate of -1;"}};
+    subject s = make_subject(0, &data, &options, 7);
+    train(&s, 2, epochs);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        snprintf(sentence, sizeof sentence, "%s%s", what, cases[c].sentence);
+        refuses_word(&s, bytes, size, 8 * cases[c].word, cases[c].value, 8, sentence);
+    }
+    set_checksum(bytes, size);
+    ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size));
+    sp_free(s.context, bytes);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+}
+END_TEST
+
+START_TEST(saved_numbers_that_are_not_finite_are_refused)
+{
+    enum { HEAD = 296 };
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    gnn_data data = make_data(host, true, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[2];
+    char *bytes;
+    int64_t size;
+    subject s = make_subject(0, &data, &options, 7);
+    train(&s, 2, epochs);
+    ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
+    const int64_t part = (size - HEAD) / 4; /* weights, the best, two moments */
+    ck_assert_int_eq(part, 4 * gnn_model_size(gnn_trainer_model(s.trainer)));
+    for (int p = 0; p < 4; p++)
+        for (int b = 0; b < 3; b++) {
+            const char *sentence = p < 2 ? "this is no saved model: it has a weight that is no finite number"
+                                         : "this is no saved model: the state of its optimizer has a number";
+            refuses_word(&s, bytes, size, HEAD + p * part, &bad[b], 4, sentence);
+            refuses_word(&s, bytes, size, HEAD + (p + 1) * part - 4, &bad[b], 4, sentence);
+        }
+    sp_free(s.context, bytes);
+    free_subject(&s);
+    gnn_data_free(host, &data);
+}
+END_TEST
+
+START_TEST(numbers_that_are_not_finite_are_not_saved)
+{
+    gnn_data data = make_data(host, true, false);
+    const gnn_trainer_options options = usual(GNN_GCN);
+    gnn_epoch epochs[2];
+    void *bytes = NULL;
+    int64_t size;
+    subject s = make_subject(0, &data, &options, 7);
+    train(&s, 2, epochs);
+    ((float *)gnn_model_weights(gnn_trainer_model(s.trainer)))[3] = INFINITY;
+    ck_assert_int_eq(gnn_trainer_save(s.trainer, false, &bytes, &size), SP_ERROR_NOT_FINITE);
+    ck_assert(!bytes && strstr(sp_last_error(s.context), "epoch 2: the model has numbers that are not finite"));
+    free_subject(&s);
+    gnn_data_free(host, &data);
+}
+END_TEST
+
 static void refuses_bytes(const gnn_data *data, const gnn_trainer_options *options, const void *bytes, int64_t size,
                           const char *sentence)
 {
@@ -1286,6 +1383,9 @@ int main(void)
     test_on_devices(saving, saved_bytes_hold_the_names_of_the_classes);
     test_on_devices(saving, damaged_bytes_are_refused_and_change_nothing);
     tcase_add_test(saving, bytes_that_lie_do_no_harm);
+    tcase_add_test(saving, saved_options_that_exclude_each_other_are_refused);
+    tcase_add_test(saving, saved_numbers_that_are_not_finite_are_refused);
+    tcase_add_test(saving, numbers_that_are_not_finite_are_not_saved);
     tcase_add_test(saving, models_of_another_shape_are_refused_with_the_difference);
     test_on_devices(saving, impossible_options_are_refused);
     tcase_add_test(saving, failing_allocations_leak_nothing);

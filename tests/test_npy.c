@@ -1068,7 +1068,7 @@ START_TEST(classes_are_numbers_or_names)
         const char *text, *expected;
     } cases[] = {
         {"0\n2\n-1\n1\n", "3: 0 2 -1 1"},
-        {"# a\r\n 1 \r\n\r\n0", "2: 1 0"},
+        {"# a\r\n 1 \r\n0", "2: 1 0"},
         {"red\nblue green\nred\n", "2: 1 0 1 blue green red"},
         {"label\n3\n0\n", "4: 3 0"},
         {"red\n", "1: 0 red"},
@@ -1076,6 +1076,8 @@ START_TEST(classes_are_numbers_or_names)
         {"-1\n", "0: -1"},
         {"%%MatrixMarket matrix coordinate pattern general\n3 2 3\n1 2\n3 1\n3 2\n", "2: 01 00 11"},
         {"%%MatrixMarket matrix array integer general\n2 2\n1\n0\n1\n1\n", "2: 11 01"},
+        {"%%MatrixMarket matrix array integer general\n4 1\n2\n0\n-1\n1\n", "3: 2 0 -1 1"},
+        {"%%MatrixMarket matrix coordinate pattern general\n3 1 1\n2 1\n", "1: 0 1 0"},
     };
     sp_context *context = test_context(0, 1);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -1083,6 +1085,95 @@ START_TEST(classes_are_numbers_or_names)
         ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), cases[c].expected);
         io_classes_free(context, &classes);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(labels_that_are_missing_are_unknown)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"0\nnan\n1\nNaN\n-nan\nNA\nn/a\n#N/A\n<NA>\nNULL\nnone\nNone\n\"\"\n-1\n-1.0\n1\n",
+         "2: 0 -1 1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 1"},
+        {"NA\n1\n0\n", "2: -1 1 0"},
+        {"nan\nnan\n", "0: -1 -1"},
+        {"red\nNaN\nblue\n", "2: 1 -1 0 blue red"},
+        {"NaN\nred\nblue\n", "2: -1 1 0 blue red"},
+        {"class\nNA\n1\n0\n", "2: -1 1 0"},
+        {"0\n\n1\n", "2: 0 -1 1"},
+        {"\n\n0\n\n \n1\n# 7\n\n\n", "2: 0 -1 -1 1"}, /* not before the first and behind the last */
+        {"class\n\nred\n\nred\n", "2: 0 -1 1 -1 1 class red"},
+        {"\"none\"\nmild\n\"0.5\"\n", "3: 1 2 0 \"0.5\" \"none\" mild"}, /* quotes are a part of a name */
+        {"Nancy\nNaN1\nnano\n", "3: 1 0 2 NaN1 Nancy nano"},
+    };
+    sp_context *context = test_context(0, 1);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        io_classes classes;
+        ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
+        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
+        io_classes_free(context, &classes);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(whole_numbers_may_be_written_as_decimals)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"1.0\n0.0\nnan\n2.0\n", "3: 1 0 -1 2"},
+        {"1.000000000000000000e+00\n-0.0\n3.\n6e0\n", "7: 1 0 3 6"},
+        {"class\n1.0\n\n0.0\n", "2: 1 -1 0"},
+        {"alpha\nbeta\n1.0\n1\n0.37\n", "5: 3 4 2 1 0 0.37 1 1.0 alpha beta"}, /* names remain names */
+    };
+    sp_context *context = test_context(0, 1);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        io_classes classes;
+        ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
+        ck_assert_str_eq(classes_text(&classes), cases[c].expected);
+        io_classes_free(context, &classes);
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(floats_of_numpy_are_classes_where_they_are_whole)
+{
+    static const float narrow[] = {1, -1, 0, 7, 2.5f};
+    static const double wide[] = {3, -1, 65535, 0, 0.37, 65536, -2, 1e300};
+    float missing[2] = {NAN, 4};
+    sp_context *context = test_context(0, 1);
+    io_classes classes;
+    const struct {
+        const char *type, *shape, *expected;
+        const void *values;
+        size_t count;
+    } good[] = {{"<f4", "(4,)", "8: 1 -1 0 7", narrow, 16},
+                {"<f4", "(2, 1)", "5: -1 4", missing, 8},
+                {"<f8", "(4,)", "65536: 3 -1 65535 0", wide, 32},
+                {"<f2", "(3,)", "2: -1 1 0", "\x00\x7e\x00\x3c\0\0", 6}};
+    const struct {
+        const char *type, *shape, *sentence;
+        const void *values;
+        size_t count;
+    } bad[] = {{"<f4", "(5,)", ": element 4 (from 0) is no class (got \"2.5\"); gnn learns classes", narrow, 20},
+               {"<f8", "(5,)", ": element 4 (from 0) is no class (got \"0.37\"); gnn learns classes", wide, 40},
+               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"65536\"); number the classes", wide + 5, 8},
+               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"-2\"); number the classes", wide + 6, 8},
+               {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"1e+300\"); number the classes", wide + 7, 8}};
+    for (size_t c = 0; c < sizeof good / sizeof *good; c++) {
+        const bytes file = array_of(good[c].type, "False", good[c].shape, good[c].values, good[c].count);
+        ck_ok(context, io_read_classes(context, file_of("l.npy", file.at, file.count), NULL, &classes));
+        ck_assert_str_eq(classes_text(&classes), good[c].expected);
+        io_classes_free(context, &classes);
+    }
+    for (size_t c = 0; c < sizeof bad / sizeof *bad; c++) {
+        const bytes file = array_of(bad[c].type, "False", bad[c].shape, bad[c].values, bad[c].count);
+        const char *path = file_of("l.npy", file.at, file.count);
+        failed(context, io_read_classes(context, path, NULL, &classes), path, bad[c].sentence);
     }
     sp_context_destroy(context);
 }
@@ -1118,7 +1209,16 @@ START_TEST(what_is_no_class_is_refused)
     } cases[] = {
         {"0\n-2\n", ":2: a label that is no class (got \"-2\")"},
         {"0\nx\n", ":2: a label that is no class (got \"x\")"},
-        {"0\n1.5\n", ":2: a label that is no class (got \"1.5\")"},
+        {"0\n1.5\n", ":2: a label that is no class (got \"1.5\"); gnn learns classes, not values"},
+        {"0.37\n0.91\n", ":1: a label that is no class (got \"0.37\"); gnn learns classes, not values"},
+        {"y\nNA\n0.37\n", ":3: a label that is no class (got \"0.37\")"},
+        {"0,37\n0,91\n", ":1: several numbers (got \"0,37\"); write the class alone"},
+        {"red\n5 3\n", ":2: several numbers (got \"5 3\")"},
+        {"-3.0\n", ":1: a label that is no class (got \"-3.0\"); number the classes from 0"},
+        {"1.0\nalpha\n", ":2: a label that is no class (got \"alpha\"); the first one is a number"},
+        {"p7,red\np3,red\np5,blue\n", ": no two lines are the same, as in a table of nodes and classes"},
+        {"node\tclass\np7\tred\np3\tred\np5\tblue\n", ": no two lines are the same"},
+        {"%%MatrixMarket matrix array real general\n2 1\n1\n0.5\n", ": element 1 (from 0) is no class"},
         {"0\n65536\n", ":2: a label that is no class (got \"65536\")"},
         {"0\n99999999999999999999\n", ":2: a label that is no class"},
         {"", ": no labels"},
@@ -1137,6 +1237,19 @@ START_TEST(what_is_no_class_is_refused)
     const bytes cube = array_of("|i1", "False", "(1, 1, 1)", "\0", 1);
     path = file_of("l.npy", cube.at, cube.count);
     failed(context, io_read_classes(context, path, NULL, &classes), path, ": 3 dimensions");
+    sp_context_destroy(context);
+}
+END_TEST
+
+START_TEST(masks_are_no_numbers)
+{
+    sp_context *context = test_context(0, 1);
+    int32_t *numbers;
+    int64_t count;
+    const bytes file = array_of("|b1", "False", "(3,)", "\1\0\1", 3);
+    const char *path = file_of("n.npy", file.at, file.count);
+    failed(context, io_read_numbers(context, path, NULL, 0, 5, NULL, &numbers, &count), path,
+           ": bools, not numbers; of a mask save numpy.flatnonzero");
     sp_context_destroy(context);
 }
 END_TEST
@@ -1291,6 +1404,10 @@ START_TEST(class_maps_give_every_node_its_classes)
     ck_ok(context, io_read_class_map(context, path, NULL, 3, &classes));
     ck_assert_str_eq(classes_text(&classes), "3: 0 2 -1");
     io_classes_free(context, &classes);
+    path = text_of("c.json", "{\"1\": 2.0, \"0\": NaN, \"2\":null, \"3\": -1.0}");
+    ck_ok(context, io_read_class_map(context, path, NULL, 4, &classes));
+    ck_assert_str_eq(classes_text(&classes), "3: -1 2 -1 -1");
+    io_classes_free(context, &classes);
     path = text_of("c.json", "{\"1\":[1,0, 1],\"0\":[0,1.0,0.0]}");
     ck_ok(context, io_read_class_map(context, path, NULL, 2, &classes));
     ck_assert_str_eq(classes_text(&classes), "3: 010 101");
@@ -1310,7 +1427,12 @@ START_TEST(class_maps_that_are_none_are_refused)
         {"{\"0\": 1, \"0\": 1}", ":1: a node that is there twice"},
         {"{\"0\": 1}", ": 1 nodes, but the graph has 2"},
         {"{\"0\": 1, \"1\": 1} x", ":1: something follows the object"},
-        {"{\"0\": 1, \"1\": 70000}", ":1: a class that is no number"},
+        {"{\"0\": 1, \"1\": 70000}", ":1: a label that is no class (got \"70000}\"); number the classes"},
+        {"{\"0\": 1,\n\"1\": 0.37}", ":2: a label that is no class (got \"0.37}\"); gnn learns classes"},
+        {"{\"0\": 1, \"1\": -2}", ":1: a label that is no class (got \"-2}\"); number the classes"},
+        {"{\"0\": 1, \"1\": \"red\"}", ":1: a class that is no number (got \"\"red\"}\")"},
+        {"{\"0\": 1, \"1\": 7", ":1: no comma and no end"},
+        {"{\"0\": [NaN], \"1\": [1]}", ":1: an element that is not 0 or 1"},
         {"{\"0\": 1, \"1\": [1]}", ":1: numbers and lists are mixed"},
         {"{\"0\": [1], \"1\": [1, 0]}", ":1: too many classes"},
         {"{\"0\": [1, 0], \"1\": [1]}", ":1: too few classes"},
@@ -1517,6 +1639,10 @@ int main(void)
     tcase_add_test(cases, features_that_are_not_finite_are_refused_by_row);
     tcase_add_test(cases, text_of_features_takes_no_more_memory_than_promised);
     tcase_add_test(cases, classes_are_numbers_or_names);
+    tcase_add_test(cases, labels_that_are_missing_are_unknown);
+    tcase_add_test(cases, whole_numbers_may_be_written_as_decimals);
+    tcase_add_test(cases, floats_of_numpy_are_classes_where_they_are_whole);
+    tcase_add_test(cases, masks_are_no_numbers);
     tcase_add_test(cases, classes_of_numpy_have_one_dimension_or_two);
     tcase_add_test(cases, what_is_no_class_is_refused);
     tcase_add_test(cases, numbers_are_read_within_their_range);

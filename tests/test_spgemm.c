@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "generate.h"
 #include "product.h"
 
 /* ---- random products ----------------------------------------------------------------------------------- */
@@ -814,7 +815,7 @@ START_TEST(working_memory_is_small_beside_operand_and_product)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         sp_csr a, expected;
         const sp_spgemm_options hash = {.algorithm = SP_SPGEMM_HASH};
-        ck_ok(host, sp_generate(host, specs[i], 4, SP_F64, &a));
+        ck_ok(host, generate_matrix(host, specs[i], 4, SP_F64, &a));
         ck_ok(host, sp_spgemm(host, &a, &a, &hash, &expected, NULL));
         const int64_t matrices = 8 * (a.rows + 1) * 2 + 12 * (a.nnz + expected.nnz);
         for (int t = 0; t < 3; t++) {
@@ -857,10 +858,10 @@ static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spg
 {
     sp_csr c;
     sp_spgemm_plan *plan;
-    memset(&c, 0x77, sizeof c);
+    test_mark(&c, sizeof c);
     ck_assert_int_eq(sp_spgemm(context, a, b, &options, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
-    ck_assert(!c.row_offsets && !c.col_indices && !c.values && c.nnz == 0);
+    ck_assert(test_is_marked(&c, sizeof c));
     ck_assert_int_eq(sp_spgemm_plan_create(context, a, b, &options, &plan), SP_ERROR_ARGUMENT);
     ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
     ck_assert_ptr_null(plan);
@@ -897,17 +898,18 @@ START_TEST(impossible_requests_are_refused)
 }
 END_TEST
 
-/* Offsets that promise 2^61 entries, which nobody may read before the sizes are known to fit: four such rows are
- * 2^63 products. */
+/* Offsets that promise 2^58 entries, which nobody may read before the sizes are known to fit: 32 such rows are 2^63
+ * products. */
 START_TEST(products_that_cannot_be_counted_are_refused)
 {
     sp_context *context = test_context(_i, 1);
-    int64_t offsets[] = {0, 1, 2, 3, 4}, vast[] = {0, (int64_t)1 << 61};
-    int32_t cols[] = {0, 0, 0, 0};
-    float values[] = {1, 1, 1, 1};
-    const sp_csr a = {4, 1, 4, offsets, cols, values, SP_F32, SP_HOST};
-    const sp_csr b = {1, INT32_MAX, (int64_t)1 << 61, vast, cols, values, SP_F32, SP_HOST};
-    sp_csr c;
+    int64_t offsets[33], vast[] = {0, (int64_t)1 << 58};
+    int32_t cols[32] = {0};
+    float values[32] = {1};
+    for (int i = 0; i <= 32; i++) offsets[i] = i;
+    const sp_csr a = {32, 1, 32, offsets, cols, values, SP_F32, SP_HOST};
+    const sp_csr b = {1, INT32_MAX, (int64_t)1 << 58, vast, cols, values, SP_F32, SP_HOST};
+    sp_csr c = {0};
     sp_spgemm_plan *plan;
     sp_status status = sp_spgemm(context, &a, &b, NULL, &c, NULL);
     ck_assert(status == SP_ERROR_OVERFLOW || (_i && status == SP_ERROR_DEVICE_MEMORY));

@@ -1,12 +1,13 @@
 /* Our binary matrices. Checksums are made right first, or nothing but them would be tested; what is accepted as a
- * matrix is written again: the same bytes, but for a byte order mark before them. */
+ * matrix is written again: the same bytes, but for a byte order mark before them and for entries that are 0 or are
+ * rounded to 0, which make no arcs. */
 #include <stdio.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "target.h"
 
-enum { HEAD = 56, HEAD_CRC = 48, TAIL = 8, MOST = 1 << 16 };
+enum { HEAD = 56, HEAD_NNZ = 32, HEAD_CRC = 48, TAIL = 8, MOST = 1 << 16 };
 
 static void repair(unsigned char *file, size_t size)
 {
@@ -35,9 +36,14 @@ static void read_matrix(const unsigned char *file, size_t size)
         snprintf(path, sizeof path, "/tmp/fuzz_csr.%ld", (long)getpid());
         fuzz_require(io_write_graph(context, path, &graph.matrix, &writing) == SP_OK);
         FILE *written = fopen(path, "rb");
-        fuzz_require(written && fread(copy, 1, sizeof copy, written) == size);
-        fuzz_require(memcmp(copy + HEAD, file + HEAD, size - HEAD - 4) == 0);
-        fclose(written);
+        const size_t length = written ? fread(copy, 1, sizeof copy, written) : 0;
+        int64_t nnz;
+        memcpy(&nnz, file + HEAD_NNZ, sizeof nnz);
+        if (graph.matrix.nnz == nnz)
+            fuzz_require(length == size && memcmp(copy + HEAD, file + HEAD, size - HEAD - 4) == 0);
+        else
+            fuzz_require(length > 0 && length < size && graph.matrix.nnz < nnz);
+        if (written) fclose(written);
         unlink(path);
     }
     io_graph_free(context, &graph);

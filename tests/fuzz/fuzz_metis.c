@@ -1,8 +1,14 @@
-/* METIS graphs. What is accepted is written and read again: the same arcs. */
+/* METIS graphs. What is accepted is written and read again: the same arcs, sizes and weights of nodes. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "target.h"
+
+static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count)
+{
+    if (!a || !b) return a == b;
+    return memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}
 
 static void write_and_read(sp_context *context, const io_graph *graph)
 {
@@ -11,12 +17,18 @@ static void write_and_read(sp_context *context, const io_graph *graph)
     sp_csr matrix, copy;
     io_graph again;
     const io_read_options reading = {.format = IO_METIS};
-    const io_write_options writing = {.format = IO_METIS};
+    const io_write_options writing = {.format = IO_METIS,
+                                      .constraints = graph->constraints,
+                                      .node_weights = graph->node_weights,
+                                      .node_sizes = graph->node_sizes};
     snprintf(path, sizeof path, "/tmp/fuzz_metis.%ld", (long)getpid());
     fuzz_require(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, graph->tails, graph->heads,
                                  graph->weights, SP_F32, SP_COMBINE_MAX, false, &matrix) == SP_OK);
     if (io_write_graph(context, path, &matrix, &writing) == SP_OK) { /* weights may be no whole numbers */
         fuzz_require(io_read_graph(context, path, &reading, &again) == SP_OK);
+        fuzz_require(again.constraints == graph->constraints &&
+                     same_numbers(again.node_weights, graph->node_weights, graph->nodes * graph->constraints) &&
+                     same_numbers(again.node_sizes, graph->node_sizes, graph->nodes));
         fuzz_require(io_graph_spread(context, &again) == SP_OK);
         fuzz_require(sp_csr_from_coo(context, again.nodes, again.nodes, again.arcs, again.tails, again.heads,
                                      again.weights, SP_F32, SP_COMBINE_MAX, false, &copy) == SP_OK);

@@ -109,8 +109,9 @@ static inline void fuzz_same(const io_graph *a, const io_graph *b)
     if (arcs == 0) return;
     fuzz_require(memcmp(a->tails, b->tails, arcs * sizeof *a->tails) == 0);
     fuzz_require(memcmp(a->heads, b->heads, arcs * sizeof *a->heads) == 0);
-    fuzz_require(!a->weights == !b->weights);
-    fuzz_require(!a->weights || memcmp(a->weights, b->weights, arcs * sizeof *a->weights) == 0);
+    fuzz_require(!a->weights == !b->weights && a->values == b->values);
+    const size_t size = a->values == SP_F32 ? sizeof(float) : sizeof(double);
+    fuzz_require(!a->weights || memcmp(a->weights, b->weights, arcs * size) == 0);
 }
 
 /* Whether the error is that compressed data are damaged or end too soon. */

@@ -1,0 +1,748 @@
+/* What the public calls of sparse.h, mcl.h, contraction.h and gnn.h do with arguments that break the rules of the
+ * headers: NULL, structs that contradict themselves, outputs that are inputs, sizes that do not fit, contexts that end
+ * before their plans. Every refusal is a status and a sentence that names the argument, and writes nothing. */
+#include <string.h>
+
+#include "contraction.h"
+#include "gnn.h"
+#include "mcl.h"
+#include "support.h"
+
+enum { NODES = 4 };
+
+/* A square graph of four nodes with operands that fit it, where the context computes if `there`. */
+typedef struct operands {
+    sp_context *context;
+    sp_csr a;
+    sp_dense x, y;
+    sp_cbsr kept;
+    sp_spmm_plan *plan, *maximum;
+    sp_spgemm_plan *product;
+} operands;
+
+static sp_space space_of(const sp_context *context) { return sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST; }
+
+static operands open_operands(int device)
+{
+    static const double numbers[NODES * NODES] = {0, 1, 2, 0, 1, 0, 0, 3, 2, 0, 0, 1, 0, 3, 1, 0};
+    const sp_spmm_options extreme = {.reduce = SP_REDUCE_MAX};
+    operands o = {.context = test_context(device, 2)};
+    const sp_space space = space_of(o.context);
+    o.a = test_from_dense(o.context, NODES, NODES, numbers, SP_F32);
+    ck_ok(o.context, sp_dense_create(o.context, NODES, 3, SP_DENSE_F32, space, &o.x));
+    ck_ok(o.context, sp_dense_create(o.context, NODES, 3, SP_DENSE_F32, space, &o.y));
+    ck_ok(o.context, sp_cbsr_create(o.context, NODES, 3, 2, SP_DENSE_F32, &o.kept));
+    ck_ok(o.context, sp_spmm_plan_create(o.context, &o.a, 3, NULL, &o.plan));
+    ck_ok(o.context, sp_spmm_plan_create(o.context, &o.a, 3, &extreme, &o.maximum));
+    ck_ok(o.context, sp_spgemm_plan_create(o.context, &o.a, &o.a, NULL, &o.product));
+    return o;
+}
+
+static void close_operands(operands *o)
+{
+    sp_spmm_plan_free(o->plan);
+    sp_spmm_plan_free(o->maximum);
+    sp_spgemm_plan_free(o->product);
+    sp_cbsr_free(o->context, &o->kept);
+    sp_dense_free(o->context, &o->x);
+    sp_dense_free(o->context, &o->y);
+    sp_csr_free(o->context, &o->a);
+    sp_context_destroy(o->context);
+}
+
+/* The call is refused with a sentence of `context` (NULL: of the thread) that holds `words`. */
+#define REFUSED(context, call, words)                                                                           \
+    do {                                                                                                        \
+        const sp_status refused = (call);                                                                       \
+        test_expect(refused == SP_ERROR_ARGUMENT, "%s: %s", #call, sp_status_string(refused));                  \
+        test_expect(strstr(sp_last_error(context), words), "%s: \"%s\"", #call, sp_last_error(context));        \
+    } while (0)
+
+/* ---- NULL ------------------------------------------------------------------------------------------------ */
+
+START_TEST(calls_without_a_context_are_refused)
+{
+    operands o = open_operands(_i);
+    sp_csr c;
+    sp_dense d;
+    sp_cbsr k;
+    void *p = (void *)&p;
+    int32_t *order;
+    double result[NODES];
+    int32_t labels[NODES] = {0}, list[NODES];
+    sp_spgemm_plan *product;
+    sp_spmm_plan *plan;
+    const sp_markov_epilogue epilogue = {0};
+#define WITHOUT(call) REFUSED(NULL, call, "context is NULL")
+    WITHOUT(sp_alloc(NULL, 1, 1, &p));
+    ck_assert_ptr_null(p);
+    WITHOUT(sp_calloc(NULL, 1, 1, &p));
+    WITHOUT(sp_grow(NULL, 0, 1, 1, &p));
+    WITHOUT(sp_array_create(NULL, 1, 1, SP_HOST, &p));
+    WITHOUT(sp_array_copy(NULL, 1, 1, labels, SP_HOST, list, SP_HOST));
+    WITHOUT(sp_csr_create(NULL, 1, 1, 1, SP_F32, SP_HOST, &c));
+    WITHOUT(sp_csr_copy(NULL, &o.a, SP_HOST, &c));
+    WITHOUT(sp_csr_check(NULL, &o.a));
+    WITHOUT(sp_csr_from_coo(NULL, 2, 2, 1, labels, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c));
+    WITHOUT(sp_csr_transpose(NULL, &o.a, &c));
+    WITHOUT(sp_csr_permute(NULL, &o.a, labels, labels, &c));
+    WITHOUT(sp_csr_community_order(NULL, &o.a, &order));
+    WITHOUT(sp_spgemm(NULL, &o.a, &o.a, NULL, &c, NULL));
+    WITHOUT(sp_spgemm_top_k(NULL, &o.a, &o.a, 1, NULL, &c, NULL));
+    WITHOUT(sp_spgemm_plan_create(NULL, &o.a, &o.a, NULL, &product));
+    WITHOUT(sp_spgemm_markov(NULL, &o.a, &o.a, &epilogue, &c, NULL, NULL));
+    WITHOUT(sp_csr_inflate(NULL, &o.a, 2));
+    WITHOUT(sp_contract(NULL, &o.a, labels, SP_HOST, 1, NULL, &c, NULL));
+    WITHOUT(sp_triple_product(NULL, &o.a, &o.a, NULL, &c, NULL));
+    WITHOUT(sp_dense_create(NULL, 1, 1, SP_DENSE_F32, SP_HOST, &d));
+    WITHOUT(sp_dense_copy(NULL, &o.x, SP_HOST, &d));
+    WITHOUT(sp_spmm_plan_create(NULL, &o.a, 1, NULL, &plan));
+    WITHOUT(sp_sddmm(NULL, &o.a, &o.x, &o.y, result));
+    WITHOUT(sp_edge_softmax(NULL, &o.a, result));
+    WITHOUT(sp_edge_softmax_backward(NULL, &o.a, result, labels));
+    WITHOUT(sp_cbsr_create(NULL, 1, 1, 1, SP_DENSE_F32, &k));
+    WITHOUT(sp_maxk(NULL, &o.x, &o.kept));
+    WITHOUT(sp_maxk_expand(NULL, &o.kept, &o.x));
+    WITHOUT(sp_csr_add(NULL, 1, &o.a, 1, &o.a, &c));
+    WITHOUT(sp_csr_hadamard(NULL, &o.a, &o.a, &c));
+    WITHOUT(sp_csr_scale(NULL, &o.a, NULL, NULL, SP_HOST));
+    WITHOUT(sp_csr_extract(NULL, &o.a, list, 0, NULL, 0, SP_HOST, &c));
+    WITHOUT(sp_csr_select(NULL, &o.a, SP_SELECT_LOWER, 0, &c));
+    WITHOUT(sp_csr_top_k(NULL, &o.a, 1, &c));
+    WITHOUT(sp_csr_reduce_rows(NULL, &o.a, SP_COMBINE_SUM, result, SP_HOST));
+    WITHOUT(sp_csr_degree_order(NULL, &o.a, list, SP_HOST));
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(calls_without_a_matrix_are_refused)
+{
+    operands o = open_operands(_i);
+    sp_context *t = o.context;
+    sp_csr c;
+    sp_dense d;
+    void *p;
+    int32_t *order, labels[NODES] = {0}, list[NODES];
+    double result[NODES];
+    sp_spgemm_plan *product;
+    sp_spmm_plan *plan;
+    const sp_markov_epilogue epilogue = {0};
+    test_mark(&c, sizeof c);
+    REFUSED(t, sp_csr_copy(t, NULL, SP_HOST, &c), "sp_csr_copy: source is NULL");
+    REFUSED(t, sp_csr_check(t, NULL), "sp_csr_check: matrix is NULL");
+    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, NULL, labels, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "row_indices is");
+    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, labels, NULL, NULL, SP_F32, SP_COMBINE_SUM, false, &c), "col_indices is");
+    REFUSED(t, sp_csr_transpose(t, NULL, &c), "sp_csr_transpose: A is NULL");
+    REFUSED(t, sp_csr_permute(t, NULL, labels, labels, &c), "sp_csr_permute: A is NULL");
+    REFUSED(t, sp_csr_permute(t, &o.a, NULL, labels, &c), "sp_csr_permute: row is NULL");
+    REFUSED(t, sp_csr_permute(t, &o.a, labels, NULL, &c), "sp_csr_permute: column is NULL");
+    REFUSED(t, sp_csr_community_order(t, NULL, &order), "sp_csr_community_order: A is NULL");
+    REFUSED(t, sp_spgemm(t, NULL, &o.a, NULL, &c, NULL), "sp_spgemm: A is NULL");
+    REFUSED(t, sp_spgemm(t, &o.a, NULL, NULL, &c, NULL), "sp_spgemm: B is NULL");
+    REFUSED(t, sp_spgemm_top_k(t, NULL, &o.a, 1, NULL, &c, NULL), "sp_spgemm_top_k: A is NULL");
+    REFUSED(t, sp_spgemm_plan_create(t, NULL, &o.a, NULL, &product), "sp_spgemm_plan_create: A is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, NULL, &o.a, &c), "sp_spgemm_plan_execute: A is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, NULL, &c), "sp_spgemm_plan_execute: B is NULL");
+    REFUSED(t, sp_spgemm_markov(t, NULL, &o.a, &epilogue, &c, NULL, NULL), "sp_spgemm_markov: A is NULL");
+    REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, NULL, &c, NULL, NULL), "sp_spgemm_markov: epilogue is NULL");
+    REFUSED(t, sp_csr_inflate(t, NULL, 2), "sp_csr_inflate: matrix is NULL");
+    REFUSED(t, sp_contract(t, NULL, labels, SP_HOST, 1, NULL, &c, NULL), "sp_contract: G is NULL");
+    REFUSED(t, sp_contract(t, &o.a, NULL, SP_HOST, 1, NULL, &c, NULL), "sp_contract: labels is NULL");
+    REFUSED(t, sp_triple_product(t, NULL, &o.a, NULL, &c, NULL), "sp_triple_product: S is NULL");
+    REFUSED(t, sp_triple_product(t, &o.a, NULL, NULL, &c, NULL), "sp_triple_product: G is NULL");
+    REFUSED(t, sp_dense_copy(t, NULL, SP_HOST, &d), "sp_dense_copy: source is NULL");
+    REFUSED(t, sp_spmm_plan_create(t, NULL, 1, NULL, &plan), "sp_spmm_plan_create: A is NULL");
+    REFUSED(t, sp_spmm_plan_set_values(o.plan, NULL, SP_HOST), "sp_spmm_plan_set_values: values is NULL");
+    REFUSED(t, sp_spmm_execute(o.plan, 1, NULL, 0, &o.y), "sp_spmm_execute: X is NULL");
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &o.x, 0, NULL), "sp_spmm_execute: Y is NULL");
+    REFUSED(t, sp_spmm_execute_argument(o.maximum, &o.x, &o.y, NULL), "argument is NULL");
+    REFUSED(t, sp_sddmm(t, NULL, &o.x, &o.y, result), "sp_sddmm: A is NULL");
+    REFUSED(t, sp_sddmm(t, &o.a, NULL, &o.y, result), "sp_sddmm: X is NULL");
+    REFUSED(t, sp_sddmm(t, &o.a, &o.x, NULL, result), "sp_sddmm: Y is NULL");
+    REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, NULL), "sp_sddmm: values is NULL");
+    REFUSED(t, sp_edge_softmax(t, NULL, result), "sp_edge_softmax: A is NULL");
+    REFUSED(t, sp_edge_softmax(t, &o.a, NULL), "sp_edge_softmax: values is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, NULL, result), "softmax is NULL");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, result, NULL), "gradient is NULL");
+    REFUSED(t, sp_maxk(t, NULL, &o.kept), "sp_maxk: X is NULL");
+    REFUSED(t, sp_maxk(t, &o.x, NULL), "sp_maxk: kept is NULL");
+    REFUSED(t, sp_maxk_expand(t, NULL, &o.x), "sp_maxk_expand: kept is NULL");
+    REFUSED(t, sp_maxk_spmm(o.plan, 1, NULL, 0, &o.y), "sp_maxk_spmm: kept is NULL");
+    REFUSED(t, sp_maxk_spmm(o.plan, 1, &o.kept, 0, NULL), "sp_maxk_spmm: Y is NULL");
+    REFUSED(t, sp_maxk_spmm_backward(o.plan, NULL, &o.kept), "sp_maxk_spmm_backward: gradient is NULL");
+    REFUSED(t, sp_csr_add(t, 1, NULL, 1, &o.a, &c), "sp_csr_add: A is NULL");
+    REFUSED(t, sp_csr_add(t, 1, &o.a, 1, NULL, &c), "sp_csr_add: B is NULL");
+    REFUSED(t, sp_csr_hadamard(t, NULL, &o.a, &c), "sp_csr_hadamard: A is NULL");
+    REFUSED(t, sp_csr_scale(t, NULL, NULL, NULL, SP_HOST), "sp_csr_scale: A is NULL");
+    REFUSED(t, sp_csr_extract(t, NULL, list, 0, NULL, 0, SP_HOST, &c), "sp_csr_extract: A is NULL");
+    REFUSED(t, sp_csr_select(t, NULL, SP_SELECT_LOWER, 0, &c), "sp_csr_select: A is NULL");
+    REFUSED(t, sp_csr_top_k(t, NULL, 1, &c), "sp_csr_top_k: A is NULL");
+    REFUSED(t, sp_csr_reduce_rows(t, NULL, SP_COMBINE_SUM, result, SP_HOST), "sp_csr_reduce_rows: A is NULL");
+    REFUSED(t, sp_csr_degree_order(t, NULL, list, SP_HOST), "sp_csr_degree_order: A is NULL");
+    ck_assert(test_is_marked(&c, sizeof c));
+    REFUSED(t, sp_array_copy(t, 1, 1, NULL, SP_HOST, list, SP_HOST), "sp_array_copy: to is NULL");
+    REFUSED(t, sp_array_copy(t, 1, 1, list, SP_HOST, NULL, SP_HOST), "sp_array_copy: from is NULL");
+    REFUSED(t, sp_array_create(t, -1, 1, SP_HOST, &p), "count is -1");
+    REFUSED(NULL, sp_spmm_execute(NULL, 1, &o.x, 0, &o.y), "sp_spmm_execute: plan is NULL");
+    REFUSED(NULL, sp_spmm_execute_argument(NULL, &o.x, &o.y, NULL), "plan is NULL");
+    REFUSED(NULL, sp_spmm_plan_set_values(NULL, result, SP_HOST), "plan is NULL");
+    REFUSED(NULL, sp_spgemm_plan_execute(NULL, &o.a, &o.a, &c), "plan is NULL");
+    REFUSED(NULL, sp_maxk_spmm(NULL, 1, &o.kept, 0, &o.y), "plan is NULL");
+    REFUSED(NULL, sp_maxk_spmm_backward(NULL, &o.x, &o.kept), "plan is NULL");
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(calls_without_an_output_are_refused)
+{
+    operands o = open_operands(_i);
+    sp_context *t = o.context;
+    int32_t labels[NODES] = {0};
+    const sp_markov_epilogue epilogue = {0};
+    REFUSED(NULL, sp_context_create(NULL, NULL), "sp_context_create: context is NULL");
+    REFUSED(t, sp_alloc(t, 1, 1, NULL), "sp_alloc: pointer is NULL");
+    REFUSED(t, sp_calloc(t, 1, 1, NULL), "sp_calloc: pointer is NULL");
+    REFUSED(t, sp_grow(t, 0, 1, 1, NULL), "sp_grow: pointer is NULL");
+    REFUSED(t, sp_array_create(t, 1, 1, SP_HOST, NULL), "sp_array_create: pointer is NULL");
+    REFUSED(t, sp_csr_create(t, 1, 1, 1, SP_F32, SP_HOST, NULL), "sp_csr_create: matrix is NULL");
+    REFUSED(t, sp_csr_copy(t, &o.a, SP_HOST, NULL), "sp_csr_copy: copy is NULL");
+    REFUSED(t, sp_csr_from_coo(t, 2, 2, 1, labels, labels, NULL, SP_F32, SP_COMBINE_SUM, false, NULL), "matrix is");
+    REFUSED(t, sp_csr_transpose(t, &o.a, NULL), "sp_csr_transpose: B is NULL");
+    REFUSED(t, sp_csr_permute(t, &o.a, labels, labels, NULL), "sp_csr_permute: B is NULL");
+    REFUSED(t, sp_csr_community_order(t, &o.a, NULL), "sp_csr_community_order: order is NULL");
+    REFUSED(t, sp_spgemm(t, &o.a, &o.a, NULL, NULL, NULL), "sp_spgemm: C is NULL");
+    REFUSED(t, sp_spgemm_top_k(t, &o.a, &o.a, 1, NULL, NULL, NULL), "sp_spgemm_top_k: C is NULL");
+    REFUSED(t, sp_spgemm_plan_create(t, &o.a, &o.a, NULL, NULL), "sp_spgemm_plan_create: plan is NULL");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, &o.a, &o.a, NULL), "sp_spgemm_plan_execute: C is NULL");
+    REFUSED(t, sp_spgemm_markov(t, &o.a, &o.a, &epilogue, NULL, NULL, NULL), "sp_spgemm_markov: C is NULL");
+    REFUSED(t, sp_contract(t, &o.a, labels, SP_HOST, 1, NULL, NULL, NULL), "sp_contract: C is NULL");
+    REFUSED(t, sp_triple_product(t, &o.a, &o.a, NULL, NULL, NULL), "sp_triple_product: C is NULL");
+    REFUSED(t, sp_dense_create(t, 1, 1, SP_DENSE_F32, SP_HOST, NULL), "sp_dense_create: matrix is NULL");
+    REFUSED(t, sp_dense_copy(t, &o.x, SP_HOST, NULL), "sp_dense_copy: copy is NULL");
+    REFUSED(t, sp_spmm_plan_create(t, &o.a, 1, NULL, NULL), "sp_spmm_plan_create: plan is NULL");
+    REFUSED(t, sp_cbsr_create(t, 1, 1, 1, SP_DENSE_F32, NULL), "sp_cbsr_create: matrix is NULL");
+    REFUSED(t, sp_csr_add(t, 1, &o.a, 1, &o.a, NULL), "sp_csr_add: C is NULL");
+    REFUSED(t, sp_csr_hadamard(t, &o.a, &o.a, NULL), "sp_csr_hadamard: C is NULL");
+    REFUSED(t, sp_csr_extract(t, &o.a, NULL, 0, NULL, 0, SP_HOST, NULL), "sp_csr_extract: B is NULL");
+    REFUSED(t, sp_csr_select(t, &o.a, SP_SELECT_LOWER, 0, NULL), "sp_csr_select: B is NULL");
+    REFUSED(t, sp_csr_top_k(t, &o.a, 1, NULL), "sp_csr_top_k: B is NULL");
+    REFUSED(t, sp_csr_reduce_rows(t, &o.a, SP_COMBINE_SUM, NULL, SP_HOST), "sp_csr_reduce_rows: result is NULL");
+    REFUSED(t, sp_csr_degree_order(t, &o.a, NULL, SP_HOST), "sp_csr_degree_order: order is NULL");
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(what_frees_and_what_asks_takes_null)
+{
+    sp_context *context = test_context(_i, 1);
+    sp_context_destroy(NULL);
+    sp_context_retain(NULL);
+    sp_free(NULL, NULL);
+    sp_free(context, NULL);
+    sp_array_free(context, SP_HOST, NULL);
+    sp_array_free(NULL, SP_DEVICE, NULL);
+    sp_csr_free(context, NULL);
+    sp_csr_free(NULL, &(sp_csr){0});
+    sp_dense_free(context, NULL);
+    sp_cbsr_free(context, NULL);
+    sp_spmm_plan_free(NULL);
+    sp_spgemm_plan_free(NULL);
+    mcl_clustering_free(context, NULL);
+    mcl_transform_free(context, NULL);
+    mcl_options_default(NULL);
+    contraction_hierarchy_free(context, NULL);
+    gnn_engine_free(NULL);
+    gnn_data_free(context, NULL);
+    gnn_block_free(NULL);
+    gnn_model_free(NULL);
+    gnn_optimizer_free(NULL);
+    gnn_sampler_free(NULL);
+    gnn_minibatch_free(NULL, NULL);
+    gnn_trainer_free(NULL);
+    ck_assert_str_eq(sp_context_device(NULL), "");
+    ck_assert(!sp_context_is_cuda(NULL) && sp_context_threads(NULL) == 0 && !sp_context_stream(NULL));
+    ck_assert(!sp_spmm_plan_info(NULL) && !sp_spgemm_plan_info(NULL));
+    ck_assert(!gnn_engine_context(NULL) && !gnn_model_shape(NULL) && gnn_model_size(NULL) == 0);
+    ck_assert(mcl_transform_value(NULL, 2.5) == 2.5);
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- structs that contradict themselves ------------------------------------------------------------------- */
+
+/* Every call that takes the matrix says what is wrong with it. */
+static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *words)
+{
+    sp_csr c, work = *bad;
+    int32_t labels[NODES] = {0}, *order;
+    double result[NODES];
+    sp_spmm_plan *plan;
+    sp_spgemm_plan *product;
+    test_mark(&c, sizeof c);
+    REFUSED(t, sp_csr_copy(t, bad, SP_HOST, &c), words);
+    REFUSED(t, sp_csr_transpose(t, bad, &c), words);
+    REFUSED(t, sp_csr_permute(t, bad, labels, labels, &c), words);
+    REFUSED(t, sp_csr_community_order(t, bad, &order), words);
+    REFUSED(t, sp_spgemm(t, bad, bad, NULL, &c, NULL), words);
+    REFUSED(t, sp_spgemm_plan_create(t, bad, bad, NULL, &product), words);
+    REFUSED(t, sp_spmm_plan_create(t, bad, 1, NULL, &plan), words);
+    REFUSED(t, sp_contract(t, bad, labels, SP_HOST, 1, NULL, &c, NULL), words);
+    REFUSED(t, sp_triple_product(t, bad, bad, NULL, &c, NULL), words);
+    REFUSED(t, sp_csr_add(t, 1, bad, 1, bad, &c), words);
+    REFUSED(t, sp_csr_hadamard(t, bad, bad, &c), words);
+    REFUSED(t, sp_csr_scale(t, &work, NULL, NULL, SP_HOST), words);
+    REFUSED(t, sp_csr_inflate(t, &work, 2), words);
+    REFUSED(t, sp_csr_extract(t, bad, NULL, 0, NULL, 0, SP_HOST, &c), words);
+    REFUSED(t, sp_csr_select(t, bad, SP_SELECT_LOWER, 0, &c), words);
+    REFUSED(t, sp_csr_top_k(t, bad, 1, &c), words);
+    REFUSED(t, sp_csr_reduce_rows(t, bad, SP_COMBINE_SUM, result, SP_HOST), words);
+    REFUSED(t, sp_csr_degree_order(t, bad, labels, SP_HOST), words);
+    ck_assert(test_is_marked(&c, sizeof c));
+}
+
+START_TEST(matrices_that_contradict_themselves_are_refused)
+{
+    operands o = open_operands(_i);
+    sp_csr bad = o.a;
+    bad.row_offsets = NULL;
+    refuse_everywhere(o.context, &bad, "has no row offsets");
+    bad = o.a;
+    bad.col_indices = NULL;
+    refuse_everywhere(o.context, &bad, "and no column indices");
+    bad = o.a;
+    bad.rows = -1;
+    refuse_everywhere(o.context, &bad, "is -1 x 4");
+    bad = o.a;
+    bad.cols = (int64_t)1 << 31;
+    refuse_everywhere(o.context, &bad, "is 4 x 2147483648");
+    bad = o.a;
+    bad.nnz = -5;
+    refuse_everywhere(o.context, &bad, "with -5 entries");
+    bad = o.a;
+    bad.nnz++;
+    refuse_everywhere(o.context, &bad, "run from 0 to 8, not from 0 to 9");
+    bad = o.a;
+    bad.value_type = (sp_value_type)7;
+    refuse_everywhere(o.context, &bad, "type 7 of values does not exist");
+    bad = o.a;
+    bad.space = (sp_space)2;
+    refuse_everywhere(o.context, &bad, "space 2 does not exist");
+    bad.space = SP_DEVICE;
+    if (!_i) refuse_everywhere(o.context, &bad, "a CPU context cannot reach device memory");
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(dense_matrices_that_contradict_themselves_are_refused)
+{
+    operands o = open_operands(_i);
+    const struct {
+        sp_dense bad;
+        const char *words;
+    } cases[] = {
+        {{NODES, 3, 2, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x 3 with stride 2"},
+        {{NODES, 3, 3, NULL, SP_DENSE_F32, o.x.space}, "and no values"},
+        {{NODES, -3, 3, o.x.values, SP_DENSE_F32, o.x.space}, "X is 4 x -3"},
+        {{NODES, 3, 3, o.x.values, (sp_dense_type)4, o.x.space}, "type 4 of values does not exist"},
+        {{NODES, 3, 3, o.x.values, SP_DENSE_F32, (sp_space)3}, "space 3 does not exist"},
+        {{NODES, 3, INT64_MAX / 4, o.x.values, SP_DENSE_F32, o.x.space}, "cannot be addressed"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sp_dense made;
+        test_mark(&made, sizeof made);
+        REFUSED(o.context, sp_spmm_execute(o.plan, 1, &cases[i].bad, 0, &o.y), cases[i].words);
+        REFUSED(o.context, sp_sddmm(o.context, &o.a, &cases[i].bad, &o.y, o.kept.values), cases[i].words);
+        REFUSED(o.context, sp_dense_copy(o.context, &cases[i].bad, SP_HOST, &made), cases[i].words + 1);
+        ck_assert(test_is_marked(&made, sizeof made));
+    }
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(spaces_and_enums_out_of_range_are_refused)
+{
+    operands o = open_operands(_i);
+    sp_context *t = o.context;
+    int32_t labels[NODES] = {0};
+    double result[NODES];
+    sp_csr c;
+    sp_dense d;
+    void *p;
+    const sp_space none = (sp_space)5;
+    REFUSED(t, sp_array_create(t, 1, 1, none, &p), "space 5 does not exist");
+    REFUSED(t, sp_array_copy(t, 1, 1, labels, none, result, SP_HOST), "space 5 does not exist");
+    REFUSED(t, sp_csr_create(t, 1, 1, 1, SP_F32, none, &c), "space 5 does not exist");
+    REFUSED(t, sp_csr_copy(t, &o.a, none, &c), "space 5 does not exist");
+    REFUSED(t, sp_dense_create(t, 1, 1, SP_DENSE_F32, none, &d), "space 5 does not exist");
+    REFUSED(t, sp_dense_copy(t, &o.x, none, &d), "space 5 does not exist");
+    REFUSED(t, sp_contract(t, &o.a, labels, none, 1, NULL, &c, NULL), "space 5 does not exist");
+    REFUSED(t, sp_csr_extract(t, &o.a, labels, 1, NULL, 0, none, &c), "space 5 does not exist");
+    REFUSED(t, sp_csr_scale(t, &o.a, result, NULL, none), "space 5 does not exist");
+    REFUSED(t, sp_csr_reduce_rows(t, &o.a, SP_COMBINE_SUM, result, none), "space 5 does not exist");
+    REFUSED(t, sp_csr_degree_order(t, &o.a, labels, none), "space 5 does not exist");
+    REFUSED(t, sp_spmm_plan_set_values(o.plan, result, none), "space 5 does not exist");
+    close_operands(&o);
+}
+END_TEST
+
+/* ---- outputs that are inputs ------------------------------------------------------------------------------ */
+
+START_TEST(an_output_must_not_be_an_input)
+{
+    operands o = open_operands(_i);
+    sp_context *t = o.context;
+    sp_csr b, *a = &o.a;
+    int32_t labels[NODES] = {0, 1, 2, 3};
+    const sp_markov_epilogue epilogue = {0};
+    ck_ok(t, sp_csr_copy(t, a, SP_HOST, &b));
+    const sp_csr before = b, a_before = *a;
+    const sp_spgemm_options masked = {.mask = &b};
+    REFUSED(t, sp_spgemm(t, a, &b, NULL, a, NULL), "C is A");
+    REFUSED(t, sp_spgemm(t, a, &b, NULL, &b, NULL), "C is B");
+    REFUSED(t, sp_spgemm(t, a, a, &masked, &b, NULL), "C is the mask");
+    REFUSED(t, sp_spgemm_top_k(t, a, a, 1, NULL, a, NULL), "C is A");
+    REFUSED(t, sp_spgemm_markov(t, a, &b, &epilogue, &b, NULL, NULL), "C is B");
+    REFUSED(t, sp_spgemm_plan_execute(o.product, a, &b, &b), "C is B");
+    REFUSED(t, sp_triple_product(t, a, &b, NULL, a, NULL), "C is S");
+    REFUSED(t, sp_triple_product(t, a, &b, NULL, &b, NULL), "C is G");
+    REFUSED(t, sp_contract(t, a, labels, SP_HOST, NODES, NULL, a, NULL), "C is G");
+    REFUSED(t, sp_csr_transpose(t, a, a), "B is A");
+    REFUSED(t, sp_csr_permute(t, a, labels, labels, a), "B is A");
+    REFUSED(t, sp_csr_copy(t, a, SP_HOST, a), "copy is source");
+    REFUSED(t, sp_csr_add(t, 1, a, 1, &b, a), "C is A");
+    REFUSED(t, sp_csr_add(t, 1, a, 1, &b, &b), "C is B");
+    REFUSED(t, sp_csr_hadamard(t, a, &b, &b), "C is B");
+    REFUSED(t, sp_csr_extract(t, a, labels, 2, NULL, 0, SP_HOST, a), "B is A");
+    REFUSED(t, sp_csr_select(t, a, SP_SELECT_LOWER, 0, a), "B is A");
+    REFUSED(t, sp_csr_top_k(t, a, 1, a), "B is A");
+    REFUSED(t, sp_dense_copy(t, &o.x, SP_HOST, &o.x), "copy is source");
+    REFUSED(t, mcl_renumber(t, a, labels, a), "renumbered is matrix");
+    REFUSED(t, contraction_quotient(t, a, labels, NODES, NULL, a, NULL), "C is G");
+    REFUSED(t, contraction_product(t, a, &b, NULL, a, NULL), "C is S");
+    REFUSED(t, gnn_operator(t, a, GNN_GCN, SP_F32, a), "matrix is graph");
+    ck_assert(memcmp(&before, &b, sizeof b) == 0 && memcmp(&a_before, a, sizeof *a) == 0);
+    sp_csr_free(t, &b);
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
+{
+    operands o = open_operands(_i);
+    sp_context *t = o.context;
+    sp_dense all, x, y;
+    const sp_space space = o.x.space;
+    ck_ok(t, sp_dense_create(t, NODES, 8, SP_DENSE_F32, space, &all));
+    float *values = all.values;
+    x = (sp_dense){NODES, 3, 8, values, SP_DENSE_F32, space};
+    y = (sp_dense){NODES, 3, 8, values + 2, SP_DENSE_F32, space};
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &y, 0, &x), "the arrays of Y and X overlap");
+    y.values = values + 7; /* its rows end in those of X that follow */
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
+    y.values = values + 8;
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
+    y = (sp_dense){NODES, 3, 3, values + 11, SP_DENSE_F32, space}; /* of another stride */
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
+    y = x;
+    REFUSED(t, sp_spmm_execute(o.plan, 1, &x, 0, &y), "the arrays of Y and X overlap");
+    y = (sp_dense){NODES, 3, 8, values + 5, SP_DENSE_F32, space}; /* side by side */
+    const float zeros[NODES * 8] = {0};
+    ck_ok(t, sp_array_copy(t, NODES * 8, sizeof *zeros, values, space, zeros, SP_HOST));
+    ck_ok(t, sp_spmm_execute(o.plan, 1, &x, 0, &y));
+    ck_ok(t, sp_spmm_execute(o.plan, 1, &y, 0, &x));
+    REFUSED(t, sp_spmm_execute_argument(o.maximum, &x, &y, (int64_t *)(void *)values), "argument and X overlap");
+    REFUSED(t, sp_sddmm(t, &o.a, &o.x, &o.y, o.y.values), "values and Y overlap");
+    REFUSED(t, sp_edge_softmax_backward(t, &o.a, values, values + 3), "gradient and softmax overlap");
+    REFUSED(t, sp_array_copy(t, 4, 4, values, space, values + 3, space), "to and from overlap");
+    ck_ok(t, sp_array_copy(t, 4, 4, values, space, values + 4, space));
+    sp_dense like = o.x;
+    like.values = o.kept.values;
+    REFUSED(t, sp_maxk(t, &like, &o.kept), "X and kept overlap");
+    REFUSED(t, sp_maxk_spmm(o.plan, 1, &o.kept, 0, &like), "Y and kept overlap");
+    sp_dense_free(t, &all);
+    close_operands(&o);
+}
+END_TEST
+
+/* ---- sizes ------------------------------------------------------------------------------------------------ */
+
+START_TEST(widths_that_cannot_be_addressed_are_refused)
+{
+    operands o = open_operands(_i);
+    const int64_t widths[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX / 8, INT64_MAX / 16 / NODES * 2};
+    for (int algorithm = SP_SPMM_AUTO; algorithm <= SP_SPMM_BIDIRECTIONAL; algorithm++)
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+            const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm, .transpose = i % 2};
+            sp_spmm_plan *plan = o.plan;
+            ck_assert_int_eq(sp_spmm_plan_create(o.context, &o.a, widths[i], &options, &plan), SP_ERROR_OVERFLOW);
+            ck_assert_ptr_null(plan);
+            ck_assert(strstr(sp_last_error(o.context), "cannot be addressed") != NULL);
+        }
+    close_operands(&o);
+}
+END_TEST
+
+/* Any width that could be: what the plan reckons with it does not overflow, and the plan works. */
+START_TEST(plans_for_vast_widths_work)
+{
+    operands o = open_operands(_i);
+    const int64_t widths[] = {0, INT32_MAX, (int64_t)1 << 40, INT64_MAX / 8 / (NODES + 1)};
+    const size_t parts[] = {0, 1, SIZE_MAX};
+    const float zeros[NODES * 3] = {0};
+    ck_ok(o.context, sp_array_copy(o.context, NODES * 3, sizeof *zeros, o.x.values, o.x.space, zeros, SP_HOST));
+    for (int algorithm = SP_SPMM_AUTO; algorithm <= SP_SPMM_BIDIRECTIONAL; algorithm++)
+        for (size_t i = 0; i < 12; i++) {
+            const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm,
+                                             .partition_bytes = parts[i % 3]};
+            sp_spmm_plan *plan;
+            ck_ok(o.context, sp_spmm_plan_create(o.context, &o.a, widths[i / 3], &options, &plan));
+            ck_ok(o.context, sp_spmm_execute(plan, 1, &o.x, 0, &o.y));
+            sp_spmm_plan_free(plan);
+        }
+    close_operands(&o);
+}
+END_TEST
+
+/* How many triples sp_csr_from_coo takes depends on the columns: both share 64 bits. */
+START_TEST(more_triples_than_fit_are_refused_before_they_are_read)
+{
+    sp_context *context = test_context(0, 1);
+    const int32_t indices[1] = {0};
+    const struct {
+        int64_t cols, most;
+        const char *words;
+    } cases[] = {{INT32_MAX, (int64_t)1 << 33, "2^33"},
+                 {(int64_t)1 << 20, (int64_t)1 << 44, "2^44"},
+                 {((int64_t)1 << 20) + 1, (int64_t)1 << 43, "2^43"},
+                 {1000, (int64_t)1 << 54, "2^54"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sp_csr m;
+        test_mark(&m, sizeof m);
+        ck_assert_int_eq(sp_csr_from_coo(context, 1, cases[i].cols, cases[i].most + 1, indices, indices, NULL, SP_F32,
+                                         SP_COMBINE_SUM, false, &m), SP_ERROR_OVERFLOW);
+        test_expect(strstr(sp_last_error(context), cases[i].words), "%s", sp_last_error(context));
+        ck_assert_int_eq(sp_csr_from_coo(context, 1, cases[i].cols, INT64_MAX, indices, indices, NULL, SP_F32,
+                                         SP_COMBINE_SUM, false, &m), SP_ERROR_OVERFLOW);
+        ck_assert(test_is_marked(&m, sizeof m));
+    }
+    sp_context_destroy(context);
+}
+END_TEST
+
+/* ---- contexts ---------------------------------------------------------------------------------------------- */
+
+START_TEST(a_context_that_cannot_be_made_has_a_sentence)
+{
+    test_heap heap = {.fail_at = 0};
+    const sp_allocator allocator = test_allocator(&heap), half = {.allocate = allocator.allocate};
+    const struct {
+        sp_context_options options;
+        sp_status status;
+        const char *words;
+    } cases[] = {
+        {{.device = "gpu"}, SP_ERROR_ARGUMENT, "device \"gpu\" is not cpu, cuda, cuda:N or auto"},
+        {{.device = "cpu", .threads = -1}, SP_ERROR_ARGUMENT, "-1 threads"},
+        {{.device = "cpu", .allocator = &half}, SP_ERROR_ARGUMENT, "allocate and release"},
+        {{.device = "cpu", .allocator = &allocator}, SP_ERROR_HOST_MEMORY, "out of memory"},
+        {{.device = "cuda:1023"}, SP_ERROR_NO_DEVICE, "CUDA"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sp_context *context = (sp_context *)&heap;
+        ck_assert_int_eq(sp_context_create(&cases[i].options, &context), cases[i].status);
+        ck_assert_ptr_null(context);
+        test_expect(strstr(sp_last_error(NULL), cases[i].words), "\"%s\" lacks \"%s\"", sp_last_error(NULL),
+                    cases[i].words);
+    }
+}
+END_TEST
+
+/* Handles hold their context; nothing is left when the last of them ends. */
+START_TEST(a_context_lives_as_long_as_its_plans)
+{
+    test_heap heap = {.fail_at = -1};
+    const sp_allocator allocator = test_allocator(&heap);
+    const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .allocator = &allocator};
+    for (int kind = 0; kind < 4; kind++) {
+        sp_context *context;
+        ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+        operands o = open_operands(0);
+        sp_spgemm_plan *product = NULL;
+        sp_spmm_plan *plan = NULL;
+        gnn_engine *engine = NULL;
+        if (kind != 1) ck_ok(context, sp_spgemm_plan_create(context, &o.a, &o.a, NULL, &product));
+        if (kind != 0) ck_ok(context, sp_spmm_plan_create(context, &o.a, 3, NULL, &plan));
+        if (kind == 3) ck_ok(context, gnn_engine_create(context, 1, &engine));
+        if (kind == 2) sp_context_retain(context);
+        sp_context_destroy(context);
+        if (kind == 2) {
+            sp_csr c = {0};
+            ck_ok(context, sp_spgemm_plan_execute(product, &o.a, &o.a, &c));
+            sp_csr_free(context, &c);
+            sp_context_destroy(context);
+        }
+        if (plan) ck_assert_int_eq(sp_spmm_plan_set_values(plan, o.a.values, SP_HOST), SP_OK);
+        sp_spgemm_plan_free(product);
+        gnn_engine_free(engine);
+        ck_assert(kind == 0 || heap.live_blocks > 0);
+        sp_spmm_plan_free(plan);
+        ck_assert_int_eq(heap.live_blocks, 0);
+        close_operands(&o);
+    }
+}
+END_TEST
+
+/* ---- modules ----------------------------------------------------------------------------------------------- */
+
+START_TEST(calls_of_the_modules_name_what_is_missing)
+{
+    operands o = open_operands(0);
+    sp_context *t = o.context;
+    sp_csr *a = &o.a, c;
+    int32_t labels[NODES] = {0};
+    int64_t count = 1;
+    mcl_options options;
+    mcl_clustering clusters = {0};
+    mcl_measures measures;
+    mcl_transform *transform;
+    mcl_run run;
+    contraction_group group;
+    contraction_hierarchy hierarchy;
+    bool symmetric;
+    mcl_options_default(&options);
+    test_mark(&c, sizeof c);
+    REFUSED(t, mcl_options_scheme(t, NULL, 1), "options is NULL");
+    REFUSED(t, mcl_transform_parse(t, NULL, false, &transform), "spec is NULL");
+    REFUSED(t, mcl_transform_parse(t, "mul(2)", false, NULL), "transform is NULL");
+    REFUSED(t, mcl_transform_graph(t, NULL, NULL, a), "transform is NULL");
+    REFUSED(t, mcl_start_matrix(t, NULL, NULL, &options, false, &c), "graph is NULL");
+    REFUSED(t, mcl_start_matrix(t, a, NULL, NULL, false, &c), "options is NULL");
+    REFUSED(t, mcl_start_matrix(t, a, NULL, &options, false, NULL), "start is NULL");
+    REFUSED(t, mcl_start_matrix(t, a, NULL, &options, false, a), "start is graph");
+    REFUSED(t, mcl_prepared_graph(t, NULL, NULL, &options, false, &c), "graph is NULL");
+    REFUSED(t, mcl_renumber(t, NULL, labels, &c), "matrix is NULL");
+    REFUSED(t, mcl_renumber(t, a, NULL, &c), "order is NULL");
+    REFUSED(t, mcl_restore(t, NULL, labels, &c), "renumbered is NULL");
+    REFUSED(t, mcl_restore(t, a, labels, NULL), "matrix is NULL");
+    REFUSED(t, mcl_iterate(t, NULL, &options, NULL, NULL, &c, &run), "start is NULL");
+    REFUSED(t, mcl_iterate(t, a, NULL, NULL, NULL, &c, &run), "options is NULL");
+    REFUSED(t, mcl_iterate(t, a, &options, NULL, NULL, NULL, &run), "limit is NULL");
+    REFUSED(t, mcl_iterate(t, a, &options, NULL, NULL, &c, NULL), "run is NULL");
+    REFUSED(t, mcl_interpret(t, NULL, NULL, &options, &clusters), "limit is NULL");
+    REFUSED(t, mcl_interpret(t, a, NULL, NULL, &clusters), "options is NULL");
+    REFUSED(t, mcl_interpret(t, a, NULL, &options, NULL), "clustering is NULL");
+    REFUSED(t, mcl_label(t, NULL, &options, labels, &count), "graph is NULL");
+    REFUSED(t, mcl_label(t, a, &options, NULL, &count), "labels is NULL");
+    REFUSED(t, mcl_measure(t, a, NULL, &measures), "clustering is NULL");
+    REFUSED(t, mcl_measure(t, NULL, &clusters, &measures), "start is NULL");
+    REFUSED(t, contraction_quotient(t, NULL, labels, 1, NULL, &c, NULL), "G is NULL");
+    REFUSED(t, contraction_quotient(t, a, NULL, 1, NULL, &c, NULL), "labels is NULL");
+    REFUSED(t, contraction_quotient(t, a, labels, 1, NULL, NULL, NULL), "C is NULL");
+    REFUSED(t, contraction_product(t, NULL, a, NULL, &c, NULL), "S is NULL");
+    REFUSED(t, contraction_product(t, a, NULL, NULL, &c, NULL), "G is NULL");
+    REFUSED(t, contraction_mirror(t, NULL, &symmetric), "C is NULL");
+    REFUSED(t, contraction_mirror(t, a, NULL), "symmetric is NULL");
+    REFUSED(t, contraction_groups(t, NULL, labels, 1, &group), "G is NULL");
+    REFUSED(t, contraction_groups(t, a, labels, 1, NULL), "group is NULL");
+    REFUSED(t, contraction_compact(t, NODES, NULL, &count, NULL), "labels is NULL");
+    REFUSED(t, contraction_compact(t, NODES, labels, NULL, NULL), "groups is NULL");
+    REFUSED(t, contraction_match(t, NULL, 1, labels, &count), "G is NULL");
+    REFUSED(t, contraction_match(t, a, 1, labels, NULL), "groups is NULL");
+    REFUSED(t, contraction_repeat(t, a, 1, NULL, NULL, NULL, &hierarchy), "labeller is NULL");
+    REFUSED(t, gnn_operator(t, NULL, GNN_GCN, SP_F32, &c), "graph is NULL");
+    REFUSED(t, gnn_symmetric(t, NULL, &symmetric), "matrix is NULL");
+    REFUSED(t, gnn_symmetric(t, a, NULL), "symmetric is NULL");
+    REFUSED(NULL, mcl_label(NULL, a, &options, labels, &count), "context is NULL");
+    REFUSED(NULL, contraction_match(NULL, a, 1, labels, &count), "context is NULL");
+    REFUSED(NULL, gnn_operator(NULL, a, GNN_GCN, SP_F32, &c), "context is NULL");
+    ck_assert(test_is_marked(&c, sizeof c));
+    close_operands(&o);
+}
+END_TEST
+
+START_TEST(calls_of_gnn_without_a_handle_are_refused)
+{
+    operands o = open_operands(0);
+    sp_context *t = o.context;
+    gnn_engine *engine;
+    gnn_block *block = NULL;
+    gnn_model *model;
+    gnn_optimizer *optimizer;
+    gnn_sampler *sampler;
+    gnn_trainer *trainer;
+    gnn_minibatch minibatch;
+    gnn_epoch epoch;
+    gnn_saved saved;
+    const gnn_model_options model_options = {.layer = GNN_GCN, .inputs = 3, .outputs = 2, .hidden = 4};
+    const gnn_sampler_options sampler_options = {.layers = 1, .fanout = {2}, .batch = 2};
+    const gnn_trainer_options trainer_options = {.model = model_options};
+    const sp_dense *logits;
+    void *bytes;
+    int64_t size;
+    bool done;
+    REFUSED(NULL, gnn_engine_create(NULL, 1, &engine), "context is NULL");
+    ck_ok(t, gnn_engine_create(t, 1, &engine));
+    REFUSED(t, gnn_engine_create(t, 1, NULL), "engine is NULL");
+    REFUSED(NULL, gnn_block_create(NULL, &o.a, GNN_GCN, false, 3, &block), "engine is NULL");
+    REFUSED(t, gnn_block_create(engine, NULL, GNN_GCN, false, 3, &block), "matrix is NULL");
+    REFUSED(t, gnn_block_create(engine, &o.a, GNN_GCN, false, 3, NULL), "block is NULL");
+    REFUSED(NULL, gnn_block_split(NULL), "block is NULL");
+    REFUSED(NULL, gnn_model_create(NULL, &model_options, &model), "engine is NULL");
+    REFUSED(t, gnn_model_create(engine, NULL, &model), "options is NULL");
+    REFUSED(NULL, gnn_model_forward(NULL, &block, NULL, false, &logits), "model is NULL");
+    REFUSED(NULL, gnn_model_backward(NULL, &block, NULL, &o.x), "model is NULL");
+    ck_ok(t, gnn_model_create(engine, &model_options, &model));
+    REFUSED(t, gnn_model_forward(model, NULL, NULL, false, &logits), "block is NULL");
+    REFUSED(NULL, gnn_optimizer_create(NULL, NULL, &optimizer), "model is NULL");
+    REFUSED(NULL, gnn_optimizer_create(model, NULL, &optimizer), "options is NULL");
+    REFUSED(NULL, gnn_optimizer_step(NULL), "optimizer is NULL");
+    REFUSED(NULL, gnn_optimizer_set_rate(NULL, 1), "optimizer is NULL");
+    REFUSED(NULL, gnn_sampler_create(NULL, &o.a, &sampler_options, &sampler), "engine is NULL");
+    REFUSED(t, gnn_sampler_create(engine, NULL, &sampler_options, &sampler), "matrix is NULL");
+    REFUSED(NULL, gnn_sampler_begin(NULL, NULL, 0, 0), "sampler is NULL");
+    REFUSED(NULL, gnn_sampler_next(NULL, &minibatch), "sampler is NULL");
+    REFUSED(NULL, gnn_trainer_create(NULL, NULL, &trainer_options, &trainer), "engine is NULL");
+    REFUSED(t, gnn_trainer_create(engine, NULL, &trainer_options, &trainer), "data is NULL");
+    REFUSED(NULL, gnn_trainer_epoch(NULL, &epoch, &done), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_finish(NULL), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_restart(NULL, 1), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_evaluate(NULL, &epoch), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_predict(NULL, NULL, NULL, NULL), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_save(NULL, false, &bytes, &size), "trainer is NULL");
+    REFUSED(NULL, gnn_trainer_restore(NULL, NULL, 0), "trainer is NULL");
+    REFUSED(t, gnn_saved_read(t, NULL, 0, &saved), "bytes is NULL");
+    REFUSED(t, gnn_data_check(t, NULL), "data is NULL");
+    REFUSED(t, gnn_data_normalise(t, NULL), "data is NULL");
+    REFUSED(t, gnn_data_draw_split(t, NULL, 1, 1, 1), "data is NULL");
+    REFUSED(t, gnn_data_renumber(t, NULL, GNN_ORDER_KEEP), "data is NULL");
+    gnn_model_free(model);
+    gnn_engine_free(engine);
+    close_operands(&o);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arguments");
+    TCase *missing = tcase_create("missing"), *wrong = tcase_create("wrong"), *life = tcase_create("life");
+    suite_add_tcase(suite, missing);
+    suite_add_tcase(suite, wrong);
+    suite_add_tcase(suite, life);
+    test_on_devices(missing, calls_without_a_context_are_refused);
+    test_on_devices(missing, calls_without_a_matrix_are_refused);
+    test_on_devices(missing, calls_without_an_output_are_refused);
+    test_on_devices(missing, what_frees_and_what_asks_takes_null);
+    tcase_add_test(missing, calls_of_the_modules_name_what_is_missing);
+    tcase_add_test(missing, calls_of_gnn_without_a_handle_are_refused);
+    test_on_devices(wrong, matrices_that_contradict_themselves_are_refused);
+    test_on_devices(wrong, dense_matrices_that_contradict_themselves_are_refused);
+    test_on_devices(wrong, spaces_and_enums_out_of_range_are_refused);
+    test_on_devices(wrong, an_output_must_not_be_an_input);
+    test_on_devices(wrong, arrays_that_are_filled_must_not_overlap_those_that_are_read);
+    test_on_devices(wrong, widths_that_cannot_be_addressed_are_refused);
+    test_on_devices(wrong, plans_for_vast_widths_work);
+    tcase_add_test(wrong, more_triples_than_fit_are_refused_before_they_are_read);
+    tcase_add_test(life, a_context_that_cannot_be_made_has_a_sentence);
+    test_on_devices(life, a_context_lives_as_long_as_its_plans);
+    return test_run(suite);
+}
