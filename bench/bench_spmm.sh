@@ -18,7 +18,7 @@ usage: bench/bench_spmm.sh [options]        writes bench/results/spmm-NAME-*.jso
   --threads N         [all cores]
   --name NAME         of the results [cpu-Ncores, or that of the GPU]
 BUILD=DIR the build, RESULTS=DIR where results go, BENCH_COMMIT the commit that is named in them, PYTHON an
-interpreter that has scipy. bench/plot_spmm.py plots results of accel-gcn, bikd, ablation and host.
+interpreter that has scipy. bench/plots.py --papers plots results of accel-gcn, bikd, ablation and max.
 END_OF_USAGE
 }
 

@@ -17,7 +17,8 @@ import tempfile
 import threading
 import time
 
-import table
+from tables.common import processor
+from tables.markov import results_table
 
 
 def first_line(command):
@@ -31,7 +32,7 @@ def first_line(command):
 def machine():
     gpu = first_line(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
     return {
-        "cpu": table.processor(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "gpu": gpu.split(", ")[0] if gpu else None,
@@ -195,7 +196,7 @@ def main():
             json.dump(results, file, indent=1)
             file.write("\n")
     print("written:", options.output)
-    print(table.results_table([results]))
+    print(results_table([results]))
     return 1 if any("failed" in tool for n in results["networks"] for tool in n["tools"].values()) else 0
 
 

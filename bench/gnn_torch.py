@@ -31,7 +31,7 @@ import scipy.sparse
 import torch
 import torch.nn.functional as F
 
-import table
+from tables.common import processor
 
 UNUSED, TRAIN, VALIDATION, TEST = range(4)
 
@@ -227,7 +227,7 @@ def machine():
         geometric = torch_geometric.__version__
     except ImportError:
         geometric = None
-    return {"cpu": table.processor(), "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
+    return {"cpu": processor(), "cores": os.cpu_count(), "gpu": torch.cuda.get_device_name() if cuda else None,
             "driver": os.environ.get("BENCH_DRIVER"), "cuda": torch.version.cuda, "torch": torch.__version__,
             "torch_geometric": geometric}
 

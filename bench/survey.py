@@ -1,0 +1,152 @@
+"""Judges a survey of speed: for each part the ratios of the fastest peer's time to ours, by family and over all, and
+the ten worst cases. With --before DIR, the JSON files of an earlier run, also how our own times moved.
+
+usage: bench/survey.py [--before DIR] [--svg FILE] RESULT.json...
+
+A ratio above 1 says that we are faster. Peers that failed, or whose columns are not sorted, do not count; a case that
+no peer finished counts for none. --svg draws how the ratios are distributed (matplotlib)."""
+import json
+import math
+import os
+import sys
+
+
+def cases(result):
+    """Yields (family, name, our seconds or None, {peer: seconds}) of each case of a result."""
+    for r in result["matrices"]:
+        family = r.get("family") or "file"
+        name = r["matrix"] + suffix(r)
+        yield family, name, our_seconds(r), peer_seconds(r)
+        plan = r.get("plan")
+        if plan and "median_seconds" in plan:
+            reuse = {p["name"]: p["median_seconds"] for p in r["peers"] if "plan_seconds" in p}
+            yield "plan: " + family, name + " plan", plan["median_seconds"], reuse
+
+
+def suffix(r):
+    """What tells the cases of one matrix apart."""
+    if "width" in r:
+        return f" x{r['width']}"
+    if "labels" in r:
+        return f" {r['groups']} {r['labels']}"
+    return "" if r.get("operation") in (None, "A*A") else " " + r["operation"]
+
+
+def our_seconds(r):
+    """Our time as a user gets it: of SpMM the algorithm that the library chooses, of quotients the one pass."""
+    own = r["ours"]
+    own = own.get("auto") or own.get("fused") or own
+    return own.get("median_seconds")
+
+
+def peer_seconds(r):
+    """The times of the peers that did the same work."""
+    return {p["name"]: p["median_seconds"] for p in r["peers"]
+            if "median_seconds" in p and p.get("sorted", True) and "plan_seconds" not in p}
+
+
+def mean(ratios):
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def line(name, ratios, failed):
+    """One row of a table."""
+    text = f"  {name:24} {len(ratios):5}"
+    if ratios:
+        text += f" {mean(ratios):8.2f} {min(ratios):8.2f} {max(ratios):8.2f}"
+        text += f" {sum(r < 1 for r in ratios):8}"
+    return text + (f"   {failed} of ours failed" if failed else "")
+
+
+def judge(path, result):
+    """Prints the table of one part; returns its ratios."""
+    families, worst, failed = {}, [], {}
+    for family, name, ours, peers in cases(result):
+        ratios = families.setdefault(family, [])
+        if ours is None:
+            failed[family] = failed.get(family, 0) + 1
+        elif peers:
+            best = min(peers, key=peers.get)
+            ratios.append(peers[best] / ours)
+            worst.append((ratios[-1], name, ours, best))
+    machine = result["machine"]
+    print(f"\n{os.path.basename(path)[:-5]}: {machine['gpu'] or machine['cpu']}, {result['options']['values']}, "
+          f"commit {result['commit']}, {result['date']}")
+    print(f"  {'family':24} {'cases':>5} {'mean':>8} {'least':>8} {'most':>8} {'behind':>8}")
+    for plan in (False, True):
+        names = [f for f in families if f.startswith("plan: ") == plan]
+        for family in names:
+            print(line(family, families[family], failed.get(family, 0)))
+        every = [r for family in names for r in families[family]]
+        if names:
+            print(line("all plans" if plan else "all", every, sum(failed.get(f, 0) for f in names)))
+    print("  worst:")
+    for ratio, name, ours, best in sorted(worst)[:10]:
+        print(f"    {ratio:6.2f}  {name:44} {1e3 * ours:10.3f} ms, {best}")
+    return [w[0] for w in worst]
+
+
+def compare(before, after):
+    """How our times moved from one run to another, by family; matrices drawn by other seeds are left out."""
+    seeds = {m["matrix"]: m.get("seed") for m in before["matrices"]}
+    same = {m["matrix"] for m in after["matrices"] if seeds.get(m["matrix"]) == m.get("seed")}
+    old = {name: ours for _, name, ours, _ in cases(before)}
+    families = {}
+    for family, name, ours, _ in cases(after):
+        if name.split(" ")[0] in same and ours and old.get(name):
+            families.setdefault(family, []).append(ours / old[name])
+    print("  our time, after : before")
+    for family, moved in families.items():
+        print(f"    {family:24} {len(moved):5} {mean(moved):8.3f} {min(moved):8.3f} {max(moved):8.3f}")
+    if families:
+        every = [m for moved in families.values() for m in moved]
+        print(f"    {'all':24} {len(every):5} {mean(every):8.3f} {min(every):8.3f} {max(every):8.3f}")
+
+
+def draw(path, parts):
+    """The share of the cases below each ratio, a line a part."""
+    import matplotlib
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for name, ratios in parts.items():
+        ratios = sorted(ratios)
+        axes.step(ratios, [(i + 1) / len(ratios) for i in range(len(ratios))], where="post", label=name)
+    axes.axvline(1, color="0.5", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("time of the fastest peer : ours")
+    axes.set_ylabel("share of the cases")
+    axes.legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main(arguments):
+    """The command line."""
+    options = {"--before": None, "--svg": None}
+    paths = []
+    while arguments:
+        word = arguments.pop(0)
+        if word in options and arguments:
+            options[word] = arguments.pop(0)
+        elif word.startswith("--"):
+            sys.exit(__doc__)
+        else:
+            paths.append(word)
+    if not paths:
+        sys.exit(__doc__)
+    parts = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+        parts[os.path.basename(path)[:-5]] = judge(path, result)
+        earlier = options["--before"] and os.path.join(options["--before"], os.path.basename(path))
+        if earlier and os.path.exists(earlier):
+            with open(earlier, encoding="utf-8") as file:
+                compare(json.load(file), result)
+    if options["--svg"]:
+        draw(options["--svg"], {name: ratios for name, ratios in parts.items() if ratios})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
