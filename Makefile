@@ -1,10 +1,11 @@
 # libsparse and its tools. `make help` lists the targets; everything made goes under build/.
 #
-#   CUDA=auto|0|1     build the CUDA back end: if nvcc is there (default), never, or stop without it
+#   CUDA=auto|0|1     build the CUDA back end: if nvcc and a GPU are there (default), never, or stop without nvcc;
+#                     make install takes what was built
 #   CUDA_HOME=DIR     where CUDA is; otherwise /usr/local/cuda, then nvcc on the PATH
-#   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here, and
-#                     where there are none, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
-#                     make install takes those of the build that there is
+#   CUDA_ARCHS="90"   compute capabilities to make machine code for; by default those of the GPUs that are here;
+#                     without one, or as CUDA_ARCHS=all, what nvcc offers of ALL_ARCHS: five times the work;
+#                     make install takes those of the build
 #   BLAS_LIBS=-lblas  what gnn links for CBLAS (Debian: whatever libblas.so is set to, OpenBLAS once it is installed)
 #   BUILD=DIR         where everything made goes
 #   PREFIX, BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DESTDIR=DIR  where make install puts things
@@ -34,6 +35,8 @@ MAJOR   := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- CUDA ----------------------------------------------------------------------------------------------------
 
+GPUS := $(if $(filter auto,$(CUDA)),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null) \
+          $(wildcard /dev/nvidia[0-9]*) $(and $(filter install,$(MAKECMDGOALS)),$(wildcard $(BUILD)/obj/cuda)))
 ifneq ($(CUDA),0)
 NVCC := $(firstword $(if $(CUDA_HOME),$(wildcard $(CUDA_HOME)/bin/nvcc)) $(wildcard /usr/local/cuda/bin/nvcc) \
           $(shell command -v nvcc 2>/dev/null))
@@ -48,6 +51,11 @@ $(error $(BUILD) was made with nvcc, which is not found now; sudo forgets the PA
         install a build without CUDA)
 endif
 CONFIG := cpu
+NO_CUDA := no nvcc was found (CUDA_HOME=DIR names the CUDA toolkit)
+else ifeq ($(CUDA)$(strip $(GPUS)),auto)
+NVCC :=
+CONFIG := cpu
+NO_CUDA := this machine has nvcc but no GPU (CUDA=1 builds for both)
 else
 CONFIG := cuda
 CUDA_ROOT := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
@@ -78,7 +86,7 @@ C_FLAGS   := -std=c11 -D_GNU_SOURCE -O3 -g -fopenmp -fvisibility=hidden -fPIC -f
              $(HARDENING) $(WARNINGS)
 CU_FLAGS  := -std=c++17 -O3 -lineinfo -fmad=false -Xfatbin=-compress-all \
              -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra
-INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn $(if $(NVCC),-DGNN_CUDA)
+INCLUDES  := -Ilibsparse -Iio -Imcl -Icontraction -Ignn -Ibench/generate $(if $(NVCC),-DGNN_CUDA)
 COMPILE_C  = $(CC) $(CPPFLAGS) $(INCLUDES) $(C_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 LINK       = $(CC) $(C_FLAGS) $(CFLAGS) $(LDFLAGS) -o $@
 LIBS       = $(CUDA_LIBS) -lm
@@ -93,11 +101,11 @@ BIN := $(BUILD)/bin
 LIB := $(BUILD)/lib
 
 # The largest files take longest and begin first.
-CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/cuda/*.cu))
-LIB_SOURCES  := $(wildcard libsparse/core/*.c libsparse/cpu/*.c)
+CUDA_SOURCES := $(if $(NVCC),$(shell ls -S libsparse/device/*.cu libsparse/*/cuda/*.cu))
+LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c)
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
-TOOLS        := $(patsubst apps/%.c,%,$(wildcard apps/mcl-gpu.c apps/contract.c apps/gnn.c apps/sparse-bench.c))
-APP_SOURCES  := $(filter-out $(TOOLS:%=apps/%.c),$(wildcard apps/*.c)) $(if $(NVCC),$(wildcard apps/*.cu))
+TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
+APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
 SUITES       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
@@ -108,16 +116,18 @@ IO_OBJECTS  := $(call objects,$(wildcard io/*.c))
 MCL_OBJECTS := $(call objects,$(wildcard mcl/*.c))
 CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
+GENERATE_OBJECTS := $(call objects,$(wildcard bench/generate/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
 TEST_OBJECTS := $(call objects,$(filter-out tests/test_%,$(wildcard tests/*.c)))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
 MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) \
-           $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(LIB)/libsparse.a
+           $(if $(GNN_OBJECTS),$(OBJ)/libgnn.a) $(if $(IO_OBJECTS),$(OBJ)/libio.a) $(OBJ)/libgenerate.a \
+           $(LIB)/libsparse.a
 PARTS   := $(if $(APP_OBJECTS),$(OBJ)/libapps.a) $(MODULES)
 
 .PHONY: all lib tools suites generators fuzzers test demo bench install uninstall setup help clean
-.PHONY: check-layers fuzz sanitize notice FORCE
+.PHONY: check-layers sweep fuzz sanitize notice FORCE
 
 all: notice lib tools
 lib: $(LIB)/libsparse.a $(LIB)/libsparse.so
@@ -127,7 +137,7 @@ generators: $(GENERATORS:%=$(BUILD)/tests/gen/%)
 
 notice:
 ifeq ($(NVCC),)
-	@echo "CPU-only build$(if $(filter auto,$(CUDA)),: no nvcc found (set CUDA_HOME to build for GPUs too))"
+	@echo "CPU-only build$(if $(filter auto,$(CUDA)),: $(NO_CUDA))"
 else
 	@echo "CPU and CUDA build: sm_$(subst $() ,$() sm_,$(strip $(ARCHS))) and PTX$(if $(filter-out \
 	  all,$(CUDA_ARCHS)),, (CUDA_ARCHS=90 takes a fifth of the time))"
@@ -135,12 +145,17 @@ endif
 
 # ---- rules ---------------------------------------------------------------------------------------------------
 
+# Stops with the remedy where the compiler does not find one of the headers.
+needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 || { \
+  echo "make: the compiler does not find $$header: run scripts/setup, which installs what is missing" >&2; exit 1; }; done
+
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
-LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) $(APP_OBJECTS) \
-            $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) \
+            $(GENERATE_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
-	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || printf '%s\n' '$(FLAGS_NOW)' > $@
+	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
+	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
 $(BUILD)/obj/linked: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(LINK_NOW)' | cmp -s - $@ || printf '%s\n' '$(LINK_NOW)' > $@
 
@@ -155,19 +170,20 @@ $(OBJ)/%.cu.o: %.cu $(OBJ)/flags
 	$(call say,NVCC,$<)
 	$(Q)$(NVCC) $(CPPFLAGS) $(INCLUDES) $(CU_FLAGS) $(GENCODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-$(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse -Ilibsparse/core
+$(OBJ)/libsparse/%.o: private INCLUDES := -Ilibsparse
+$(OBJ)/bench/%.o: private INCLUDES := -Ilibsparse -Ibench/generate
 $(OBJ)/gnn/%.o: private INCLUDES := -Ilibsparse -Ignn $(if $(NVCC),-DGNN_CUDA)
 # Hopper's matrix instructions are only in the code for that device alone.
 $(OBJ)/gnn/cuda/multiply_split.cu.o: \
   private GENCODE := $(subst 90$(comma)code=sm_90,90a$(comma)code=sm_90a,$(GENCODE))
 # Its host code copies with all threads.
-$(OBJ)/libsparse/cuda/spmm_stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
+$(OBJ)/libsparse/spmm/cuda/stream.cu.o: private CU_FLAGS += -Xcompiler -fopenmp
 # Optimised, its loops with sanitizers in them take a compiler longer than all other files together.
-$(OBJ)/libsparse/cpu/spmm_tile.c.o: private COMPILE_C += $(if $(findstring -fsanitize,$(CFLAGS)),-O0)
+$(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsanitize,$(CFLAGS)),-O0)
 # Nor do the fuzz targets call any product: with sanitizers these files would take most of the time to build them.
-$(OBJ)/libsparse/cpu/%.o: private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
+$(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
-$(OBJ)/apps/%.o: private INCLUDES += $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
+$(OBJ)/apps/%.o: private INCLUDES += -Iapps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 $(OBJ)/tests/%.o: private INCLUDES += -Itests $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
@@ -175,9 +191,10 @@ $(OBJ)/libio.a: $(IO_OBJECTS)
 $(OBJ)/libmcl.a: $(MCL_OBJECTS)
 $(OBJ)/libcontraction.a: $(CONTRACTION_OBJECTS)
 $(OBJ)/libgnn.a: $(GNN_OBJECTS)
+$(OBJ)/libgenerate.a: $(GENERATE_OBJECTS)
 $(OBJ)/libapps.a: $(APP_OBJECTS)
 $(OBJ)/libtests.a: $(TEST_OBJECTS)
-$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io mcl contraction gnn apps tests): $(BUILD)/obj/linked
+$(LIB)/libsparse.a $(patsubst %,$(OBJ)/lib%.a,io mcl contraction gnn generate apps tests): $(BUILD)/obj/linked
 	@mkdir -p $(@D); rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
 
 $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
@@ -186,7 +203,7 @@ $(LIB)/libsparse.so: $(LIB_OBJECTS) $(BUILD)/obj/linked
 	@ln -sf libsparse.so.$(VERSION) $@.$(MAJOR) && ln -sf libsparse.so.$(MAJOR) $@
 
 # Of the tools and suites only those that use gnn need BLAS.
-$(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc \
+$(BIN)/gnn $(BIN)/sparse-bench $(BUILD)/tests/test_alloc $(BUILD)/tests/test_arguments \
 $(filter $(BUILD)/tests/test_gnn_%,$(SUITES:%=$(BUILD)/tests/%)): private LIBS += $(BLAS_LIBS)
 
 # The calls of the runtime that test_alloc makes fail.
@@ -195,7 +212,7 @@ WRAPPED := __cudaLaunchKernel cudaLaunchKernel cudaLaunchKernelExC cudaMemcpyAsy
            cudaFreeAsync cudaGetLastError cudaPeekAtLastError
 $(BUILD)/tests/test_alloc: private LDFLAGS += $(if $(NVCC),$(WRAPPED:%=-Wl$(comma)--wrap=%))
 
-$(BIN)/%: $(OBJ)/apps/%.c.o $(PARTS) $(BUILD)/obj/linked
+$(BIN)/%: $(OBJ)/apps/%/main.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS) -ldl
 
@@ -215,13 +232,17 @@ $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 setup:
 	@scripts/setup build
 
-demo: ; @scripts/setup build
-	@+$(MAKE) --no-print-directory all
-	@scripts/demo $(BUILD)
+demo:
+	@+BUILD=$(BUILD) scripts/demo
 
 test: ; @scripts/setup test
 	@+$(MAKE) --no-print-directory all suites generators
 	@BUILD=$(BUILD) tests/run.sh
+
+# Random cases of each tool and of the library against mcl, scipy and numpy.
+SWEEP_CASES ?= 2000
+sweep: all
+	@BUILD=$(BUILD) SWEEP_CASES=$(SWEEP_CASES) tests/sweep.sh
 
 check-layers:
 	@tests/check_layers.sh
@@ -279,8 +300,9 @@ clean:
 
 help:
 	@echo 'make                 library and tools, under build/ (CPU-only without nvcc)'
-	@echo 'make demo            installs what is missing, builds, clusters the two yeast networks in data/'
-	@echo 'make test            installs what is missing, builds, runs every test that this machine can run'
+	@echo 'make demo            as scripts/demo: installs what is missing, builds, clusters two yeast networks'
+	@echo 'make test            as scripts/test: installs what is missing, builds, runs every test that it can'
+	@echo 'make sweep           random cases against mcl, scipy and numpy, SWEEP_CASES=2000 of each tool'
 	@echo 'make bench           small benchmarks beside mcl; bench/bench_mcl.sh --help for the large ones'
 	@echo 'make install         library, header, pkg-config file, tools, man pages; PREFIX=/usr/local DESTDIR='
 	@echo 'make uninstall       takes them away again; called as make install was'
