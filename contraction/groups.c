@@ -14,7 +14,7 @@ static node_weight weigh_node(const sp_csr *g, const int32_t *labels, int64_t no
     for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
         const int32_t other = labels[g->col_indices[k]];
         if (other < 0) continue;
-        *(other == labels[node] ? &sum.internal : &sum.cut) += contraction_value(g, k);
+        *(other == labels[node] ? &sum.internal : &sum.cut) += entry_value(g, k);
     }
     return sum;
 }
@@ -75,7 +75,7 @@ sp_status contraction_compact(sp_context *context, int64_t nodes, int32_t *label
     for (int64_t i = 0; i < nodes; i++)
         if (labels[i] >= 0) number[labels[i]] = 1;
     for (int64_t p = 0; p < *groups; p++) count += number[p];
-    if (old) CONTRACTION_TRY(sp_alloc(context, count, sizeof *kept, (void **)&kept));
+    if (old) TRY(sp_alloc(context, count, sizeof *kept, (void **)&kept));
     count = 0;
     for (int64_t p = 0; p < *groups; p++) {
         if (!number[p]) continue;

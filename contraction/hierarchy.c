@@ -41,12 +41,12 @@ sp_status contraction_repeat(sp_context *context, const sp_csr *g, int levels, c
     while (status == SP_OK && made.count < levels) {
         const sp_csr *graph = made.count ? &made.level[made.count - 1].c : g;
         next = (contraction_level){.nodes = graph->rows};
-        CONTRACTION_TRY(sp_alloc(context, graph->rows, sizeof *next.map, (void **)&next.map));
-        CONTRACTION_TRY(labeller(context, user, graph, next.map, &next.groups));
+        TRY(sp_alloc(context, graph->rows, sizeof *next.map, (void **)&next.map));
+        TRY(labeller(context, user, graph, next.map, &next.groups));
         if (next.groups >= next.nodes) break;
-        CONTRACTION_TRY(sp_grow(context, made.count, made.count + 1, sizeof next, (void **)&made.level));
+        TRY(sp_grow(context, made.count, made.count + 1, sizeof next, (void **)&made.level));
         graph = made.count ? &made.level[made.count - 1].c : g; /* the levels have moved */
-        CONTRACTION_TRY(contract_level(context, graph, options, &next));
+        TRY(contract_level(context, graph, options, &next));
         made.level[made.count++] = next;
         memset(&next, 0, sizeof next);
     }

@@ -2,24 +2,11 @@
 #ifndef CONTRACTION_INTERNAL_H
 #define CONTRACTION_INTERNAL_H
 
-#include <time.h>
 
+#include "base/clock.h"
+#include "base/try.h"
+#include "base/value.h"
 #include "contraction.h"
-
-static inline double contraction_seconds(void) /* monotonic wall clock */
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* A value of a host matrix; a pattern's are ones. */
-static inline double contraction_value(const sp_csr *matrix, int64_t k)
-{
-    if (!matrix->values) return 1;
-    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
-                                        : ((const double *)matrix->values)[k];
-}
 
 /* A graph and its labels, which are on the host. */
 static inline sp_status contraction_require(sp_context *context, const char *call, const sp_csr *g,
@@ -48,12 +35,5 @@ static inline sp_status contraction_check_graph(sp_context *context, const sp_cs
                        (long long)g->rows, (long long)g->cols, g->space == SP_HOST ? "" : ", on the device");
     return SP_OK;
 }
-
-/* On failure keeps the status and jumps to `done`, where the function frees what it took. */
-#define CONTRACTION_TRY(call)           \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 #endif

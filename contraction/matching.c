@@ -1,22 +1,14 @@
 /* Heavy-edge matching (Karypis and Kumar, "A fast and high quality multilevel scheme for partitioning irregular
  * graphs", 1998): nodes in random order, each unmatched one joined with its heaviest unmatched neighbour. O(nnz). */
+#include "base/random.h"
 #include "internal.h"
-
-/* splitmix64 (Steele, Lea and Flood 2014) */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 /* Fisher and Yates; the bias of the remainder is below 2^-33. */
 static void shuffle(int32_t *order, int64_t count, uint64_t seed)
 {
     for (int64_t i = 0; i < count; i++) order[i] = (int32_t)i;
     for (int64_t i = count - 1; i > 0; i--) {
-        const int64_t j = (int64_t)(next_random(&seed) % (uint64_t)(i + 1));
+        const int64_t j = (int64_t)(next64(&seed) % (uint64_t)(i + 1));
         const int32_t swap = order[i];
         order[i] = order[j];
         order[j] = swap;
@@ -31,7 +23,7 @@ static int32_t choose_mate(const sp_csr *g, const int32_t *mate, int32_t node)
     for (int64_t k = g->row_offsets[node]; k < g->row_offsets[node + 1]; k++) {
         const int32_t other = g->col_indices[k];
         if (other == node || mate[other] >= 0) continue;
-        const double value = contraction_value(g, k);
+        const double value = entry_value(g, k);
         if (best != node && value <= weight) continue;
         best = other;
         weight = value;
@@ -44,11 +36,11 @@ sp_status contraction_match(sp_context *context, const sp_csr *g, uint64_t seed,
     int32_t *order = NULL, *mate = NULL;
     int64_t count = 0;
     sp_status status;
-    CONTRACTION_TRY(contraction_require(context, __func__, g, labels));
-    CONTRACTION_TRY(sp_require(context, __func__, "groups", groups));
-    CONTRACTION_TRY(contraction_check_graph(context, g));
-    CONTRACTION_TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
-    CONTRACTION_TRY(sp_alloc(context, g->rows, sizeof *mate, (void **)&mate));
+    TRY(contraction_require(context, __func__, g, labels));
+    TRY(sp_require(context, __func__, "groups", groups));
+    TRY(contraction_check_graph(context, g));
+    TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
+    TRY(sp_alloc(context, g->rows, sizeof *mate, (void **)&mate));
     shuffle(order, g->rows, seed);
     for (int64_t i = 0; i < g->rows; i++) mate[i] = -1;
     for (int64_t i = 0; i < g->rows; i++) {

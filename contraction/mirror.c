@@ -28,10 +28,10 @@ sp_status contraction_mirror(sp_context *context, sp_csr *c, bool *symmetric)
 {
     sp_csr transpose = {0};
     sp_status status;
-    CONTRACTION_TRY(sp_require_csr(context, __func__, "C", c));
-    CONTRACTION_TRY(sp_require(context, __func__, "symmetric", symmetric));
-    CONTRACTION_TRY(contraction_check_graph(context, c));
-    CONTRACTION_TRY(sp_csr_transpose(context, c, &transpose));
+    TRY(sp_require_csr(context, __func__, "C", c));
+    TRY(sp_require(context, __func__, "symmetric", symmetric));
+    TRY(contraction_check_graph(context, c));
+    TRY(sp_csr_transpose(context, c, &transpose));
     *symmetric = same_pattern(c, &transpose);
     if (*symmetric && c->values) take_upper(context, &transpose, c);
 done:

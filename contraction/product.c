@@ -104,9 +104,9 @@ static sp_status multiply_mean(request *r, const sp_csr *s, const sp_csr *g, sp_
 {
     sp_csr counts = {0};
     sp_status status;
-    CONTRACTION_TRY(multiply_count(r, s, g, &counts));
-    CONTRACTION_TRY(multiply(r, s, g, SP_PLUS_TIMES, c));
-    for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, contraction_value(c, k) / contraction_value(&counts, k));
+    TRY(multiply_count(r, s, g, &counts));
+    TRY(multiply(r, s, g, SP_PLUS_TIMES, c));
+    for (int64_t k = 0; k < c->nnz; k++) set_value(c, k, entry_value(c, k) / entry_value(&counts, k));
 done:
     sp_csr_free(r->context, &counts);
     return status;
@@ -121,7 +121,7 @@ static sp_status look_up(sp_context *context, const sp_csr *g, sp_csr *found)
     if (g->value_type == SP_F32) status = sp_alloc(context, found->nnz, sizeof(float), &made.values);
     if (status != SP_OK) return status;
     made.value_type = g->value_type;
-    for (int64_t k = 0; k < found->nnz; k++) set_value(&made, k, contraction_value(g, (int64_t)places[k]));
+    for (int64_t k = 0; k < found->nnz; k++) set_value(&made, k, entry_value(g, (int64_t)places[k]));
     if (made.values != found->values) sp_free(context, found->values);
     *found = made;
     return SP_OK;
@@ -134,16 +134,16 @@ static sp_status multiply_first(request *r, const sp_csr *s, const sp_csr *g, sp
     double *numbers = NULL;
     sp_status status;
     if (g->space != SP_HOST) {
-        CONTRACTION_TRY(sp_csr_copy(context, g, SP_HOST, &copy));
+        TRY(sp_csr_copy(context, g, SP_HOST, &copy));
         g = &copy;
     }
     places = *g;
-    CONTRACTION_TRY(sp_alloc(context, g->nnz, sizeof *numbers, (void **)&numbers));
+    TRY(sp_alloc(context, g->nnz, sizeof *numbers, (void **)&numbers));
     for (int64_t k = 0; k < g->nnz; k++) numbers[k] = (double)k; /* exact: there is no memory for 2^53 */
     places.values = numbers;
     places.value_type = SP_F64;
-    CONTRACTION_TRY(multiply_min(r, s, &places, &found));
-    CONTRACTION_TRY(look_up(context, g, &found));
+    TRY(multiply_min(r, s, &places, &found));
+    TRY(look_up(context, g, &found));
     *c = found;
     found = (sp_csr){0};
 done:
@@ -170,7 +170,7 @@ static void halve_loops(sp_csr *c)
 {
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t k = c->row_offsets[i]; k < c->row_offsets[i + 1] && c->col_indices[k] <= i; k++)
-            if (c->col_indices[k] == i) set_value(c, k, contraction_value(c, k) / 2);
+            if (c->col_indices[k] == i) set_value(c, k, entry_value(c, k) / 2);
 }
 
 static sp_status check(sp_context *context, const sp_csr *s, const sp_csr *g, const contraction_options *options,
@@ -203,7 +203,7 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     const contraction_options all = options ? *options : (contraction_options){0};
     const sp_combine rule = all.how.combine;
     const bool half = all.how.half_loops && (rule == SP_COMBINE_SUM || rule == SP_COMBINE_COUNT);
-    const double start = contraction_seconds();
+    const double start = wall_seconds();
     request r = {.context = context, .loops = all.how.loops, .algorithm = all.algorithm, .aia = all.aia};
     sp_csr made = {0}, moved = {0};
     sp_status status = check(context, s, g, &all, c);
@@ -212,11 +212,11 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     r.to_host = half || rule == SP_COMBINE_MEAN || rule == SP_COMBINE_FIRST;
     if (rule != SP_COMBINE_SUM) weights.values = NULL;
     weights.value_type = g->value_type;
-    if (r.loops != SP_LOOPS_KEEP) CONTRACTION_TRY(diagonal(context, s->rows, &r.mask));
-    CONTRACTION_TRY(combine(&r, &weights, g, rule, &made));
+    if (r.loops != SP_LOOPS_KEEP) TRY(diagonal(context, s->rows, &r.mask));
+    TRY(combine(&r, &weights, g, rule, &made));
     if (half) halve_loops(&made);
     if (r.to_host && sp_context_is_cuda(context)) {
-        CONTRACTION_TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
+        TRY(sp_csr_copy(context, &made, SP_DEVICE, &moved));
         sp_csr_free(context, &made);
         made = moved;
     }
@@ -224,7 +224,7 @@ sp_status contraction_product(sp_context *context, const sp_csr *s, const sp_csr
     memset(&made, 0, sizeof made);
     if (info)
         *info = (contraction_info){.engine = CONTRACTION_PRODUCT, .nnz = c->nnz, .peak_bytes = r.peak_bytes,
-                                   .seconds = contraction_seconds() - start};
+                                   .seconds = wall_seconds() - start};
 done:
     sp_csr_free(context, &made);
     sp_csr_free(context, &r.mask);

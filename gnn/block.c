@@ -27,18 +27,18 @@ sp_status gnn_block_create(gnn_engine *engine, const sp_csr *matrix, gnn_layer l
                        " for each row's own node, and no other where it is symmetric", (long long)a.rows,
                        (long long)a.cols);
     if (layer != GNN_GCN && layer != GNN_GIN) a.values = NULL; /* means and maxima are of neighbours, not weights */
-    GNN_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
     made->engine = engine;
     made->number = ++engine->blocks;
     made->layer = layer;
     made->symmetric = symmetric;
     made->width = width;
     if (a.space != engine->space) {
-        GNN_TRY(sp_csr_copy(context, &a, engine->space, &made->own));
+        TRY(sp_csr_copy(context, &a, engine->space, &made->own));
         a = made->own;
     }
     made->a = a;
-    GNN_TRY(sp_spmm_plan_create(context, &made->a, width, &how, &made->forward));
+    TRY(sp_spmm_plan_create(context, &made->a, width, &how, &made->forward));
     *block = made;
     made = NULL;
 done:
@@ -56,12 +56,12 @@ static sp_status transpose_pattern(gnn_block *block)
     sp_status status;
     numbered.values = NULL;
     numbered.value_type = SP_F64;
-    GNN_TRY(sp_array_create(context, block->a.nnz, sizeof *positions, engine->space, &numbered.values));
-    GNN_TRY(sp_alloc(context, block->a.nnz, sizeof *positions, (void **)&positions));
+    TRY(sp_array_create(context, block->a.nnz, sizeof *positions, engine->space, &numbered.values));
+    TRY(sp_alloc(context, block->a.nnz, sizeof *positions, (void **)&positions));
     for (int64_t k = 0; k < block->a.nnz; k++) positions[k] = k;
-    GNN_TRY(sp_array_copy(context, block->a.nnz, sizeof *positions, numbered.values, engine->space, positions,
-                          SP_HOST));
-    GNN_TRY(sp_csr_transpose(context, &numbered, &transpose));
+    TRY(sp_array_copy(context, block->a.nnz, sizeof *positions, numbered.values, engine->space, positions,
+                      SP_HOST));
+    TRY(sp_csr_transpose(context, &numbered, &transpose));
     block->places = transpose.values;
     transpose.values = NULL;
     transpose.value_type = block->a.value_type;
@@ -82,11 +82,11 @@ static sp_status plan_mean_backward(gnn_block *block, const sp_spmm_options *how
     sp_dense zeros = {.rows = 1, .cols = scaled.nnz, .stride = scaled.nnz,
                       .type = single ? SP_DENSE_F32 : SP_DENSE_F64, .space = engine->space};
     sp_status status;
-    GNN_TRY(sp_array_create(context, scaled.nnz, single ? 4 : 8, engine->space, &zeros.values));
-    GNN_TRY(engine->backend->fill(engine, 0, &zeros));
-    GNN_TRY(sp_edge_softmax(context, &block->a, zeros.values));
+    TRY(sp_array_create(context, scaled.nnz, single ? 4 : 8, engine->space, &zeros.values));
+    TRY(engine->backend->fill(engine, 0, &zeros));
+    TRY(sp_edge_softmax(context, &block->a, zeros.values));
     scaled.values = zeros.values;
-    GNN_TRY(sp_spmm_plan_create(context, &scaled, block->width, how, &block->backward));
+    TRY(sp_spmm_plan_create(context, &scaled, block->width, how, &block->backward));
 done:
     sp_array_free(context, engine->space, zeros.values);
     return status;
@@ -99,7 +99,7 @@ sp_status gnn_block_prepare_backward(gnn_block *block)
     sp_status status = SP_OK;
     const bool pattern = block->layer == GNN_GAT || block->layer == GNN_SAGE_MAX;
     if (block->tiles) return gnn_tiles_prepare_backward(block);
-    if (pattern && !block->places) GNN_TRY(transpose_pattern(block));
+    if (pattern && !block->places) TRY(transpose_pattern(block));
     if (block->backward || block->layer == GNN_SAGE_MAX) return SP_OK;
     if (block->layer == GNN_GAT) {
         how.transpose = false;

@@ -108,12 +108,12 @@ static sp_status check_split(sp_context *context, const gnn_data *data)
 sp_status gnn_data_check(sp_context *context, const gnn_data *data)
 {
     sp_status status;
-    GNN_TRY(sp_require(context, __func__, "data", data));
-    GNN_TRY(check_shapes(context, data));
-    GNN_TRY(sp_csr_check(context, &data->graph));
-    GNN_TRY(data->features.dense.values ? check_dense(context, data) : check_sparse(context, data));
-    GNN_TRY(check_labels(context, data));
-    GNN_TRY(check_split(context, data));
+    TRY(sp_require(context, __func__, "data", data));
+    TRY(check_shapes(context, data));
+    TRY(sp_csr_check(context, &data->graph));
+    TRY(data->features.dense.values ? check_dense(context, data) : check_sparse(context, data));
+    TRY(check_labels(context, data));
+    TRY(check_split(context, data));
 done:
     return status;
 }
@@ -217,9 +217,9 @@ sp_status gnn_data_draw_split(sp_context *context, gnn_data *data, int64_t train
     if (train < 1 || validation < 0)
         return sp_fail(context, SP_ERROR_ARGUMENT, "a split of %lld training and %lld validation nodes a class",
                        (long long)train, (long long)validation);
-    GNN_TRY(sp_calloc(context, classes + 1, sizeof *end, (void **)&end));
-    GNN_TRY(sp_alloc(context, nodes, sizeof *order, (void **)&order));
-    if (!data->split) GNN_TRY(sp_alloc(context, nodes, sizeof *data->split, (void **)&data->split));
+    TRY(sp_calloc(context, classes + 1, sizeof *end, (void **)&end));
+    TRY(sp_alloc(context, nodes, sizeof *order, (void **)&order));
+    if (!data->split) TRY(sp_alloc(context, nodes, sizeof *data->split, (void **)&data->split));
     group_by_class(data, classes, end, order);
     for (int64_t i = 0; i < nodes; i++) data->split[i] = class_of(data, i) < 0 ? GNN_UNUSED : GNN_TEST;
     for (int64_t c = 0, begin = 0; c < classes; begin = end[c++]) {

@@ -54,8 +54,8 @@ sp_status gnn_dense_by_steps(gnn_engine *engine, int count, const gnn_product *p
     const gnn_backend *backend = engine->backend;
     sp_status status = SP_OK;
     for (int k = 0; k < count; k++)
-        GNN_TRY(backend->multiply(engine, false, false, 1, product[k].a, product[k].b, k > 0, y));
-    if (bias || changes(how)) GNN_TRY(backend->forward(engine, how, y, bias, y));
+        TRY(backend->multiply(engine, false, false, 1, product[k].a, product[k].b, k > 0, y));
+    if (bias || changes(how)) TRY(backend->forward(engine, how, y, bias, y));
 done:
     return status;
 }
@@ -65,8 +65,8 @@ sp_status gnn_finish_multiply_by_steps(gnn_engine *engine, const gnn_pointwise *
 {
     const gnn_backend *backend = engine->backend;
     sp_status status = SP_OK;
-    if (bias || changes(how)) GNN_TRY(backend->forward(engine, how, y, bias, y));
-    GNN_TRY(backend->multiply_features(engine, false, y, NULL, count, product));
+    if (bias || changes(how)) TRY(backend->forward(engine, how, y, bias, y));
+    TRY(backend->multiply_features(engine, false, y, NULL, count, product));
 done:
     return status;
 }
@@ -87,10 +87,10 @@ sp_status gnn_dense_backward_by_steps(gnn_engine *engine, int count, const gnn_p
         const gnn_product_gradient *p = &product[k];
         const sp_dense from = gnn_first_rows(x, p->g->rows);
         sp_dense to = gnn_first_rows(x_gradient, p->g->rows);
-        GNN_TRY(backend->multiply(engine, true, false, 1, &from, p->g, 0, p->w_gradient));
-        GNN_TRY(backend->multiply(engine, false, true, 1, p->g, p->w, k > 0, &to));
+        TRY(backend->multiply(engine, true, false, 1, &from, p->g, 0, p->w_gradient));
+        TRY(backend->multiply(engine, false, true, 1, p->g, p->w, k > 0, &to));
     }
-    GNN_TRY(gnn_derive(engine, how, x, x_gradient, sums));
+    TRY(gnn_derive(engine, how, x, x_gradient, sums));
 done:
     return status;
 }

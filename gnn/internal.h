@@ -2,6 +2,10 @@
 #ifndef GNN_INTERNAL_H
 #define GNN_INTERNAL_H
 
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/try.h"
+#include "base/value.h"
 #include "gnn.h"
 
 #ifdef __cplusplus
@@ -18,45 +22,29 @@ static inline sp_status gnn_require(const char *call, const char *name, const vo
 
 /* ---- random numbers ----------------------------------------------------------------------------------- */
 
-#ifdef __CUDACC__
-#define GNN_BOTH static inline __host__ __device__
-#else
-#define GNN_BOTH static inline
-#endif
-
-/* Mixes 64 bits (the finaliser of SplitMix64, Steele et al. 2014). */
-GNN_BOTH uint64_t gnn_mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* The stream of random numbers of a seed, a step and a site, which says what they are for. */
-GNN_BOTH uint64_t gnn_stream(uint64_t seed, int64_t step, uint64_t site)
+INLINE uint64_t gnn_stream(uint64_t seed, int64_t step, uint64_t site)
 {
-    return gnn_mix(gnn_mix(seed + 0x9e3779b97f4a7c15u * (uint64_t)(step + 1)) + 0xd1b54a32d192ed03u * (site + 1));
+    return mix64(mix64(seed + RANDOM_STEP * (uint64_t)(step + 1)) + 0xd1b54a32d192ed03u * (site + 1));
 }
 
 /* Its 64 random bits of number `index`. */
-GNN_BOTH uint64_t gnn_draw(uint64_t stream, int64_t index)
+INLINE uint64_t gnn_draw(uint64_t stream, int64_t index)
 {
-    return gnn_mix(stream + 0x9e3779b97f4a7c15u * (uint64_t)(index + 1));
+    return mix64(stream + RANDOM_STEP * (uint64_t)(index + 1));
 }
 
 /* 64 random bits, a function of its arguments alone. */
-GNN_BOTH uint64_t gnn_random(uint64_t seed, int64_t step, uint64_t site, int64_t index)
+INLINE uint64_t gnn_random(uint64_t seed, int64_t step, uint64_t site, int64_t index)
 {
     return gnn_draw(gnn_stream(seed, step, site), index);
 }
 
 /* In [0, 1), 24 bits: the same number in float and double. */
-GNN_BOTH float gnn_unit(uint64_t bits) { return (float)(bits >> 40) * 0x1p-24f; }
+INLINE float gnn_unit(uint64_t bits) { return (float)(bits >> 40) * 0x1p-24f; }
 
 /* gnn_unit(bits) < rate exactly when bits >> 40 < gnn_drop_bound(rate): integers are quicker to compare. */
-GNN_BOTH uint64_t gnn_drop_bound(double rate)
+INLINE uint64_t gnn_drop_bound(double rate)
 {
     const uint64_t whole = (uint64_t)(rate * 0x1p24);
     return whole + ((double)whole < rate * 0x1p24);
@@ -346,13 +334,6 @@ sp_status gnn_model_backward_summed(gnn_model *model, gnn_block *const *block, c
 
 /* The width that suits the block of a layer: how many columns it gathers with the matrix. `sparse`: features are. */
 int64_t gnn_model_gather_width(const gnn_model *model, int layer, const sp_csr *matrix, bool sparse);
-
-/* On failure keeps the status and jumps to `done`, where the function frees what it took. */
-#define GNN_TRY(call)                   \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 #ifdef __cplusplus
 }

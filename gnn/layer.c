@@ -88,10 +88,10 @@ static sp_status own_forward(gnn_layer_state *layer, const gnn_input *x, sp_dens
     gnn_engine *engine = layer->engine;
     sp_status status;
     if (!x->plan || x->dense.rows == z->rows) return gnn_input_multiply(engine, x, &layer->own.value, z);
-    GNN_TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, layer->type, &layer->padded));
-    GNN_TRY(gnn_input_multiply(engine, x, &layer->own.value, &layer->padded.now));
+    TRY(gnn_matrix_shape_rows(engine, x->dense.rows, z->cols, layer->type, &layer->padded));
+    TRY(gnn_input_multiply(engine, x, &layer->own.value, &layer->padded.now));
     const sp_dense first = gnn_first_rows(&layer->padded.now, z->rows);
-    GNN_TRY(engine->backend->copy(engine, &first, z));
+    TRY(engine->backend->copy(engine, &first, z));
 done:
     return status;
 }
@@ -102,13 +102,13 @@ static sp_status own_gradient(gnn_layer_state *layer, const gnn_input *x, const 
     gnn_engine *engine = layer->engine;
     sp_status status;
     if (x->plan && x->dense.rows != g->rows) {
-        GNN_TRY(gnn_matrix_shape_rows(engine, x->dense.rows, g->cols, layer->type, &layer->padded));
-        GNN_TRY(engine->backend->fill(engine, 0, &layer->padded.now));
+        TRY(gnn_matrix_shape_rows(engine, x->dense.rows, g->cols, layer->type, &layer->padded));
+        TRY(engine->backend->fill(engine, 0, &layer->padded.now));
         sp_dense first = gnn_first_rows(&layer->padded.now, g->rows);
-        GNN_TRY(engine->backend->copy(engine, g, &first));
+        TRY(engine->backend->copy(engine, g, &first));
         g = &layer->padded.now;
     }
-    GNN_TRY(gnn_input_gradient(engine, x, g, &layer->own.gradient));
+    TRY(gnn_input_gradient(engine, x, g, &layer->own.gradient));
 done:
     return status;
 }
@@ -195,19 +195,19 @@ static sp_status aggregate(gnn_layer_state *layer, gnn_block *block, const sp_de
     sp_cbsr kept;
     sp_status status;
     if (layer->maxk > 0) {
-        GNN_TRY(shape_kept(layer, p, &kept));
-        GNN_TRY(sp_maxk(engine->context, p, &kept));
-        GNN_TRY(drop_kept(layer, &kept));
-        GNN_TRY(sp_maxk_spmm(block->forward, 1, &kept, beta, q));
+        TRY(shape_kept(layer, p, &kept));
+        TRY(sp_maxk(engine->context, p, &kept));
+        TRY(drop_kept(layer, &kept));
+        TRY(sp_maxk_spmm(block->forward, 1, &kept, beta, q));
     } else if (layer->kind == GNN_SAGE_MAX && layer->number > 0) {
-        GNN_TRY(gnn_matrix_shape(engine, q->rows, q->cols, SP_DENSE_F64, &layer->argument));
-        GNN_TRY(sp_spmm_execute_argument(block->forward, p, q, layer->argument.now.values));
+        TRY(gnn_matrix_shape(engine, q->rows, q->cols, SP_DENSE_F64, &layer->argument));
+        TRY(sp_spmm_execute_argument(block->forward, p, q, layer->argument.now.values));
     } else {
-        GNN_TRY(multiply_rows(layer, block, false, p, rounded, beta, q));
+        TRY(multiply_rows(layer, block, false, p, rounded, beta, q));
     }
     if (layer->kind == GNN_GIN) {
         const sp_dense own = gnn_first_rows(p, q->rows);
-        GNN_TRY(engine->backend->add(engine, 1, &own, q));
+        TRY(engine->backend->add(engine, 1, &own, q));
     }
 done:
     return status;
@@ -232,13 +232,13 @@ static sp_status kept_gradient(gnn_layer_state *layer, gnn_block *block, const s
     sp_status status;
     if (gathers_narrow(layer)) {
         const sp_dense *g = &layer->next->product_gradient.now, *w = &layer->next->weight.value;
-        GNN_TRY(gnn_matrix_shape_rows(engine, kept->rows, g->cols, layer->type, &layer->narrow));
-        GNN_TRY(multiply_rows(layer, block, true, g, NULL, 0, &layer->narrow.now));
-        GNN_TRY(engine->backend->multiply_kept(engine, &layer->narrow.now, w, kept));
+        TRY(gnn_matrix_shape_rows(engine, kept->rows, g->cols, layer->type, &layer->narrow));
+        TRY(multiply_rows(layer, block, true, g, NULL, 0, &layer->narrow.now));
+        TRY(engine->backend->multiply_kept(engine, &layer->narrow.now, w, kept));
     } else {
-        GNN_TRY(sp_maxk_spmm_backward(block->backward, q_gradient, kept));
+        TRY(sp_maxk_spmm_backward(block->backward, q_gradient, kept));
     }
-    GNN_TRY(drop_kept(layer, kept));
+    TRY(drop_kept(layer, kept));
 done:
     return status;
 }
@@ -250,20 +250,20 @@ static sp_status aggregate_backward(gnn_layer_state *layer, gnn_block *block, co
     gnn_engine *engine = layer->engine;
     sp_cbsr kept;
     sp_status status;
-    GNN_TRY(gnn_block_prepare_backward(block));
+    TRY(gnn_block_prepare_backward(block));
     if (layer->maxk > 0) {
-        GNN_TRY(shape_kept(layer, p_gradient, &kept));
-        GNN_TRY(kept_gradient(layer, block, q_gradient, &kept));
-        GNN_TRY(sp_maxk_expand(engine->context, &kept, p_gradient));
+        TRY(shape_kept(layer, p_gradient, &kept));
+        TRY(kept_gradient(layer, block, q_gradient, &kept));
+        TRY(sp_maxk_expand(engine->context, &kept, p_gradient));
     } else if (layer->kind == GNN_SAGE_MAX) {
-        GNN_TRY(engine->backend->maximum_backward(engine, &block->transpose, block->places,
-                                                  layer->argument.now.values, q_gradient, p_gradient));
+        TRY(engine->backend->maximum_backward(engine, &block->transpose, block->places,
+                                              layer->argument.now.values, q_gradient, p_gradient));
     } else {
-        GNN_TRY(multiply_rows(layer, block, true, q_gradient, NULL, 0, p_gradient));
+        TRY(multiply_rows(layer, block, true, q_gradient, NULL, 0, p_gradient));
     }
     if (layer->kind == GNN_GIN) {
         sp_dense own = gnn_first_rows(p_gradient, q_gradient->rows);
-        GNN_TRY(engine->backend->add(engine, 1, q_gradient, &own));
+        TRY(engine->backend->add(engine, 1, q_gradient, &own));
     }
 done:
     return status;
@@ -275,8 +275,8 @@ static sp_status aggregate_input(gnn_layer_state *layer, gnn_block *block, const
     sp_status status;
     if (keep && layer->kept_block == block->number && layer->kept_features == x->dense.values) return SP_OK;
     layer->kept_block = 0;
-    GNN_TRY(gnn_matrix_shape_rows(layer->engine, block->a.rows, layer->inputs, layer->type, &layer->aggregated));
-    GNN_TRY(aggregate(layer, block, &x->dense, x->rounded, 0, &layer->aggregated.now));
+    TRY(gnn_matrix_shape_rows(layer->engine, block->a.rows, layer->inputs, layer->type, &layer->aggregated));
+    TRY(aggregate(layer, block, &x->dense, x->rounded, 0, &layer->aggregated.now));
     if (keep) layer->kept_block = block->number;
     layer->kept_features = x->dense.values;
 done:
@@ -335,11 +335,11 @@ static sp_status forward_product(gnn_layer_state *layer, gnn_block *block, const
     gnn_engine *engine = layer->engine;
     const bool own = layer->own.value.values != NULL;
     sp_status status;
-    GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->type, &layer->product));
-    GNN_TRY(input_products(layer, x, &layer->product.now, z));
-    GNN_TRY(aggregate(layer, block, &layer->product.now, NULL, own, z));
+    TRY(gnn_matrix_shape_rows(engine, block->a.cols, z->cols, layer->type, &layer->product));
+    TRY(input_products(layer, x, &layer->product.now, z));
+    TRY(aggregate(layer, block, &layer->product.now, NULL, own, z));
     layer->open = layer->kind != GNN_GIN && layer->maxk == 0;
-    if (!layer->open) GNN_TRY(gnn_finish(engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
+    if (!layer->open) TRY(gnn_finish(engine, how, layer->maxk > 0 ? NULL : &layer->bias, z));
 done:
     return status;
 }
@@ -353,15 +353,15 @@ sp_status gnn_convolution_forward(gnn_layer_state *layer, gnn_block *block, cons
     sp_status status;
     layer->open = false;
     layer->aggregate_first = aggregates_first(layer, &block->a, x->plan != NULL, keep);
-    GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
+    TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->outputs, layer->type, &layer->output));
     if (gin)
-        GNN_TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
-    if (layer->aggregate_first) GNN_TRY(forward_aggregated(layer, block, x, keep, how, z));
-    else GNN_TRY(forward_product(layer, block, x, how, z));
+        TRY(gnn_matrix_shape_rows(engine, block->a.rows, layer->weight.value.cols, layer->type, &layer->inner));
+    if (layer->aggregate_first) TRY(forward_aggregated(layer, block, x, keep, how, z));
+    else TRY(forward_product(layer, block, x, how, z));
     if (gin) {
         const gnn_product second = {z, &layer->second.value};
-        GNN_TRY(engine->backend->dense(engine, 1, &second, &layer->after, layer->second_bias.value.values,
-                                       &layer->output.now));
+        TRY(engine->backend->dense(engine, 1, &second, &layer->after, layer->second_bias.value.values,
+                                   &layer->output.now));
     }
 done:
     return status;
@@ -389,17 +389,17 @@ static sp_status backward_aggregated(gnn_layer_state *layer, gnn_block *block, c
     const bool own = layer->own.value.values != NULL;
     gnn_matrix *between = &layer->product_gradient; /* of A·X */
     sp_status status;
-    GNN_TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
-    if (own) GNN_TRY(own_gradient(layer, x, g));
+    TRY(backend->multiply(engine, true, false, 1, &layer->aggregated.now, g, 0, &layer->weight.gradient));
+    if (own) TRY(own_gradient(layer, x, g));
     if (!x_gradient) return SP_OK;
-    GNN_TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->type, between));
-    GNN_TRY(backend->multiply(engine, false, true, 1, g, &layer->weight.value, 0, &between->now));
-    GNN_TRY(aggregate_backward(layer, block, &between->now, x_gradient));
+    TRY(gnn_matrix_shape_rows(engine, g->rows, layer->inputs, layer->type, between));
+    TRY(backend->multiply(engine, false, true, 1, g, &layer->weight.value, 0, &between->now));
+    TRY(aggregate_backward(layer, block, &between->now, x_gradient));
     if (own) {
         sp_dense first = gnn_first_rows(x_gradient, g->rows);
-        GNN_TRY(backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
+        TRY(backend->multiply(engine, false, true, 1, g, &layer->own.value, 1, &first));
     }
-    GNN_TRY(gnn_derive(engine, x->how, &x->dense, x_gradient, x->sums));
+    TRY(gnn_derive(engine, x->how, &x->dense, x_gradient, x->sums));
 done:
     return status;
 }
@@ -411,10 +411,10 @@ static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, cons
     const bool own = layer->own.value.values != NULL;
     gnn_matrix *between = &layer->product_gradient; /* of X·W */
     sp_status status;
-    GNN_TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->type, between));
-    GNN_TRY(aggregate_backward(layer, block, g, &between->now));
+    TRY(gnn_matrix_shape_rows(engine, block->a.cols, g->cols, layer->type, between));
+    TRY(aggregate_backward(layer, block, g, &between->now));
     if (layer->maxk > 0)
-        GNN_TRY(engine->backend->column_sums(engine, &between->now, layer->bias.gradient.values));
+        TRY(engine->backend->column_sums(engine, &between->now, layer->bias.gradient.values));
     if (x_gradient) {
         const gnn_product_gradient product[] = {{&between->now, &layer->weight.value, &layer->weight.gradient},
                                                 {g, &layer->own.value, &layer->own.gradient}};
@@ -422,8 +422,8 @@ static sp_status backward_product(gnn_layer_state *layer, gnn_block *block, cons
     }
     const gnn_product_with product[] = {{&between->now, &layer->weight.gradient}, {g, &layer->own.gradient}};
     if (own && !x->plan) return multiply_dense(engine, true, x, 2, product);
-    GNN_TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
-    if (own) GNN_TRY(own_gradient(layer, x, g));
+    TRY(gnn_input_gradient(engine, x, &between->now, &layer->weight.gradient));
+    if (own) TRY(own_gradient(layer, x, g));
 done:
     return status;
 }
@@ -434,10 +434,10 @@ sp_status gnn_convolution_backward(gnn_layer_state *layer, gnn_block *block, con
     const sp_dense *g = gradient;
     sp_status status = SP_OK;
     if (layer->kind == GNN_GIN) {
-        GNN_TRY(second_backward(layer, gradient));
+        TRY(second_backward(layer, gradient));
         g = &layer->inner_gradient.now;
     }
-    GNN_TRY((layer->aggregate_first ? backward_aggregated : backward_product)(layer, block, x, g, x_gradient));
+    TRY((layer->aggregate_first ? backward_aggregated : backward_product)(layer, block, x, g, x_gradient));
 done:
     return status;
 }

@@ -41,12 +41,12 @@ static sp_status shape_forward(gnn_layer_state *layer, const gnn_block *block)
     const int64_t rows = block->a.rows, cols = block->a.cols, heads = layer->heads;
     const sp_dense_type type = layer->type;
     sp_status status;
-    GNN_TRY(gnn_matrix_shape(engine, rows, layer->outputs, type, &layer->output));
-    GNN_TRY(gnn_matrix_shape(engine, cols, layer->weight.value.cols, type, &layer->product));
-    GNN_TRY(gnn_matrix_shape(engine, rows, heads, type, &layer->left_scores));
-    GNN_TRY(gnn_matrix_shape(engine, cols, heads, type, &layer->right_scores));
-    GNN_TRY(gnn_matrix_shape(engine, heads, block->a.nnz, type, &layer->attention));
-    GNN_TRY(gnn_matrix_shape(engine, 1, block->a.nnz, type, &layer->edges));
+    TRY(gnn_matrix_shape(engine, rows, layer->outputs, type, &layer->output));
+    TRY(gnn_matrix_shape(engine, cols, layer->weight.value.cols, type, &layer->product));
+    TRY(gnn_matrix_shape(engine, rows, heads, type, &layer->left_scores));
+    TRY(gnn_matrix_shape(engine, cols, heads, type, &layer->right_scores));
+    TRY(gnn_matrix_shape(engine, heads, block->a.nnz, type, &layer->attention));
+    TRY(gnn_matrix_shape(engine, 1, block->a.nnz, type, &layer->edges));
 done:
     return status;
 }
@@ -57,26 +57,26 @@ sp_status gnn_attention_forward(gnn_layer_state *layer, gnn_block *block, const 
     const gnn_backend *backend = engine->backend;
     const int64_t width = layer->weight.value.cols / layer->heads;
     sp_status status;
-    GNN_TRY(shape_forward(layer, block));
-    GNN_TRY(gnn_input_multiply(engine, x, &layer->weight.value, &layer->product.now));
+    TRY(shape_forward(layer, block));
+    TRY(gnn_input_multiply(engine, x, &layer->weight.value, &layer->product.now));
     const sp_dense own = gnn_first_rows(&layer->product.now, block->a.rows);
-    GNN_TRY(backend->head_scores(engine, &own, layer->heads, layer->left.value.values, &layer->left_scores.now));
-    GNN_TRY(backend->head_scores(engine, &layer->product.now, layer->heads, layer->right.value.values,
-                                 &layer->right_scores.now));
+    TRY(backend->head_scores(engine, &own, layer->heads, layer->left.value.values, &layer->left_scores.now));
+    TRY(backend->head_scores(engine, &layer->product.now, layer->heads, layer->right.value.values,
+                             &layer->right_scores.now));
     for (int head = 0; head < layer->heads; head++) {
         void *softmax = attention_of(layer, head);
         const void *weights;
         const sp_dense h = head_of(&layer->product.now, width, head);
         sp_dense y = head_of(&layer->output.now, width, layer->average ? 0 : head);
-        GNN_TRY(backend->edge_scores(engine, &block->a, &layer->left_scores.now, &layer->right_scores.now, head,
-                                     slope, softmax));
-        GNN_TRY(sp_edge_softmax(engine->context, &block->a, softmax));
-        GNN_TRY(drop_attention(layer, head, softmax, &weights));
-        GNN_TRY(sp_spmm_plan_set_values(block->forward, weights, engine->space));
-        GNN_TRY(sp_spmm_execute(block->forward, layer->average ? 1.0 / layer->heads : 1, &h,
-                                layer->average && head > 0, &y));
+        TRY(backend->edge_scores(engine, &block->a, &layer->left_scores.now, &layer->right_scores.now, head,
+                                 slope, softmax));
+        TRY(sp_edge_softmax(engine->context, &block->a, softmax));
+        TRY(drop_attention(layer, head, softmax, &weights));
+        TRY(sp_spmm_plan_set_values(block->forward, weights, engine->space));
+        TRY(sp_spmm_execute(block->forward, layer->average ? 1.0 / layer->heads : 1, &h,
+                            layer->average && head > 0, &y));
     }
-    GNN_TRY(gnn_finish(engine, &layer->after, &layer->bias, &layer->output.now));
+    TRY(gnn_finish(engine, &layer->after, &layer->bias, &layer->output.now));
 done:
     return status;
 }
@@ -87,10 +87,10 @@ static sp_status shape_backward(gnn_layer_state *layer, const gnn_block *block)
     const int64_t rows = block->a.rows, cols = block->a.cols;
     const sp_dense_type type = layer->type;
     sp_status status;
-    GNN_TRY(gnn_matrix_shape(engine, cols, layer->weight.value.cols, type, &layer->product_gradient));
-    GNN_TRY(gnn_matrix_shape(engine, rows, layer->heads, type, &layer->left_gradient));
-    GNN_TRY(gnn_matrix_shape(engine, cols, layer->heads, type, &layer->right_gradient));
-    GNN_TRY(gnn_matrix_shape(engine, 1, block->a.nnz, type, &layer->turned));
+    TRY(gnn_matrix_shape(engine, cols, layer->weight.value.cols, type, &layer->product_gradient));
+    TRY(gnn_matrix_shape(engine, rows, layer->heads, type, &layer->left_gradient));
+    TRY(gnn_matrix_shape(engine, cols, layer->heads, type, &layer->right_gradient));
+    TRY(gnn_matrix_shape(engine, 1, block->a.nnz, type, &layer->turned));
 done:
     return status;
 }
@@ -106,16 +106,16 @@ static sp_status head_backward(gnn_layer_state *layer, gnn_block *block, int hea
     sp_dense h_gradient = head_of(&layer->product_gradient.now, width, head);
     void *edges = layer->edges.now.values, *turned = layer->turned.now.values;
     sp_status status;
-    GNN_TRY(drop_attention(layer, head, softmax, &weights));
-    GNN_TRY(backend->gather(engine, block->places, block->a.nnz, weights, layer->type, turned));
-    GNN_TRY(sp_spmm_plan_set_values(block->backward, turned, engine->space));
-    GNN_TRY(sp_spmm_execute(block->backward, 1, y_gradient, 0, &h_gradient));
-    GNN_TRY(sp_sddmm(engine->context, &block->a, y_gradient, &h, edges));
-    GNN_TRY(drop_attention(layer, head, edges, &weights)); /* in place */
-    GNN_TRY(sp_edge_softmax_backward(engine->context, &block->a, softmax, edges));
-    GNN_TRY(backend->edge_scores_backward(engine, &block->a, &block->transpose, block->places,
-                                          &layer->left_scores.now, &layer->right_scores.now, head, slope, edges,
-                                          &layer->left_gradient.now, &layer->right_gradient.now));
+    TRY(drop_attention(layer, head, softmax, &weights));
+    TRY(backend->gather(engine, block->places, block->a.nnz, weights, layer->type, turned));
+    TRY(sp_spmm_plan_set_values(block->backward, turned, engine->space));
+    TRY(sp_spmm_execute(block->backward, 1, y_gradient, 0, &h_gradient));
+    TRY(sp_sddmm(engine->context, &block->a, y_gradient, &h, edges));
+    TRY(drop_attention(layer, head, edges, &weights)); /* in place */
+    TRY(sp_edge_softmax_backward(engine->context, &block->a, softmax, edges));
+    TRY(backend->edge_scores_backward(engine, &block->a, &block->transpose, block->places,
+                                      &layer->left_scores.now, &layer->right_scores.now, head, slope, edges,
+                                      &layer->left_gradient.now, &layer->right_gradient.now));
 done:
     return status;
 }
@@ -129,27 +129,27 @@ sp_status gnn_attention_backward(gnn_layer_state *layer, gnn_block *block, const
     sp_dense *h_gradient = &layer->product_gradient.now;
     const sp_dense *g = gradient;
     sp_status status;
-    GNN_TRY(gnn_block_prepare_backward(block));
-    GNN_TRY(shape_backward(layer, block));
+    TRY(gnn_block_prepare_backward(block));
+    TRY(shape_backward(layer, block));
     if (layer->average && layer->heads > 1) {
-        GNN_TRY(gnn_matrix_shape(engine, g->rows, g->cols, layer->type, &layer->inner_gradient));
-        GNN_TRY(backend->fill(engine, 0, &layer->inner_gradient.now));
-        GNN_TRY(backend->add(engine, 1.0 / layer->heads, gradient, &layer->inner_gradient.now));
+        TRY(gnn_matrix_shape(engine, g->rows, g->cols, layer->type, &layer->inner_gradient));
+        TRY(backend->fill(engine, 0, &layer->inner_gradient.now));
+        TRY(backend->add(engine, 1.0 / layer->heads, gradient, &layer->inner_gradient.now));
         g = &layer->inner_gradient.now;
     }
     for (int head = 0; head < layer->heads; head++) {
         const sp_dense y_gradient = head_of(g, width, layer->average ? 0 : head);
-        GNN_TRY(head_backward(layer, block, head, &y_gradient));
+        TRY(head_backward(layer, block, head, &y_gradient));
     }
     const sp_dense own = gnn_first_rows(&layer->product.now, block->a.rows);
     sp_dense own_gradient = gnn_first_rows(h_gradient, block->a.rows);
-    GNN_TRY(backend->head_scores_backward(engine, &own, layer->heads, layer->left.value.values,
-                                          &layer->left_gradient.now, &own_gradient, layer->left.gradient.values));
-    GNN_TRY(backend->head_scores_backward(engine, &layer->product.now, layer->heads, layer->right.value.values,
-                                          &layer->right_gradient.now, h_gradient, layer->right.gradient.values));
+    TRY(backend->head_scores_backward(engine, &own, layer->heads, layer->left.value.values,
+                                      &layer->left_gradient.now, &own_gradient, layer->left.gradient.values));
+    TRY(backend->head_scores_backward(engine, &layer->product.now, layer->heads, layer->right.value.values,
+                                      &layer->right_gradient.now, h_gradient, layer->right.gradient.values));
     if (!x_gradient) return gnn_input_gradient(engine, x, h_gradient, &layer->weight.gradient);
     const gnn_product_gradient product = {h_gradient, &layer->weight.value, &layer->weight.gradient};
-    GNN_TRY(backend->dense_backward(engine, 1, &product, x->how, &x->dense, x_gradient, x->sums));
+    TRY(backend->dense_backward(engine, 1, &product, x->how, &x->dense, x_gradient, x->sums));
 done:
     return status;
 }

@@ -176,13 +176,13 @@ static sp_status make_parameters(gnn_model *model)
     const size_t size = number_size(model);
     void *numbers = NULL;
     sp_status status;
-    GNN_TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->weights));
-    GNN_TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->gradients));
-    GNN_TRY(sp_alloc(engine->context, model->size, size, &numbers));
+    TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->weights));
+    TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->gradients));
+    TRY(sp_alloc(engine->context, model->size, size, &numbers));
     draw_parameters(model, numbers);
-    GNN_TRY(sp_array_copy(engine->context, model->size, size, model->weights, engine->space, numbers, SP_HOST));
+    TRY(sp_array_copy(engine->context, model->size, size, model->weights, engine->space, numbers, SP_HOST));
     memset(numbers, 0, (size_t)model->size * size);
-    GNN_TRY(sp_array_copy(engine->context, model->size, size, model->gradients, engine->space, numbers, SP_HOST));
+    TRY(sp_array_copy(engine->context, model->size, size, model->gradients, engine->space, numbers, SP_HOST));
     for (int i = 0; i < model->parameters; i++) {
         const size_t offset = (size_t)model->parameter[i].offset * size;
         model->weight[i]->value.values = (char *)model->weights + offset;
@@ -222,8 +222,8 @@ static sp_status round_features(gnn_model *model, const gnn_block *block, const 
     model->input.rounded = &model->rounded.now;
     if (model->rounded_from == x->values && model->rounded_block == block->number) return SP_OK;
     model->rounded_from = NULL;
-    GNN_TRY(gnn_matrix_shape_rows(engine, x->rows, x->cols, SP_DENSE_BF16, &model->rounded));
-    GNN_TRY(engine->backend->round(engine, x, &model->rounded.now));
+    TRY(gnn_matrix_shape_rows(engine, x->rows, x->cols, SP_DENSE_BF16, &model->rounded));
+    TRY(engine->backend->round(engine, x, &model->rounded.now));
     model->rounded_from = x->values;
     model->rounded_block = block->number;
 done:
@@ -236,8 +236,8 @@ static sp_status take_dense(gnn_model *model, const gnn_block *block, const sp_d
     sp_status status;
     model->input.dense = *x;
     if (rate == 0) return model->options.half_gather ? round_features(model, block, x) : SP_OK;
-    GNN_TRY(gnn_matrix_shape_rows(model->engine, x->rows, x->cols, x->type, &model->dropped));
-    GNN_TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
+    TRY(gnn_matrix_shape_rows(model->engine, x->rows, x->cols, x->type, &model->dropped));
+    TRY(model->engine->backend->forward(model->engine, &how, x, NULL, &model->dropped.now));
     model->input.dense = model->dropped.now;
 done:
     return status;
@@ -268,23 +268,23 @@ static sp_status take_sparse(gnn_model *model, const gnn_block *block, const sp_
         forget_plans(model);
         model->planned = *x;
         model->planned_block = block->number;
-        GNN_TRY(plan_features(model, &model->planned, false, &model->input.plan));
+        TRY(plan_features(model, &model->planned, false, &model->input.plan));
     }
     model->input.dense = (sp_dense){.rows = x->rows, .cols = x->cols};
     if (model->options.input_dropout == 0) return SP_OK;
     model->entries = x->values;
     if (!x->values) {
-        GNN_TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->ones));
-        GNN_TRY(engine->backend->fill(engine, 1, &model->ones.now));
+        TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->ones));
+        TRY(engine->backend->fill(engine, 1, &model->ones.now));
         model->entries = model->ones.now.values;
     }
     if (rate > 0) {
-        GNN_TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->dropped));
-        GNN_TRY(engine->backend->drop(engine, rate, 0, x->nnz, model->entries, model->options.type,
-                                      model->dropped.now.values));
+        TRY(gnn_matrix_shape(engine, 1, x->nnz, model->options.type, &model->dropped));
+        TRY(engine->backend->drop(engine, rate, 0, x->nnz, model->entries, model->options.type,
+                                  model->dropped.now.values));
         model->entries = model->dropped.now.values;
     }
-    GNN_TRY(sp_spmm_plan_set_values(model->input.plan, model->entries, engine->space));
+    TRY(sp_spmm_plan_set_values(model->input.plan, model->entries, engine->space));
 done:
     return status;
 }
@@ -294,9 +294,9 @@ static sp_status prepare_transposed(gnn_model *model)
 {
     sp_status status = SP_OK;
     if (!model->input.plan) return SP_OK;
-    if (!model->input.transposed) GNN_TRY(plan_features(model, &model->planned, true, &model->input.transposed));
+    if (!model->input.transposed) TRY(plan_features(model, &model->planned, true, &model->input.transposed));
     if (model->options.input_dropout > 0)
-        GNN_TRY(sp_spmm_plan_set_values(model->input.transposed, model->entries, model->engine->space));
+        TRY(sp_spmm_plan_set_values(model->input.transposed, model->entries, model->engine->space));
 done:
     return status;
 }
@@ -349,13 +349,13 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
     const double rate = training ? o->input_dropout : 0;
     sp_status status;
     model->forwarded = false;
-    GNN_TRY(check_blocks(model, block));
-    GNN_TRY(check_features(model, block[0], x));
+    TRY(check_blocks(model, block));
+    TRY(check_features(model, block[0], x));
     if (x->dense.values) {
         forget_plans(model);
-        GNN_TRY(take_dense(model, block[0], &x->dense, rate));
+        TRY(take_dense(model, block[0], &x->dense, rate));
     } else {
-        GNN_TRY(take_sparse(model, block[0], &x->sparse, rate));
+        TRY(take_sparse(model, block[0], &x->sparse, rate));
     }
     for (int i = 0; i < o->layers; i++) {
         gnn_layer_state *l = &model->layer[i];
@@ -365,8 +365,8 @@ sp_status gnn_model_forward_open(gnn_model *model, gnn_block *const *block, cons
         l->after.rate = l->maxk > 0 ? 0 : dropout;
         l->kept_dropout = l->maxk > 0 ? dropout : 0;
         l->attention_dropout = training ? o->attention_dropout : 0;
-        if (o->layer == GNN_GAT) GNN_TRY(gnn_attention_forward(l, block[i], input));
-        else GNN_TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
+        if (o->layer == GNN_GAT) TRY(gnn_attention_forward(l, block[i], input));
+        else TRY(gnn_convolution_forward(l, block[i], input, o->keep_aggregated && i == 0));
     }
     gnn_layer_state *const last = &model->layer[o->layers - 1];
     model->forwarded = true;
@@ -385,8 +385,8 @@ sp_status gnn_model_forward(gnn_model *model, gnn_block *const *block, const gnn
     if (status == SP_OK) status = sp_require(model->engine->context, __func__, "logits", logits);
     if (status != SP_OK) return status;
     const gnn_layer_state *last = &model->layer[model->options.layers - 1];
-    GNN_TRY(gnn_model_forward_open(model, block, x, training, &made, &bias));
-    if (bias) GNN_TRY(gnn_finish(model->engine, &last->after, &last->bias, made));
+    TRY(gnn_model_forward_open(model, block, x, training, &made, &bias));
+    if (bias) TRY(gnn_finish(model->engine, &last->after, &last->bias, made));
     *logits = made;
 done:
     return status;
@@ -405,9 +405,9 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
         logits_gradient->type != logits->type)
         return sp_fail(engine->context, SP_ERROR_ARGUMENT, "a backward pass needs a forward pass before it, and the"
                        " gradient of its logits");
-    GNN_TRY(check_features(model, block[0], x));
-    GNN_TRY(prepare_transposed(model));
-    if (!summed) GNN_TRY(engine->backend->column_sums(engine, logits_gradient, gnn_model_logit_sums(model)));
+    TRY(check_features(model, block[0], x));
+    TRY(prepare_transposed(model));
+    if (!summed) TRY(engine->backend->column_sums(engine, logits_gradient, gnn_model_logit_sums(model)));
     for (int i = layers - 1; i >= 0; i--) {
         gnn_layer_state *l = &model->layer[i];
         const gnn_input before = output_of(&model->layer[i > 0 ? i - 1 : 0]);
@@ -415,12 +415,12 @@ static sp_status go_back(gnn_model *model, gnn_block *const *block, const gnn_fe
         const sp_dense *gradient = i + 1 < layers ? &l->gradient.now : logits_gradient;
         sp_dense *input_gradient = NULL;
         if (i > 0) {
-            GNN_TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type,
-                                          &model->layer[i - 1].gradient));
+            TRY(gnn_matrix_shape_rows(engine, block[i]->a.cols, l->inputs, l->type,
+                                      &model->layer[i - 1].gradient));
             input_gradient = &model->layer[i - 1].gradient.now;
         }
-        if (l->kind == GNN_GAT) GNN_TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));
-        else GNN_TRY(gnn_convolution_backward(l, block[i], input, gradient, input_gradient));
+        if (l->kind == GNN_GAT) TRY(gnn_attention_backward(l, block[i], input, gradient, input_gradient));
+        else TRY(gnn_convolution_backward(l, block[i], input, gradient, input_gradient));
     }
 done:
     return status;
@@ -453,12 +453,12 @@ sp_status gnn_model_create(gnn_engine *engine, const gnn_model_options *options,
     if (status != SP_OK) return status;
     gnn_model_options o = *options;
     fill_defaults(&o);
-    GNN_TRY(check_options(engine->context, &o));
-    GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
+    TRY(check_options(engine->context, &o));
+    TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
     made->engine = engine;
     made->options = o;
     for (int i = 0; i < o.layers; i++) describe_layer(made, i);
-    GNN_TRY(make_parameters(made));
+    TRY(make_parameters(made));
     *model = made;
     made = NULL;
 done:

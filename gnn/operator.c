@@ -112,10 +112,10 @@ sp_status gnn_operator(sp_context *context, const sp_csr *graph, gnn_layer layer
                        graph->space == SP_HOST ? "" : ", on the device");
     if ((unsigned)layer > GNN_GAT || (unsigned)type > SP_F64)
         return sp_fail(context, SP_ERROR_ARGUMENT, "layer %d or value type %d does not exist", (int)layer, (int)type);
-    GNN_TRY(make_pattern(context, graph, layer == GNN_GCN || layer == GNN_GAT, type, &made));
+    TRY(make_pattern(context, graph, layer == GNN_GCN || layer == GNN_GAT, type, &made));
     if (layer == GNN_GCN) {
-        GNN_TRY(sp_alloc(context, graph->rows, sizeof *roots, (void **)&roots));
-        GNN_TRY(row_roots(context, graph, roots));
+        TRY(sp_alloc(context, graph->rows, sizeof *roots, (void **)&roots));
+        TRY(row_roots(context, graph, roots));
         scale(context, graph, roots, &made);
     } else {
         sp_free(context, made.values);

@@ -69,12 +69,12 @@ static sp_status make_state(gnn_optimizer *made)
     sp_status status;
     for (int i = 0; i < moments_of(&made->options); i++) {
         sp_dense zeros = {1, count, count, NULL, type, engine->space};
-        GNN_TRY(sp_array_create(engine->context, count, type == SP_DENSE_F64 ? 8 : 4, engine->space, &zeros.values));
+        TRY(sp_array_create(engine->context, count, type == SP_DENSE_F64 ? 8 : 4, engine->space, &zeros.values));
         made->moments[i] = zeros.values;
-        GNN_TRY(engine->backend->fill(engine, 0, &zeros));
+        TRY(engine->backend->fill(engine, 0, &zeros));
     }
-    GNN_TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->pace));
-    GNN_TRY(sp_array_copy(engine->context, 1, sizeof start, made->pace, engine->space, &start, SP_HOST));
+    TRY(sp_array_create(engine->context, 1, sizeof start, engine->space, (void **)&made->pace));
+    TRY(sp_array_copy(engine->context, 1, sizeof start, made->pace, engine->space, &start, SP_HOST));
 done:
     return status;
 }
@@ -90,13 +90,13 @@ sp_status gnn_optimizer_create(gnn_model *model, const gnn_optimizer_options *op
     gnn_engine *engine = gnn_model_engine(model);
     gnn_optimizer_options o = *options;
     fill_defaults(&o);
-    GNN_TRY(check_options(engine->context, &o));
-    GNN_TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
+    TRY(check_options(engine->context, &o));
+    TRY(sp_calloc(engine->context, 1, sizeof *made, (void **)&made));
     made->model = model;
     made->engine = engine;
     made->options = o;
     made->decay = decaying(model, o.decay_first_layer);
-    GNN_TRY(make_state(made));
+    TRY(make_state(made));
     *optimizer = made;
     made = NULL;
 done:

@@ -56,10 +56,10 @@ static sp_status make_numbering(sp_context *context, const sp_csr *graph, number
     const int64_t rows = graph->rows;
     uint8_t *seen = NULL;
     sp_status status;
-    GNN_TRY(sp_csr_community_order(context, graph, &n->order));
-    GNN_TRY(sp_alloc(context, rows, sizeof *n->place, (void **)&n->place));
-    GNN_TRY(sp_alloc(context, rows, sizeof *n->cycles, (void **)&n->cycles));
-    GNN_TRY(sp_calloc(context, rows, 1, (void **)&seen));
+    TRY(sp_csr_community_order(context, graph, &n->order));
+    TRY(sp_alloc(context, rows, sizeof *n->place, (void **)&n->place));
+    TRY(sp_alloc(context, rows, sizeof *n->cycles, (void **)&n->cycles));
+    TRY(sp_calloc(context, rows, 1, (void **)&seen));
     for (int64_t r = 0; r < rows; r++) n->place[n->order[r]] = (int32_t)r;
     for (int64_t r = 0; r < rows; r++) {
         if (!seen[r] && n->order[r] != r) n->cycles[n->count++] = (int32_t)r;
@@ -115,8 +115,8 @@ static sp_status move_all(sp_context *context, gnn_data *data, numbering *n)
     sp_csr graph = {0}, sparse = {0};
     const sp_dense *x = &data->features.dense;
     sp_status status;
-    GNN_TRY(permute_features(context, n, &data->features.sparse, &sparse));
-    GNN_TRY(sp_csr_permute(context, &data->graph, n->order, n->place, &graph));
+    TRY(permute_features(context, n, &data->features.sparse, &sparse));
+    TRY(sp_csr_permute(context, &data->graph, n->order, n->place, &graph));
     sp_csr_free(context, &data->graph);
     data->graph = graph;
     if (sparse.row_offsets) {
@@ -164,9 +164,9 @@ sp_status gnn_data_renumber(sp_context *context, gnn_data *data, gnn_order order
     if (order == GNN_ORDER_KEEP || (automatic && !is_large(&data->graph))) return SP_OK;
     const char *why = why_not(data);
     if (why) return automatic ? SP_OK : sp_fail(context, SP_ERROR_ARGUMENT, "%s", why);
-    GNN_TRY(make_numbering(context, &data->graph, &n));
+    TRY(make_numbering(context, &data->graph, &n));
     if (!automatic || near_share(&data->graph, n.place) >= near_share(&data->graph, NULL) + LEAST_GAIN)
-        GNN_TRY(move_all(context, data, &n));
+        TRY(move_all(context, data, &n));
 done:
     free_numbering(context, &n);
     return automatic && status == SP_ERROR_HOST_MEMORY ? SP_OK : status;

@@ -84,10 +84,10 @@ static sp_status create_marks(gnn_sampler *s, int64_t lists)
     sp_status status = SP_OK;
     if (lists <= s->lists) return SP_OK;
     gnn_sample_free_marks(s);
-    GNN_TRY(gnn_sample_array(s, lists * s->a.rows, sizeof *s->place, &s->place));
-    GNN_TRY(gnn_sample_array(s, lists * s->words, sizeof *s->known, &s->known));
-    GNN_TRY(gnn_sample_array(s, lists * s->words, sizeof *s->drawn, &s->drawn));
-    GNN_TRY(s->backend->clear(s, lists));
+    TRY(gnn_sample_array(s, lists * s->a.rows, sizeof *s->place, &s->place));
+    TRY(gnn_sample_array(s, lists * s->words, sizeof *s->known, &s->known));
+    TRY(gnn_sample_array(s, lists * s->words, sizeof *s->drawn, &s->drawn));
+    TRY(s->backend->clear(s, lists));
     s->lists = lists;
 done:
     if (status != SP_OK) gnn_sample_free_marks(s);
@@ -101,12 +101,12 @@ static sp_status grow_lists(gnn_sampler *s, const gnn_lists *rows, gnn_lists *co
 {
     gnn_lists fresh = {0};
     sp_status status;
-    GNN_TRY(create_lists(s, rows->count, &fresh));
-    GNN_TRY(s->backend->list(s, true, &fresh));
-    GNN_TRY(create_lists(s, rows->count, columns));
+    TRY(create_lists(s, rows->count, &fresh));
+    TRY(s->backend->list(s, true, &fresh));
+    TRY(create_lists(s, rows->count, columns));
     for (int64_t m = 0; m <= rows->count; m++) columns->first[m] = rows->first[m] + fresh.first[m];
-    GNN_TRY(gnn_sample_array(s, columns->first[rows->count], sizeof *columns->nodes, &columns->nodes));
-    GNN_TRY(s->backend->grow(s, rows, &fresh, columns));
+    TRY(gnn_sample_array(s, columns->first[rows->count], sizeof *columns->nodes, &columns->nodes));
+    TRY(s->backend->grow(s, rows, &fresh, columns));
 done:
     free_lists(s, &fresh);
     return status;
@@ -130,15 +130,15 @@ static sp_status draw_entries(gnn_sampler *s, const gnn_lists *rows, int layer, 
     const int64_t count = rows->first[rows->count], fanout = s->options.fanout[layer];
     int64_t entries = fanout <= MOST_SPARED ? count * (fanout + 1) : 0;
     sp_status status;
-    GNN_TRY(gnn_sample_array(s, count + 1, sizeof *drawn->offsets, &drawn->offsets));
-    GNN_TRY(s->backend->count(s, rows, fanout, drawn));
+    TRY(gnn_sample_array(s, count + 1, sizeof *drawn->offsets, &drawn->offsets));
+    TRY(s->backend->count(s, rows, fanout, drawn));
     if (s->engine->space == SP_HOST || s->options.kind != GNN_SAMPLE_NODE || fanout > MOST_SPARED) {
-        GNN_TRY(read_sizes(s, rows, drawn));
+        TRY(read_sizes(s, rows, drawn));
         entries = drawn->first[rows->count];
     }
-    GNN_TRY(gnn_sample_array(s, entries, sizeof *drawn->cols, &drawn->cols));
-    if (s->a.values) GNN_TRY(gnn_sample_array(s, entries, sizeof *drawn->at, &drawn->at));
-    GNN_TRY(s->backend->draw(s, rows, s->next, layer, fanout, drawn));
+    TRY(gnn_sample_array(s, entries, sizeof *drawn->cols, &drawn->cols));
+    if (s->a.values) TRY(gnn_sample_array(s, entries, sizeof *drawn->at, &drawn->at));
+    TRY(s->backend->draw(s, rows, s->next, layer, fanout, drawn));
 done:
     return status;
 }
@@ -153,8 +153,8 @@ static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer
     sp_csr p = {0};
     double *thresholds = NULL;
     sp_status status;
-    GNN_TRY(create_lists(s, rows->count, &known));
-    GNN_TRY(s->backend->list(s, false, &known));
+    TRY(create_lists(s, rows->count, &known));
+    TRY(s->backend->list(s, false, &known));
     const sp_csr q = {.rows = rows->count,
                       .cols = s->a.rows,
                       .nnz = known.first[rows->count],
@@ -162,13 +162,13 @@ static sp_status choose_columns(gnn_sampler *s, const gnn_lists *rows, int layer
                       .col_indices = known.nodes,
                       .value_type = s->a.value_type,
                       .space = s->engine->space};
-    GNN_TRY(sp_spgemm(context, &q, fastgcn ? &s->a : &s->squares, &how, &p, NULL));
-    GNN_TRY(gnn_sample_array(s, rows->count, sizeof *thresholds, &thresholds));
-    GNN_TRY(s->backend->choose(s, &p, s->next, layer, s->options.fanout[layer], thresholds));
-    GNN_TRY(grow_lists(s, rows, columns));
+    TRY(sp_spgemm(context, &q, fastgcn ? &s->a : &s->squares, &how, &p, NULL));
+    TRY(gnn_sample_array(s, rows->count, sizeof *thresholds, &thresholds));
+    TRY(s->backend->choose(s, &p, s->next, layer, s->options.fanout[layer], thresholds));
+    TRY(grow_lists(s, rows, columns));
     if (s->a.values) {
-        GNN_TRY(gnn_sample_array(s, columns->first[rows->count], sizeof **scale, scale));
-        GNN_TRY(s->backend->weigh(s, &p, thresholds, rows, columns, *scale));
+        TRY(gnn_sample_array(s, columns->first[rows->count], sizeof **scale, scale));
+        TRY(s->backend->weigh(s, &p, thresholds, rows, columns, *scale));
     }
 done:
     gnn_sample_array_free(s, thresholds);
@@ -184,15 +184,15 @@ static sp_status draw_layers(gnn_sampler *s, bulk *b)
         gnn_drawn *drawn = &b->drawn[l];
         switch (s->options.kind) {
         case GNN_SAMPLE_NODE:
-            GNN_TRY(draw_entries(s, &b->lists[l], l, drawn));
-            GNN_TRY(grow_lists(s, &b->lists[l], &b->lists[l + 1]));
+            TRY(draw_entries(s, &b->lists[l], l, drawn));
+            TRY(grow_lists(s, &b->lists[l], &b->lists[l + 1]));
             break;
         case GNN_SAMPLE_LAYER:
         case GNN_SAMPLE_FASTGCN:
-            GNN_TRY(choose_columns(s, &b->lists[l], l, &b->lists[l + 1], &drawn->scale));
-            GNN_TRY(draw_entries(s, &b->lists[l], l, drawn));
+            TRY(choose_columns(s, &b->lists[l], l, &b->lists[l + 1], &drawn->scale));
+            TRY(draw_entries(s, &b->lists[l], l, drawn));
             break;
-        case GNN_SAMPLE_CLUSTER: GNN_TRY(draw_entries(s, &b->lists[l], l, drawn)); break;
+        case GNN_SAMPLE_CLUSTER: TRY(draw_entries(s, &b->lists[l], l, drawn)); break;
         }
     }
 done:
@@ -271,10 +271,10 @@ static sp_status make_ready(gnn_sampler *s, const bulk *b)
     gnn_minibatch *ready = NULL;
     int64_t used = 0;
     sp_status status;
-    GNN_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
-    GNN_TRY(sp_alloc(context, count, sizeof *ready, (void **)&ready));
+    TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    TRY(sp_alloc(context, count, sizeof *ready, (void **)&ready));
     for (int64_t m = 0; m < count; m++) lay_out(s, b, m, NULL, &used, &ready[m]);
-    GNN_TRY(gnn_sample_array(s, used, 1, &made->memory));
+    TRY(gnn_sample_array(s, used, 1, &made->memory));
     used = 0;
     for (int64_t m = 0; m < count; m++) {
         lay_out(s, b, m, made->memory, &used, &ready[m]);
@@ -295,18 +295,18 @@ static sp_status deliver(gnn_sampler *s, bulk *b)
 {
     const int64_t count = b->lists[0].count;
     sp_status status;
-    for (int l = 0; l < b->layers; l++) GNN_TRY(read_sizes(s, &b->lists[l], &b->drawn[l]));
-    GNN_TRY(make_ready(s, b));
-    GNN_TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
+    for (int l = 0; l < b->layers; l++) TRY(read_sizes(s, &b->lists[l], &b->drawn[l]));
+    TRY(make_ready(s, b));
+    TRY(sp_alloc(s->engine->context, count, sizeof *b->targets, (void **)&b->targets));
     for (int l = 0; l < b->layers; l++) {
         for (int64_t m = 0; m < count; m++) {
             const sp_csr *block = &s->ready[m].block[s->options.layers - 1 - l];
             b->targets[m] = (gnn_target){block->row_offsets, block->col_indices, block->values, s->ready[m].batch};
         }
-        GNN_TRY(s->backend->finish(s, &b->lists[l], columns_of(b, l), &b->drawn[l], s->options.fanout[l],
-                                   b->targets));
+        TRY(s->backend->finish(s, &b->lists[l], columns_of(b, l), &b->drawn[l], s->options.fanout[l],
+                               b->targets));
     }
-    GNN_TRY(s->backend->leave(s, columns_of(b, b->layers - 1), b->targets));
+    TRY(s->backend->leave(s, columns_of(b, b->layers - 1), b->targets));
 done:
     return status;
 }
@@ -315,13 +315,13 @@ sp_status gnn_sample_bulk(gnn_sampler *s, int64_t count)
 {
     bulk b = {.layers = s->options.kind == GNN_SAMPLE_CLUSTER ? 1 : s->options.layers};
     sp_status status;
-    GNN_TRY(create_marks(s, count));
-    GNN_TRY(create_lists(s, count, &b.lists[0]));
+    TRY(create_marks(s, count));
+    TRY(create_lists(s, count, &b.lists[0]));
     for (int64_t m = 0; m <= count; m++) b.lists[0].first[m] = s->first[s->next + m] - s->first[s->next];
     b.lists[0].nodes = s->nodes + s->first[s->next];
-    GNN_TRY(s->backend->enter(s, &b.lists[0]));
-    GNN_TRY(draw_layers(s, &b));
-    GNN_TRY(deliver(s, &b));
+    TRY(s->backend->enter(s, &b.lists[0]));
+    TRY(draw_layers(s, &b));
+    TRY(deliver(s, &b));
     s->next += count;
 done:
     free_bulk(s, &b);

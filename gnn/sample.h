@@ -23,25 +23,25 @@ extern "C" {
 enum { GNN_SITE_SHUFFLE = 0x10000, GNN_SITE_SAMPLE = 0x10001 /* + the layer */ };
 
 /* Below `bound`, of 64 random bits; the bias is bound / 2^64. */
-GNN_BOTH int64_t gnn_below(uint64_t bits, int64_t bound)
+INLINE int64_t gnn_below(uint64_t bits, int64_t bound)
 {
     return (int64_t)((unsigned __int128)bits * (uint64_t)bound >> 64);
 }
 
 /* The t-th number that follows from the random state of a row (SplitMix64). */
-GNN_BOTH uint64_t gnn_follow(uint64_t state, int64_t t)
+INLINE uint64_t gnn_follow(uint64_t state, int64_t t)
 {
-    return gnn_mix(state + 0x9e3779b97f4a7c15u * (uint64_t)(t + 1));
+    return mix64(state + RANDOM_STEP * (uint64_t)(t + 1));
 }
 
-GNN_BOTH double gnn_double(uint64_t bits)
+INLINE double gnn_double(uint64_t bits)
 {
     double number;
     memcpy(&number, &bits, sizeof number);
     return number;
 }
 
-GNN_BOTH uint64_t gnn_bits(double number)
+INLINE uint64_t gnn_bits(double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
@@ -51,7 +51,7 @@ GNN_BOTH uint64_t gnn_bits(double number)
 /* Exponentially distributed with mean 1: -log u, u in (0, 1] of 53 bits. The libraries' logarithms differ in the
  * last bit; this one, u = m · 2^e with m in [0.707, 1.414] and log m = 2 artanh((m - 1) / (m + 1)) in eleven
  * terms, is made of operations that IEEE 754 defines, hence the same everywhere. */
-GNN_BOTH double gnn_exponential(uint64_t random)
+INLINE double gnn_exponential(uint64_t random)
 {
     const uint64_t bits = gnn_bits((double)((random >> 11) + 1) * 0x1p-53), fraction = bits & 0xfffffffffffffu;
     int exponent = (int)(bits >> 52) - 1023;
@@ -67,7 +67,7 @@ GNN_BOTH double gnn_exponential(uint64_t random)
 }
 
 /* 1 - exp(-x) for x >= 0, likewise; the relative error stays at a few units in the last place for small x too. */
-GNN_BOTH double gnn_chance(double x)
+INLINE double gnn_chance(double x)
 {
     if (!(x < 40)) return 1;
     const int k = (int)(x * 1.4426950408889634 + 0.5);

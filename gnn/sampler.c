@@ -95,8 +95,8 @@ static sp_status group_nodes(gnn_sampler *s, const int32_t *clusters)
     sp_status status;
     for (int64_t i = 0; i < nodes; i++)
         if (clusters[i] >= s->clusters) s->clusters = clusters[i] + 1;
-    GNN_TRY(sp_calloc(s->engine->context, s->clusters + 2, sizeof *s->cluster_first, (void **)&s->cluster_first));
-    GNN_TRY(sp_alloc(s->engine->context, nodes, sizeof *s->cluster_nodes, (void **)&s->cluster_nodes));
+    TRY(sp_calloc(s->engine->context, s->clusters + 2, sizeof *s->cluster_first, (void **)&s->cluster_first));
+    TRY(sp_alloc(s->engine->context, nodes, sizeof *s->cluster_nodes, (void **)&s->cluster_nodes));
     for (int64_t i = 0; i < nodes; i++) s->cluster_first[clusters[i] + 2]++;
     for (int64_t c = 0; c < s->clusters; c++) s->cluster_first[c + 2] += s->cluster_first[c + 1];
     for (int64_t i = 0; i < nodes; i++) s->cluster_nodes[s->cluster_first[clusters[i] + 1]++] = (int32_t)i;
@@ -109,11 +109,11 @@ static sp_status prepare(gnn_sampler *s, const sp_csr *host, const int32_t *clus
 {
     sp_status status = SP_OK;
     const gnn_sampler_kind kind = s->options.kind;
-    if (kind == GNN_SAMPLE_NODE) GNN_TRY(find_own(s, host));
-    if (kind == GNN_SAMPLE_LAYER) GNN_TRY(square_values(s, host));
-    if (kind == GNN_SAMPLE_FASTGCN) GNN_TRY(weigh_columns(s, host));
-    if (kind == GNN_SAMPLE_CLUSTER) GNN_TRY(group_nodes(s, clusters));
-    if (kind != GNN_SAMPLE_NODE && host->values) GNN_TRY(sum_rows(s, host));
+    if (kind == GNN_SAMPLE_NODE) TRY(find_own(s, host));
+    if (kind == GNN_SAMPLE_LAYER) TRY(square_values(s, host));
+    if (kind == GNN_SAMPLE_FASTGCN) TRY(weigh_columns(s, host));
+    if (kind == GNN_SAMPLE_CLUSTER) TRY(group_nodes(s, clusters));
+    if (kind != GNN_SAMPLE_NODE && host->values) TRY(sum_rows(s, host));
 done:
     return status;
 }
@@ -165,8 +165,8 @@ static sp_status take_nodes(gnn_sampler *s, const int32_t *nodes, int64_t count)
     sp_status status = check_nodes(s, nodes, count);
     if (status != SP_OK) return status;
     forget_nodes(s);
-    GNN_TRY(sp_alloc(context, count, sizeof *s->asked, (void **)&s->asked));
-    GNN_TRY(gnn_sample_array_take(s, count, sizeof *nodes, nodes, &s->asked_there));
+    TRY(sp_alloc(context, count, sizeof *s->asked, (void **)&s->asked));
+    TRY(gnn_sample_array_take(s, count, sizeof *nodes, nodes, &s->asked_there));
     if (count) memcpy(s->asked, nodes, bytes);
     s->asked_count = count;
 done:
@@ -179,11 +179,11 @@ static sp_status cut_nodes(gnn_sampler *s, int64_t pass, int64_t count)
 {
     const int64_t batch = s->options.batch, minibatches = count / batch + (count % batch > 0);
     sp_status status;
-    GNN_TRY(sp_alloc(s->engine->context, minibatches + 1, sizeof *s->first, (void **)&s->first));
+    TRY(sp_alloc(s->engine->context, minibatches + 1, sizeof *s->first, (void **)&s->first));
     for (int64_t b = 0; b < minibatches; b++) s->first[b] = b * batch;
     s->first[minibatches] = count;
-    GNN_TRY(gnn_sample_array(s, count, sizeof *s->nodes, &s->nodes));
-    GNN_TRY(s->backend->shuffle(s, pass, count, s->asked_there, s->nodes));
+    TRY(gnn_sample_array(s, count, sizeof *s->nodes, &s->nodes));
+    TRY(s->backend->shuffle(s, pass, count, s->asked_there, s->nodes));
     s->minibatches = minibatches;
 done:
     return status;
@@ -215,14 +215,14 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
     int32_t *wanted = NULL, *order = NULL, *there = NULL, *shuffled = NULL;
     int64_t clusters, minibatches = 0, used = 0;
     sp_status status;
-    GNN_TRY(sp_alloc(context, s->clusters, sizeof *wanted, (void **)&wanted));
-    GNN_TRY(sp_alloc(context, s->a.rows, sizeof *order, (void **)&order));
-    GNN_TRY(sp_alloc(context, s->clusters / s->options.batch + 2, sizeof *s->first, (void **)&s->first));
-    GNN_TRY(find_clusters(s, wanted, &clusters));
-    GNN_TRY(gnn_sample_array_take(s, clusters, sizeof *wanted, wanted, &there));
-    GNN_TRY(gnn_sample_array(s, clusters, sizeof *wanted, &shuffled));
-    GNN_TRY(s->backend->shuffle(s, pass, clusters, there, shuffled));
-    GNN_TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, space));
+    TRY(sp_alloc(context, s->clusters, sizeof *wanted, (void **)&wanted));
+    TRY(sp_alloc(context, s->a.rows, sizeof *order, (void **)&order));
+    TRY(sp_alloc(context, s->clusters / s->options.batch + 2, sizeof *s->first, (void **)&s->first));
+    TRY(find_clusters(s, wanted, &clusters));
+    TRY(gnn_sample_array_take(s, clusters, sizeof *wanted, wanted, &there));
+    TRY(gnn_sample_array(s, clusters, sizeof *wanted, &shuffled));
+    TRY(s->backend->shuffle(s, pass, clusters, there, shuffled));
+    TRY(sp_array_copy(context, clusters, sizeof *wanted, wanted, SP_HOST, shuffled, space));
     for (int64_t c = 0; c < clusters; c++) {
         const int64_t begin = s->cluster_first[wanted[c]], size = s->cluster_first[wanted[c] + 1] - begin;
         if (c % s->options.batch == 0) s->first[minibatches++] = used;
@@ -230,7 +230,7 @@ static sp_status cut_clusters(gnn_sampler *s, int64_t pass)
         used += size;
     }
     s->first[minibatches] = used;
-    GNN_TRY(gnn_sample_array_take(s, used, sizeof *order, order, &s->nodes));
+    TRY(gnn_sample_array_take(s, used, sizeof *order, order, &s->nodes));
     s->minibatches = minibatches;
 done:
     gnn_sample_array_free(s, there);
@@ -246,11 +246,11 @@ sp_status gnn_sampler_begin(gnn_sampler *s, const int32_t *nodes, int64_t count,
     if (status != SP_OK) return status;
     if (count < 0)
         return sp_fail(s->engine->context, SP_ERROR_ARGUMENT, "%s: %lld nodes", __func__, (long long)count);
-    if (count > 0) GNN_TRY(sp_require(s->engine->context, __func__, "nodes", nodes));
-    GNN_TRY(take_nodes(s, nodes, count));
+    if (count > 0) TRY(sp_require(s->engine->context, __func__, "nodes", nodes));
+    TRY(take_nodes(s, nodes, count));
     forget_pass(s);
     s->pass = pass;
-    GNN_TRY(s->options.kind == GNN_SAMPLE_CLUSTER ? cut_clusters(s, pass) : cut_nodes(s, pass, count));
+    TRY(s->options.kind == GNN_SAMPLE_CLUSTER ? cut_clusters(s, pass) : cut_nodes(s, pass, count));
 done:
     return status;
 }
@@ -344,18 +344,18 @@ sp_status gnn_sampler_create(gnn_engine *engine, const sp_csr *matrix, const gnn
     if (status == SP_OK) status = sp_require(engine->context, __func__, "sampler", sampler);
     if (status != SP_OK) return status;
     sp_context *context = engine->context;
-    GNN_TRY(check_options(engine, matrix, options));
-    GNN_TRY(sp_calloc(context, 1, sizeof *s, (void **)&s));
+    TRY(check_options(engine, matrix, options));
+    TRY(sp_calloc(context, 1, sizeof *s, (void **)&s));
     s->engine = engine;
     s->backend = engine->backend->sample;
     s->options = *options;
     s->options.clusters = NULL;
-    if (matrix->space != engine->space) GNN_TRY(sp_csr_copy(context, matrix, engine->space, &s->copy));
+    if (matrix->space != engine->space) TRY(sp_csr_copy(context, matrix, engine->space, &s->copy));
     s->a = s->copy.row_offsets ? s->copy : *matrix;
     s->words = (matrix->rows + 31) / 32;
     choose_bulk(s);
-    if (matrix->space == SP_DEVICE) GNN_TRY(sp_csr_copy(context, matrix, SP_HOST, &host));
-    GNN_TRY(prepare(s, matrix->space == SP_DEVICE ? &host : matrix, options->clusters));
+    if (matrix->space == SP_DEVICE) TRY(sp_csr_copy(context, matrix, SP_HOST, &host));
+    TRY(prepare(s, matrix->space == SP_DEVICE ? &host : matrix, options->clusters));
     *sampler = s;
 done:
     sp_csr_free(context, &host);

@@ -40,7 +40,7 @@ static uint64_t checksum(const void *bytes, int64_t size)
     for (int64_t i = 0; i < size; i += (int64_t)sizeof(uint64_t)) {
         uint64_t word = 0;
         memcpy(&word, at + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
-        sum = gnn_mix(sum ^ word) + 0x9e3779b97f4a7c15u;
+        sum = mix64(sum ^ word) + RANDOM_STEP;
     }
     return sum;
 }
@@ -138,10 +138,10 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
     head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.names;
     status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
-    GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
+    TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
     for (int i = 0; i < parts; i++)
-        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
-                              made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
+        TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
+                          made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
     if (!all_finite(made + sizeof head, parts * head.parameters, head.type)) {
         status = sp_fail(t->context, SP_ERROR_NOT_FINITE, "epoch %lld: the model has numbers that are not finite; a "
                          "learning rate below %g, or normalised features, may help", (long long)t->epoch, t->rate);
@@ -322,8 +322,8 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     saved_head head;
     void *part[MOST_PARTS], *moments[2];
     int64_t *steps;
-    GNN_TRY(read_head(t->context, bytes, size, &head));
-    GNN_TRY(match_shape(t, &head));
+    TRY(read_head(t->context, bytes, size, &head));
+    TRY(match_shape(t, &head));
     const int kept = gnn_optimizer_state(t->optimizer, moments, &steps);
     if (head.moments && head.moments != kept)
         return damaged(t->context, "its moments are not those of its optimizer");
@@ -331,11 +331,11 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     const size_t one = (size_t)head.parameters * number_size(head.type);
     gnn_trainer_forget(t);
     for (int i = 0; i < parts; i++)
-        GNN_TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), part[i], there,
-                              (const char *)bytes + head_size(head.version) + (size_t)i * one, SP_HOST));
+        TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), part[i], there,
+                          (const char *)bytes + head_size(head.version) + (size_t)i * one, SP_HOST));
     if (head.moments || !kept)
-        GNN_TRY(sp_array_copy(t->context, 1, sizeof head.steps, steps, there, &head.steps, SP_HOST));
-    GNN_TRY(t->engine->backend->set_step(t->engine, head.step));
+        TRY(sp_array_copy(t->context, 1, sizeof head.steps, steps, there, &head.steps, SP_HOST));
+    TRY(t->engine->backend->set_step(t->engine, head.step));
     t->engine->seed = head.seed;
     t->epoch = head.epoch;
     t->rate = NAN; /* the next epoch sets it */

@@ -48,7 +48,7 @@ static sp_status find_scale(sp_context *context, const sp_csr *a, gnn_layer laye
     sp_status status = SP_OK;
     *fits = layer == GNN_GCN ? values != NULL : layer == GNN_SAGE || (layer == GNN_GIN && !values);
     if (!*fits || layer == GNN_GIN) return SP_OK;
-    GNN_TRY(sp_alloc(context, a->rows, sizeof *c->scale, (void **)&c->scale));
+    TRY(sp_alloc(context, a->rows, sizeof *c->scale, (void **)&c->scale));
     for (int64_t i = 0; i < a->rows; i++) {
         const double degree = length_of(a, i) > 0 ? (double)length_of(a, i) : 1;
         c->scale[i] = (float)(layer == GNN_GCN ? 1 / sqrt(degree) : 1 / degree);
@@ -142,18 +142,18 @@ static sp_status cut_tiles(sp_context *context, const sp_csr *a, gnn_layer layer
     const int threads = sp_context_threads(context);
     int32_t *counts = NULL;
     sp_status status;
-    GNN_TRY(sp_alloc(context, columns * threads, sizeof *counts, (void **)&counts));
-    GNN_TRY(sp_calloc(context, panels + 1, sizeof *c->start, (void **)&c->start));
-    GNN_TRY(sp_calloc(context, a->rows + 1, sizeof *c->kept, (void **)&c->kept));
+    TRY(sp_alloc(context, columns * threads, sizeof *counts, (void **)&counts));
+    TRY(sp_calloc(context, panels + 1, sizeof *c->start, (void **)&c->start));
+    TRY(sp_calloc(context, a->rows + 1, sizeof *c->kept, (void **)&c->kept));
     count_all(context, a, panels, columns, counts, c);
     const int64_t left = c->kept[a->rows], tiles = c->start[panels];
     *pays = (double)(a->nnz - left) >= LEAST_SHARE * (double)a->nnz;
     if (!*pays) goto done;
-    GNN_TRY(sp_alloc(context, tiles, sizeof *c->column, (void **)&c->column));
-    GNN_TRY(sp_calloc(context, tiles * GNN_TILE_WORDS, sizeof *c->bits, (void **)&c->bits));
-    GNN_TRY(sp_csr_create(context, a->rows, a->cols, left, SP_F32, SP_HOST, &c->rest));
+    TRY(sp_alloc(context, tiles, sizeof *c->column, (void **)&c->column));
+    TRY(sp_calloc(context, tiles * GNN_TILE_WORDS, sizeof *c->bits, (void **)&c->bits));
+    TRY(sp_csr_create(context, a->rows, a->cols, left, SP_F32, SP_HOST, &c->rest));
     memcpy(c->rest.row_offsets, c->kept, (size_t)(a->rows + 1) * sizeof *c->kept);
-    if (layer == GNN_SAGE) GNN_TRY(sp_alloc(context, left, sizeof *c->backward, (void **)&c->backward));
+    if (layer == GNN_SAGE) TRY(sp_alloc(context, left, sizeof *c->backward, (void **)&c->backward));
     if (layer == GNN_GIN) {
         sp_free(context, c->rest.values);
         c->rest.values = NULL;
@@ -191,13 +191,13 @@ static sp_status place_tiles(gnn_engine *engine, const cut *c, gnn_tiles *t)
     const int64_t panels = (c->rest.rows + GNN_TILE_ROWS - 1) / GNN_TILE_ROWS, count = c->start[panels];
     sp_status status;
     t->panels = panels;
-    GNN_TRY(place(engine, c->start, panels + 1, sizeof *c->start, (void **)&t->start));
-    GNN_TRY(place(engine, c->column, count, sizeof *c->column, (void **)&t->column));
-    GNN_TRY(place(engine, c->bits, count * GNN_TILE_WORDS, sizeof *c->bits, (void **)&t->bits));
-    GNN_TRY(place(engine, c->scale, c->rest.rows, sizeof *c->scale, (void **)&t->scale));
-    GNN_TRY(place(engine, c->backward, c->rest.nnz, sizeof *c->backward, (void **)&t->backward_values));
-    GNN_TRY(sp_csr_copy(engine->context, &c->rest, engine->space, &t->rest));
-    GNN_TRY(sp_array_create(engine->context, 1, sizeof *t->largest, engine->space, (void **)&t->largest));
+    TRY(place(engine, c->start, panels + 1, sizeof *c->start, (void **)&t->start));
+    TRY(place(engine, c->column, count, sizeof *c->column, (void **)&t->column));
+    TRY(place(engine, c->bits, count * GNN_TILE_WORDS, sizeof *c->bits, (void **)&t->bits));
+    TRY(place(engine, c->scale, c->rest.rows, sizeof *c->scale, (void **)&t->scale));
+    TRY(place(engine, c->backward, c->rest.nnz, sizeof *c->backward, (void **)&t->backward_values));
+    TRY(sp_csr_copy(engine->context, &c->rest, engine->space, &t->rest));
+    TRY(sp_array_create(engine->context, 1, sizeof *t->largest, engine->space, (void **)&t->largest));
 done:
     return status;
 }
@@ -210,13 +210,13 @@ static sp_status make_tiles(gnn_engine *engine, const sp_csr *a, gnn_layer layer
     gnn_tiles *t = NULL;
     bool good = false;
     sp_status status;
-    GNN_TRY(sp_csr_copy(context, a, SP_HOST, &host));
-    GNN_TRY(find_scale(context, &host, layer, &c, &good));
-    if (good) GNN_TRY(cut_tiles(context, &host, layer, &c, &good));
+    TRY(sp_csr_copy(context, a, SP_HOST, &host));
+    TRY(find_scale(context, &host, layer, &c, &good));
+    if (good) TRY(cut_tiles(context, &host, layer, &c, &good));
     if (!good) goto done;
-    GNN_TRY(sp_calloc(context, 1, sizeof *t, (void **)&t));
+    TRY(sp_calloc(context, 1, sizeof *t, (void **)&t));
     *t = (gnn_tiles){.engine = engine, .offsets = a->row_offsets, .layer = layer};
-    GNN_TRY(place_tiles(engine, &c, t));
+    TRY(place_tiles(engine, &c, t));
     *tiles = t;
     t = NULL;
 done:
@@ -256,14 +256,14 @@ static sp_status split(gnn_block *block)
     sp_status status;
     if (!tiles || tiles->offsets != block->a.row_offsets || tiles->layer != block->layer) {
         tiles = NULL;
-        GNN_TRY(make_tiles(engine, &block->a, block->layer, &tiles));
+        TRY(make_tiles(engine, &block->a, block->layer, &tiles));
         if (!tiles) goto done;
         engine->tiles = tiles;
     }
     tiles->users++;
     block->tiles = tiles;
-    GNN_TRY(widen(tiles, block->width));
-    GNN_TRY(sp_spmm_plan_create(engine->context, &tiles->rest, block->width, &how, &block->rest));
+    TRY(widen(tiles, block->width));
+    TRY(sp_spmm_plan_create(engine->context, &tiles->rest, block->width, &how, &block->rest));
 done:
     return status;
 }

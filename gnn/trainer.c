@@ -10,14 +10,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
-
-static double wall_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static size_t number_size(const gnn_trainer *t)
 {
@@ -64,9 +56,9 @@ enum { MOST_SCORES = 1024 };
 static sp_status begin(gnn_trainer *t)
 {
     sp_status status;
-    GNN_TRY(gnn_model_create(t->engine, &t->options.model, &t->model));
+    TRY(gnn_model_create(t->engine, &t->options.model, &t->model));
     t->options.model = *gnn_model_shape(t->model);
-    GNN_TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
+    TRY(gnn_optimizer_create(t->model, &t->options.optimizer, &t->optimizer));
     t->rate = t->options.optimizer.rate;
     t->epoch = t->best_epoch = 0;
     t->best_loss = INFINITY;
@@ -77,12 +69,12 @@ done:
 static sp_status build(gnn_trainer *t)
 {
     sp_status status;
-    GNN_TRY(begin(t));
-    GNN_TRY(gnn_trainer_place(t));
-    GNN_TRY(gnn_trainer_place_split(t));
-    GNN_TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
-                            (void **)&t->score));
-    GNN_TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t), t->engine->space, &t->best));
+    TRY(begin(t));
+    TRY(gnn_trainer_place(t));
+    TRY(gnn_trainer_place_split(t));
+    TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
+                        (void **)&t->score));
+    TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t), t->engine->space, &t->best));
 done:
     return status;
 }
@@ -130,9 +122,9 @@ sp_status gnn_trainer_restart(gnn_trainer *t, uint64_t seed)
     t->optimizer = NULL;
     t->model = NULL;
     t->engine->seed = seed;
-    GNN_TRY(t->engine->backend->set_step(t->engine, 0));
-    GNN_TRY(begin(t));
-    GNN_TRY(gnn_trainer_place_split(t));
+    TRY(t->engine->backend->set_step(t->engine, 0));
+    TRY(begin(t));
+    TRY(gnn_trainer_place_split(t));
 done:
     return status;
 }
@@ -201,12 +193,12 @@ static sp_status step(gnn_trainer *t, gnn_block *const *block, const gnn_feature
     sp_dense *logits;
     const void *bias;
     sp_status status;
-    GNN_TRY(t->engine->backend->advance(t->engine));
-    GNN_TRY(gnn_model_forward_open(t->model, block, x, true, &logits, &bias));
-    GNN_TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
-    GNN_TRY(lose(t, logits, bias, nodes, count, score, &t->gradient));
-    GNN_TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
-    GNN_TRY(gnn_optimizer_step(t->optimizer));
+    TRY(t->engine->backend->advance(t->engine));
+    TRY(gnn_model_forward_open(t->model, block, x, true, &logits, &bias));
+    TRY(give_rows(t, logits->rows, logits->cols, &t->gradient, &t->gradient_capacity));
+    TRY(lose(t, logits, bias, nodes, count, score, &t->gradient));
+    TRY(gnn_model_backward_summed(t->model, block, x, &t->gradient));
+    TRY(gnn_optimizer_step(t->optimizer));
 done:
     return status;
 }
@@ -298,12 +290,12 @@ static sp_status minibatch_step(gnn_trainer *t, const gnn_minibatch *m, gnn_scor
     int64_t count = 0;
     sp_status status;
     for (int l = 0; l < m->layers; l++) matrix[l] = &m->block[l];
-    GNN_TRY(count_training(t, m, &count));
-    GNN_TRY(gnn_trainer_blocks(t, matrix, false, block));
-    GNN_TRY(give_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
-    GNN_TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
+    TRY(count_training(t, m, &count));
+    TRY(gnn_trainer_blocks(t, matrix, false, block));
+    TRY(give_rows(t, m->block[0].cols, t->options.model.inputs, &t->rows, &t->rows_capacity));
+    TRY(t->engine->backend->gather_rows(t->engine, &t->x.dense, m->node[0], &t->rows));
     x.dense = t->rows;
-    GNN_TRY(step(t, block, &x, m->batch, count, score));
+    TRY(step(t, block, &x, m->batch, count, score));
 done:
     gnn_trainer_free_blocks(block);
     return status;
@@ -398,8 +390,8 @@ static sp_status train(gnn_trainer *t, gnn_epoch *epoch)
     gnn_score total[GNN_SPLITS] = {{0}};
     const double began = wall_seconds();
     sp_status status;
-    GNN_TRY(set_rate(t));
-    GNN_TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
+    TRY(set_rate(t));
+    TRY(t->options.sampled ? sampled_epoch(t, total, &epoch->edges) : full_epoch(t, total));
     epoch->seconds = wall_seconds() - began;
     epoch->loss = mean_loss(&total[GNN_TRAIN]);
     if (reads_loss(t) && !isfinite(epoch->loss)) status = not_finite(t, "training", epoch->loss);
@@ -427,10 +419,10 @@ sp_status gnn_trainer_epoch(gnn_trainer *t, gnn_epoch *epoch, bool *done)
     if (t->epoch < o->epochs) {
         now.epoch = ++t->epoch;
         last = t->epoch == o->epochs;
-        GNN_TRY(train(t, &now));
+        TRY(train(t, &now));
         if (last || t->epoch % o->evaluate_every == 0) {
-            GNN_TRY(evaluate(t, &now));
-            GNN_TRY(judge(t, &now));
+            TRY(evaluate(t, &now));
+            TRY(judge(t, &now));
             last = last || is_hopeless(t);
         }
     }
@@ -493,12 +485,12 @@ sp_status gnn_trainer_predict(gnn_trainer *t, int32_t *classes, uint8_t *targets
     sp_dense chances = {0}, here = {0}, chances_here = {0};
     sp_status status = gnn_require(__func__, "trainer", t);
     if (status != SP_OK) return status;
-    GNN_TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
-    GNN_TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
+    TRY(gnn_model_forward(t->model, t->block, &t->x, false, &logits));
+    TRY(sp_dense_copy(t->context, logits, SP_HOST, &here));
     if (scores) {
-        GNN_TRY(gnn_rows_create(t->engine, logits->rows, logits->cols, logits->type, &chances));
-        GNN_TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &chances));
-        GNN_TRY(sp_dense_copy(t->context, &chances, SP_HOST, &chances_here));
+        TRY(gnn_rows_create(t->engine, logits->rows, logits->cols, logits->type, &chances));
+        TRY(t->engine->backend->probabilities(t->engine, logits, !t->several, &chances));
+        TRY(sp_dense_copy(t->context, &chances, SP_HOST, &chances_here));
     }
     choose(t, &here, classes, targets);
     for (int64_t i = 0; scores && i < here.rows; i++)

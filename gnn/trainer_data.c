@@ -109,9 +109,9 @@ static sp_status move_rows(gnn_trainer *t, const sp_dense *from, sp_dense *to)
     sp_status status = sp_dense_copy(t->context, from, t->engine->space, &copy);
     if (status != SP_OK) return status;
     if (copy.stride != gnn_row_stride(t->engine, copy.cols, copy.type)) {
-        GNN_TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
-        GNN_TRY(t->engine->backend->copy(t->engine, &copy, &made));
-        GNN_TRY(t->engine->backend->wait(t->engine));
+        TRY(gnn_rows_create(t->engine, copy.rows, copy.cols, copy.type, &made));
+        TRY(t->engine->backend->copy(t->engine, &copy, &made));
+        TRY(t->engine->backend->wait(t->engine));
         sp_dense_free(t->context, &copy);
         copy = made;
     }
@@ -135,13 +135,13 @@ static sp_status place_features(gnn_trainer *t)
     if (given->dense.values || t->options.sampled || m->layer == GNN_SAGE_MAX) {
         t->borrowed_dense = host && same_type && given->dense.values;
         if (t->borrowed_dense) return t->x.dense = given->dense, SP_OK;
-        if (!same_type || !given->dense.values) GNN_TRY(make_dense(t, &made.dense));
-        GNN_TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
+        if (!same_type || !given->dense.values) TRY(make_dense(t, &made.dense));
+        TRY(move_rows(t, made.dense.values ? &made.dense : &given->dense, &t->x.dense));
     } else {
         t->borrowed_sparse = host && same_type && given->sparse.values;
         if (t->borrowed_sparse) return t->x.sparse = given->sparse, SP_OK;
-        GNN_TRY(make_sparse(t, &made.sparse));
-        GNN_TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
+        TRY(make_sparse(t, &made.sparse));
+        TRY(sp_csr_copy(t->context, &made.sparse, t->engine->space, &t->x.sparse));
     }
 done:
     sp_dense_free(t->context, &made.dense);
@@ -162,10 +162,10 @@ static sp_status place_labels(gnn_trainer *t)
     const int64_t nodes = data->graph.rows;
     sp_status status;
     if (!data->split) return SP_OK;
-    GNN_TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
-    GNN_TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
-    GNN_TRY(sp_array_create(t->context, nodes, sizeof *t->split, t->engine->space, (void **)&t->split));
-    GNN_TRY(sp_alloc(t->context, nodes, sizeof *t->training_nodes, (void **)&t->training_nodes));
+    TRY(place(t, nodes, sizeof *t->labels, data->labels, (void **)&t->labels));
+    TRY(place(t, nodes * data->classes, sizeof *t->targets, data->targets, (void **)&t->targets));
+    TRY(sp_array_create(t->context, nodes, sizeof *t->split, t->engine->space, (void **)&t->split));
+    TRY(sp_alloc(t->context, nodes, sizeof *t->training_nodes, (void **)&t->training_nodes));
 done:
     return status;
 }
@@ -194,11 +194,11 @@ static sp_status make_sampler(gnn_trainer *t)
     if (!t->options.sampled || !t->data->split) return SP_OK;
     how.layers = t->options.model.layers;
     if (how.kind == GNN_SAMPLE_CLUSTER && how.clusters && place_of) {
-        GNN_TRY(sp_alloc(t->context, t->matrix.rows, sizeof *moved, (void **)&moved));
+        TRY(sp_alloc(t->context, t->matrix.rows, sizeof *moved, (void **)&moved));
         for (int64_t i = 0; i < t->matrix.rows; i++) moved[place_of[i]] = how.clusters[i];
         how.clusters = moved;
     }
-    GNN_TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
+    TRY(gnn_sampler_create(t->engine, &t->matrix, &how, &t->sampler));
 done:
     sp_free(t->context, moved);
     return status;
@@ -209,11 +209,11 @@ done:
 sp_status gnn_trainer_place(gnn_trainer *t)
 {
     sp_status status;
-    GNN_TRY(make_matrix(t));
-    GNN_TRY(place_features(t));
-    GNN_TRY(make_full_blocks(t));
-    GNN_TRY(place_labels(t));
-    GNN_TRY(make_sampler(t));
+    TRY(make_matrix(t));
+    TRY(place_features(t));
+    TRY(make_full_blocks(t));
+    TRY(place_labels(t));
+    TRY(make_sampler(t));
 done:
     return status;
 }

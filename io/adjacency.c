@@ -122,9 +122,9 @@ static sp_status rebuild(sp_context *context, bool undirected, sp_csr *matrix)
     int64_t count = 0;
     sp_csr made = {0};
     sp_status status;
-    IO_TRY(sp_alloc(context, matrix->nnz, sizeof *rows, (void **)&rows));
-    IO_TRY(sp_alloc(context, matrix->nnz, sizeof *cols, (void **)&cols));
-    IO_TRY(sp_alloc(context, matrix->nnz, sizeof *kept, (void **)&kept));
+    TRY(sp_alloc(context, matrix->nnz, sizeof *rows, (void **)&rows));
+    TRY(sp_alloc(context, matrix->nnz, sizeof *cols, (void **)&cols));
+    TRY(sp_alloc(context, matrix->nnz, sizeof *kept, (void **)&kept));
     for (int64_t i = 0; i < matrix->rows; i++)
         for (int64_t e = matrix->row_offsets[i]; e < matrix->row_offsets[i + 1]; e++) {
             if (values && values[e] == 0) continue;
@@ -133,7 +133,7 @@ static sp_status rebuild(sp_context *context, bool undirected, sp_csr *matrix)
             kept[count++] = values ? values[e] : 1;
         }
     const triples from = {matrix->rows, count, rows, cols, kept, false};
-    IO_TRY(build(context, &from, undirected, &made));
+    TRY(build(context, &from, undirected, &made));
     sp_csr_free(context, matrix);
     *matrix = made;
 done:
@@ -183,15 +183,15 @@ static sp_status read_edges(sp_context *context, io_source *source, const char *
     io_table table;
     int32_t largest = -1;
     sp_status status;
-    IO_TRY(io_scan_table(context, path, options->interrupt, &table));
-    IO_TRY(io_skip_heading(source, &table));
-    IO_TRY(io_read_lines(context, source, &state, read_edge, 0, table.heading_lines, NULL, &graph));
+    TRY(io_scan_table(context, path, options->interrupt, &table));
+    TRY(io_skip_heading(source, &table));
+    TRY(io_read_lines(context, source, &state, read_edge, 0, table.heading_lines, NULL, &graph));
     for (int64_t e = 0; e < graph.arcs; e++) {
         const int32_t end = graph.tails[e] > graph.heads[e] ? graph.tails[e] : graph.heads[e];
         if (end > largest) largest = end;
     }
     graph.nodes = options->nodes ? options->nodes : (int64_t)largest + 1;
-    IO_TRY(io_check_nodes(context, path, options->nodes ? 0 : graph.nodes, graph.bytes));
+    TRY(io_check_nodes(context, path, options->nodes ? 0 : graph.nodes, graph.bytes));
     status = build_graph(context, &graph, options->undirected, matrix);
 done:
     io_graph_free(context, &graph);
@@ -225,8 +225,8 @@ sp_status io_read_adjacency(sp_context *context, const char *path, const io_adja
     memset(matrix, 0, sizeof *matrix);
     sp_status status = io_source_open(context, path, options->interrupt, &source);
     if (status != SP_OK) return status;
-    IO_TRY(io_detect_content(source, &content));
-    IO_TRY(io_detect_format(source, &format));
+    TRY(io_detect_content(source, &content));
+    TRY(io_detect_format(source, &format));
     if (content == IO_CONTENT_NPZ) status = read_npz(context, path, options, matrix);
     else if (content == IO_CONTENT_NPY)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "%s: an array, not a sparse matrix; save CSR as .npz", path);

@@ -17,10 +17,10 @@ sp_status io_arcs_reserve(sp_context *context, io_arcs *arcs, int64_t needed)
     if (needed <= arcs->capacity) return SP_OK;
     const int64_t capacity = io_capacity_for(arcs->capacity, needed);
     sp_status status;
-    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
-    IO_TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
+    TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->tails, (void **)&arcs->tails));
+    TRY(io_grow(context, arcs->count, capacity, sizeof *arcs->heads, (void **)&arcs->heads));
     if (!arcs->uniform)
-        IO_TRY(io_grow(context, arcs->count, capacity, io_value_size(arcs->values), &arcs->weights));
+        TRY(io_grow(context, arcs->count, capacity, io_value_size(arcs->values), &arcs->weights));
     arcs->capacity = capacity;
 done:
     return status;
@@ -61,10 +61,10 @@ void io_arcs_free(sp_context *context, io_arcs *arcs)
 sp_status io_packed_reserve(sp_context *context, io_packed *arcs, int64_t count, int64_t runs, int64_t weights)
 {
     sp_status status;
-    IO_TRY(io_reserve(context, arcs->count, count, sizeof *arcs->heads, &arcs->capacity, (void **)&arcs->heads));
-    IO_TRY(io_reserve(context, arcs->run_count, runs, sizeof *arcs->runs, &arcs->run_capacity, (void **)&arcs->runs));
-    IO_TRY(io_reserve(context, arcs->weight_count, weights, io_value_size(arcs->values), &arcs->weight_capacity,
-                      &arcs->weights));
+    TRY(io_reserve(context, arcs->count, count, sizeof *arcs->heads, &arcs->capacity, (void **)&arcs->heads));
+    TRY(io_reserve(context, arcs->run_count, runs, sizeof *arcs->runs, &arcs->run_capacity, (void **)&arcs->runs));
+    TRY(io_reserve(context, arcs->weight_count, weights, io_value_size(arcs->values), &arcs->weight_capacity,
+                   &arcs->weights));
 done:
     return status;
 }
@@ -129,7 +129,7 @@ static void unpack_heads(io_packed *arcs, const part *from, void *weights)
         const bool has_own = arcs->heads[e] < 0;
         if (weights)
             io_store_value(weights, arcs->values, e,
-                           has_own ? io_load_value(arcs->weights, arcs->values, own) : arcs->weight);
+                           has_own ? load_value(arcs->weights, arcs->values, own) : arcs->weight);
         own += has_own;
         arcs->heads[e] = io_packed_head(arcs, e);
     }
@@ -155,10 +155,10 @@ sp_status io_graph_spread(sp_context *context, io_graph *graph)
     sp_status status = SP_OK;
     if (!arcs) return SP_OK;
     if (arcs->count > 0) {
-        IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
+        TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
         arcs->capacity = arcs->count;
-        IO_TRY(sp_alloc(context, arcs->count, sizeof *tails, (void **)&tails));
-        if (!io_packed_ones(arcs)) IO_TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &weights));
+        TRY(sp_alloc(context, arcs->count, sizeof *tails, (void **)&tails));
+        if (!io_packed_ones(arcs)) TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &weights));
     }
     divide(context, arcs, parts);
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
@@ -207,10 +207,10 @@ static sp_status take_rows(sp_context *context, io_graph *graph, const part part
     int64_t *offsets = NULL;
     void *values = NULL;
     sp_status status;
-    IO_TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
+    TRY(io_grow(context, arcs->count, arcs->count, sizeof *arcs->heads, (void **)&arcs->heads));
     arcs->capacity = arcs->count;
-    IO_TRY(sp_alloc(context, graph->nodes + 1, sizeof *offsets, (void **)&offsets));
-    IO_TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &values));
+    TRY(sp_alloc(context, graph->nodes + 1, sizeof *offsets, (void **)&offsets));
+    TRY(sp_alloc(context, arcs->count, io_value_size(arcs->values), &values));
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
     for (int p = 0; p < PARTS; p++) {
         int64_t at = parts[p].arc;
@@ -242,10 +242,10 @@ sp_status io_graph_matrix(sp_context *context, io_graph *graph, bool by_heads, s
         divide(context, graph->packed, parts);
         if (are_rows(context, graph->packed, parts)) return take_rows(context, graph, parts, matrix);
     }
-    IO_TRY(io_graph_spread(context, graph));
-    IO_TRY(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_heads ? graph->heads : graph->tails,
-                           by_heads ? graph->tails : graph->heads, graph->weights, graph->values, combine, mirror,
-                           matrix));
+    TRY(io_graph_spread(context, graph));
+    TRY(sp_csr_from_coo(context, graph->nodes, graph->nodes, graph->arcs, by_heads ? graph->heads : graph->tails,
+                        by_heads ? graph->tails : graph->heads, graph->weights, graph->values, combine, mirror,
+                        matrix));
     io_graph_free_arcs(context, graph);
 done:
     return status;

@@ -217,14 +217,14 @@ static sp_status sort_names(sp_context *context, io_classes *classes)
     int32_t *number = NULL;
     io_name_list sorted = {0};
     sp_status status;
-    IO_TRY(sp_alloc(context, count, sizeof *names, (void **)&names));
-    IO_TRY(sp_alloc(context, count, sizeof *number, (void **)&number));
+    TRY(sp_alloc(context, count, sizeof *names, (void **)&names));
+    TRY(sp_alloc(context, count, sizeof *number, (void **)&number));
     for (int32_t i = 0; i < count; i++)
         names[i] = (class_name){io_name(&classes->names, i), io_name_length(&classes->names, i), i};
     qsort(names, (size_t)count, sizeof *names, by_bytes);
     for (int32_t i = 0; i < count; i++) {
         number[names[i].id] = i;
-        IO_TRY(io_names_append(context, &sorted, names[i].bytes, names[i].length));
+        TRY(io_names_append(context, &sorted, names[i].bytes, names[i].length));
     }
     for (int64_t i = 0; i < classes->nodes; i++)
         if (classes->labels[i] >= 0) classes->labels[i] = number[classes->labels[i]];
@@ -245,23 +245,23 @@ static sp_status read_text(sp_context *context, io_source *source, io_classes *c
     int64_t bytes = 0, lines = 0;
     sp_status status;
     for (;;) {
-        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        TRY(io_source_line(source, &line, &end, &bytes));
         if (!line) break;
         lines++;
-        if (trim(&line, &end) || is_missing(line, end)) IO_TRY(read_label(&to, lines, line, end));
+        if (trim(&line, &end) || is_missing(line, end)) TRY(read_label(&to, lines, line, end));
         else to.empty += line == end;
     }
     to.named = to.named || to.first[0];
-    IO_TRY(settle_first(&to));
-    if (classes->nodes == 0) IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
+    TRY(settle_first(&to));
+    if (classes->nodes == 0) TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no labels; write one a line", name));
     classes->names = to.labels.list.names;
     memset(&to.labels.list.names, 0, sizeof to.labels.list.names);
     /* A heading may be none. */
     if (to.rows > 2 && to.rows + 1 >= to.known && classes->names.count == to.known)
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT,
-                       "%s: no two lines are the same, as in a table of nodes and classes; write the class alone, in"
-                       " the order of the nodes", name));
-    if (to.named) IO_TRY(sort_names(context, classes));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT,
+                    "%s: no two lines are the same, as in a table of nodes and classes; write the class alone, in"
+                    " the order of the nodes", name));
+    if (to.named) TRY(sort_names(context, classes));
 done:
     io_labels_free(context, &to.labels);
     return status;
@@ -357,9 +357,9 @@ static sp_status read_mtx(sp_context *context, io_source *source, const volatile
     const io_graph *g = &m.graph;
     /* A matrix of classes is as good as dense; nothing else may claim that much. */
     if (m.cols > IO_MOST_CLASSES || m.rows * m.cols / 64 > g->bytes + (1 << 20))
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?",
-                       path, (long long)m.cols, (long long)m.rows));
-    IO_TRY(sp_calloc(context, m.rows * m.cols, sizeof *values, (void **)&values));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld classes for %lld nodes; is this the file of labels?",
+                    path, (long long)m.cols, (long long)m.rows));
+    TRY(sp_calloc(context, m.rows * m.cols, sizeof *values, (void **)&values));
     for (int64_t e = 0; e < g->arcs; e++) {
         const int64_t row = m.array ? g->tails[e] % m.rows : g->heads[e];
         const int64_t col = m.array ? g->tails[e] / m.rows : g->tails[e];
@@ -384,7 +384,7 @@ sp_status io_read_classes(sp_context *context, const char *path, const volatile 
     memset(classes, 0, sizeof *classes);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
-    IO_TRY(io_detect_content(source, &content));
+    TRY(io_detect_content(source, &content));
     switch (content) {
     case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, classes); break;
     case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, classes); break;
@@ -417,7 +417,7 @@ static sp_status name_lines(sp_context *context, io_source *source, io_labels *l
     sp_status status;
     for (;;) {
         const int32_t next = (int32_t)labels->list.names.count;
-        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        TRY(io_source_line(source, &line, &end, &bytes));
         if (!line) break;
         lines++;
         if (!trim(&line, &end)) continue;
@@ -425,7 +425,7 @@ static sp_status name_lines(sp_context *context, io_source *source, io_labels *l
         if (length > MOST_NAME || memchr(line, '\0', length))
             return io_fail_line(context, io_source_name(source), lines, "a name of more than 255 bytes or with a NUL",
                                 line, end, "write a name a line");
-        IO_TRY(io_labels_add(context, labels, line, length, io_label_hash(line, length), &id));
+        TRY(io_labels_add(context, labels, line, length, io_label_hash(line, length), &id));
         if (id < next)
             return io_fail_line(context, io_source_name(source), lines, "a name that is there twice", line, end,
                                 "names differ");
@@ -500,15 +500,15 @@ static sp_status number_array(sp_context *context, const char *path, const volat
     sp_status status = io_read_npy(context, path, interrupt, &array);
     if (status != SP_OK) return status;
     if (array.dimensions != 1)
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; save one", path, array.dimensions));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %d dimensions; save one", path, array.dimensions));
     if (array.type == IO_BOOL)
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: bools, not numbers; of a mask save numpy.flatnonzero", path));
-    IO_TRY(io_array_to_i32(context, path, &array));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: bools, not numbers; of a mask save numpy.flatnonzero", path));
+    TRY(io_array_to_i32(context, path, &array));
     const int32_t *values = array.values;
     for (int64_t i = 0; i < array.count; i++)
         if (values[i] < r->low || values[i] > r->high)
-            IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is out of range (got \"%d\"); %s",
-                           path, (long long)i, (int)values[i], r->remedy));
+            TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: element %lld (from 0) is out of range (got \"%d\"); %s",
+                        path, (long long)i, (int)values[i], r->remedy));
     *numbers = array.values;
     *count = array.count;
     array.values = NULL;
@@ -538,7 +538,7 @@ sp_status io_read_numbers(sp_context *context, const char *path, const volatile 
     write_remedy(&r);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
-    IO_TRY(io_detect_content(source, &content));
+    TRY(io_detect_content(source, &content));
     status = content == IO_CONTENT_NPY ? number_array(context, path, interrupt, &r, numbers, count)
                                        : number_lines(context, source, &r, numbers, count);
 done:

@@ -99,13 +99,13 @@ static sp_status take_names(csr_reader *from, const csr_head *head, io_name_list
     char *bytes = NULL;
     int64_t at = 0;
     sp_status status;
-    IO_TRY(take_array(from, head->rows, sizeof *lengths, (void **)&lengths));
-    IO_TRY(take_array(from, head->name_bytes, 1, (void **)&bytes));
+    TRY(take_array(from, head->rows, sizeof *lengths, (void **)&lengths));
+    TRY(take_array(from, head->name_bytes, 1, (void **)&bytes));
     for (int64_t i = 0; i < head->rows; at += lengths[i++]) {
-        if (lengths[i] > head->name_bytes - at) IO_TRY(corrupt(from, "names that are longer than all of them"));
+        if (lengths[i] > head->name_bytes - at) TRY(corrupt(from, "names that are longer than all of them"));
         if (lengths[i] == 0 || memchr(bytes + at, '\n', lengths[i]))
-            IO_TRY(corrupt(from, "a name that is empty or holds a line feed"));
-        IO_TRY(io_names_append(from->context, list, bytes + at, lengths[i]));
+            TRY(corrupt(from, "a name that is empty or holds a line feed"));
+        TRY(io_names_append(from->context, list, bytes + at, lengths[i]));
     }
     if (at != head->name_bytes) status = corrupt(from, "names that are shorter than all of them");
 done:
@@ -123,13 +123,13 @@ static sp_status take_matrix(csr_reader *from, const csr_head *head, sp_csr *mat
     matrix->nnz = head->nnz;
     matrix->value_type = (head->flags & VALUE_BITS) == 2 ? SP_F64 : SP_F32;
     from->crc = 0;
-    IO_TRY(take_array(from, head->rows + 1, sizeof *matrix->row_offsets, (void **)&matrix->row_offsets));
-    IO_TRY(take_array(from, head->nnz, sizeof *matrix->col_indices, (void **)&matrix->col_indices));
-    if (value_size(head->flags)) IO_TRY(take_array(from, head->nnz, value_size(head->flags), &matrix->values));
-    if (head->flags & NAMED) IO_TRY(take_names(from, head, names));
+    TRY(take_array(from, head->rows + 1, sizeof *matrix->row_offsets, (void **)&matrix->row_offsets));
+    TRY(take_array(from, head->nnz, sizeof *matrix->col_indices, (void **)&matrix->col_indices));
+    if (value_size(head->flags)) TRY(take_array(from, head->nnz, value_size(head->flags), &matrix->values));
+    if (head->flags & NAMED) TRY(take_names(from, head, names));
     crc = from->crc;
-    IO_TRY(take(from, ends, sizeof ends));
-    if (ends[0] != crc) IO_TRY(corrupt(from, "the checksum is wrong: the file is damaged"));
+    TRY(take(from, ends, sizeof ends));
+    if (ends[0] != crc) TRY(corrupt(from, "the checksum is wrong: the file is damaged"));
     if (sp_csr_check(from->context, matrix) != SP_OK) {
         char why[IO_MESSAGE];
         snprintf(why, sizeof why, "%s", sp_last_error(from->context));
@@ -145,7 +145,7 @@ static sp_status check_weights(const csr_reader *from, const io_read_options *op
     const sp_csr *m = &graph->matrix;
     *zeros = false;
     for (int64_t e = 0; m->values && e < m->nnz; e++) {
-        const double value = io_load_value(m->values, m->value_type, e);
+        const double value = load_value(m->values, m->value_type, e);
         if (!options->matrix && fabs(value) > io_most(options->values)) return corrupt(from, "a value above 3.4e38");
         graph->negative += value < 0;
         *zeros |= io_round(options->values, value) == 0;
@@ -162,7 +162,7 @@ static void drop_zeros(sp_value_type type, sp_csr *m)
     int64_t kept = 0;
     for (int64_t i = 0, e = 0; i < m->rows; i++) {
         for (const int64_t end = m->row_offsets[i + 1]; e < end; e++) {
-            const double value = io_load_value(m->values, m->value_type, e);
+            const double value = load_value(m->values, m->value_type, e);
             if (io_round(type, value) == 0) continue;
             m->col_indices[kept] = m->col_indices[e];
             io_store_value(m->values, m->value_type, kept++, value);
@@ -177,15 +177,15 @@ static sp_status make_arcs(sp_context *context, sp_value_type type, io_graph *gr
 {
     sp_csr *m = &graph->matrix;
     sp_status status;
-    IO_TRY(sp_alloc(context, m->nnz, sizeof *graph->tails, (void **)&graph->tails));
-    IO_TRY(sp_alloc(context, m->nnz, io_value_size(type), &graph->weights));
+    TRY(sp_alloc(context, m->nnz, sizeof *graph->tails, (void **)&graph->tails));
+    TRY(sp_alloc(context, m->nnz, io_value_size(type), &graph->weights));
     graph->values = type;
     graph->heads = m->col_indices;
     m->col_indices = NULL;
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
             graph->tails[e] = (int32_t)i;
-            io_store_value(graph->weights, type, e, m->values ? io_load_value(m->values, m->value_type, e) : 1);
+            io_store_value(graph->weights, type, e, m->values ? load_value(m->values, m->value_type, e) : 1);
         }
     graph->arcs = m->nnz;
     sp_csr_free(context, m);
@@ -202,19 +202,19 @@ sp_status io_read_csr(sp_context *context, io_source *source, const io_read_opti
     size_t got;
     bool zeros;
     sp_status status;
-    IO_TRY(take_head(&from, &head));
-    IO_TRY(take_matrix(&from, &head, &graph->matrix, &names));
-    IO_TRY(io_source_read(source, &more, 1, &got));
-    if (got > 0) IO_TRY(corrupt(&from, "something follows the matrix"));
+    TRY(take_head(&from, &head));
+    TRY(take_matrix(&from, &head, &graph->matrix, &names));
+    TRY(io_source_read(source, &more, 1, &got));
+    if (got > 0) TRY(corrupt(&from, "something follows the matrix"));
     graph->nodes = head.rows;
     graph->names = names.names;
     memset(&names, 0, sizeof names);
     graph->symmetric = false;
     graph->undirected = head.flags & UNDIRECTED;
     graph->bytes = from.bytes;
-    IO_TRY(check_weights(&from, options, graph, &zeros));
+    TRY(check_weights(&from, options, graph, &zeros));
     if (zeros) drop_zeros(options->values, &graph->matrix);
-    if (!options->matrix) IO_TRY(make_arcs(context, options->values, graph));
+    if (!options->matrix) TRY(make_arcs(context, options->values, graph));
 done:
     io_names_free(context, &names.names);
     return status;

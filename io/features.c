@@ -111,7 +111,7 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
     if (status != SP_OK) return status;
     for (int64_t lines = 1;; lines++) {
         int64_t length;
-        IO_TRY(next_line(context, source, &b, &length));
+        TRY(next_line(context, source, &b, &length));
         if (length < 0) break;
         const char *line = b.bytes + b.begin, *end = line + length;
         const bool comment = is_comment(line, end), number = has_number(line, end);
@@ -120,8 +120,8 @@ sp_status io_scan_table(sp_context *context, const char *path, const volatile in
         if (comment) continue;
         if (number || headed) {
             if (has_decimal_comma(line, end))
-                IO_TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here",
-                                    line, end, "write decimal points"));
+                TRY(io_fail_line(context, path, lines, "a comma within a number, which separates numbers here",
+                                 line, end, "write decimal points"));
             table->fields = count_fields(line, end);
             break;
         }
@@ -189,12 +189,12 @@ static sp_status read_text(sp_context *context, io_source *source, const io_tabl
     io_line_counts counts = {0};
     io_graph entries = {0};
     sp_status status;
-    IO_TRY(io_skip_heading(source, table));
-    IO_TRY(io_read_lines(context, source, &state, read_row, 0, table->heading_lines, &counts, &entries));
+    TRY(io_skip_heading(source, table));
+    TRY(io_read_lines(context, source, &state, read_row, 0, table->heading_lines, &counts, &entries));
     if (counts.node_lines == 0 || state.cols == 0)
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no features; write a row of numbers a node",
-                       io_source_name(source)));
-    IO_TRY(fill_dense(context, counts.node_lines, state.cols, dense));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: no features; write a row of numbers a node",
+                    io_source_name(source)));
+    TRY(fill_dense(context, counts.node_lines, state.cols, dense));
     float *values = dense->values;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context))
     for (int64_t e = 0; e < entries.arcs; e++)
@@ -315,13 +315,13 @@ sp_status io_read_features(sp_context *context, const char *path, const volatile
     memset(sparse, 0, sizeof *sparse);
     sp_status status = io_source_open(context, path, interrupt, &source);
     if (status != SP_OK) return status;
-    IO_TRY(io_detect_content(source, &content));
+    TRY(io_detect_content(source, &content));
     switch (content) {
     case IO_CONTENT_NPY: status = read_npy(context, path, interrupt, dense); break;
     case IO_CONTENT_NPZ: status = read_npz(context, path, interrupt, sparse); break;
     case IO_CONTENT_MTX: status = read_mtx(context, source, interrupt, dense, sparse); break;
     case IO_CONTENT_TEXT:
-        IO_TRY(io_scan_table(context, path, interrupt, &table));
+        TRY(io_scan_table(context, path, interrupt, &table));
         status = read_text(context, source, &table, dense);
         break;
     }

@@ -8,14 +8,9 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/try.h"
+#include "base/value.h"
 #include "io.h"
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
-#define IO_TRY(call)                    \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 /* Allocation that may happen inside a parallel region: the context is used by one thread at a time. */
 sp_status io_grow(sp_context *context, int64_t used, int64_t count, size_t size, void **pointer);
@@ -163,11 +158,6 @@ static inline size_t io_value_size(sp_value_type type) { return type == SP_F32 ?
 static inline double io_round(sp_value_type type, double number)
 {
     return type == SP_F32 ? (double)(float)number : number;
-}
-
-static inline double io_load_value(const void *values, sp_value_type type, int64_t i)
-{
-    return type == SP_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
 }
 
 static inline void io_store_value(void *values, sp_value_type type, int64_t i, double value)

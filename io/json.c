@@ -180,22 +180,22 @@ static sp_status read_map(class_map *map)
     sp_context *context = map->text.context;
     io_classes *c = map->classes;
     sp_status status;
-    IO_TRY(sp_calloc(context, map->nodes, 1, (void **)&map->seen));
-    IO_TRY(sp_alloc(context, map->nodes, sizeof *c->labels, (void **)&c->labels));
-    if (!take(&map->text, '{')) IO_TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
+    TRY(sp_calloc(context, map->nodes, 1, (void **)&map->seen));
+    TRY(sp_alloc(context, map->nodes, sizeof *c->labels, (void **)&c->labels));
+    if (!take(&map->text, '{')) TRY(refuse(&map->text, "no object", "write {\"NODE\": CLASS, ...}"));
     for (bool more = !take(&map->text, '}'); more;) {
-        IO_TRY(take_node(map));
+        TRY(take_node(map));
         more = take(&map->text, ',');
         if (!more && !take(&map->text, '}'))
-            IO_TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
+            TRY(refuse(&map->text, "no comma and no end", "write {\"NODE\": CLASS, ...}"));
     }
-    IO_TRY(expect_end(&map->text));
+    TRY(expect_end(&map->text));
     if (map->count != map->nodes)
-        IO_TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but the graph has %lld; give each a class",
-                       map->text.name, (long long)map->count, (long long)map->nodes));
+        TRY(sp_fail(context, SP_ERROR_ARGUMENT, "%s: %lld nodes, but the graph has %lld; give each a class",
+                    map->text.name, (long long)map->count, (long long)map->nodes));
     c->nodes = map->nodes;
     if (!map->lists) goto done;
-    IO_TRY(sp_alloc(context, map->nodes * c->classes, 1, (void **)&c->targets));
+    TRY(sp_alloc(context, map->nodes * c->classes, 1, (void **)&c->targets));
     for (int64_t i = 0; i < map->nodes; i++)
         memcpy(c->targets + map->order[i] * c->classes, map->rows + i * c->classes, (size_t)c->classes);
     sp_free(context, c->labels);
@@ -211,7 +211,7 @@ sp_status io_read_class_map(sp_context *context, const char *path, const volatil
     char *bytes = NULL;
     sp_status status;
     memset(classes, 0, sizeof *classes);
-    IO_TRY(open_text(context, path, interrupt, &bytes, &map.text));
+    TRY(open_text(context, path, interrupt, &bytes, &map.text));
     status = read_map(&map);
 done:
     sp_free(context, bytes);
@@ -260,11 +260,11 @@ static sp_status read_roles(json *text, int64_t nodes, uint8_t *roles)
         skip_space(text);
         const json before = *text;
         const int role = take_string(text, &key, &length) && take(text, ':') ? which(key, length, words) : -1;
-        if (role < 0) IO_TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
-        IO_TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
+        if (role < 0) TRY(refuse(&before, "no role", "roles are \"tr\", \"va\" and \"te\""));
+        TRY(take_role(text, nodes, (uint8_t)(role + 1), roles));
         more = take(text, ',');
         if (!more && !take(text, '}'))
-            IO_TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
+            TRY(refuse(text, "no comma and no end", "write {\"tr\": [NODE, ...], ...}"));
     }
     status = expect_end(text);
 done:
@@ -278,8 +278,8 @@ sp_status io_read_roles(sp_context *context, const char *path, const volatile in
     json text;
     sp_status status;
     *roles = NULL;
-    IO_TRY(open_text(context, path, interrupt, &bytes, &text));
-    IO_TRY(sp_calloc(context, nodes, 1, (void **)roles));
+    TRY(open_text(context, path, interrupt, &bytes, &text));
+    TRY(sp_calloc(context, nodes, 1, (void **)roles));
     status = read_roles(&text, nodes, *roles);
 done:
     sp_free(context, bytes);

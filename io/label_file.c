@@ -213,10 +213,10 @@ static sp_status add_member(labeller *l, int64_t node, int32_t group, double wei
         return SP_OK;
     }
     const int64_t needed = l->count + 1;
-    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->group_capacity, (void **)&l->member_groups));
-    IO_TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->member_capacity, (void **)&l->members));
+    TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->group_capacity, (void **)&l->member_groups));
+    TRY(io_reserve(l->context, l->count, needed, sizeof(int32_t), &l->member_capacity, (void **)&l->members));
     if (l->weighted) {
-        IO_TRY(io_reserve(l->context, l->count, needed, sizeof *l->weights, &l->weight_capacity, (void **)&l->weights));
+        TRY(io_reserve(l->context, l->count, needed, sizeof *l->weights, &l->weight_capacity, (void **)&l->weights));
         l->weights[l->count] = weight;
     }
     l->member_groups[l->count] = group;
@@ -282,7 +282,7 @@ static sp_status order_list(labeller *l)
             "%s:%lld: %lld labels for nodes that are named from 1 to %lld, or 0 has no edges; write NODE LABEL "
             "a line",
             l->name, (long long)l->line, (long long)l->list_lines, (long long)last);
-    IO_TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
+    TRY(sp_alloc(l->context, l->list_lines, sizeof *l->node_of_line, (void **)&l->node_of_line));
     memset(l->node_of_line, 0xff, (size_t)l->list_lines * sizeof *l->node_of_line);
     for (int64_t i = 0; i < g->nodes; i++) {
         const field name = {io_name(&g->names, i), io_name(&g->names, i) + io_name_length(&g->names, i)};
@@ -311,8 +311,8 @@ static sp_status read_list(labeller *l)
         if (found == lines) return fail(l, "a label more than the graph has nodes", line, "write one a line");
         const int64_t node = l->node_of_line ? l->node_of_line[found] : found;
         found++;
-        IO_TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
-        if (node >= 0 && group >= 0) IO_TRY(add_member(l, node, group, 1));
+        TRY(plain ? take_number(l, number, line, &group) : find_group(l, line, &group));
+        if (node >= 0 && group >= 0) TRY(add_member(l, node, group, 1));
     }
     if (found < lines) return count_error(l, found);
 done:
@@ -469,20 +469,20 @@ static sp_status read_native(labeller *l, io_source *source, io_labelling *label
     const io_read_options options = {.format = IO_NATIVE, .any_sign = true, .values = SP_F64};
     io_graph clusters = {0};
     sp_status status;
-    IO_TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
-    IO_TRY(io_graph_spread(l->context, &clusters));
+    TRY(io_read_native(l->context, source, &options, &l->group_count, &clusters));
+    TRY(io_graph_spread(l->context, &clusters));
     if (clusters.nodes != l->graph->nodes)
-        IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld",
-                       l->name, (long long)clusters.nodes, (long long)l->graph->nodes));
+        TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: a clustering of %lld nodes, but the graph has %lld",
+                    l->name, (long long)clusters.nodes, (long long)l->graph->nodes));
     for (int pass = 0; pass < 2 && (pass == 0 || l->general); pass++) {
         l->collect = pass == 1;
         for (int64_t e = 0; e < clusters.arcs; e++) {
             const int64_t id = clusters.ids ? clusters.ids[clusters.heads[e]] : clusters.heads[e];
             const int64_t node = node_of_id(l->graph, id);
             if (node < 0)
-                IO_TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is no node of the graph", l->name,
-                               (long long)id));
-            IO_TRY(add_member(l, node, clusters.tails[e], io_arc_weight(&clusters, e)));
+                TRY(sp_fail(l->context, SP_ERROR_ARGUMENT, "%s: row %lld is no node of the graph", l->name,
+                            (long long)id));
+            TRY(add_member(l, node, clusters.tails[e], io_arc_weight(&clusters, e)));
         }
     }
     labelling->lines = clusters.lines;
@@ -503,14 +503,14 @@ static bool have_blanks(const io_names *names)
 static sp_status read_text(labeller *l, io_source *source, io_labelling *labelling)
 {
     sp_status status;
-    IO_TRY(io_read_text(l->context, source, &l->bytes, &l->size));
-    if (l->graph->names.count > 0) IO_TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
+    TRY(io_read_text(l->context, source, &l->bytes, &l->size));
+    if (l->graph->names.count > 0) TRY(io_labels_index(l->context, &l->graph->names, &l->nodes));
     l->blanks = have_blanks(&l->graph->names);
     if (l->format == IO_LABELS_AUTO) l->format = find_kind(l);
-    if (l->format == IO_LABELS_LIST && !have_order(l->graph) && l->graph->nodes > 0) IO_TRY(order_list(l));
-    IO_TRY(read_lines(l));
+    if (l->format == IO_LABELS_LIST && !have_order(l->graph) && l->graph->nodes > 0) TRY(order_list(l));
+    TRY(read_lines(l));
     l->collect = l->general;
-    if (l->collect) IO_TRY(read_lines(l));
+    if (l->collect) TRY(read_lines(l));
     labelling->lines = l->line;
     labelling->bytes = l->size;
 done:
@@ -537,7 +537,7 @@ static sp_status bound_groups(labeller *l, int64_t bytes, io_labelling *labellin
         return sp_fail(l->context, SP_ERROR_ARGUMENT,
                        "%s: labels up to %lld would make as many groups, most of them empty; give --compact", l->name,
                        (long long)l->group_count - 1 + l->options->base);
-    IO_TRY(sp_alloc(l->context, count, sizeof *sorted, (void **)&sorted));
+    TRY(sp_alloc(l->context, count, sizeof *sorted, (void **)&sorted));
     for (int64_t i = 0; i < count; i++)
         if (list[i] >= 0) sorted[kept++] = list[i];
     qsort(sorted, (size_t)kept, sizeof *sorted, compare_labels);
@@ -581,9 +581,9 @@ static sp_status finish(labeller *l, io_labelling *labelling)
     sp_status status;
     labelling->format = l->format;
     count_unlabelled(l, labelling);
-    IO_TRY(bound_groups(l, labelling->bytes, labelling));
+    TRY(bound_groups(l, labelling->bytes, labelling));
     labelling->groups = l->group_count;
-    if (l->collect) IO_TRY(make_matrix(l, labelling));
+    if (l->collect) TRY(make_matrix(l, labelling));
     if (!l->collect) labelling->labels = l->labels;
     if (!l->collect) l->labels = NULL;
     labelling->names = l->groups.list.names;
@@ -625,13 +625,13 @@ sp_status io_read_labels_source(sp_context *context, io_source *source, const io
                   .format = options->format};
     sp_status status;
     memset(labelling, 0, sizeof *labelling);
-    IO_TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
+    TRY(sp_alloc(context, graph->nodes, sizeof *l.labels, (void **)&l.labels));
     memset(l.labels, 0xff, (size_t)graph->nodes * sizeof *l.labels);
-    IO_TRY(io_source_refuse_zip(source));
-    if (l.format == IO_LABELS_AUTO) IO_TRY(find_native(&l, source));
-    if (l.format == IO_LABELS_NATIVE) IO_TRY(read_native(&l, source, labelling));
-    else IO_TRY(read_text(&l, source, labelling));
-    IO_TRY(finish(&l, labelling));
+    TRY(io_source_refuse_zip(source));
+    if (l.format == IO_LABELS_AUTO) TRY(find_native(&l, source));
+    if (l.format == IO_LABELS_NATIVE) TRY(read_native(&l, source, labelling));
+    else TRY(read_text(&l, source, labelling));
+    TRY(finish(&l, labelling));
 done:
     if (status != SP_OK) io_labelling_free(context, labelling);
     sp_free(context, l.bytes);

@@ -52,14 +52,14 @@ sp_status io_names_append(sp_context *context, io_name_list *list, const char *n
     io_names *names = &list->names;
     const int64_t next = names->count + 1, group = next / IO_NAME_GROUP;
     sp_status status;
-    IO_TRY(io_reserve(context, names->count + 1, next + 1, sizeof *names->offsets, &list->offset_capacity,
-                      (void **)&names->offsets));
-    IO_TRY(io_reserve(context, names->count / IO_NAME_GROUP + 1, group + 1, sizeof *names->groups,
-                      &list->group_capacity, (void **)&names->groups));
+    TRY(io_reserve(context, names->count + 1, next + 1, sizeof *names->offsets, &list->offset_capacity,
+                   (void **)&names->offsets));
+    TRY(io_reserve(context, names->count / IO_NAME_GROUP + 1, group + 1, sizeof *names->groups,
+                   &list->group_capacity, (void **)&names->groups));
     if (names->count == 0) names->offsets[0] = 0;
     if (names->count == 0) names->groups[0] = 0;
     const int64_t begin = io_name_begin(names, names->count), end = begin + (int64_t)length;
-    IO_TRY(io_reserve(context, begin, end, 1, &list->byte_capacity, (void **)&names->bytes));
+    TRY(io_reserve(context, begin, end, 1, &list->byte_capacity, (void **)&names->bytes));
     if (next % IO_NAME_GROUP == 0) names->groups[group] = end;
     if (end - names->groups[group] > UINT32_MAX) {
 #pragma omp critical(io_context)
@@ -331,14 +331,14 @@ sp_status io_labels_add(sp_context *context, io_labels *labels, const char *labe
     if (length <= IO_SHORT_LABEL && labels->wide_most > 0) {
         *id = io_labels_find_wide(labels, io_label_key(label, length), hash);
         if (*id >= 0) return SP_OK;
-        if (!labels->wide_ids && labels->wide_used >= labels->wide_count / 2) IO_TRY(grow_wide(context, labels));
+        if (!labels->wide_ids && labels->wide_used >= labels->wide_count / 2) TRY(grow_wide(context, labels));
         if (io_labels_all_wide(labels, length)) return add_wide(context, labels, label, length, hash, id);
     }
     if (labels->slots_used >= most_labels(labels) || labels->list.names.count >= id_mask(labels))
-        IO_TRY(grow_slots(context, labels));
+        TRY(grow_slots(context, labels));
     *id = probe(labels, label, length, hash, &at);
     if (*id >= 0) return SP_OK;
-    IO_TRY(append(context, labels, label, length, id));
+    TRY(append(context, labels, label, length, id));
     labels->slots[at] = slot_tag(labels, hash) | (uint32_t)*id;
     labels->slots_used++;
 done:

@@ -392,11 +392,11 @@ static sp_status map_fresh(sp_context *context, io_labels *labels, io_slice *sli
 {
     const io_names *fresh = &slice->fresh.list.names;
     sp_status status;
-    IO_TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
+    TRY(io_reserve(context, 0, fresh->count, sizeof *slice->map, &slice->map_capacity, (void **)&slice->map));
     for (int64_t k = 0; k < fresh->count; k++) {
         if (k + AHEAD < fresh->count) prefetch_home(labels, fresh, k + AHEAD);
-        IO_TRY(io_labels_add(context, labels, io_name(fresh, k), io_name_length(fresh, k), hash_of(fresh, k),
-                             &slice->map[k]));
+        TRY(io_labels_add(context, labels, io_name(fresh, k), io_name_length(fresh, k), hash_of(fresh, k),
+                          &slice->map[k]));
     }
 done:
     return status;
@@ -670,7 +670,7 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
     const double plain_weight =
         options->transform ? io_round(values, options->transform(options->transform_user, 1)) : 1;
     all.packed.weight = plain_weight;
-    IO_TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
+    TRY(sp_calloc(context, count, sizeof *slices, (void **)&slices));
     for (int i = 0; i < count; i++) {
         slices[i].context = context;
         slices[i].state = state;
@@ -681,10 +681,10 @@ sp_status io_read_lines(sp_context *context, io_source *source, const io_format_
         slices[i].plain_weight = plain_weight;
         slices[i].fresh = (io_labels){.file = all.labels.file, .wide_most = FRESH_SLOTS};
     }
-    IO_TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
+    TRY(read_blocks(context, source, parser, reader_block, slices, count, blocks, &all));
     free_scratch(context, &slices, count, blocks, &all.labels);
-    IO_TRY(state->many_arcs ? io_packed_hand_over(context, &all.packed, graph)
-                            : io_arcs_hand_over(context, &all.arcs, graph));
+    TRY(state->many_arcs ? io_packed_hand_over(context, &all.packed, graph)
+                         : io_arcs_hand_over(context, &all.arcs, graph));
     hand_over(&all, graph);
     if (counts) *counts = all.counts;
 done:

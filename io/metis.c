@@ -254,10 +254,10 @@ static sp_status hand_over_numbers(sp_context *context, io_metis *metis, io_grap
     graph->constraints = metis->constraints;
     if (graph->nodes == 0) return SP_OK;
     if (metis->constraints > 0)
-        IO_TRY(io_grow(context, graph->nodes * metis->constraints, graph->nodes * metis->constraints,
-                       sizeof *metis->weights, (void **)&metis->weights));
+        TRY(io_grow(context, graph->nodes * metis->constraints, graph->nodes * metis->constraints,
+                    sizeof *metis->weights, (void **)&metis->weights));
     if (metis->sized)
-        IO_TRY(io_grow(context, graph->nodes, graph->nodes, sizeof *metis->sizes, (void **)&metis->sizes));
+        TRY(io_grow(context, graph->nodes, graph->nodes, sizeof *metis->sizes, (void **)&metis->sizes));
     graph->node_weights = metis->weights;
     graph->node_sizes = metis->sizes;
     metis->weights = metis->sizes = NULL;
@@ -276,19 +276,19 @@ sp_status io_read_metis(sp_context *context, io_source *source, const io_read_op
     io_line_counts counts = {0};
     int64_t edges = 0, lines = 0, bytes = 0;
     sp_status status;
-    IO_TRY(read_header(context, source, &state, &edges, &lines, &bytes));
+    TRY(read_header(context, source, &state, &edges, &lines, &bytes));
     graph->bytes = bytes;
     metis.header_line = lines;
-    IO_TRY(io_read_lines(context, source, &state, read_node, reader_block, lines, &counts, graph));
+    TRY(io_read_lines(context, source, &state, read_node, reader_block, lines, &counts, graph));
     /* Where the file is truncated, what is missing in the end is no fault of the lines before. */
     const bool truncated = counts.node_lines < state.rows && counts.entries < 2 * edges;
     if (!counts.stopped && !truncated) counts.complete = state.rows;
-    IO_TRY(io_metis_check(context, io_source_name(source), &state, &counts, graph->packed));
-    IO_TRY(check_counts(context, io_source_name(source), &state, edges, &counts, graph));
+    TRY(io_metis_check(context, io_source_name(source), &state, &counts, graph->packed));
+    TRY(check_counts(context, io_source_name(source), &state, edges, &counts, graph));
     graph->nodes = state.rows;
     graph->symmetric = false;
     graph->undirected = true;
-    IO_TRY(hand_over_numbers(context, &metis, graph));
+    TRY(hand_over_numbers(context, &metis, graph));
 done:
     sp_free(context, metis.weights);
     sp_free(context, metis.sizes);

@@ -13,6 +13,7 @@
  * by summing up again, in BUCKETS ranges of the lower node, then in as many ranges within the first range whose sum
  * is not 0, and likewise for the higher node: four passes over the arcs, without memory for a second copy of them.
  */
+#include "base/random.h"
 #include "internal.h"
 
 enum { BUCKETS = 1 << 15, FEW = 32 /* neighbours, compared each with each */, FIRST_SLOTS = 1 << 7 };
@@ -22,10 +23,8 @@ uint64_t io_metis_hash(int32_t low, int32_t high, double weight)
     uint64_t bits;
     memcpy(&bits, &weight, sizeof bits);
     bits ^= bits >> 32; /* small whole numbers have nothing in the lower half */
-    uint64_t hash = ((uint64_t)(uint32_t)low << 32 | (uint32_t)high) + UINT64_C(0x9e3779b97f4a7c15) * (bits + 1);
-    hash = (hash ^ hash >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    hash = (hash ^ hash >> 27) * UINT64_C(0x94d049bb133111eb);
-    return hash ^ hash >> 31;
+    uint64_t hash = ((uint64_t)(uint32_t)low << 32 | (uint32_t)high) + RANDOM_STEP * (bits + 1);
+    return mix64(hash);
 }
 
 static int64_t bits_of(int32_t node) { return 32 - __builtin_clz((unsigned)node + 1); }
@@ -73,7 +72,7 @@ typedef struct seen {
 static bool enter(seen *s, int32_t number)
 {
     const uint64_t mask = (uint64_t)s->slot_count - 1;
-    uint64_t at = ((uint64_t)(uint32_t)number * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    uint64_t at = ((uint64_t)(uint32_t)number * RANDOM_STEP >> 32) & mask;
     for (; s->slots[at] >= 0; at = (at + 1) & mask)
         if (s->slots[at] == number) return false;
     s->slots[at] = number;
@@ -231,7 +230,7 @@ static void visit(const io_packed *arcs, int64_t complete, visitor call, void *u
         const int32_t tail = arcs->runs[r].tail;
         for (const int64_t end = arc + arcs->runs[r].count; arc < end; arc++) {
             const int32_t head = io_packed_head(arcs, arc);
-            const double weight = arcs->heads[arc] < 0 ? io_load_value(arcs->weights, arcs->values, own++)
+            const double weight = arcs->heads[arc] < 0 ? load_value(arcs->weights, arcs->values, own++)
                                                        : arcs->weight;
             if (tail != head && tail < complete && head < complete) call(user, tail, head, weight);
         }

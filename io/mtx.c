@@ -218,11 +218,11 @@ static sp_status read_header(sp_context *context, io_source *source, io_format_s
 {
     const char *name = io_source_name(source), *line, *end, *at;
     sp_status status;
-    IO_TRY(io_source_line(source, &line, &end, bytes));
+    TRY(io_source_line(source, &line, &end, bytes));
     head->lines = 1;
-    IO_TRY(read_banner(context, name, line, end, state, head));
+    TRY(read_banner(context, name, line, end, state, head));
     do {
-        IO_TRY(io_source_line(source, &line, &end, bytes));
+        TRY(io_source_line(source, &line, &end, bytes));
         head->lines++;
         if (!line)
             return sp_fail(context, SP_ERROR_MATRIX, "%s:%lld: the file ends before its size line; it is truncated",
@@ -243,7 +243,7 @@ static sp_status read_matrix(sp_context *context, io_source *source, const io_re
     int64_t bytes = 0;
     sp_status status;
     state->options = options;
-    IO_TRY(read_header(context, source, state, head, &bytes));
+    TRY(read_header(context, source, state, head, &bytes));
     if (!head->array) state->scanner = scan_entries;
     graph->bytes = bytes;
     if (head->symmetric || state->skew) {
@@ -253,18 +253,18 @@ static sp_status read_matrix(sp_context *context, io_source *source, const io_re
         state->triangles = &triangles;
         state->join = join_triangles;
     }
-    IO_TRY(io_read_lines(context, source, state, head->array ? read_number : read_entry, reader_block, head->lines,
-                         &counts, graph));
-    IO_TRY(io_check_triangles(context, io_source_name(source), &triangles, graph));
+    TRY(io_read_lines(context, source, state, head->array ? read_number : read_entry, reader_block, head->lines,
+                      &counts, graph));
+    TRY(io_check_triangles(context, io_source_name(source), &triangles, graph));
     if (head->array) {
         head->entries = state->rows * state->cols; /* both below 2^31 */
         counts.entries = counts.node_lines;
     }
     if (counts.entries != head->entries)
-        IO_TRY(sp_fail(context, SP_ERROR_MATRIX,
-                       "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
-                       io_source_name(source), (long long)graph->lines, (long long)counts.entries,
-                       (long long)head->entries));
+        TRY(sp_fail(context, SP_ERROR_MATRIX,
+                    "%s:%lld: %lld entries, but the header says %lld; the file is truncated or its header lies",
+                    io_source_name(source), (long long)graph->lines, (long long)counts.entries,
+                    (long long)head->entries));
     status = io_check_nodes(context, io_source_name(source), state->rows > state->cols ? state->rows : state->cols,
                             graph->bytes);
 done:

@@ -107,7 +107,7 @@ static sp_status settle_column(native *to)
         to->entries[i] = (uint64_t)io_packed_head(arcs, begin + i) << 32 | (uint64_t)i;
         if (weighted)
             to->weights[i] =
-                arcs->heads[begin + i] < 0 ? io_load_value(arcs->weights, arcs->values, own++) : arcs->weight;
+                arcs->heads[begin + i] < 0 ? load_value(arcs->weights, arcs->values, own++) : arcs->weight;
     }
     qsort(to->entries, (size_t)count, sizeof *to->entries, compare_entries);
     arcs->count = begin;
@@ -374,19 +374,19 @@ static sp_status read_header(text *from, int64_t *rows, int64_t *cols)
     if (!take(from, "(mclheader"))
         return fail(from, "(mclheader is expected", "is this a native matrix? for label triples use --abc");
     for (;;) {
-        IO_TRY(skip_space(from));
+        TRY(skip_space(from));
         if (take(from, ")")) break;
         if (from->at == from->end) return fail(from, "the header's ) is expected", "");
         if (take(from, "mcltype")) {
-            IO_TRY(skip_space(from));
+            TRY(skip_space(from));
             typed = take(from, "matrix");
             if (!typed) return fail(from, "mcltype matrix is expected", "only matrices are graphs");
         } else if (take(from, "dimensions")) {
-            IO_TRY(skip_space(from));
-            IO_TRY(take_dimensions(from, rows, cols));
+            TRY(skip_space(from));
+            TRY(take_dimensions(from, rows, cols));
             sized = true;
         } else {
-            IO_TRY(skip_line(from)); /* other facts */
+            TRY(skip_line(from)); /* other facts */
         }
     }
     if (!typed || !sized) {
@@ -406,17 +406,17 @@ static sp_status read_domain(text *from, int64_t expected, int64_t **ids)
     sp_status status;
     if (*ids) return fail(from, "a second domain of the same kind", "remove one");
     for (;;) {
-        IO_TRY(skip_space(from));
+        TRY(skip_space(from));
         if (take_char(from, '$')) break;
         if (count == expected) return fail(from, "more ids in the domain than its dimension says", "correct either");
-        IO_TRY(io_reserve(from->to->context, count, count + 1, sizeof **ids, &capacity, (void **)ids));
-        IO_TRY(take_id(from, *ids + count));
-        IO_TRY(take_value(from, &value));
+        TRY(io_reserve(from->to->context, count, count + 1, sizeof **ids, &capacity, (void **)ids));
+        TRY(take_id(from, *ids + count));
+        TRY(take_value(from, &value));
         count++;
     }
-    IO_TRY(skip_space(from));
+    TRY(skip_space(from));
     if (count < expected) return fail(from, "fewer ids in the domain than its dimension says", "correct either");
-    if (count == 0) IO_TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
+    if (count == 0) TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
     if (!sort_domain(*ids, count)) return fail(from, "a domain with a repeated id", "remove it");
     if (!take(from, ")")) return fail(from, "the domain's ) is expected", "write $ and ) after the ids");
 done:
@@ -436,19 +436,19 @@ static sp_status read_column(text *from)
     int64_t id;
     double value;
     sp_status status;
-    IO_TRY(take_id(from, &id));
+    TRY(take_id(from, &id));
     int64_t tail = find_column(to, id), head;
     if (tail < 0) return alien(from, "column", id);
-    IO_TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
+    TRY(take_value(from, &value)); /* columns may carry a number of no meaning here */
     begin_column(to);
     for (;;) {
-        IO_TRY(skip_space(from));
+        TRY(skip_space(from));
         if (take_char(from, '$')) break;
-        IO_TRY(take_id(from, &id));
+        TRY(take_id(from, &id));
         head = find_node(to, id);
         if (head < 0) return alien(from, "row", id);
-        IO_TRY(take_value(from, &value));
-        IO_TRY(add_entry(to, (int32_t)head, value));
+        TRY(take_value(from, &value));
+        TRY(add_entry(to, (int32_t)head, value));
     }
     status = end_column(to, (int32_t)tail);
 done:
@@ -459,11 +459,11 @@ static sp_status read_columns(text *from)
 {
     sp_status status;
     for (;;) {
-        IO_TRY(skip_space(from));
+        TRY(skip_space(from));
         if (take_char(from, ')')) break;
-        IO_TRY(read_column(from));
+        TRY(read_column(from));
     }
-    IO_TRY(skip_space(from));
+    TRY(skip_space(from));
     if (from->at < from->end && !from->to->options->lenient)
         return fail(from, "something follows the matrix", "keep one matrix a file");
 done:
@@ -476,17 +476,17 @@ static sp_status read_sections(text *from, int64_t **row_ids, int64_t **col_ids)
     int64_t rows = 0, cols = 0;
     bool both = false;
     sp_status status;
-    IO_TRY(read_header(from, &rows, &cols));
+    TRY(read_header(from, &rows, &cols));
     for (;;) {
-        IO_TRY(skip_space(from));
+        TRY(skip_space(from));
         if (take(from, "(mclmatrix")) break;
         if (take(from, "(mclcols")) {
-            IO_TRY(read_domain(from, cols, col_ids));
+            TRY(read_domain(from, cols, col_ids));
         } else if (take(from, "(mclrows")) {
-            IO_TRY(read_domain(from, rows, row_ids));
+            TRY(read_domain(from, rows, row_ids));
         } else if (take(from, "(mcldoms")) {
             both = true;
-            IO_TRY(read_domain(from, rows, row_ids));
+            TRY(read_domain(from, rows, row_ids));
         } else {
             return fail(from, "(mclmatrix or a domain is expected", "see docs/formats.md");
         }
@@ -494,9 +494,9 @@ static sp_status read_sections(text *from, int64_t **row_ids, int64_t **col_ids)
     if (both && *col_ids) return fail(from, "(mcldoms and (mclcols exclude each other", "keep one");
     status = set_domains(to, rows, cols, row_ids, both ? row_ids : col_ids);
     if (status != SP_OK) return status;
-    IO_TRY(skip_space(from));
+    TRY(skip_space(from));
     if (!take(from, "begin")) return fail(from, "begin is expected", "write (mclmatrix, begin on two lines");
-    IO_TRY(read_columns(from));
+    TRY(read_columns(from));
 done:
     return status;
 }
@@ -506,10 +506,10 @@ static sp_status read_text(native *to, io_source *source, io_graph *graph)
     int64_t *row_ids = NULL, *col_ids = NULL;
     text from = {.source = source, .to = to, .line = 1};
     sp_status status;
-    IO_TRY(io_grow(to->context, 0, TEXT_BYTES + 1, 1, (void **)&from.buffer));
+    TRY(io_grow(to->context, 0, TEXT_BYTES + 1, 1, (void **)&from.buffer));
     from.at = from.end = from.buffer;
-    IO_TRY(read_sections(&from, &row_ids, &col_ids));
-    IO_TRY(finish(to, from.line - 1, from.bytes, graph));
+    TRY(read_sections(&from, &row_ids, &col_ids));
+    TRY(finish(to, from.line - 1, from.bytes, graph));
 done:
     sp_free(to->context, row_ids);
     sp_free(to->context, col_ids);
@@ -569,13 +569,13 @@ static sp_status take_domain(binary *from, int64_t count, int64_t **ids)
     vector_head head;
     int64_t capacity = 0;
     sp_status status;
-    IO_TRY(take_head(from, count, &head));
+    TRY(take_head(from, count, &head));
     if (head.count != count) return corrupt(from, "a domain whose size is not the dimension", head.count);
-    IO_TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
+    TRY(io_reserve(from->to->context, 0, 1, sizeof **ids, &capacity, (void **)ids));
     for (int64_t done = 0; done < count;) {
         int64_t now = count - done < BINARY_ENTRIES ? count - done : BINARY_ENTRIES;
-        IO_TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
-        IO_TRY(io_reserve(from->to->context, done, done + now, sizeof **ids, &capacity, (void **)ids));
+        TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
+        TRY(io_reserve(from->to->context, done, done + now, sizeof **ids, &capacity, (void **)ids));
         for (int64_t i = 0; i < now; i++, done++) {
             if (pairs[i].id < 0) return corrupt(from, "a negative id in a domain", pairs[i].id);
             (*ids)[done] = pairs[i].id;
@@ -594,7 +594,7 @@ static sp_status take_offsets(binary *from, int64_t count, int64_t *last)
     *last = 0;
     for (int64_t done = 0; done < count;) {
         int64_t now = count - done < BINARY_ENTRIES ? count - done : BINARY_ENTRIES;
-        IO_TRY(take_bytes(from, offsets, (size_t)now * sizeof *offsets));
+        TRY(take_bytes(from, offsets, (size_t)now * sizeof *offsets));
         for (int64_t i = 0; i < now; i++) {
             if (offsets[i] < *last) return corrupt(from, "column offsets that do not ascend", offsets[i]);
             *last = offsets[i];
@@ -611,13 +611,13 @@ static sp_status take_column(binary *from)
     pair pairs[BINARY_ENTRIES];
     vector_head head;
     sp_status status;
-    IO_TRY(take_head(from, to->nodes, &head));
+    TRY(take_head(from, to->nodes, &head));
     int64_t tail = head.id < 0 ? -1 : find_column(to, head.id);
     if (tail < 0) return corrupt(from, "a column that is not in the domain", head.id);
     begin_column(to);
     for (int64_t done = 0; done < head.count;) {
         int64_t now = head.count - done < BINARY_ENTRIES ? head.count - done : BINARY_ENTRIES;
-        IO_TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
+        TRY(take_bytes(from, pairs, (size_t)now * sizeof *pairs));
         for (int64_t i = 0; i < now; i++, done++) {
             int64_t node = pairs[i].id < 0 ? -1 : find_node(to, pairs[i].id);
             if (node < 0) return corrupt(from, "a row that is not in the domain", pairs[i].id);
@@ -628,7 +628,7 @@ static sp_status take_column(binary *from)
                 to->negative++;
                 to->odd_lines += !to->options->any_sign;
             }
-            IO_TRY(add_entry(to, (int32_t)node, (double)pairs[i].value));
+            TRY(add_entry(to, (int32_t)node, (double)pairs[i].value));
         }
     }
     status = end_column(to, (int32_t)tail);
@@ -642,18 +642,18 @@ static sp_status read_vectors(binary *from, int64_t **row_ids, int64_t **col_ids
     int32_t cookie;
     int64_t sizes[3], last, begin; /* columns, rows, flags */
     sp_status status;
-    IO_TRY(take_bytes(from, &cookie, sizeof cookie));
-    IO_TRY(take_bytes(from, sizes, sizeof sizes));
+    TRY(take_bytes(from, &cookie, sizeof cookie));
+    TRY(take_bytes(from, sizes, sizeof sizes));
     for (int i = 0; i < 2; i++)
         if (sizes[i] < 0 || sizes[i] > INT32_MAX)
             return corrupt(from, "a dimension that is not below 2^31", sizes[i]);
-    if (!(sizes[2] & 1)) IO_TRY(take_domain(from, sizes[0], col_ids));
-    if (!(sizes[2] & 2)) IO_TRY(take_domain(from, sizes[1], row_ids));
+    if (!(sizes[2] & 1)) TRY(take_domain(from, sizes[0], col_ids));
+    if (!(sizes[2] & 2)) TRY(take_domain(from, sizes[1], row_ids));
     status = set_domains(to, sizes[1], sizes[0], row_ids, col_ids);
     if (status != SP_OK) return status;
-    IO_TRY(take_offsets(from, sizes[0] + 1, &last));
+    TRY(take_offsets(from, sizes[0] + 1, &last));
     begin = from->bytes;
-    for (int64_t j = 0; j < sizes[0]; j++) IO_TRY(take_column(from));
+    for (int64_t j = 0; j < sizes[0]; j++) TRY(take_column(from));
     if (from->bytes - begin != last) return corrupt(from, "columns that do not end where their offsets say", last);
 done:
     return status;
@@ -664,8 +664,8 @@ static sp_status read_binary(native *to, io_source *source, io_graph *graph)
     int64_t *row_ids = NULL, *col_ids = NULL;
     binary from = {.source = source, .to = to};
     sp_status status;
-    IO_TRY(read_vectors(&from, &row_ids, &col_ids));
-    IO_TRY(finish(to, 0, from.bytes, graph));
+    TRY(read_vectors(&from, &row_ids, &col_ids));
+    TRY(finish(to, 0, from.bytes, graph));
 done:
     sp_free(to->context, row_ids);
     sp_free(to->context, col_ids);

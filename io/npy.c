@@ -251,11 +251,11 @@ sp_status io_npy_finish(sp_context *context, const char *name, void *values, io_
         swap_bytes(context, values, head->bytes / (int64_t)size, size);
     }
     if (head->wide && !narrow_text(values, head->bytes / 4))
-        IO_TRY(refuse(context, name, "text that is not ASCII; save it as bytes"));
+        TRY(refuse(context, name, "text that is not ASCII; save it as bytes"));
     if (head->fortran && array->dimensions > 1 && array->count > 0) {
         if (array->dimensions > 2)
-            IO_TRY(refuse(context, name, "more than two dimensions in Fortran order; save it in C order"));
-        IO_TRY(sp_alloc(context, array->count, array->item_size, &turned));
+            TRY(refuse(context, name, "more than two dimensions in Fortran order; save it in C order"));
+        TRY(sp_alloc(context, array->count, array->item_size, &turned));
         transpose(context, values, turned, array->shape[0], array->shape[1], array->item_size);
         sp_free(context, values);
         values = turned;
@@ -276,11 +276,11 @@ sp_status io_read_npy_file(const io_file *file, io_array *array)
     io_npy_head head;
     sp_status status;
     memset(array, 0, sizeof *array);
-    IO_TRY(sp_alloc(context, count, 1, (void **)&begin));
-    IO_TRY(io_file_read(file, 0, begin, count, NULL));
-    IO_TRY(io_npy_parse(context, file->name, begin, count, file->size, &head));
-    IO_TRY(sp_alloc(context, head.bytes, 1, &values));
-    IO_TRY(io_file_read(file, head.begin, values, head.bytes, NULL));
+    TRY(sp_alloc(context, count, 1, (void **)&begin));
+    TRY(io_file_read(file, 0, begin, count, NULL));
+    TRY(io_npy_parse(context, file->name, begin, count, file->size, &head));
+    TRY(sp_alloc(context, head.bytes, 1, &values));
+    TRY(io_file_read(file, head.begin, values, head.bytes, NULL));
     status = io_npy_finish(context, file->name, values, &head);
     values = NULL;
     if (status == SP_OK) *array = head.array;

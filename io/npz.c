@@ -89,21 +89,21 @@ static sp_status find_directory(io_npz *npz)
     uint64_t numbers[3]; /* entries, bytes, place */
     sp_status status = sp_alloc(npz->context, count, 1, (void **)&tail);
     if (status != SP_OK) return status;
-    IO_TRY(io_file_read(&npz->file, size - count, tail, count, NULL));
+    TRY(io_file_read(&npz->file, size - count, tail, count, NULL));
     const int64_t end = find_end(tail, count);
     if (end < 0) {
         unsigned char begin[4] = {0};
-        if (size >= 4) IO_TRY(io_file_read(&npz->file, 0, begin, 4, NULL));
-        IO_TRY(refuse(npz, number(begin, 4) == 0x04034b50 ? "the archive has no end; the file is truncated"
-                                                          : "no .npz archive; write it with numpy.savez"));
+        if (size >= 4) TRY(io_file_read(&npz->file, 0, begin, 4, NULL));
+        TRY(refuse(npz, number(begin, 4) == 0x04034b50 ? "the archive has no end; the file is truncated"
+                                                       : "no .npz archive; write it with numpy.savez"));
     }
     numbers[0] = number(tail + end + 10, 2);
     numbers[1] = number(tail + end + 12, 4);
     numbers[2] = number(tail + end + 16, 4);
-    IO_TRY(read_end64(npz, size - count + end, numbers));
+    TRY(read_end64(npz, size - count + end, numbers));
     const uint64_t before = (uint64_t)(size - count + end);
     if (numbers[2] > before || numbers[1] > before - numbers[2] || numbers[0] > numbers[1] / CENTRAL_BYTES)
-        IO_TRY(refuse(npz, "a directory that is not there; the file is damaged"));
+        TRY(refuse(npz, "a directory that is not there; the file is damaged"));
     npz->count = (int64_t)numbers[0];
     npz->directory_bytes = (int64_t)numbers[1];
     npz->directory_at = (int64_t)numbers[2];
@@ -176,10 +176,10 @@ sp_status io_npz_open_file(io_file *file, io_npz **npz)
     }
     made->context = context;
     made->file = *file;
-    IO_TRY(find_directory(made));
-    IO_TRY(sp_alloc(context, made->directory_bytes, 1, (void **)&made->directory));
-    IO_TRY(io_file_read(&made->file, made->directory_at, made->directory, made->directory_bytes, NULL));
-    IO_TRY(sp_alloc(context, made->count, sizeof *made->members, (void **)&made->members));
+    TRY(find_directory(made));
+    TRY(sp_alloc(context, made->directory_bytes, 1, (void **)&made->directory));
+    TRY(io_file_read(&made->file, made->directory_at, made->directory, made->directory_bytes, NULL));
+    TRY(sp_alloc(context, made->count, sizeof *made->members, (void **)&made->members));
     status = read_directory(made);
 done:
     if (status == SP_OK) *npz = made;
@@ -255,13 +255,13 @@ static sp_status read_stored(const io_npz *npz, const member *m, const char *nam
     uint32_t crc = 0;
     io_npy_head head;
     sp_status status;
-    IO_TRY(sp_alloc(npz->context, count, 1, (void **)&head_bytes));
-    IO_TRY(io_file_read(&npz->file, begin, head_bytes, count, NULL));
-    IO_TRY(io_npy_parse(npz->context, name, head_bytes, count, m->size, &head));
+    TRY(sp_alloc(npz->context, count, 1, (void **)&head_bytes));
+    TRY(io_file_read(&npz->file, begin, head_bytes, count, NULL));
+    TRY(io_npy_parse(npz->context, name, head_bytes, count, m->size, &head));
     crc = (uint32_t)crc32_z(0, head_bytes, (size_t)head.begin);
-    IO_TRY(sp_alloc(npz->context, head.bytes, 1, &values));
-    IO_TRY(io_file_read(&npz->file, begin + head.begin, values, head.bytes, &crc));
-    IO_TRY(check_crc(npz, m, crc));
+    TRY(sp_alloc(npz->context, head.bytes, 1, &values));
+    TRY(io_file_read(&npz->file, begin + head.begin, values, head.bytes, &crc));
+    TRY(check_crc(npz, m, crc));
     status = io_npy_finish(npz->context, name, values, &head);
     values = NULL;
     if (status == SP_OK) *array = head.array;
@@ -432,10 +432,10 @@ static sp_status check_format(io_npz *npz, const char *prefix)
 static sp_status read_parts(io_npz *npz, const char *prefix, io_csr_parts *parts)
 {
     sp_status status;
-    IO_TRY(check_format(npz, prefix));
-    IO_TRY(read_part(npz, prefix, "shape", &parts->shape));
-    IO_TRY(read_part(npz, prefix, "indptr", &parts->offsets));
-    IO_TRY(read_part(npz, prefix, "indices", &parts->indices));
+    TRY(check_format(npz, prefix));
+    TRY(read_part(npz, prefix, "shape", &parts->shape));
+    TRY(read_part(npz, prefix, "indptr", &parts->offsets));
+    TRY(read_part(npz, prefix, "indices", &parts->indices));
     status = read_part(npz, prefix, "data", &parts->data);
 done:
     return status;
@@ -444,9 +444,9 @@ done:
 static sp_status convert_parts(sp_context *context, const char *name, io_csr_parts *parts)
 {
     sp_status status;
-    IO_TRY(io_array_to_i64(context, name, &parts->shape));
-    IO_TRY(io_array_to_i64(context, name, &parts->offsets));
-    IO_TRY(io_array_to_i32(context, name, &parts->indices));
+    TRY(io_array_to_i64(context, name, &parts->shape));
+    TRY(io_array_to_i64(context, name, &parts->offsets));
+    TRY(io_array_to_i32(context, name, &parts->indices));
     status = io_array_to_f32(context, name, &parts->data);
 done:
     return status;

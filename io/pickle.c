@@ -571,10 +571,10 @@ static sp_status take_array(const io_pickle *p, int32_t id, io_array *array)
     if (!find_array(p, id, &parts) || !write_header(p, &parts, header))
         return sp_fail(p->context, SP_ERROR_MATRIX,
                        "%s: no array of NumPy where one is wanted; convert the file with Python", p->name);
-    IO_TRY(bytes_of(p, parts.bytes, &bytes, &count, &made));
+    TRY(bytes_of(p, parts.bytes, &bytes, &count, &made));
     const int64_t begin = 10 + (unsigned char)header[8] + 256 * (unsigned char)header[9];
-    IO_TRY(io_npy_parse(p->context, p->name, (const unsigned char *)header, begin, begin + count, &head));
-    IO_TRY(sp_alloc(p->context, count, 1, &values));
+    TRY(io_npy_parse(p->context, p->name, (const unsigned char *)header, begin, begin + count, &head));
+    TRY(sp_alloc(p->context, count, 1, &values));
     if (count > 0) memcpy(values, bytes, (size_t)count);
     status = io_npy_finish(p->context, p->name, values, &head);
     if (status == SP_OK) *array = head.array;
@@ -633,10 +633,10 @@ sp_status io_pickle_matrix(const io_pickle *p, sp_csr *matrix)
     if (!is_global(p, class, "csr_matrix") && !is_global(p, class, "csr_array"))
         return sp_fail(p->context, SP_ERROR_MATRIX, "%s: no CSR matrix of scipy; convert the file with Python",
                        p->name);
-    IO_TRY(take_shape(p, look_up(p, state, "_shape", "shape"), &parts.shape));
-    IO_TRY(take_array(p, look_up(p, state, "indptr", "indptr"), &parts.offsets));
-    IO_TRY(take_array(p, look_up(p, state, "indices", "indices"), &parts.indices));
-    IO_TRY(take_array(p, look_up(p, state, "data", "data"), &parts.data));
+    TRY(take_shape(p, look_up(p, state, "_shape", "shape"), &parts.shape));
+    TRY(take_array(p, look_up(p, state, "indptr", "indptr"), &parts.offsets));
+    TRY(take_array(p, look_up(p, state, "indices", "indices"), &parts.indices));
+    TRY(take_array(p, look_up(p, state, "data", "data"), &parts.data));
     status = io_make_csr(p->context, p->name, &parts, matrix);
 done:
     io_csr_parts_free(p->context, &parts);
@@ -660,16 +660,16 @@ sp_status io_pickle_lists(const io_pickle *p, int64_t nodes, sp_csr *matrix)
         return refuse(p, "no dictionary of the nodes; convert the file with Python");
     for (int32_t at = p->nodes[p->root].first; at != NOTHING;) {
         const int32_t key = p->links[at].value, value_at = p->links[at].next;
-        if (value_at == NOTHING || !is_node(p, key, nodes)) IO_TRY(refuse(p, "no dictionary of the nodes"));
+        if (value_at == NOTHING || !is_node(p, key, nodes)) TRY(refuse(p, "no dictionary of the nodes"));
         const node *list = &p->nodes[p->links[value_at].value];
-        if (list->kind != NODE_LIST) IO_TRY(refuse(p, "no dictionary of lists"));
+        if (list->kind != NODE_LIST) TRY(refuse(p, "no dictionary of lists"));
         for (int32_t item = list->first; item != NOTHING; item = p->links[item].next) {
             /* A list can stand in many places: together they are no longer than all that the file holds. */
             if (!is_node(p, p->links[item].value, nodes) || seen++ == p->link_count)
-                IO_TRY(refuse(p, "a list with what is no node"));
+                TRY(refuse(p, "a list with what is no node"));
             if (p->nodes[p->links[item].value].number == p->nodes[key].number) continue;
-            IO_TRY(io_reserve(p->context, count, count + 1, sizeof *rows, &capacity, (void **)&rows));
-            IO_TRY(io_reserve(p->context, count, count + 1, sizeof *cols, &col_capacity, (void **)&cols));
+            TRY(io_reserve(p->context, count, count + 1, sizeof *rows, &capacity, (void **)&rows));
+            TRY(io_reserve(p->context, count, count + 1, sizeof *cols, &col_capacity, (void **)&cols));
             rows[count] = (int32_t)p->nodes[key].number;
             cols[count++] = (int32_t)p->nodes[p->links[item].value].number;
         }

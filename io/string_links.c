@@ -67,9 +67,9 @@ sp_status io_read_string(sp_context *context, io_source *source, const io_read_o
     const char *line, *end;
     int64_t bytes = 0;
     sp_status status;
-    IO_TRY(io_source_line(source, &line, &end, &bytes));
+    TRY(io_source_line(source, &line, &end, &bytes));
     if (!line) line = end = "";
-    IO_TRY(read_header(context, io_source_name(source), line, end, options->score_column, &state.score_column));
+    TRY(read_header(context, io_source_name(source), line, end, options->score_column, &state.score_column));
     graph->bytes = bytes;
     status = io_read_lines(context, source, &state, read_pair, reader_block, 1, NULL, graph);
 done:

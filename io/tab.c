@@ -66,11 +66,11 @@ sp_status io_read_tab(sp_context *context, io_source *source, io_graph *graph)
     int64_t number = 0, last = -1, bytes = 0;
     sp_status status;
     for (;;) {
-        IO_TRY(io_source_line(source, &line, &end, &bytes));
+        TRY(io_source_line(source, &line, &end, &bytes));
         if (!line) break;
-        IO_TRY(read_line(&to, io_source_name(source), ++number, line, end, &last));
+        TRY(read_line(&to, io_source_name(source), ++number, line, end, &last));
     }
-    IO_TRY(append_missing(&to, io_source_name(source), INT64_MAX));
+    TRY(append_missing(&to, io_source_name(source), INT64_MAX));
     graph->names = to.list.names;
     memset(&to.list.names, 0, sizeof to.list.names);
 done:

@@ -99,7 +99,7 @@ sp_status io_put_rows(sp_context *context, io_output *output, const sp_csr *matr
     io_text *texts = NULL;
     int written = 0, turn = 0;
     sp_status status;
-    IO_TRY(sp_calloc(context, 2 * (int64_t)most, sizeof *texts, (void **)&texts));
+    TRY(sp_calloc(context, 2 * (int64_t)most, sizeof *texts, (void **)&texts));
     for (int i = 0; i < 2 * most; i++) texts[i].context = context;
     for (int64_t piece = 0; piece < pieces || written > 0; turn = !turn) {
         const int count = pieces - piece < most ? (int)(pieces - piece) : most;
@@ -107,7 +107,7 @@ sp_status io_put_rows(sp_context *context, io_output *output, const sp_csr *matr
         format_round(matrix, piece * PIECE_ENTRIES, count, whole_rows, formatter, user, now, before, written, output,
                      threads);
         for (int i = 0; i < count; i++)
-            if (now[i].status != SP_OK) IO_TRY(sp_fail(context, now[i].status, "out of memory for text"));
+            if (now[i].status != SP_OK) TRY(sp_fail(context, now[i].status, "out of memory for text"));
         piece += count;
         written = count;
     }

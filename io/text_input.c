@@ -40,9 +40,9 @@ sp_status io_read_text(sp_context *context, io_source *source, char **bytes, int
     sp_status status = SP_OK;
     *bytes = NULL;
     for (*size = 0; got == PORTION; *size += (int64_t)got) {
-        IO_TRY(io_reserve(context, *size, *size + PORTION + 1, 1, &capacity, (void **)bytes));
-        IO_TRY(io_source_read(source, *bytes + *size, PORTION, &got));
-        IO_TRY(io_check_text(context, io_source_name(source), *bytes, *size + (int64_t)got, *size, 0));
+        TRY(io_reserve(context, *size, *size + PORTION + 1, 1, &capacity, (void **)bytes));
+        TRY(io_source_read(source, *bytes + *size, PORTION, &got));
+        TRY(io_check_text(context, io_source_name(source), *bytes, *size + (int64_t)got, *size, 0));
     }
     (*bytes)[*size] = '\n';
     return SP_OK;

@@ -13,13 +13,6 @@ typedef struct graph_text {
     bool values; /* the format and the matrix have them */
 } graph_text;
 
-static double value_of(const sp_csr *matrix, int64_t entry)
-{
-    if (!matrix->values) return 1;
-    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[entry]
-                                        : ((const double *)matrix->values)[entry];
-}
-
 /* ---- entries a line ------------------------------------------------------------------------------------- */
 
 /* Of an undirected graph Matrix Market has what is below the diagonal, label triples what is above it. */
@@ -124,7 +117,7 @@ static bool all_whole(const sp_csr *m, int threads)
     int64_t others = 0;
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
     for (int64_t e = 0; e < m->nnz; e++) {
-        const double value = value_of(m, e);
+        const double value = entry_value(m, e);
         others += !(fabs(value) <= IO_MOST_WHOLE && value == trunc(value));
     }
     return others == 0;
@@ -195,13 +188,13 @@ static const char *metis_obstacle(const sp_csr *m, int64_t *row, int64_t *col)
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_offsets[i]; e < m->row_offsets[i + 1]; e++) {
             const int64_t j = m->col_indices[e], mirror = find_mirror(m, i, j);
-            const double value = value_of(m, e);
+            const double value = entry_value(m, e);
             *row = i;
             *col = j;
             if (i == j) return "is a loop, and METIS graphs have none: use --loops drop";
             if (!(value >= 1 && value <= IO_MOST_WHOLE) || value != trunc(value))
                 return "has a weight that is no whole number above 0, and METIS takes no other: use another format";
-            if (mirror < 0 || value_of(m, mirror) != value)
+            if (mirror < 0 || entry_value(m, mirror) != value)
                 return "has no opposite of the same weight, and METIS graphs are undirected: use --undirected";
         }
     return NULL;
@@ -229,7 +222,7 @@ static sp_status write_metis(sp_context *context, io_output *output, graph_text 
         return sp_fail(context, SP_ERROR_ARGUMENT, "the edge from %lld to %lld %s", (long long)(row + 1),
                        (long long)(col + 1), obstacle);
     bool ones = true;
-    for (int64_t e = 0; ones && e < m->nnz; e++) ones = value_of(m, e) == 1;
+    for (int64_t e = 0; ones && e < m->nnz; e++) ones = entry_value(m, e) == 1;
     from->values = !ones;
     if (o->comment) io_output_format(output, "%% %s\n", o->comment);
     io_output_format(output, "%lld %lld", (long long)m->rows, (long long)(m->nnz / 2));

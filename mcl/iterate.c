@@ -5,8 +5,8 @@
  */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "mcl.h"
 
 /* mcl's stop rule, and its remedy for graphs whose process flips between two states for ever. */
@@ -14,13 +14,6 @@ static const double CHAOS_LIMIT = 1e-4, BUMP = 1.001;
 enum { BUMP_AFTER = 40, WORST_COLUMNS = 1000 };
 /* A matrix of this many entries stays in cache however its nodes are numbered. */
 enum { RENUMBER_NNZ = 200000 };
-
-static double wall_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void sift_down(float *heap, int64_t root, int64_t count)
 {

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+#include "base/try.h"
 #include "mcl.h"
 
 typedef enum tf_kind {
@@ -56,13 +58,6 @@ struct mcl_transform {
     int64_t count;
     tf_operation *operations;
 };
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and goes to `done`. */
-#define TRY(call)                        \
-    do {                                 \
-        status = (call);                 \
-        if (status != SP_OK) goto done;  \
-    } while (0)
 
 #define SHOWN 40 /* bytes of the user's text in a message */
 
@@ -121,14 +116,8 @@ static float apply(const tf_operation *operation, float v)
  * run, here the same input gives the same output whatever the threads. */
 static double random_of(int64_t row, int64_t column, int64_t place)
 {
-    uint64_t z = (uint64_t)row * 0x9e3779b97f4a7c15u + (uint64_t)column * 0xd1b54a32d192ed03u + (uint64_t)place;
-    for (int round = 0; round < 2; round++) {
-        z += 0x9e3779b97f4a7c15u;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        z ^= z >> 31;
-    }
-    return (double)(z >> 11) * 0x1p-53;
+    const uint64_t arc = (uint64_t)row * RANDOM_STEP + (uint64_t)column * 0xd1b54a32d192ed03u + (uint64_t)place;
+    return unit64(mix64(mix64(arc + RANDOM_STEP) + RANDOM_STEP));
 }
 
 /* Operations [first, last) of the list, all on values, on the weight of one arc. */

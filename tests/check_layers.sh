@@ -22,25 +22,26 @@ only() {
 }
 
 # Rooms of libsparse name headers by their path. core is the floor of all, device that of all CUDA code, whose table of
-# operations has MaxK's header too. Products of patterns are contractions, and these use the warp's sums of products.
+# operations has MaxK's header too. base is what every file may use. Products of patterns are contractions, and these use the warp's sums of products.
 for room in libsparse/*/; do
     room=$(basename "$room")
     case $room in
-    core) floor=core ;;
-    device) floor='core|device|spmm/cuda/maxk.cuh' ;;
-    spgemm) floor='core|device|contract/cuda/contract.cuh' ;;
-    contract) floor='core|device|spgemm/cuda/warp.cuh' ;;
-    markov) floor='core|device|spgemm' ;;
-    *) floor='core|device' ;;
+    base) floor=base ;;
+    core) floor=base ;;
+    device) floor='base|core|device|spmm/cuda/maxk.cuh' ;;
+    spgemm) floor='base|core|device|contract/cuda/contract.cuh' ;;
+    contract) floor='base|core|device|spgemm/cuda/warp.cuh' ;;
+    markov) floor='base|core|device|spgemm' ;;
+    *) floor='base|core|device' ;;
     esac
     only "libsparse/$room" "sparse\.h|($room|$floor)(/.*)?"
 done
-only io 'sparse\.h'
-only mcl 'sparse\.h'
-only contraction 'sparse\.h'
-only gnn 'sparse\.h'
-only bench/generate 'sparse\.h'
-modules='sparse\.h|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
+only io 'sparse\.h|base/.*'
+only mcl 'sparse\.h|base/.*'
+only contraction 'sparse\.h|base/.*'
+only gnn 'sparse\.h|base/.*'
+only bench/generate 'sparse\.h|base/.*'
+modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
 only apps/common "$modules"
 for tool in mcl-gpu contract gnn; do only "apps/$tool" "$modules|common/.*"; done
 only apps/sparse-bench "$modules|common/.*|peers/.*|sparse-bench/.*|gnn/input\.h"

@@ -1,4 +1,5 @@
 /* The implementation of support.h. */
+#include "base/random.h"
 #include "support.h"
 
 #include <math.h>
@@ -86,18 +87,11 @@ sp_context *test_context(int device, int threads)
 
 test_random test_seed(uint64_t seed) { return (test_random){seed, seed}; }
 
-/* splitmix64 */
-uint64_t test_next(test_random *random)
-{
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+uint64_t test_next(test_random *random) { return next64(&random->state); }
 
 int64_t test_below(test_random *random, int64_t bound) { return (int64_t)(test_next(random) % (uint64_t)bound); }
 
-double test_unit(test_random *random) { return (double)(test_next(random) >> 11) * 0x1p-53; }
+double test_unit(test_random *random) { return unit64(test_next(random)); }
 
 static double random_value(test_random *random, test_values values)
 {

@@ -1131,15 +1131,15 @@ static sp_status run_once(sp_context *context, const example *e, test_heap *heap
     sp_status status;
     gradient.values = calloc((size_t)(gradient.rows * gradient.cols), 8);
     ck_assert_ptr_nonnull(gradient.values);
-    GNN_TRY(gnn_engine_create(context, 1, &engine));
-    GNN_TRY(gnn_model_create(engine, &e->o, &model));
-    for (int i = 0; i < 2; i++) GNN_TRY(gnn_block_create(engine, &e->a[i], e->o.layer, false, 4, &block[i]));
-    GNN_TRY(gnn_optimizer_create(model, &adam, &optimizer));
+    TRY(gnn_engine_create(context, 1, &engine));
+    TRY(gnn_model_create(engine, &e->o, &model));
+    for (int i = 0; i < 2; i++) TRY(gnn_block_create(engine, &e->a[i], e->o.layer, false, 4, &block[i]));
+    TRY(gnn_optimizer_create(model, &adam, &optimizer));
     for (int pass = 0; pass < 3; pass++) {
         const int64_t before = heap->live_bytes;
-        GNN_TRY(gnn_model_forward(model, block, &x, true, &logits));
-        GNN_TRY(gnn_model_backward(model, block, &x, &gradient));
-        GNN_TRY(gnn_optimizer_step(optimizer));
+        TRY(gnn_model_forward(model, block, &x, true, &logits));
+        TRY(gnn_model_backward(model, block, &x, &gradient));
+        TRY(gnn_optimizer_step(optimizer));
         *growth = heap->live_bytes - before;
     }
 done:

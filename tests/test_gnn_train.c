@@ -957,7 +957,7 @@ static void set_checksum(char *bytes, int64_t size)
     for (int64_t i = 24; i < size; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, size - i < 8 ? (size_t)(size - i) : sizeof word);
-        sum = gnn_mix(sum ^ word) + 0x9e3779b97f4a7c15u;
+        sum = mix64(sum ^ word) + 0x9e3779b97f4a7c15u;
     }
     memcpy(bytes + 16, &sum, sizeof sum);
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- the process --------------------------------------------------------------------------------------- */
@@ -310,13 +309,6 @@ int thread_count(const char *path, int64_t wanted)
     const int64_t bytes = file_bytes(path);
     if (wanted == 0) wanted = bytes >= 0 ? 1 + bytes / THREAD_BYTES : most;
     return (int)(wanted < most ? wanted : most);
-}
-
-double wall_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */

@@ -6,16 +6,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "base/try.h"
 #include "io.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
-#define TRY(call)                       \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 /* Descriptors 0 to 2 must not be given to the first files that are opened. A closed stdin becomes one that cannot be
  * read, a closed stdout or stderr one that cannot be written, so that using it fails as it should. */
@@ -95,7 +90,6 @@ bool add_output(output_list *list, const char *command, const char *path);
  * this process may use. */
 int thread_count(const char *path, int64_t wanted);
 
-double wall_seconds(void);
 
 /* A decimal number, or a whole one, and nothing after it. The tools never call setlocale, so a point is a point. */
 bool read_number(const char *text, double *value);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "common/tool.h"
 #include "generate.h"
 #include "input.h"
@@ -39,16 +40,9 @@ bool gnn_recipe_named(const char *name, gnn_recipe *recipe)
 
 /* ---- random numbers ------------------------------------------------------------------------------------ */
 
-uint64_t gnn_hash(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 static uint64_t random_bits(uint64_t seed, uint64_t stream, uint64_t index)
 {
-    return gnn_hash(gnn_hash(gnn_hash(seed + 0x9e3779b97f4a7c15u) + stream) + (index + 1) * 0x9e3779b97f4a7c15u);
+    return mix64(mix64(mix64(seed + RANDOM_STEP) + stream) + (index + 1) * RANDOM_STEP);
 }
 
 static int64_t random_below(uint64_t bits, int64_t bound) { return (int64_t)((bits >> 32) * (uint64_t)bound >> 32); }

@@ -1,4 +1,5 @@
 /* Folders that hold a graph with features and labels. */
+#include "base/random.h"
 #include "input.h"
 
 #include <dirent.h>
@@ -193,7 +194,7 @@ static bool has_numbers(const sp_dense *x, float low, bool *ascending)
         const float number = first[i * x->stride] - low;
         if (!(number >= 0 && number < (float)x->rows) || number != floorf(number)) return false;
         *ascending = *ascending && number == (float)i;
-        sum += gnn_hash((uint64_t)number) - gnn_hash((uint64_t)i);
+        sum += mix64((uint64_t)number) - mix64((uint64_t)i);
     }
     return sum == 0;
 }

@@ -68,7 +68,6 @@ typedef struct gnn_recipe {
 
 /* "flickr" and "reddit" are the sizes of the graphs that papers measure; false for other names. */
 bool gnn_recipe_named(const char *name, gnn_recipe *recipe);
-uint64_t gnn_hash(uint64_t number); /* of its random numbers */
 sp_status gnn_generate(sp_context *context, const gnn_recipe *recipe, gnn_input *input);
 
 /* `gnn info ...` and `gnn convert ...`: argv[0] is the command. They return what main returns. */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "contract_bench.h"
 #include "contraction.h"
 
@@ -32,13 +33,6 @@ static void judge(const contract_case *c, contract_figures *figures)
 
 /* ---- labels -------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static int64_t groups_of(const sp_csr *g, grouping asked)
 {
     const double groups = asked.percent ? ceil((double)g->rows * asked.amount / 100) : asked.amount;
@@ -48,7 +42,7 @@ static int64_t groups_of(const sp_csr *g, grouping asked)
 /* Sizes by a power law: the first of 100 groups has a tenth of the nodes. */
 static int64_t label_of(const bench_options *o, unsigned kind, int64_t node, int64_t nodes, int64_t groups)
 {
-    const uint64_t drawn = mix((uint64_t)o->seeds[0] ^ mix((uint64_t)node));
+    const uint64_t drawn = mix64((uint64_t)o->seeds[0] ^ mix64((uint64_t)node));
     if (kind == LABELS_BLOCKS) return node * groups / nodes;
     if (kind == LABELS_RANDOM) return (int64_t)(drawn % (uint64_t)groups);
     return (int64_t)((double)groups * pow((double)(drawn >> 11) * 0x1p-53, 2));

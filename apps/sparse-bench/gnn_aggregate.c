@@ -36,7 +36,7 @@ static sp_status random_rows(aggregate_run *run, int64_t rows, uint64_t seed, sp
     for (int64_t at = 0; at < rows * host.cols; at++) {
         double sum = -6;
         for (uint64_t i = 0; i < 12; i++)
-            sum += (double)(gnn_scrambled(seed ^ (uint64_t)at << 8 ^ i) >> 11) * 0x1p-53;
+            sum += (double)(mix64(seed ^ (uint64_t)at << 8 ^ i) >> 11) * 0x1p-53;
         values[at] = (float)sum;
     }
     status = sp_dense_copy(c->context, &host, run->space, made);

@@ -5,6 +5,7 @@
 #ifndef BENCH_GNN_H
 #define BENCH_GNN_H
 
+#include "base/random.h"
 #include "gnn.h"
 #include "spmm_bench.h"
 
@@ -70,14 +71,6 @@ typedef struct gnn_case {
 } gnn_case;
 
 sp_status gnn_run(sp_context *host, const bench_options *options, const volatile int *interrupt, int *code);
-
-/* 64 bits out of 64, for features that are made up. */
-static inline uint64_t gnn_scrambled(uint64_t z)
-{
-    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 /* The error of an aggregation above which it is wrong. */
 #define GNN_TOLERANCE 1e-5

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "spmm_bench.h"
 
 /* ---- figures ------------------------------------------------------------------------------------------- */
@@ -102,13 +103,6 @@ static double least_rounding(sp_dense_type type)
     return spmm_size_of(type) == 2 ? ldexp(1, -exponent_bias(type) - fraction_bits(type)) : 0;
 }
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Numbers from 1/4 to 1 of either sign. */
 static sp_status make_features(spmm_case *c, int64_t width)
 {
@@ -119,7 +113,7 @@ static sp_status make_features(spmm_case *c, int64_t width)
     const int64_t count = c->a.cols * width;
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(c->host))
     for (int64_t at = 0; at < count; at++) {
-        const uint64_t random = mix((uint64_t)c->options->seeds[0] ^ (uint64_t)at);
+        const uint64_t random = mix64((uint64_t)c->options->seeds[0] ^ (uint64_t)at);
         const double value = (0.25 + 0.75 * (double)(random >> 12) * 0x1p-52) * (random & 1 ? -1 : 1);
         const uint16_t sign = (uint16_t)(random & 1 ? 0x8000 : 0);
         if (type == SP_DENSE_F32) ((float *)values)[at] = (float)value;
@@ -189,7 +183,7 @@ static sp_status make_reference(spmm_case *c)
     for (int64_t n = 0; n < rows && products < REFERENCE_PRODUCTS; n++) {
         const int64_t run = n / REFERENCE_RUN, last = a->rows - REFERENCE_RUN;
         const int64_t row = rows == a->rows ? n
-                                            : (int64_t)(mix((uint64_t)run) % (uint64_t)last) + n % REFERENCE_RUN;
+                                            : (int64_t)(mix64((uint64_t)run) % (uint64_t)last) + n % REFERENCE_RUN;
         products += (double)((a->row_offsets[row + 1] - a->row_offsets[row]) * width);
         r->rows[r->count++] = row;
     }

@@ -85,7 +85,7 @@ static void fill_values(const recipe *r, int64_t row, sp_csr *matrix)
 {
     const uint64_t seed = stream(r->seed, VALUES, 0);
     for (int64_t k = matrix->row_offsets[row]; k < matrix->row_offsets[row + 1]; k++) {
-        const double value = 1 - unit(pair_hash(seed, row, matrix->col_indices[k]));
+        const double value = 1 - unit64(pair_hash(seed, row, matrix->col_indices[k]));
         if (matrix->value_type == SP_F32) ((float *)matrix->values)[k] = (float)value;
         else ((double *)matrix->values)[k] = value;
     }

@@ -18,7 +18,7 @@ static int64_t grid_row(const recipe *r, int64_t row, int32_t *cols)
     const int64_t beside[4] = {row - width, x > 0 ? row - 1 : -1, x < width - 1 ? row + 1 : -1, row + width};
     int64_t count = 0;
     for (int i = 0; i < 4; i++)
-        if (beside[i] >= 0 && beside[i] < r->rows && 100 * unit(pair_hash(r->seed, row, beside[i])) < r->p[2])
+        if (beside[i] >= 0 && beside[i] < r->rows && 100 * unit64(pair_hash(r->seed, row, beside[i])) < r->p[2])
             cols[count++] = (int32_t)beside[i];
     return count;
 }

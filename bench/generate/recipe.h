@@ -4,27 +4,13 @@
 
 #include <stdio.h>
 
+#include "base/random.h"
+#include "base/try.h"
 #include "generate.h"
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`. */
-#define TRY(call)                       \
-    do {                                \
-        status = (call);                \
-        if (status != SP_OK) goto done; \
-    } while (0)
 
 /* ---- random numbers ------------------------------------------------------------------------------------ */
 
-/* splitmix64's finalizer: a bijection in which each input bit changes half of the output. */
-static inline uint64_t mix(uint64_t z)
-{
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static inline double unit(uint64_t z) { return (double)(z >> 11) * 0x1p-53; } /* [0, 1) */
+static inline uint64_t mix(uint64_t z) { return mix64(z + RANDOM_STEP); }
 
 /* A stream of its own for each number of each purpose. */
 static inline uint64_t stream(uint64_t seed, uint64_t purpose, int64_t number)
@@ -32,7 +18,7 @@ static inline uint64_t stream(uint64_t seed, uint64_t purpose, int64_t number)
     return mix(mix(seed + purpose * 0x632be59bd9b4e019u) ^ (uint64_t)number);
 }
 
-static inline double draw(uint64_t *state) { return unit(mix(*state += 0x632be59bd9b4e019u)); }
+static inline double draw(uint64_t *state) { return unit64(mix(*state += 0x632be59bd9b4e019u)); }
 
 static inline int64_t below(uint64_t *state, int64_t bound) { return (int64_t)(draw(state) * (double)bound); }
 

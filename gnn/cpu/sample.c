@@ -50,8 +50,8 @@ static sp_status shuffle(const gnn_sampler *sampler, int64_t pass, int64_t count
     sp_context *context = sampler->engine->context;
     keyed *one = NULL, *other = NULL;
     sp_status status;
-    GNN_TRY(sp_alloc(context, count, sizeof *one, (void **)&one));
-    GNN_TRY(sp_alloc(context, count, sizeof *other, (void **)&other));
+    TRY(sp_alloc(context, count, sizeof *one, (void **)&one));
+    TRY(sp_alloc(context, count, sizeof *other, (void **)&other));
     for (int64_t i = 0; i < count; i++)
         one[i] = (keyed){(uint32_t)(gnn_random(sampler->engine->seed, pass, GNN_SITE_SHUFFLE, i) >> 32), from[i]};
     sort_digit(one, other, count, 0);
@@ -287,7 +287,7 @@ static sp_status grow(const gnn_sampler *sampler, const gnn_lists *lists, const 
 static double weight_of(const gnn_sampler *sampler, const sp_csr *p, int64_t entry)
 {
     if (sampler->weights) return sampler->weights[p->col_indices[entry]];
-    return p->value_type == SP_F32 ? (double)((const float *)p->values)[entry] : ((const double *)p->values)[entry];
+    return entry_value(p, entry);
 }
 
 /* The n-th smallest, n from 0, by their bytes from the highest; overwrites the keys. */
@@ -329,8 +329,8 @@ static sp_status choose(const gnn_sampler *sampler, const sp_csr *p, int64_t num
     sp_context *context = sampler->engine->context;
     uint64_t *keys = NULL, *finite = NULL;
     sp_status status;
-    GNN_TRY(sp_alloc(context, p->nnz, sizeof *keys, (void **)&keys));
-    GNN_TRY(sp_alloc(context, p->nnz, sizeof *finite, (void **)&finite));
+    TRY(sp_alloc(context, p->nnz, sizeof *keys, (void **)&keys));
+    TRY(sp_alloc(context, p->nnz, sizeof *finite, (void **)&finite));
     const int threads = cpu_threads(sampler->engine, CANDIDATE_COST * p->nnz);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t m = 0; m < p->rows; m++) {

@@ -29,12 +29,12 @@ static sp_status launch_heads(gnn_engine *engine, const sp_dense *h, int heads, 
     const gnn_cuda_state *state = state_of(engine);
     const int64_t blocks = ceil_div(h->rows * heads, THREADS / LANES);
     if (blocks == 0) return SP_OK;
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaSetDevice(state->device));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaSetDevice(state->device));
     score_heads<T, LANES><<<(unsigned)blocks, THREADS, 0, state->stream>>>(
         h->rows, heads, h->cols / heads, dense_view<const T>{(const T *)h->values, h->stride}, (const T *)vector,
         view_of<T>(scores));
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -189,11 +189,11 @@ static sp_status edge_backward(gnn_engine *engine, const sp_csr *a, const sp_csr
                                const sp_dense *left, const sp_dense *right, int head, double slope, T *values,
                                sp_dense *left_gradient, sp_dense *right_gradient)
 {
-    TRY(launch_sparse_rows(engine, a,
-                           edge_backward_work<T>{a->col_indices, (const T *)left->values + head,
-                                                 (const T *)right->values + head, left->stride, right->stride,
-                                                 (T)slope, values, (T *)left_gradient->values + head,
-                                                 left_gradient->stride}));
+    CHECK(launch_sparse_rows(engine, a,
+                             edge_backward_work<T>{a->col_indices, (const T *)left->values + head,
+                                                   (const T *)right->values + head, left->stride, right->stride,
+                                                   (T)slope, values, (T *)left_gradient->values + head,
+                                                   left_gradient->stride}));
     return launch_sparse_rows(engine, transpose,
                               column_work<T>{places, values, (T *)right_gradient->values + head,
                                              right_gradient->stride});
@@ -226,14 +226,14 @@ sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t cou
     const gnn_cuda_state *state = state_of(engine);
     const int64_t blocks = ceil_div(count, THREADS);
     if (count == 0) return SP_OK;
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaSetDevice(state->device));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaSetDevice(state->device));
     if (type == SP_DENSE_F32)
         gather_numbers<<<(unsigned)blocks, THREADS, 0, state->stream>>>(places, count, (const float *)from,
                                                                         (float *)to);
     else
         gather_numbers<<<(unsigned)blocks, THREADS, 0, state->stream>>>(places, count, (const double *)from,
                                                                         (double *)to);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }

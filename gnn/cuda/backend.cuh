@@ -44,12 +44,12 @@ void gnn_cuda_close_blas(gnn_engine *engine);
 sp_status gnn_cuda_open_split(gnn_engine *engine);
 sp_status gnn_cuda_open_tiles(gnn_engine *engine);
 
-#define TRY(call)                             \
+#define CHECK(call)                           \
     do {                                      \
         sp_status status_ = (call);           \
         if (status_ != SP_OK) return status_; \
     } while (0)
-#define CUDA_TRY(call) TRY(gnn_cuda_status(engine, (call), #call))
+#define CUDA_CHECK(call) CHECK(gnn_cuda_status(engine, (call), #call))
 
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -335,10 +335,10 @@ static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, con
     tiling.col_tiles = (unsigned)col_tiles;
     const bool few = ceil_div(rows, 4 * down) * col_tiles < state->blocks;
     const int64_t blocks = ceil_div(rows, few ? down : 4 * down) * col_tiles;
-    TRY(check_grid(engine, blocks));
+    CHECK(check_grid(engine, blocks));
     const auto kernel = few ? each_pack<T, V, 1, Op> : each_pack<T, V, 4, Op>;
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(queue_kernel(state, kernel, blocks, THREADS, 0, tiling, op));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(queue_kernel(state, kernel, blocks, THREADS, 0, tiling, op));
     return SP_OK;
 }
 
@@ -384,14 +384,14 @@ template <typename Work> static sp_status launch_sparse_rows(gnn_engine *engine,
 {
     const gnn_cuda_state *state = state_of(engine);
     if (a->rows == 0) return SP_OK;
-    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaSetDevice(state->device));
     if (a->nnz / 16 < a->rows)
         each_sparse_row<8><<<(unsigned)ceil_div(a->rows, THREADS / 8), THREADS, 0, state->stream>>>(
             a->rows, a->row_offsets, work);
     else
         each_sparse_row<32><<<(unsigned)ceil_div(a->rows, THREADS / 32), THREADS, 0, state->stream>>>(
             a->rows, a->row_offsets, work);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -484,10 +484,10 @@ static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, con
     const int64_t parts = wanted < most ? wanted : most;
     tiling.col_tiles = (unsigned)col_tiles;
     tiling.parts = parts > 1 ? (unsigned)parts : 1;
-    TRY(check_grid(engine, col_tiles * tiling.parts));
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(queue_kernel(state, sum_rows<T, V, Op>, col_tiles * tiling.parts, THREADS, 0, tiling, op, state->partial,
-                          state->tickets, totals));
+    CHECK(check_grid(engine, col_tiles * tiling.parts));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(queue_kernel(state, sum_rows<T, V, Op>, col_tiles * tiling.parts, THREADS, 0, tiling, op, state->partial,
+                            state->tickets, totals));
     return SP_OK;
 }
 

@@ -164,10 +164,10 @@ static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
     const int64_t wanted = ceil_div(job.rows, 8 * (THREADS / LANES)), most = blocks / col_tiles;
     job.col_tiles = (unsigned)col_tiles;
     job.parts = (unsigned)(wanted < most ? wanted : most);
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(queue_kernel(state, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(queue_kernel(state, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
     const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
-    CUDA_TRY(queue_kernel(state, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job));
+    CUDA_CHECK(queue_kernel(state, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job));
     return SP_OK;
 }
 
@@ -268,10 +268,10 @@ template <typename T, int V>
 static sp_status finish_narrow(gnn_engine *engine, const after_job<T> &job, bool few)
 {
     const int64_t blocks = ceil_div(job.rows, AFTER_ROWS);
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
-    CUDA_TRY(queue_kernel(state_of(engine), few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>, blocks,
-                          THREADS, 0, job));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(queue_kernel(state_of(engine), few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>, blocks,
+                            THREADS, 0, job));
     return SP_OK;
 }
 

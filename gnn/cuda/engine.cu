@@ -23,29 +23,29 @@ static __global__ void change_step(int64_t *step, int64_t base, bool from_zero)
 
 static sp_status launch_step(gnn_engine *engine, int64_t base, bool from_zero)
 {
-    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
-    CUDA_TRY(queue_kernel(state_of(engine), change_step, 1, 1, 0, engine->step_there, base, from_zero));
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(queue_kernel(state_of(engine), change_step, 1, 1, 0, engine->step_there, base, from_zero));
     return SP_OK;
 }
 
 static sp_status set_step(gnn_engine *engine, int64_t step)
 {
-    TRY(launch_step(engine, step, true));
+    CHECK(launch_step(engine, step, true));
     engine->step = step;
     return SP_OK;
 }
 
 static sp_status advance(gnn_engine *engine)
 {
-    TRY(launch_step(engine, 1, false));
+    CHECK(launch_step(engine, 1, false));
     engine->step++;
     return SP_OK;
 }
 
 static sp_status wait_for_work(gnn_engine *engine)
 {
-    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
-    CUDA_TRY(cudaStreamSynchronize(state_of(engine)->stream));
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(cudaStreamSynchronize(state_of(engine)->stream));
     return SP_OK;
 }
 
@@ -60,8 +60,8 @@ struct captured {
 static sp_status capture_begin(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal));
     state->captured_from = engine->step;
     return SP_OK;
 }
@@ -70,7 +70,7 @@ static sp_status instantiate(gnn_engine *engine, cudaGraph_t recorded, int64_t s
 {
     captured *made;
     cudaGraphExec_t work;
-    CUDA_TRY(cudaGraphInstantiateWithFlags(&work, recorded, 0));
+    CUDA_CHECK(cudaGraphInstantiateWithFlags(&work, recorded, 0));
     const sp_status status = sp_alloc(engine->context, 1, sizeof *made, (void **)&made);
     if (status != SP_OK) {
         cudaGraphExecDestroy(work);
@@ -99,8 +99,8 @@ static sp_status capture_end(gnn_engine *engine, void **graph)
 static sp_status replay(gnn_engine *engine, void *graph)
 {
     const captured *made = (const captured *)graph;
-    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
-    CUDA_TRY(cudaGraphLaunch(made->work, state_of(engine)->stream));
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(cudaGraphLaunch(made->work, state_of(engine)->stream));
     engine->step += made->steps;
     return SP_OK;
 }
@@ -143,8 +143,8 @@ static sp_status see_overlap(gnn_engine *engine)
     gnn_cuda_state *state = state_of(engine);
     cudaFuncAttributes code;
     int driver;
-    CUDA_TRY(cudaFuncGetAttributes(&code, change_step));
-    CUDA_TRY(cudaDriverGetVersion(&driver));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, change_step));
+    CUDA_CHECK(cudaDriverGetVersion(&driver));
     state->overlaps = CUDART_VERSION >= 12030 && driver >= 12030 && code.binaryVersion >= 90 && code.ptxVersion >= 90;
     return SP_OK;
 }
@@ -153,23 +153,23 @@ static sp_status open_engine(gnn_engine *engine)
 {
     sp_context *context = engine->context;
     cudaPointerAttributes place;
-    TRY(sp_calloc(context, 1, sizeof(gnn_cuda_state), &engine->state));
+    CHECK(sp_calloc(context, 1, sizeof(gnn_cuda_state), &engine->state));
     gnn_cuda_state *state = state_of(engine);
-    TRY(sp_array_create(context, 1, sizeof *engine->step_there, SP_DEVICE, (void **)&engine->step_there));
-    CUDA_TRY(cudaPointerGetAttributes(&place, engine->step_there));
+    CHECK(sp_array_create(context, 1, sizeof *engine->step_there, SP_DEVICE, (void **)&engine->step_there));
+    CUDA_CHECK(cudaPointerGetAttributes(&place, engine->step_there));
     state->device = place.device;
     state->stream = (cudaStream_t)sp_context_stream(context);
-    CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, state->device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, state->device));
     state->blocks = (int64_t)state->processors * BLOCKS_PER_PROCESSOR;
-    TRY(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
-                        (void **)&state->partial));
-    TRY(sp_array_create(context, state->blocks, sizeof *state->tickets, SP_DEVICE, (void **)&state->tickets));
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
-    TRY(see_overlap(engine));
-    TRY(set_step(engine, 0));
-    TRY(gnn_cuda_open_split(engine));
-    TRY(gnn_cuda_open_tiles(engine));
+    CHECK(sp_array_create(context, state->blocks * PARTIALS, sizeof *state->partial, SP_DEVICE,
+                          (void **)&state->partial));
+    CHECK(sp_array_create(context, state->blocks, sizeof *state->tickets, SP_DEVICE, (void **)&state->tickets));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaMemsetAsync(state->tickets, 0, (size_t)state->blocks * sizeof *state->tickets, state->stream));
+    CHECK(see_overlap(engine));
+    CHECK(set_step(engine, 0));
+    CHECK(gnn_cuda_open_split(engine));
+    CHECK(gnn_cuda_open_tiles(engine));
     return gnn_cuda_open_blas(engine);
 }
 

@@ -32,10 +32,10 @@ static sp_status fill(gnn_engine *engine, const sp_dense *s, const sp_dense *w, 
                                 (const C *)kept->columns, (T *)kept->values};
     const int64_t blocks = ceil_div(job.entries, THREADS);
     if (blocks == 0) return SP_OK;
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaSetDevice(state->device));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaSetDevice(state->device));
     fill_kept<T, C><<<(unsigned)blocks, THREADS, 0, state->stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

@@ -150,9 +150,9 @@ static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp
     const int64_t blocks = wanted < state->blocks ? wanted : state->blocks;
     const dense_view<const T> x = {(const T *)logits->values, logits->stride};
     const dense_view<T> dx = {gradient ? (T *)gradient->values : NULL, gradient ? gradient->stride : 0};
-    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaSetDevice(state->device));
     score_rows<T, LANES><<<blocks > 0 ? (unsigned)blocks : 1, THREADS, 0, state->stream>>>(job, x, dx);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -306,9 +306,9 @@ static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_de
         return !m || (m->stride >= MOST && m->stride % 4 == 0 && (uintptr_t)m->values % 16 == 0);
     };
     const bool whole = wide(logits) && wide(gradient);
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(queue_kernel(state, whole ? score_few<MOST, true> : score_few<MOST, false>, blocks,
-                          few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(queue_kernel(state, whole ? score_few<MOST, true> : score_few<MOST, false>, blocks,
+                            few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums));
     return SP_OK;
 }
 
@@ -326,8 +326,8 @@ static sp_status launch_loss(gnn_engine *engine, const sp_dense *logits, const i
         return logits->cols <= 8 ? launch_few<8>(engine, job, logits, gradient, sums)
                                  : launch_few<FEW_CLASSES>(engine, job, logits, gradient, sums);
     }
-    TRY((single ? narrow ? launch_scores<float, 2> : launch_scores<float, 32>
-                : narrow ? launch_scores<double, 2> : launch_scores<double, 32>)(engine, job, logits, gradient));
+    CHECK((single ? narrow ? launch_scores<float, 2> : launch_scores<float, 32>
+                  : narrow ? launch_scores<double, 2> : launch_scores<double, 32>)(engine, job, logits, gradient));
     return sums ? gnn_cuda_column_sums(engine, gradient, sums) : SP_OK;
 }
 
@@ -336,7 +336,7 @@ sp_status gnn_cuda_softmax_loss(gnn_engine *engine, sp_dense *logits, const void
                                 gnn_score *score, sp_dense *gradient, void *sums)
 {
     const gnn_pointwise linear = {GNN_LINEAR, 0, 0};
-    if (bias && !has_few(logits)) TRY(gnn_cuda_forward(engine, &linear, logits, bias, logits));
+    if (bias && !has_few(logits)) CHECK(gnn_cuda_forward(engine, &linear, logits, bias, logits));
     return launch_loss(engine, logits, nodes, labels, NULL, split, of, count, score, gradient, sums, bias);
 }
 
@@ -378,11 +378,11 @@ static sp_status launch_probabilities(gnn_engine *engine, const sp_dense *x, boo
     const gnn_cuda_state *state = state_of(engine);
     const int64_t blocks = ceil_div(x->rows, THREADS / LANES);
     if (x->rows == 0 || x->cols == 0) return SP_OK;
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaSetDevice(state->device));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaSetDevice(state->device));
     make_probabilities<T, LANES><<<(unsigned)blocks, THREADS, 0, state->stream>>>(
         x->rows, x->cols, softmax, dense_view<const T>{(const T *)x->values, x->stride}, view_of<T>(y));
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

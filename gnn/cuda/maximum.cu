@@ -71,11 +71,11 @@ static sp_status launch_maximum(gnn_engine *engine, const sp_csr *transpose, con
                                 x_gradient->cols, {(const T *)y_gradient->values, y_gradient->stride},
                                 view_of<T>(x_gradient)};
     if (job.rows == 0 || job.width == 0) return SP_OK;
-    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaSetDevice(state->device));
     if (job.width <= 16)
         send_back<T, 16><<<(unsigned)ceil_div(job.rows, THREADS / 16), THREADS, 0, state->stream>>>(job);
     else send_back<T, 32><<<(unsigned)ceil_div(job.rows, THREADS / 32), THREADS, 0, state->stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

@@ -97,13 +97,13 @@ sp_status gnn_cuda_open_blas(gnn_engine *engine)
         return sp_fail(engine->context, SP_ERROR_NO_DEVICE,
                        "no libcublas.so.13, .12, .11 or .so where the loader looks (LD_LIBRARY_PATH) or beside the "
                        "CUDA toolkit (CUDA_HOME): %s", dlerror());
-    TRY(sp_calloc(engine->context, 1, sizeof *state->blas, (void **)&state->blas));
+    CHECK(sp_calloc(engine->context, 1, sizeof *state->blas, (void **)&state->blas));
     if (!bind(library, state->blas))
         return sp_fail(engine->context, SP_ERROR_NO_DEVICE,
                        "this libcublas lacks a function: 11.4 or later is needed");
-    TRY(check_blas(engine, state->blas->create(&state->blas->handle), "cublasCreate"));
-    TRY(check_blas(engine, state->blas->set_stream(state->blas->handle, state->stream), "cublasSetStream"));
-    TRY(sp_array_create(engine->context, WORKSPACE, 1, SP_DEVICE, &state->blas->workspace));
+    CHECK(check_blas(engine, state->blas->create(&state->blas->handle), "cublasCreate"));
+    CHECK(check_blas(engine, state->blas->set_stream(state->blas->handle, state->stream), "cublasSetStream"));
+    CHECK(sp_array_create(engine->context, WORKSPACE, 1, SP_DEVICE, &state->blas->workspace));
     return check_blas(engine, state->blas->set_workspace(state->blas->handle, state->blas->workspace, WORKSPACE),
                       "cublasSetWorkspace");
 }
@@ -197,7 +197,7 @@ sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const s
         if (read && gnn_cuda_narrow_wins(engine, transpose, false, read, count, product))
             return gnn_cuda_multiply_narrow(engine, transpose, 1, read, count, product, 0);
     if (count > 1) {
-        TRY(gnn_cuda_multiply_features(engine, transpose, x, rounded, 1, product));
+        CHECK(gnn_cuda_multiply_features(engine, transpose, x, rounded, 1, product));
         return gnn_cuda_multiply_features(engine, transpose, x, rounded, count - 1, product + 1);
     }
     const sp_dense first = gnn_first_rows(x, (transpose ? product->b : product->c)->rows);
@@ -228,7 +228,7 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
         const gnn_pointwise no_more = {GNN_LINEAR, 0, 0};
         return gnn_cuda_multiply_split(engine, transpose_a, transpose_b, alpha, 1, &product, beta, &no_more, NULL, c);
     }
-    CUDA_TRY(cudaSetDevice(state_of(engine)->device));
+    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
     return check_blas(engine,
                       c->type == SP_DENSE_F32
                           ? multiply(blas, blas->multiply_f32, transpose_a, transpose_b, alpha, a, b, beta, c)

@@ -339,9 +339,9 @@ static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
     const gnn_cuda_state *state = state_of(engine);
     const auto kernel = multiply_across<A, SHARE, TERMS, EACH>;
     const int64_t chunks = ceil_div(p.a_rows, shape::ROWS), most = state->processors;
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::BYTES));
-    CUDA_TRY(queue_kernel(state, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::BYTES));
+    CUDA_CHECK(queue_kernel(state, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p));
     return SP_OK;
 }
 
@@ -350,11 +350,11 @@ template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine
     const gnn_cuda_state *state = state_of(engine);
     const int64_t col_tiles = ceil_div(p.a_cols, DOWN_COLS);
     p.parts = (int)(state->processors / col_tiles);
-    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaSetDevice(state->device));
     const auto kernel = p.cols <= TILE ? multiply_down<A, TERMS, 1> : multiply_down<A, TERMS, 2>;
-    CUDA_TRY(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
-    CUDA_TRY(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
-                          DOWN_THREADS, 0, p));
+    CUDA_CHECK(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
+    CUDA_CHECK(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
+                            DOWN_THREADS, 0, p));
     return SP_OK;
 }
 

@@ -653,8 +653,8 @@ template <bool INNER_A, bool WIDE, int COLS> static sp_status launch(gnn_engine 
     const auto kernel = multiply_split<INNER_A, WIDE, COLS>;
     const size_t bytes = layout<COLS>::BYTES;
     const unsigned room = (unsigned)state_of(engine)->processors * shares<COLS>::BLOCKS;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    CUDA_TRY(queue_kernel(state_of(engine), kernel, p.items < room ? p.items : room, BLOCK, bytes, p));
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    CUDA_CHECK(queue_kernel(state_of(engine), kernel, p.items < room ? p.items : room, BLOCK, bytes, p));
     return SP_OK;
 }
 
@@ -667,8 +667,8 @@ template <int COLS> static sp_status launch_kind(gnn_engine *engine, const split
 {
     const auto split = shape.inner_b ? (shape.wide_b ? split_b<true, true, COLS> : split_b<true, false, COLS>)
                                      : (shape.wide_b ? split_b<false, true, COLS> : split_b<false, false, COLS>);
-    CUDA_TRY(queue_kernel(state_of(engine), split, (unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, p, (__half *)p.image,
-                          (float *)p.backs));
+    CUDA_CHECK(queue_kernel(state_of(engine), split, (unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, p, (__half *)p.image,
+                            (float *)p.backs));
     if (shape.inner_a) return (shape.wide_a ? launch<true, true, COLS> : launch<true, false, COLS>)(engine, p);
     return (shape.wide_a ? launch<false, true, COLS> : launch<false, false, COLS>)(engine, p);
 }
@@ -741,7 +741,7 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
     p.part_slabs = (int)ceil_div(step, wanted > 1 ? wanted : 1);
     const int parts = (int)ceil_div(step, p.part_slabs);
     p.items = (unsigned)(tiles * parts);
-    CUDA_TRY(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaSetDevice(state->device));
     if (parts == 1 && stretches == 1) return run(engine, shape, p);
     split_product part = p;
     part.c = state->split_partial;
@@ -756,7 +756,7 @@ sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool tra
         part.first_slabs = stretches > 1 ? part.slabs : p.first_slabs;
         part.items = (unsigned)(tiles * ceil_div(part.slabs, p.part_slabs));
         part.beta = first > 0;
-        TRY(run(engine, shape, part));
+        CHECK(run(engine, shape, part));
         term->a += step * SLAB * (transpose_a ? term->a_stride : 1);
         term->b += step * SLAB * (transpose_b ? 1 : term->b_stride);
         term->inner -= step * SLAB;
@@ -771,13 +771,13 @@ sp_status gnn_cuda_open_split(gnn_engine *engine)
 {
     gnn_cuda_state *state = state_of(engine);
     cudaFuncAttributes code;
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaFuncGetAttributes(&code, multiply_split<true, true, 16>));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_split<true, true, 16>));
     if (code.binaryVersion / 10 != 9 || code.ptxVersion < 90) return SP_OK;
-    TRY(sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,
-                        SP_DEVICE, (void **)&state->split_partial));
-    TRY(sp_array_create(engine->context, image_room(16), sizeof *state->split_backs, SP_DEVICE,
-                        (void **)&state->split_backs));
+    CHECK(sp_array_create(engine->context, (int64_t)state->processors * TILE * TILE, sizeof *state->split_partial,
+                          SP_DEVICE, (void **)&state->split_partial));
+    CHECK(sp_array_create(engine->context, image_room(16), sizeof *state->split_backs, SP_DEVICE,
+                          (void **)&state->split_backs));
     return sp_array_create(engine->context, (int64_t)IMAGE_TILES * IMAGE_TILE, sizeof(__half), SP_DEVICE,
                            &state->split_image);
 }

@@ -126,7 +126,7 @@ static sp_status drop(gnn_engine *engine, const mask &how, int64_t count, const 
     const int64_t packs = aligned ? count / WHOLE : 0, done = packs * WHOLE;
     const forward_op<T, WHOLE> most = {how, {(T *)x, WHOLE}, {y, WHOLE}, NULL, WHOLE, 0};
     const forward_op<T, 1> rest = {how, {(T *)x + done, 1}, {y + done, 1}, NULL, 1, done};
-    TRY((launch_each<T, WHOLE>(engine, packs, WHOLE, most)));
+    CHECK((launch_each<T, WHOLE>(engine, packs, WHOLE, most)));
     return launch_each<T, 1>(engine, count - done, 1, rest);
 }
 

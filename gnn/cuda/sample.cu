@@ -55,8 +55,8 @@ static cudaStream_t stream_of(const gnn_sampler *s) { return state_of(s->engine)
 static sp_status to_host(const gnn_sampler *s, int64_t count, const int64_t *from, int64_t *to)
 {
     gnn_engine *engine = s->engine;
-    CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
-    CUDA_TRY(cudaStreamSynchronize(stream_of(s)));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, stream_of(s)));
+    CUDA_CHECK(cudaStreamSynchronize(stream_of(s)));
     return SP_OK;
 }
 
@@ -64,8 +64,8 @@ static sp_status to_host(const gnn_sampler *s, int64_t count, const int64_t *fro
 static sp_status send_firsts(const gnn_sampler *s, const gnn_lists *lists)
 {
     gnn_engine *engine = s->engine;
-    CUDA_TRY(cudaMemcpyAsync(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first,
-                             cudaMemcpyHostToDevice, stream_of(s)));
+    CUDA_CHECK(cudaMemcpyAsync(lists->first_there, lists->first, (size_t)(lists->count + 1) * sizeof *lists->first,
+                               cudaMemcpyHostToDevice, stream_of(s)));
     return SP_OK;
 }
 
@@ -73,9 +73,9 @@ static sp_status send_targets(const gnn_sampler *s, int64_t count, const gnn_tar
                               scratch<gnn_target> *there)
 {
     gnn_engine *engine = s->engine;
-    TRY(there->allocate(s, count));
-    CUDA_TRY(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
-                             stream_of(s)));
+    CHECK(there->allocate(s, count));
+    CUDA_CHECK(cudaMemcpyAsync(there->data, targets, (size_t)count * sizeof *targets, cudaMemcpyHostToDevice,
+                               stream_of(s)));
     return SP_OK;
 }
 
@@ -85,9 +85,9 @@ static sp_status scan(const gnn_sampler *s, int64_t count, int64_t *sums)
     gnn_engine *engine = s->engine;
     size_t bytes = 0;
     scratch<char> work;
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)));
-    TRY(work.allocate(s, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)));
+    CUDA_CHECK(cub::DeviceScan::InclusiveSum(nullptr, bytes, sums, sums, count, stream_of(s)));
+    CHECK(work.allocate(s, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceScan::InclusiveSum(work.data, bytes, sums, sums, count, stream_of(s)));
     return SP_OK;
 }
 
@@ -161,9 +161,9 @@ static sp_status clear(const gnn_sampler *s, int64_t lists)
     gnn_engine *engine = s->engine;
     const size_t bytes = (size_t)(lists * s->words) * sizeof *s->known;
     cudaStream_t stream = stream_of(s);
-    CUDA_TRY(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream));
-    CUDA_TRY(cudaMemsetAsync(s->known, 0, bytes, stream));
-    CUDA_TRY(cudaMemsetAsync(s->drawn, 0, bytes, stream));
+    CUDA_CHECK(cudaMemsetAsync(s->place, -1, (size_t)(lists * s->a.rows) * sizeof *s->place, stream));
+    CUDA_CHECK(cudaMemsetAsync(s->known, 0, bytes, stream));
+    CUDA_CHECK(cudaMemsetAsync(s->drawn, 0, bytes, stream));
     return SP_OK;
 }
 
@@ -183,14 +183,14 @@ static sp_status shuffle(const gnn_sampler *s, int64_t pass, int64_t count, cons
     scratch<char> work;
     size_t bytes = 0;
     if (blocks == 0) return SP_OK;
-    TRY(keys.allocate(s, count));
-    TRY(sorted.allocate(s, count));
+    CHECK(keys.allocate(s, count));
+    CHECK(sorted.allocate(s, count));
     make_shuffle_keys<<<blocks, THREADS, 0, stream>>>(count, engine->seed, pass, keys.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, from, to, count, 0, 32, stream));
-    TRY(work.allocate(s, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(work.data, bytes, keys.data, sorted.data, from, to, count, 0, 32,
-                                             stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, from, to, count, 0, 32, stream));
+    CHECK(work.allocate(s, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(work.data, bytes, keys.data, sorted.data, from, to, count, 0, 32,
+                                               stream));
     return SP_OK;
 }
 
@@ -208,9 +208,9 @@ static sp_status enter(const gnn_sampler *s, const gnn_lists *lists)
 {
     gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(lists, 1);
-    TRY(send_firsts(s, lists));
+    CHECK(send_firsts(s, lists));
     enter_nodes<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -232,9 +232,9 @@ static sp_status leave(const gnn_sampler *s, const gnn_lists *lists, const gnn_t
     const dim3 grid = grid_for(lists, 1);
     scratch<gnn_target> there;
     if (grid.x == 0) return SP_OK;
-    TRY(send_targets(s, lists->count, targets, &there));
+    CHECK(send_targets(s, lists->count, targets, &there));
     leave_nodes<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes, there.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -291,17 +291,17 @@ static sp_status list_nodes(const gnn_sampler *s, bool fresh, gnn_lists *lists)
     const dim3 grid((unsigned)chunks, (unsigned)lists->count);
     const graph g = graph_of(s);
     scratch<int64_t> ends;
-    TRY(ends.allocate(s, chunks * lists->count));
+    CHECK(ends.allocate(s, chunks * lists->count));
     count_bits<<<grid, THREADS, 0, stream_of(s)>>>(g, fresh, ends.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(scan(s, chunks * lists->count, ends.data));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(scan(s, chunks * lists->count, ends.data));
     find_firsts<<<1, THREADS, 0, stream_of(s)>>>(lists->count, chunks, ends.data, lists->first_there);
-    CUDA_TRY(cudaGetLastError());
-    TRY(to_host(s, lists->count + 1, lists->first_there, lists->first));
-    TRY(sp_array_create(s->engine->context, lists->first[lists->count], sizeof *lists->nodes, SP_DEVICE,
-                        (void **)&lists->nodes));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(to_host(s, lists->count + 1, lists->first_there, lists->first));
+    CHECK(sp_array_create(s->engine->context, lists->first[lists->count], sizeof *lists->nodes, SP_DEVICE,
+                          (void **)&lists->nodes));
     write_bits<<<grid, THREADS, 0, stream_of(s)>>>(g, fresh, ends.data, lists->nodes);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -335,12 +335,12 @@ static sp_status grow(const gnn_sampler *s, const gnn_lists *lists, const gnn_li
     gnn_engine *engine = s->engine;
     const dim3 grid = grid_for(grown, 1);
     const int64_t words = lists->count * s->words;
-    TRY(send_firsts(s, grown));
+    CHECK(send_firsts(s, grown));
     grow_lists<<<grid, THREADS, 0, stream_of(s)>>>(graph_of(s), lists->first_there, lists->nodes, fresh->first_there,
                                                    fresh->nodes, grown->first_there, grown->nodes);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     merge_bits<<<(unsigned)ceil_div(words, THREADS), THREADS, 0, stream_of(s)>>>(words, s->known, s->drawn);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -387,7 +387,7 @@ static sp_status count_entries(const gnn_sampler *s, const gnn_lists *rows, int6
     else
         count_known<<<grid_for(rows, 32), THREADS, 0, stream_of(s)>>>(graph_of(s), rows->first_there, rows->nodes,
                                                                       drawn->offsets);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return scan(s, count + 1, drawn->offsets);
 }
 
@@ -395,9 +395,9 @@ static sp_status read_sizes(const gnn_sampler *s, const gnn_lists *rows, gnn_dra
 {
     gnn_engine *engine = s->engine;
     scratch<int64_t> picked;
-    TRY(picked.allocate(s, rows->count + 1));
+    CHECK(picked.allocate(s, rows->count + 1));
     pick_offsets<<<1, THREADS, 0, stream_of(s)>>>(rows->count, rows->first_there, drawn->offsets, picked.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return to_host(s, rows->count + 1, picked.data, drawn->first);
 }
 
@@ -535,7 +535,7 @@ static sp_status draw(const gnn_sampler *s, const gnn_lists *rows, int64_t numbe
     else if (widest <= 16) draw_short<16><<<grid, THREADS, 0, stream>>>(job);
     else if (widest <= 32) draw_short<32><<<grid, THREADS, 0, stream>>>(job);
     else draw_long<<<grid, THREADS, 0, stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -660,17 +660,17 @@ static sp_status choose(const gnn_sampler *s, const sp_csr *p, int64_t number, i
     const candidates c = candidates_of(s, p);
     cudaStream_t stream = stream_of(s);
     scratch<uint64_t> keys;
-    TRY(keys.allocate(s, p->nnz));
+    CHECK(keys.allocate(s, p->nnz));
     if (blocks) {
         make_keys<<<blocks, THREADS, 0, stream>>>(g, c, s->engine->seed, s->pass, GNN_SITE_SAMPLE + (uint64_t)layer,
                                                   number, keys.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     select_keys<<<(unsigned)p->rows, SELECT_THREADS, 0, stream>>>(p->row_offsets, keys.data, fanout, thresholds);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     if (blocks) {
         mark_chosen<<<blocks, THREADS, 0, stream>>>(g, c, keys.data, thresholds);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     return SP_OK;
 }
@@ -703,7 +703,7 @@ static sp_status weigh(const gnn_sampler *s, const sp_csr *p, const double *thre
     if (grid.x == 0) return SP_OK;
     weigh_nodes<<<grid, THREADS, 0, stream_of(s)>>>(candidates_of(s, p), thresholds, lists->first_there,
                                                     grown->first_there, grown->nodes, scale);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -874,12 +874,12 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
     scratch<int64_t> long_rows;
     scratch<unsigned long long> long_count;
     scratch<uint64_t> keys;
-    TRY(send_targets(s, rows->count, targets, &there));
+    CHECK(send_targets(s, rows->count, targets, &there));
     if (widest > 32) {
-        TRY(long_rows.allocate(s, count));
-        TRY(long_count.allocate(s, 1));
-        TRY(keys.allocate(s, s->a.rows > SORTED_IN_SHARED ? entries : 0));
-        CUDA_TRY(cudaMemsetAsync(long_count.data, 0, sizeof *long_count.data, stream));
+        CHECK(long_rows.allocate(s, count));
+        CHECK(long_count.allocate(s, 1));
+        CHECK(keys.allocate(s, s->a.rows > SORTED_IN_SHARED ? entries : 0));
+        CUDA_CHECK(cudaMemsetAsync(long_count.data, 0, sizeof *long_count.data, stream));
     }
     const finish_job<V> job = {graph_of(s),    rows->first_there,    rows->nodes,
                                drawn->offsets, drawn->cols,          drawn->at,
@@ -890,10 +890,10 @@ static sp_status finish_blocks(const gnn_sampler *s, const gnn_lists *rows, cons
     if (widest <= 8) finish_short<8><<<grid, THREADS, 0, stream>>>(job);
     else if (widest <= 16) finish_short<16><<<grid, THREADS, 0, stream>>>(job);
     else finish_short<32><<<grid, THREADS, 0, stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     if (widest > 32) {
         finish_long<<<(unsigned)(count < 1024 ? count : 1024), THREADS, 0, stream>>>(job, rows->count);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     return SP_OK;
 }

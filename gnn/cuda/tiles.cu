@@ -223,19 +223,19 @@ static sp_status multiply_columns(gnn_engine *engine, const gnn_tiles *tiles, co
     const int64_t blocks = ceil_div(rows * (padded / 8), THREADS);
     __half *high = (__half *)tiles->halves, *low = high + rows * padded;
     const float *numbers = (const float *)x->values;
-    TRY(check_grid(engine, blocks));
-    CUDA_TRY(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
+    CHECK(check_grid(engine, blocks));
+    CUDA_CHECK(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
     find_largest<<<(unsigned)state->blocks, THREADS, 0, state->stream>>>(numbers, x->rows, (int)x->cols, x->stride, c,
                                                                         tiles->largest);
     split_rows<<<(unsigned)blocks, THREADS, 0, state->stream>>>(numbers, x->rows, (int)x->cols, x->stride, c,
                                                                 tiles->largest, rows, (int)padded, high, low);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     const tile_job job = {tiles->start, tiles->column, tiles->bits, high, low, (int)padded, (int)x->cols,
                           tiles->largest, r, (float *)y->values, y->stride, y->rows};
     const dim3 grid((unsigned)tiles->panels, (unsigned)(padded / COLUMNS));
-    CUDA_TRY(cudaFuncSetAttribute(multiply_panels, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE));
+    CUDA_CHECK(cudaFuncSetAttribute(multiply_panels, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE));
     multiply_panels<<<grid, TILE_THREADS, STAGES * STAGE, state->stream>>>(job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -247,7 +247,7 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
         some.cols = sums.cols = x->cols - first < tiles->padded ? x->cols - first : tiles->padded;
         some.values = (float *)x->values + first;
         sums.values = (float *)y->values + first;
-        TRY(multiply_columns(engine, tiles, r, c, &some, &sums));
+        CHECK(multiply_columns(engine, tiles, r, c, &some, &sums));
     }
     return SP_OK;
 }
@@ -256,7 +256,7 @@ sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, co
 sp_status gnn_cuda_open_tiles(gnn_engine *engine)
 {
     cudaFuncAttributes code;
-    CUDA_TRY(cudaFuncGetAttributes(&code, multiply_panels));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, multiply_panels));
     engine->takes_tiles = code.ptxVersion >= 80;
     return SP_OK;
 }

@@ -50,15 +50,15 @@ sp_status sp_contract(sp_context *context, const sp_csr *g, const int32_t *label
     if (status == SP_OK && labels_space == SP_HOST) status = check_labels(context, labels, g->rows, groups);
     if (status != SP_OK) return status;
     const sp_backend *backend = context->backend;
-    if (g->space != backend->space) SP_TRY(sp_csr_copy(context, g, backend->space, &g_copy));
+    if (g->space != backend->space) TRY(sp_csr_copy(context, g, backend->space, &g_copy));
     if (labels_space != backend->space) {
         const size_t bytes = (size_t)g->rows * sizeof *labels; /* below 2^33 */
-        SP_TRY(backend->allocate(context, bytes ? bytes : 1, &moved));
-        SP_TRY(backend->copy(context, moved, backend->space, labels, SP_HOST, bytes));
+        TRY(backend->allocate(context, bytes ? bytes : 1, &moved));
+        TRY(backend->copy(context, moved, backend->space, labels, SP_HOST, bytes));
         used = moved;
     }
-    if (sp_interrupted(context)) SP_TRY(sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted"));
-    SP_TRY(backend->contract(context, g_copy.row_offsets ? &g_copy : g, used, groups, &how, &made, &measured));
+    if (sp_interrupted(context)) TRY(sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted"));
+    TRY(backend->contract(context, g_copy.row_offsets ? &g_copy : g, used, groups, &how, &made, &measured));
     *c = made;
     if (info) *info = measured;
 done:
@@ -106,10 +106,10 @@ static sp_status skip_between(sp_context *context, const sp_csr *s, const sp_csr
     const sp_space space = context->backend->space;
     sp_csr s_copy = {0}, g_copy = {0};
     sp_status status = SP_OK;
-    if (s->space != space) SP_TRY(sp_csr_copy(context, s, space, &s_copy));
-    if (g->space != space) SP_TRY(sp_csr_copy(context, g, space, &g_copy));
-    SP_TRY(context->backend->triple_product(context, s_copy.row_offsets ? &s_copy : s,
-                                            g_copy.row_offsets ? &g_copy : g, c, info, done));
+    if (s->space != space) TRY(sp_csr_copy(context, s, space, &s_copy));
+    if (g->space != space) TRY(sp_csr_copy(context, g, space, &g_copy));
+    TRY(context->backend->triple_product(context, s_copy.row_offsets ? &s_copy : s,
+                                         g_copy.row_offsets ? &g_copy : g, c, info, done));
 done:
     sp_csr_free(context, &s_copy);
     sp_csr_free(context, &g_copy);
@@ -131,8 +131,8 @@ static sp_status multiply_twice(sp_context *context, const sp_csr *s, const sp_c
     first.transpose_b = true;
     first.mask = NULL;
     first.complement = first.to_host = false;
-    SP_TRY(sp_spgemm(context, g, s, &first, &between, &before));
-    SP_TRY(sp_spgemm(context, s, &between, options, c, info));
+    TRY(sp_spgemm(context, g, s, &first, &between, &before));
+    TRY(sp_spgemm(context, s, &between, options, c, info));
     if (before.peak_bytes && info->peak_bytes) {
         const int64_t more = before.peak_bytes > info->peak_bytes ? before.peak_bytes : info->peak_bytes;
         info->peak_bytes = 2 * bytes_of(s) + bytes_of(&between) + more; /* 2: Sᵀ, and what making it took */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "core/internal.h"
 
@@ -29,13 +28,6 @@ const char *sp_status_string(sp_status status)
     case SP_ERROR_INTERRUPTED: return "interrupted";
     }
     return "unknown status";
-}
-
-double sp_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* ---- allocation ---------------------------------------------------------------------------------------- */
@@ -186,13 +178,13 @@ sp_status sp_array_copy(sp_context *context, int64_t count, size_t size, void *t
 {
     size_t bytes;
     sp_status status;
-    SP_TRY(sp_require_space(context, __func__, "to", to_space));
-    SP_TRY(sp_require_space(context, __func__, "from", from_space));
-    SP_TRY(block_size(context, __func__, count, size, &bytes));
+    TRY(sp_require_space(context, __func__, "to", to_space));
+    TRY(sp_require_space(context, __func__, "from", from_space));
+    TRY(block_size(context, __func__, count, size, &bytes));
     if (count == 0 || size == 0) return SP_OK;
-    SP_TRY(sp_require(context, __func__, "to", to));
-    SP_TRY(sp_require(context, __func__, "from", from));
-    SP_TRY(sp_require_apart(context, __func__, "to", to, bytes, "from", from, bytes));
+    TRY(sp_require(context, __func__, "to", to));
+    TRY(sp_require(context, __func__, "from", from));
+    TRY(sp_require_apart(context, __func__, "to", to, bytes, "from", from, bytes));
     status = context->backend->copy(context, to, to_space, from, from_space, bytes);
 done:
     return status;

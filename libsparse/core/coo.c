@@ -108,7 +108,7 @@ static void take_stretch(const sp_triples *t, int64_t first, int64_t end, bool o
         const int32_t before = i ? t->row_indices[i - 1] : -1;
         for (int64_t row = t->row_indices[i]; row > before; row--) made->row_offsets[row] = i;
         made->col_indices[i] = t->col_indices[i];
-        sp_store_value(made->values, t->type, i, ones ? 1 : sp_load_value(t->values, t->type, i));
+        sp_store_value(made->values, t->type, i, ones ? 1 : load_value(t->values, t->type, i));
     }
 }
 
@@ -202,7 +202,7 @@ sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *ma
                      .watch = {context, false}};
     sp_status status = sp_csr_create(context, t->rows, t->cols, t->count, t->type, SP_HOST, &made);
     if (status != SP_OK) return status;
-    SP_TRY(sp_alloc(context, r.parts * t->rows, sizeof *r.next, (void **)&r.next));
+    TRY(sp_alloc(context, r.parts * t->rows, sizeof *r.next, (void **)&r.next));
 #pragma omp parallel for schedule(static, 1) num_threads(r.parts)
     for (int part = 0; part < r.parts; part++) {
         int64_t *counts = r.next + part * t->rows;
@@ -210,16 +210,16 @@ sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *ma
         const int64_t end = part_start(&r, part + 1);
         for (int64_t i = part_start(&r, part); i < end && !sp_stops_at(&r.watch, i); i++) counts[t->row_indices[i]]++;
     }
-    SP_TRY(sp_watched(&r.watch));
+    TRY(sp_watched(&r.watch));
     place_rows(&r);
-    SP_TRY(sp_watched(&r.watch));
+    TRY(sp_watched(&r.watch));
 #pragma omp parallel for schedule(static, 1) num_threads(r.parts)
     for (int part = 0; part < r.parts; part++) {
         if (size == 0) place_part(&r, part, 0);
         else if (size == sizeof(float)) place_part(&r, part, sizeof(float));
         else place_part(&r, part, sizeof(double));
     }
-    SP_TRY(sp_watched(&r.watch));
+    TRY(sp_watched(&r.watch));
     if (!t->values) {
         sp_free(context, made.values);
         made.values = NULL;
@@ -244,7 +244,7 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
         const int64_t first = i;
         for (; i < count && sp_entry_col(list[i], shift) == col; i++) {
             if (sp_stops_at(watch, i)) return 0;
-            const double next = sp_load_value(t->values, t->type, sp_entry_source(list[i], shift));
+            const double next = load_value(t->values, t->type, sp_entry_source(list[i], shift));
             if (i == first) value = t->rule == SP_COMBINE_COUNT ? 1 : next;
             else value = sp_combine_values(value, next, t->rule);
         }
@@ -316,20 +316,20 @@ static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads
     sp_entry *list = NULL;
     sp_watch watch = {context, false};
     sp_status status;
-    SP_TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
-    SP_TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
+    TRY(sp_calloc(context, rows + 1, sizeof *starts, (void **)&starts));
+    TRY(sp_alloc(context, rows, sizeof *next, (void **)&next));
     count_rows(t, threads, starts + 1, &watch);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     for (int64_t i = 0; i < rows; i++) {
         next[i] = starts[i];
         starts[i + 1] += starts[i];
     }
-    SP_TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
+    TRY(sp_alloc(context, starts[rows], sizeof *list, (void **)&list));
     scatter(t, starts, threads, shift, next, list, &watch);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
 
     /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
-    SP_TRY(sp_csr_create(context, rows, t->cols, starts[rows], t->type, SP_HOST, &made));
+    TRY(sp_csr_create(context, rows, t->cols, starts[rows], t->type, SP_HOST, &made));
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
         const int64_t length = starts[i + 1] - starts[i];
@@ -338,10 +338,10 @@ static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads
         next[i] = combine_row(t, list + starts[i], length, shift, made.col_indices + starts[i],
                               (char *)made.values + (size_t)starts[i] * size, &watch);
     }
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     close_gaps(starts, next, size, &made);
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
+    TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
+    TRY(sp_grow(context, made.nnz, made.nnz, size, &made.values));
 done:
     sp_free(context, starts);
     sp_free(context, next);

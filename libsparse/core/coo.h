@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/value.h"
 #include "core/internal.h"
 
 /* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
@@ -48,12 +49,6 @@ static inline void sp_copy_entries(const sp_csr *a, int64_t from, int64_t count,
     if (a->values)
         memcpy((char *)b->values + (size_t)to * size, (const char *)a->values + (size_t)from * size,
                (size_t)count * size);
-}
-
-static inline double sp_load_value(const void *values, sp_value_type type, int64_t at)
-{
-    if (!values) return 1.0;
-    return type == SP_F32 ? (double)((const float *)values)[at] : ((const double *)values)[at];
 }
 
 static inline void sp_store_value(void *values, sp_value_type type, int64_t at, double value)

@@ -224,11 +224,11 @@ __attribute__((always_inline)) static inline int64_t emit(partition *p, int bloc
     for (int64_t k = 0; k < count;) {
         const uint64_t key = words[k] >> place_bits;
         const int64_t begin = k;
-        double value = sp_load_value(values, type, (int64_t)(words[k] & places));
+        double value = load_value(values, type, (int64_t)(words[k] & places));
         if (rule == SP_COMBINE_COUNT) value = 1;
         for (k++; k < count && words[k] >> place_bits == key; k++) {
             if (sp_stops_at(&p->watch, k)) return 0;
-            value = sp_combine_values(value, sp_load_value(values, type, (int64_t)(words[k] & places)), rule);
+            value = sp_combine_values(value, load_value(values, type, (int64_t)(words[k] & places)), rule);
         }
         if (rule == SP_COMBINE_MEAN) value /= (double)(k - begin);
         if (key >> p->col_bits != row) {
@@ -304,31 +304,31 @@ sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *mat
     sp_status status = SP_OK;
     *done = false;
     if (t->count < LEAST_ENTRIES) return SP_OK;
-    SP_TRY(sp_calloc(context, 1, sizeof *p, (void **)&p));
+    TRY(sp_calloc(context, 1, sizeof *p, (void **)&p));
     p->t = t;
     p->watch.context = context;
     p->parts = sp_threads_for(context, t->count);
     p->size = size;
-    SP_TRY(sp_calloc(context, (int64_t)p->parts * GROUPS, sizeof *p->counts, (void **)&p->counts));
-    SP_TRY(sp_alloc(context, GROUPS, sizeof *p->block_of, (void **)&p->block_of));
+    TRY(sp_calloc(context, (int64_t)p->parts * GROUPS, sizeof *p->counts, (void **)&p->counts));
+    TRY(sp_alloc(context, GROUPS, sizeof *p->block_of, (void **)&p->block_of));
     const bool fits = plan(p);
-    SP_TRY(sp_watched(&p->watch));
+    TRY(sp_watched(&p->watch));
     if (!fits) goto done;
-    SP_TRY(sp_alloc(context, (int64_t)p->parts * p->blocks, sizeof *p->buffers, (void **)&p->buffers));
-    SP_TRY(sp_alloc(context, p->entries, sizeof *p->rows, (void **)&p->rows));
-    SP_TRY(sp_csr_create(context, t->rows, t->cols, p->entries, t->type, SP_HOST, &made));
+    TRY(sp_alloc(context, (int64_t)p->parts * p->blocks, sizeof *p->buffers, (void **)&p->buffers));
+    TRY(sp_alloc(context, p->entries, sizeof *p->rows, (void **)&p->rows));
+    TRY(sp_csr_create(context, t->rows, t->cols, p->entries, t->type, SP_HOST, &made));
     memset(made.row_offsets, 0, ((size_t)t->rows + 1) * sizeof *made.row_offsets);
     p->cols = made.col_indices;
     p->values = made.values;
     place_parts(p);
     partition_triples(p);
-    SP_TRY(sp_watched(&p->watch));
-    SP_TRY(sp_alloc(context, p->threads * (p->largest + 8), 2 * sizeof(uint64_t) + size, (void **)&p->scratch));
+    TRY(sp_watched(&p->watch));
+    TRY(sp_alloc(context, p->threads * (p->largest + 8), 2 * sizeof(uint64_t) + size, (void **)&p->scratch));
     sort_blocks(p, made.row_offsets + 1);
-    SP_TRY(sp_watched(&p->watch));
+    TRY(sp_watched(&p->watch));
     close_blocks(p, &made);
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
-    SP_TRY(sp_grow(context, made.nnz, made.nnz, sp_value_size(t->type), &made.values));
+    TRY(sp_grow(context, made.nnz, made.nnz, sizeof(int32_t), (void **)&made.col_indices));
+    TRY(sp_grow(context, made.nnz, made.nnz, sp_value_size(t->type), &made.values));
     *done = true;
 done:
     if (p) {

@@ -21,9 +21,9 @@ static sp_status create(sp_context *context, int64_t rows, int64_t cols, int64_t
                        (long long)rows, (long long)cols, (long long)nnz, INT32_MAX);
     sp_csr made = {.rows = rows, .cols = cols, .nnz = nnz, .value_type = type, .space = space};
     sp_status status = SP_OK;
-    SP_TRY(sp_array_create(context, rows + 1, sizeof(int64_t), space, (void **)&made.row_offsets));
-    SP_TRY(sp_array_create(context, nnz, sizeof(int32_t), space, (void **)&made.col_indices));
-    if (has_values) SP_TRY(sp_array_create(context, nnz, sp_value_size(type), space, &made.values));
+    TRY(sp_array_create(context, rows + 1, sizeof(int64_t), space, (void **)&made.row_offsets));
+    TRY(sp_array_create(context, nnz, sizeof(int32_t), space, (void **)&made.col_indices));
+    if (has_values) TRY(sp_array_create(context, nnz, sp_value_size(type), space, &made.values));
 done:
     if (status == SP_OK) *matrix = made;
     else sp_csr_free(context, &made);
@@ -58,19 +58,19 @@ sp_status sp_csr_copy(sp_context *context, const sp_csr *source, sp_space space,
 {
     sp_csr made = {0};
     sp_status status;
-    SP_TRY(sp_require_csr(context, __func__, "source", source));
-    SP_TRY(sp_require_space(context, __func__, "copy", space));
-    SP_TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
-    SP_TRY(sp_csr_create_like(context, source, source->rows, source->cols, source->nnz, space, &made));
+    TRY(sp_require_csr(context, __func__, "source", source));
+    TRY(sp_require_space(context, __func__, "copy", space));
+    TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
+    TRY(sp_csr_create_like(context, source, source->rows, source->cols, source->nnz, space, &made));
     const sp_backend *backend = context->backend;
     size_t nnz = (size_t)source->nnz;
-    SP_TRY(backend->copy(context, made.row_offsets, space, source->row_offsets, source->space,
-                         ((size_t)source->rows + 1) * sizeof(int64_t)));
-    SP_TRY(backend->copy(context, made.col_indices, space, source->col_indices, source->space,
-                         nnz * sizeof(int32_t)));
+    TRY(backend->copy(context, made.row_offsets, space, source->row_offsets, source->space,
+                      ((size_t)source->rows + 1) * sizeof(int64_t)));
+    TRY(backend->copy(context, made.col_indices, space, source->col_indices, source->space,
+                      nnz * sizeof(int32_t)));
     if (source->values)
-        SP_TRY(backend->copy(context, made.values, space, source->values, source->space,
-                             nnz * sp_value_size(source->value_type)));
+        TRY(backend->copy(context, made.values, space, source->values, source->space,
+                          nnz * sp_value_size(source->value_type)));
 done:
     if (status == SP_OK) *copy = made;
     else sp_csr_free(context, &made);
@@ -78,12 +78,6 @@ done:
 }
 
 /* ---- validation ---------------------------------------------------------------------------------------- */
-
-static inline double value_at(const sp_csr *matrix, int64_t i)
-{
-    if (!matrix->values) return 1.0;
-    return matrix->value_type == SP_F32 ? ((const float *)matrix->values)[i] : ((const double *)matrix->values)[i];
-}
 
 sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
 {
@@ -114,9 +108,9 @@ sp_status sp_csr_check(sp_context *context, const sp_csr *matrix)
                 return sp_fail(context, SP_ERROR_MATRIX,
                                "row %lld has column %d after column %d: sort and combine first",
                                (long long)i, col, matrix->col_indices[k - 1]);
-            if (!isfinite(value_at(matrix, k)))
+            if (!isfinite(entry_value(matrix, k)))
                 return sp_fail(context, SP_ERROR_NOT_FINITE, "row %lld column %d is %g", (long long)i, col,
-                               value_at(matrix, k));
+                               entry_value(matrix, k));
         }
     }
     return SP_OK;
@@ -198,8 +192,8 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
     int64_t longest = 0;
     sp_watch watch = {context, false};
     sp_status status;
-    SP_TRY(check_permutation(context, a, row, column, b));
-    SP_TRY(sp_csr_create_like(context, a, a->rows, a->cols, a->nnz, SP_HOST, &made));
+    TRY(check_permutation(context, a, row, column, b));
+    TRY(sp_csr_create_like(context, a, a->rows, a->cols, a->nnz, SP_HOST, &made));
     const int threads = sp_threads_for(context, 5 * a->nnz + a->rows);
     const permutation p = {a, row, column, &made, sp_entry_shift(a->cols), &watch};
     made.row_offsets[0] = 0;
@@ -210,7 +204,7 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
         if (length > longest) longest = length;
     }
     for (int64_t i = 0; i < a->rows; i++) made.row_offsets[i + 1] += made.row_offsets[i];
-    SP_TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
+    TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++) {
         if (sp_stops(&watch)) continue;
@@ -218,7 +212,7 @@ sp_status sp_csr_permute(sp_context *context, const sp_csr *a, const int32_t *ro
         if (a->value_type == SP_F32) permute_row(&p, i, list, sizeof(float));
         else permute_row(&p, i, list, sizeof(double));
     }
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
 done:
     sp_free(context, lists);
     if (status == SP_OK) *b = made;

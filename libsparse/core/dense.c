@@ -55,10 +55,10 @@ sp_status sp_dense_copy(sp_context *context, const sp_dense *source, sp_space sp
 {
     sp_dense made = {0};
     sp_status status;
-    SP_TRY(sp_require_dense(context, __func__, "source", source));
-    SP_TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
-    SP_TRY(sp_dense_create(context, source->rows, source->cols, source->type, space, &made));
-    SP_TRY(sp_dense_move(context, source, &made));
+    TRY(sp_require_dense(context, __func__, "source", source));
+    TRY(sp_require_output(context, __func__, "copy", copy, "source", source));
+    TRY(sp_dense_create(context, source->rows, source->cols, source->type, space, &made));
+    TRY(sp_dense_move(context, source, &made));
     *copy = made;
 done:
     if (status != SP_OK) sp_dense_free(context, &made);

@@ -2,6 +2,9 @@
 #ifndef SPARSE_INTERNAL_H
 #define SPARSE_INTERNAL_H
 
+#include "base/clock.h"
+#include "base/try.h"
+#include "base/value.h"
 #include "sparse.h"
 
 #ifdef __cplusplus
@@ -202,16 +205,6 @@ sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t ro
 
 /* Between two dense matrices of the same shape and type, whatever their strides and spaces. */
 sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to);
-
-/* Evaluates a call that returns sp_status; on failure keeps it in `status` and jumps to `done`, where the function
- * frees what it took. */
-#define SP_TRY(call)                     \
-    do {                                 \
-        status = (call);                 \
-        if (status != SP_OK) goto done;  \
-    } while (0)
-
-double sp_seconds(void); /* monotonic wall clock */
 
 #ifdef __cplusplus
 }

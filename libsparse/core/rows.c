@@ -145,8 +145,8 @@ static sp_status cut_rows(run *r, int64_t total)
     const int64_t most = even < CHUNK_LEAST ? CHUNK_LEAST : even > CHUNK_MOST ? CHUNK_MOST : even;
     const int64_t room = rows / CHUNK_ROWS + total / most + 1; /* all but the last have as many rows or products */
     sp_status status;
-    SP_TRY(sp_alloc(r->context, room + 1, sizeof *r->first, (void **)&r->first));
-    SP_TRY(sp_alloc(r->context, room, sizeof *r->chunks, (void **)&r->chunks));
+    TRY(sp_alloc(r->context, room + 1, sizeof *r->first, (void **)&r->first));
+    TRY(sp_alloc(r->context, room, sizeof *r->chunks, (void **)&r->chunks));
     r->first[0] = 0;
     for (int64_t row = 0; row < rows; r->first[r->chunk_count] = row) {
         const int64_t start = row;
@@ -334,7 +334,7 @@ static sp_status make_alone(run *r)
     int64_t *offsets = r->made.row_offsets;
     row_buffer *buffer = &r->lanes[0].buffer;
     for (int64_t i = 0; i < r->chunk_count; i++) {
-        SP_TRY(make_chunk(r, i, r->method->workers, buffer));
+        TRY(make_chunk(r, i, r->method->workers, buffer));
         for (int64_t row = r->first[i]; row < r->first[i + 1]; row++) offsets[row + 1] += offsets[row];
         r->bound_done += r->chunks[i].bound;
         r->entries_done = buffer->count;
@@ -368,16 +368,16 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **
     sp_status status;
     *products = NULL;
     r.made.row_offsets[0] = 0;
-    SP_TRY(cut_rows(&r, total));
-    SP_TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
+    TRY(cut_rows(&r, total));
+    TRY(sp_calloc(context, method->threads, sizeof *r.lanes, (void **)&r.lanes));
     for (int t = 0; t < method->threads; t++)
         r.lanes[t] = (lane){.buffer = {.context = context, .value_size = r.value_size}, .first = r.chunk_count};
-    SP_TRY(sp_alloc(context, 0, sizeof *r.made.col_indices, (void **)&r.made.col_indices));
-    if (!method->pattern) SP_TRY(sp_alloc(context, 0, r.value_size, &r.made.values));
-    SP_TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
+    TRY(sp_alloc(context, 0, sizeof *r.made.col_indices, (void **)&r.made.col_indices));
+    if (!method->pattern) TRY(sp_alloc(context, 0, r.value_size, &r.made.values));
+    TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
     /* Without realloc the arrays would be there twice, for the sake of the few percent that they are too large. */
     if (r.capacity > r.made.nnz && (context->allocator.resize || r.capacity > r.made.nnz + r.made.nnz / 8))
-        SP_TRY(grow_entries(context, r.made.nnz, r.made.nnz, r.value_size, &r.made.col_indices, &r.made.values));
+        TRY(grow_entries(context, r.made.nnz, r.made.nnz, r.value_size, &r.made.col_indices, &r.made.values));
 done:
     if (method->bytes) *method->bytes += run_bytes(&r);
     for (int t = 0; r.lanes && t < method->threads; t++) {

@@ -110,13 +110,14 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
 sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 
-/* Both return the failure from the calling function; destructors free what it holds. */
-#define TRY(call)                              \
+/* Both return the failure from the calling function, whose destructors free what it holds. A C function, which has
+ * none, uses TRY. */
+#define CHECK(call)                            \
     do {                                       \
         sp_status status_ = (call);            \
         if (status_ != SP_OK) return status_;  \
     } while (0)
-#define CUDA_TRY(call) TRY(cuda_status(context, (call), #call))
+#define CUDA_CHECK(call) CHECK(cuda_status(context, (call), #call))
 
 /* Device memory that ends with its scope. */
 template <typename T> struct device_array {
@@ -141,7 +142,7 @@ template <typename T> struct device_array {
     sp_status fill(int byte, int64_t count)
     {
         cudaStream_t stream = cuda_state_of(context)->stream;
-        CUDA_TRY(cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), stream));
+        CUDA_CHECK(cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), stream));
         return SP_OK;
     }
     void free()
@@ -183,10 +184,10 @@ template <typename Kernel> static sp_status cuda_allow_shared(sp_context *contex
 {
     cudaFuncAttributes attributes;
     if (shared == 0) return SP_OK;
-    CUDA_TRY(cudaFuncGetAttributes(&attributes, kernel));
+    CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
     if ((size_t)attributes.maxDynamicSharedSizeBytes >= shared) return SP_OK;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)(cuda_state_of(context)->shared_limit - attributes.sharedSizeBytes)));
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)(cuda_state_of(context)->shared_limit - attributes.sharedSizeBytes)));
     return SP_OK;
 }
 
@@ -195,8 +196,8 @@ template <typename Kernel>
 static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int64_t work, int *blocks)
 {
     int resident = 0;
-    TRY(cuda_allow_shared(context, kernel, shared));
-    CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
+    CHECK(cuda_allow_shared(context, kernel, shared));
+    CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
     int64_t full = (int64_t)(resident > 0 ? resident : 1) * cuda_state_of(context)->processors;
     *blocks = (int)(work < full ? work : full);
     return SP_OK;
@@ -212,7 +213,7 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
             *blocks = state->grids[i].blocks;
             return SP_OK;
         }
-    TRY(cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks));
+    CHECK(cuda_grid(context, kernel, threads, shared, INT64_MAX, blocks));
     if (state->known_grids < (int)(sizeof state->grids / sizeof *state->grids))
         state->grids[state->known_grids++] = {(const void *)kernel, shared, *blocks};
     return SP_OK;
@@ -228,12 +229,12 @@ static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threa
     const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
     cudaFuncAttributes own;
     int blocks;
-    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
-    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
+    CHECK(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CUDA_CHECK(cudaFuncGetAttributes(&own, kernel));
     const size_t used = blocks / state->processors * (shared + own.sharedSizeBytes + reserved);
     const size_t percent = (used * 100 + whole - 1) / whole;
-    CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                  percent < 100 ? (int)percent : 100));
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    percent < 100 ? (int)percent : 100));
     return SP_OK;
 }
 

@@ -35,7 +35,7 @@ sp_status cuda_status(sp_context *context, cudaError_t error, const char *call)
 static sp_status pool_bytes(sp_context *context, cudaMemPoolAttr attribute, size_t *bytes)
 {
     uint64_t value = 0;
-    CUDA_TRY(cudaMemPoolGetAttribute(cuda_state_of(context)->pool, attribute, &value));
+    CUDA_CHECK(cudaMemPoolGetAttribute(cuda_state_of(context)->pool, attribute, &value));
     *bytes = (size_t)value;
     return SP_OK;
 }
@@ -43,13 +43,13 @@ static sp_status pool_bytes(sp_context *context, cudaMemPoolAttr attribute, size
 sp_status cuda_available(sp_context *context, size_t *bytes)
 {
     size_t used, reserved, free, total;
-    TRY(pool_bytes(context, cudaMemPoolAttrUsedMemCurrent, &used));
+    CHECK(pool_bytes(context, cudaMemPoolAttrUsedMemCurrent, &used));
     if (context->memory_budget) {
         *bytes = context->memory_budget > used ? context->memory_budget - used : 0;
         return SP_OK;
     }
-    TRY(pool_bytes(context, cudaMemPoolAttrReservedMemCurrent, &reserved));
-    CUDA_TRY(cudaMemGetInfo(&free, &total));
+    CHECK(pool_bytes(context, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
     free += reserved - used;
     *bytes = free > RESERVE ? free - RESERVE : 0;
     return SP_OK;
@@ -58,14 +58,14 @@ sp_status cuda_available(sp_context *context, size_t *bytes)
 sp_status cuda_watch_peak(sp_context *context, size_t *before)
 {
     uint64_t zero = 0;
-    CUDA_TRY(cudaMemPoolSetAttribute(cuda_state_of(context)->pool, cudaMemPoolAttrUsedMemHigh, &zero));
+    CUDA_CHECK(cudaMemPoolSetAttribute(cuda_state_of(context)->pool, cudaMemPoolAttrUsedMemHigh, &zero));
     return pool_bytes(context, cudaMemPoolAttrUsedMemCurrent, before);
 }
 
 sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise)
 {
     size_t high;
-    TRY(pool_bytes(context, cudaMemPoolAttrUsedMemHigh, &high));
+    CHECK(pool_bytes(context, cudaMemPoolAttrUsedMemHigh, &high));
     *rise = high > before ? (int64_t)(high - before) : 0;
     return SP_OK;
 }
@@ -73,7 +73,7 @@ sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise)
 sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise)
 {
     const size_t entry = sizeof *c->col_indices + (c->values ? sp_value_size(c->value_type) : 0);
-    TRY(cuda_peak(context, before, rise));
+    CHECK(cuda_peak(context, before, rise));
     *rise -= (c->rows + 1) * (int64_t)sizeof *c->row_offsets + c->nnz * (int64_t)entry;
     return SP_OK;
 }
@@ -85,7 +85,7 @@ sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
     if (bytes == 0) bytes = 1;
     if (context->memory_budget) {
         size_t available;
-        TRY(cuda_available(context, &available));
+        CHECK(cuda_available(context, &available));
         if (bytes > available)
             return sp_fail(context, SP_ERROR_DEVICE_MEMORY,
                            "%s: %zu bytes are needed where %zu of the memory budget of %zu are left",
@@ -96,8 +96,8 @@ sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         cuda_drop_counts(context);
-        CUDA_TRY(cudaStreamSynchronize(state->stream));
-        CUDA_TRY(cudaMemPoolTrimTo(state->pool, 0));
+        CUDA_CHECK(cudaStreamSynchronize(state->stream));
+        CUDA_CHECK(cudaMemPoolTrimTo(state->pool, 0));
         error = cudaMallocFromPoolAsync(&block, bytes, state->pool, state->stream);
     }
     if (error == cudaErrorMemoryAllocation) {
@@ -107,7 +107,7 @@ sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer)
         return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%s: %zu bytes could not be allocated, %zu of %zu are free",
                        context->device_name, bytes, free, total);
     }
-    TRY(cuda_status(context, error, "cudaMallocFromPoolAsync"));
+    CHECK(cuda_status(context, error, "cudaMallocFromPoolAsync"));
     *pointer = block;
     return SP_OK;
 }
@@ -133,9 +133,9 @@ static sp_status copy(sp_context *context, void *to, sp_space to_space, const vo
         memcpy(to, from, bytes);
         return SP_OK;
     }
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state->stream));
-    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_TRY(cudaStreamSynchronize(state->stream));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state->stream));
+    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_CHECK(cudaStreamSynchronize(state->stream));
     return SP_OK;
 }
 
@@ -143,17 +143,17 @@ static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_sp
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows)
 {
     cuda_state *state = cuda_state_of(context);
-    CUDA_TRY(cudaSetDevice(state->device));
-    CUDA_TRY(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, (size_t)rows, cudaMemcpyDefault,
-                               state->stream));
-    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_TRY(cudaStreamSynchronize(state->stream));
+    CUDA_CHECK(cudaSetDevice(state->device));
+    CUDA_CHECK(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, (size_t)rows, cudaMemcpyDefault,
+                                 state->stream));
+    if (to_space == SP_HOST || from_space == SP_HOST) CUDA_CHECK(cudaStreamSynchronize(state->stream));
     return SP_OK;
 }
 
 /* A matrix may be allocated by a thread that has not used this device yet. */
 static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return cuda_allocate(context, bytes, pointer);
 }
 
@@ -164,16 +164,16 @@ sp_status cuda_finish(sp_context *context)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    CUDA_TRY(cudaStreamIsCapturing(stream, &capture));
-    if (capture == cudaStreamCaptureStatusNone) CUDA_TRY(cudaStreamSynchronize(stream));
+    CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
+    if (capture == cudaStreamCaptureStatusNone) CUDA_CHECK(cudaStreamSynchronize(stream));
     return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 
 sp_status cuda_fork(sp_context *context, int streams)
 {
     cuda_state *state = cuda_state_of(context);
-    CUDA_TRY(cudaEventRecord(state->forked, state->stream));
-    for (int i = 0; i < streams; i++) CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
+    CUDA_CHECK(cudaEventRecord(state->forked, state->stream));
+    for (int i = 0; i < streams; i++) CUDA_CHECK(cudaStreamWaitEvent(state->side[i], state->forked, 0));
     return SP_OK;
 }
 
@@ -265,14 +265,14 @@ static sp_status open_device(sp_context *context, int index)
     cudaFuncAttributes attributes;
     int pools = 0, shared = 0, usual, first;
     state->device = index;
-    CUDA_TRY(cudaSetDevice(index));
-    CUDA_TRY(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index));
-    CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-    CUDA_TRY(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, index));
+    CUDA_CHECK(cudaSetDevice(index));
+    CUDA_CHECK(cudaDeviceGetAttribute(&state->processors, cudaDevAttrMultiProcessorCount, index));
+    CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+    CUDA_CHECK(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, index));
     if (!pools)
         return sp_fail(context, SP_ERROR_NO_DEVICE, "cuda:%d has a driver without memory pools: CUDA 11.2 is needed",
                        index);
-    CUDA_TRY(cudaFuncGetAttributes(&attributes, probe));
+    CUDA_CHECK(cudaFuncGetAttributes(&attributes, probe));
     state->shared_limit = (size_t)shared;
 
     cudaMemPoolProps properties = {};
@@ -280,19 +280,19 @@ static sp_status open_device(sp_context *context, int index)
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = index;
     uint64_t keep = UINT64_MAX;
-    CUDA_TRY(cudaMemPoolCreate(&state->pool, &properties));
-    CUDA_TRY(cudaMallocHost(&state->mailbox, MAILBOX));
-    CUDA_TRY(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
-    CUDA_TRY(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
-    CUDA_TRY(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));
-    CUDA_TRY(cudaDeviceGetStreamPriorityRange(&usual, &first));
+    CUDA_CHECK(cudaMemPoolCreate(&state->pool, &properties));
+    CUDA_CHECK(cudaMallocHost(&state->mailbox, MAILBOX));
+    CUDA_CHECK(cudaMemPoolSetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    CUDA_CHECK(cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming));
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&usual, &first));
     for (int i = 0; i < SIDE_STREAMS; i++) {
         const int priority = i == SIDE_STREAMS - 1 ? first : usual;
-        CUDA_TRY(cudaStreamCreateWithPriority(&state->side[i], cudaStreamNonBlocking, priority));
-        CUDA_TRY(cudaEventCreateWithFlags(&state->joined[i], cudaEventDisableTiming));
+        CUDA_CHECK(cudaStreamCreateWithPriority(&state->side[i], cudaStreamNonBlocking, priority));
+        CUDA_CHECK(cudaEventCreateWithFlags(&state->joined[i], cudaEventDisableTiming));
     }
     cudaDeviceProp device;
-    CUDA_TRY(cudaGetDeviceProperties(&device, index));
+    CUDA_CHECK(cudaGetDeviceProperties(&device, index));
     snprintf(context->device_name, sizeof context->device_name, "cuda:%d %.100s", index, device.name);
     return SP_OK;
 }
@@ -309,7 +309,7 @@ sp_status sp_cuda_open(sp_context *context, int index)
         return sp_fail(context, SP_ERROR_NO_DEVICE, "cuda:%d does not exist: there are %d CUDA devices", index,
                        count);
 
-    TRY(sp_calloc(context, 1, sizeof(cuda_state), &context->device_state));
+    CHECK(sp_calloc(context, 1, sizeof(cuda_state), &context->device_state));
     const int first = index < 0 ? 0 : index, end = index < 0 ? count : index + 1;
     for (int i = first; i < end; i++) {
         snprintf(context->device_name, sizeof context->device_name, "cuda:%d", i);

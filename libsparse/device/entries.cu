@@ -9,7 +9,7 @@ static int64_t words_for(int64_t members) { return members / 32 + 1; }
 
 sp_status marked_part::create(sp_context *context, int64_t members)
 {
-    TRY(words.allocate(context, words_for(members)));
+    CHECK(words.allocate(context, words_for(members)));
     return words.fill(0, words_for(members));
 }
 
@@ -27,11 +27,11 @@ sp_status marked_part::count(sp_context *context, int64_t members)
                                                       count_bits{words.data, n});
     device_array<char> scratch;
     size_t bytes = 0;
-    TRY(before.allocate(context, n + 1));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, bits, before.data, n + 1, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, bits, before.data, n + 1, stream));
-    CUDA_TRY(cudaMemcpyAsync(&total, before.data + n, sizeof total, cudaMemcpyDeviceToHost, stream));
+    CHECK(before.allocate(context, n + 1));
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, bits, before.data, n + 1, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, bits, before.data, n + 1, stream));
+    CUDA_CHECK(cudaMemcpyAsync(&total, before.data + n, sizeof total, cudaMemcpyDeviceToHost, stream));
     return cuda_finish(context);
 }
 
@@ -79,7 +79,7 @@ sp_status cuda_take_marked(sp_context *context, const sp_csr *a, const marked_pa
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const unsigned blocks = entry_blocks(a->nnz);
-    TRY(sp_csr_create_like(context, a, a->rows, cols, part->total, SP_DEVICE, b));
+    CHECK(sp_csr_create_like(context, a, a->rows, cols, part->total, SP_DEVICE, b));
     place_rows<<<thread_blocks(a->rows + 1), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, part->places(),
                                                                          b->row_offsets);
     if (part->total > 0 && a->value_type == SP_F32)

@@ -26,8 +26,8 @@ static sp_status bring_array(sp_context *context, const void *array, int64_t cou
     sp_status status = SP_OK;
     *used = array;
     if (!array || from == space) return SP_OK;
-    SP_TRY(sp_array_create(context, count, size, space, copy));
-    SP_TRY(sp_array_copy(context, count, size, *copy, space, array, from));
+    TRY(sp_array_create(context, count, size, space, copy));
+    TRY(sp_array_copy(context, count, size, *copy, space, array, from));
     *used = *copy;
 done:
     return status;
@@ -59,10 +59,10 @@ static sp_status check_alike(sp_context *context, const char *call, const sp_csr
                              const char *what)
 {
     sp_status status;
-    SP_TRY(sp_require_csr(context, call, "A", a));
-    SP_TRY(sp_require_csr(context, call, "B", b));
-    SP_TRY(sp_require_output(context, call, "C", c, "A", a));
-    SP_TRY(sp_require_output(context, call, "C", c, "B", b));
+    TRY(sp_require_csr(context, call, "A", a));
+    TRY(sp_require_csr(context, call, "B", b));
+    TRY(sp_require_output(context, call, "C", c, "A", a));
+    TRY(sp_require_output(context, call, "C", c, "B", b));
     if (a->rows != b->rows || a->cols != b->cols)
         return sp_fail(context, SP_ERROR_ARGUMENT, "A is %lld x %lld and B %lld x %lld: %s need one shape",
                        (long long)a->rows, (long long)a->cols, (long long)b->rows, (long long)b->cols, what);
@@ -77,11 +77,11 @@ sp_status sp_csr_add(sp_context *context, double alpha, const sp_csr *a, double 
 {
     sp_csr a_copy = {0}, b_copy = {0}, made;
     sp_status status;
-    SP_TRY(check_alike(context, __func__, a, b, c, "sums"));
+    TRY(check_alike(context, __func__, a, b, c, "sums"));
     const sp_backend *back_end = back_end_for(context, a->space == SP_HOST ? b : a);
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(bring(context, b, back_end->space, &b_copy, &b));
-    SP_TRY(back_end->add(context, alpha, a, beta, b, &made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(bring(context, b, back_end->space, &b_copy, &b));
+    TRY(back_end->add(context, alpha, a, beta, b, &made));
     status = settle(context, &made, c);
 done:
     sp_csr_free(context, &a_copy);
@@ -93,11 +93,11 @@ sp_status sp_csr_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b,
 {
     sp_csr a_copy = {0}, b_copy = {0}, made;
     sp_status status;
-    SP_TRY(check_alike(context, __func__, a, b, c, "Hadamard products"));
+    TRY(check_alike(context, __func__, a, b, c, "Hadamard products"));
     const sp_backend *back_end = back_end_for(context, a->space == SP_HOST ? b : a);
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(bring(context, b, back_end->space, &b_copy, &b));
-    SP_TRY(back_end->hadamard(context, a, b, &made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(bring(context, b, back_end->space, &b_copy, &b));
+    TRY(back_end->hadamard(context, a, b, &made));
     status = settle(context, &made, c);
 done:
     sp_csr_free(context, &a_copy);
@@ -118,8 +118,8 @@ sp_status sp_csr_select(sp_context *context, const sp_csr *a, sp_select select, 
             return sp_fail(context, SP_ERROR_ARGUMENT, "diagonal %g is no whole number", bound);
         bound = fmax(-0x1p31, fmin(bound, 0x1p31)); /* beyond all entries */
     }
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(back_end->select(context, a, select, bound, &made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(back_end->select(context, a, select, bound, &made));
     status = settle(context, &made, b);
 done:
     sp_csr_free(context, &a_copy);
@@ -134,9 +134,9 @@ static sp_status check_list(sp_context *context, const sp_backend *back_end, con
     int32_t index;
     sp_status status = SP_OK;
     if (!list) return SP_OK;
-    SP_TRY(back_end->find_outside(context, list, count, bound, &place));
+    TRY(back_end->find_outside(context, list, count, bound, &place));
     if (place < 0) return SP_OK;
-    SP_TRY(sp_array_copy(context, 1, sizeof index, &index, SP_HOST, list + place, back_end->space));
+    TRY(sp_array_copy(context, 1, sizeof index, &index, SP_HOST, list + place, back_end->space));
     status = sp_fail(context, SP_ERROR_ARGUMENT, "%s %d, number %lld (from 0) of the list, is not one of A's %lld",
                      name, (int)index, (long long)place, (long long)bound);
 done:
@@ -156,13 +156,13 @@ sp_status sp_csr_extract(sp_context *context, const sp_csr *a, const int32_t *ro
     if ((rows && (row_count < 0 || row_count > INT32_MAX)) || (cols && (col_count < 0 || col_count > INT32_MAX)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "%lld rows and %lld columns are listed: 0 to %d are possible",
                        rows ? (long long)row_count : 0, cols ? (long long)col_count : 0, INT32_MAX);
-    SP_TRY(bring_array(context, rows, row_count, sizeof *rows, space, back_end->space, &rows_copy, &row_list));
-    SP_TRY(bring_array(context, cols, col_count, sizeof *cols, space, back_end->space, &cols_copy, &col_list));
-    SP_TRY(check_list(context, back_end, "row", row_list, row_count, a->rows));
-    SP_TRY(check_list(context, back_end, "column", col_list, col_count, a->cols));
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(back_end->extract(context, a, row_list, rows ? row_count : a->rows, col_list, cols ? col_count : a->cols,
-                             &made));
+    TRY(bring_array(context, rows, row_count, sizeof *rows, space, back_end->space, &rows_copy, &row_list));
+    TRY(bring_array(context, cols, col_count, sizeof *cols, space, back_end->space, &cols_copy, &col_list));
+    TRY(check_list(context, back_end, "row", row_list, row_count, a->rows));
+    TRY(check_list(context, back_end, "column", col_list, col_count, a->cols));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(back_end->extract(context, a, row_list, rows ? row_count : a->rows, col_list, cols ? col_count : a->cols,
+                          &made));
     status = settle(context, &made, b);
 done:
     sp_array_free(context, back_end->space, rows_copy);
@@ -178,8 +178,8 @@ sp_status sp_csr_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *
     if (status != SP_OK) return status;
     const sp_backend *back_end = back_end_for(context, a);
     if (k < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%lld entries of each row cannot be kept", (long long)k);
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(back_end->top_k(context, a, k, &made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(back_end->top_k(context, a, k, &made));
     status = settle(context, &made, b);
 done:
     sp_csr_free(context, &a_copy);
@@ -198,10 +198,10 @@ sp_status sp_csr_scale(sp_context *context, sp_csr *a, const double *row_factors
     if (status != SP_OK) return status;
     const sp_backend *back_end = back_end_for(context, a);
     void *values = a->values;
-    SP_TRY(bring_array(context, row_factors, a->rows, sizeof *row_factors, space, a->space, &rows_copy, &rows));
-    SP_TRY(bring_array(context, col_factors, a->cols, sizeof *col_factors, space, a->space, &cols_copy, &cols));
-    if (!values) SP_TRY(sp_array_create(context, a->nnz, sp_value_size(a->value_type), a->space, &values));
-    SP_TRY(back_end->scale(context, a, rows, cols, values));
+    TRY(bring_array(context, row_factors, a->rows, sizeof *row_factors, space, a->space, &rows_copy, &rows));
+    TRY(bring_array(context, col_factors, a->cols, sizeof *col_factors, space, a->space, &cols_copy, &cols));
+    if (!values) TRY(sp_array_create(context, a->nnz, sp_value_size(a->value_type), a->space, &values));
+    TRY(back_end->scale(context, a, rows, cols, values));
     a->values = values;
 done:
     sp_array_free(context, a->space, rows_copy);
@@ -223,14 +223,14 @@ static sp_status check_result(sp_context *context, const char *call, const sp_cs
                               const void *result, size_t size, sp_space space)
 {
     sp_status status;
-    SP_TRY(sp_require_csr(context, call, "A", a));
-    SP_TRY(sp_require_space(context, call, name, space));
-    if (a->rows > 0) SP_TRY(sp_require(context, call, name, result));
+    TRY(sp_require_csr(context, call, "A", a));
+    TRY(sp_require_space(context, call, name, space));
+    if (a->rows > 0) TRY(sp_require(context, call, name, result));
     const size_t rows = (size_t)a->rows, bytes = rows * size;
-    SP_TRY(sp_require_apart(context, call, name, result, bytes, "A", a->row_offsets, (rows + 1) * sizeof(int64_t)));
+    TRY(sp_require_apart(context, call, name, result, bytes, "A", a->row_offsets, (rows + 1) * sizeof(int64_t)));
     if (a->values)
-        SP_TRY(sp_require_apart(context, call, name, result, bytes, "A", a->values,
-                                (size_t)a->nnz * sp_value_size(a->value_type)));
+        TRY(sp_require_apart(context, call, name, result, bytes, "A", a->values,
+                             (size_t)a->nnz * sp_value_size(a->value_type)));
 done:
     return status;
 }
@@ -244,9 +244,9 @@ sp_status sp_csr_reduce_rows(sp_context *context, const sp_csr *a, sp_combine co
     const sp_backend *back_end = back_end_for(context, a);
     if ((unsigned)combine > SP_COMBINE_COUNT)
         return sp_fail(context, SP_ERROR_ARGUMENT, "combine operation %d does not exist", (int)combine);
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(stand_in(context, a->rows, sizeof *result, result, space, back_end->space, &made));
-    SP_TRY(back_end->reduce_rows(context, a, combine, made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(stand_in(context, a->rows, sizeof *result, result, space, back_end->space, &made));
+    TRY(back_end->reduce_rows(context, a, combine, made));
     if (made != result)
         status = sp_array_copy(context, a->rows, sizeof *result, result, space, made, back_end->space);
 done:
@@ -262,9 +262,9 @@ sp_status sp_csr_degree_order(sp_context *context, const sp_csr *a, int32_t *ord
     sp_status status = check_result(context, __func__, a, "order", order, sizeof *order, space);
     if (status != SP_OK) return status;
     const sp_backend *back_end = back_end_for(context, a);
-    SP_TRY(bring(context, a, back_end->space, &a_copy, &a));
-    SP_TRY(stand_in(context, a->rows, sizeof *order, order, space, back_end->space, &made));
-    SP_TRY(back_end->degree_order(context, a, made));
+    TRY(bring(context, a, back_end->space, &a_copy, &a));
+    TRY(stand_in(context, a->rows, sizeof *order, order, space, back_end->space, &made));
+    TRY(back_end->degree_order(context, a, made));
     if (made != order) status = sp_array_copy(context, a->rows, sizeof *order, order, space, made, back_end->space);
 done:
     if (made != order) sp_array_free(context, back_end->space, made);

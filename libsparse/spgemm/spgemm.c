@@ -17,12 +17,12 @@ static sp_status check_matrices(sp_context *context, const char *call, const sp_
 {
     const sp_csr *mask = options ? options->mask : NULL;
     sp_status status;
-    SP_TRY(sp_require_csr(context, call, "A", a));
-    SP_TRY(sp_require_csr(context, call, "B", b));
-    if (mask) SP_TRY(sp_require_csr(context, call, "the mask", mask));
-    SP_TRY(sp_require_output(context, call, "C", c, "A", a));
-    SP_TRY(sp_require_output(context, call, "C", c, "B", b));
-    if (mask) SP_TRY(sp_require_output(context, call, "C", c, "the mask", mask));
+    TRY(sp_require_csr(context, call, "A", a));
+    TRY(sp_require_csr(context, call, "B", b));
+    if (mask) TRY(sp_require_csr(context, call, "the mask", mask));
+    TRY(sp_require_output(context, call, "C", c, "A", a));
+    TRY(sp_require_output(context, call, "C", c, "B", b));
+    if (mask) TRY(sp_require_output(context, call, "C", c, "the mask", mask));
 done:
     return status;
 }
@@ -72,11 +72,11 @@ static sp_status bring(sp_context *context, const sp_csr *matrix, bool transpose
     sp_status status = SP_OK;
     *used = matrix;
     if (matrix->space != space) {
-        SP_TRY(sp_csr_copy(context, matrix, space, transpose ? &moved : copy));
+        TRY(sp_csr_copy(context, matrix, space, transpose ? &moved : copy));
         *used = transpose ? &moved : copy;
     }
     if (transpose) {
-        SP_TRY(sp_csr_transpose(context, *used, copy));
+        TRY(sp_csr_transpose(context, *used, copy));
         *used = copy;
     }
 done:
@@ -98,11 +98,11 @@ static sp_status prepare(sp_context *context, const sp_csr *a, const sp_csr *b, 
     sp_status status;
     memset(o, 0, sizeof *o);
     o->options = options ? *options : (sp_spgemm_options){0};
-    SP_TRY(check_shapes(context, a, b, &o->options));
-    SP_TRY(bring(context, a, o->options.transpose_a, &o->a_copy, &o->a));
+    TRY(check_shapes(context, a, b, &o->options));
+    TRY(bring(context, a, o->options.transpose_a, &o->a_copy, &o->a));
     if (b == a && o->options.transpose_a == o->options.transpose_b) o->b = o->a;
-    else SP_TRY(bring(context, b, o->options.transpose_b, &o->b_copy, &o->b));
-    if (o->options.mask) SP_TRY(bring(context, o->options.mask, false, &o->mask_copy, &o->options.mask));
+    else TRY(bring(context, b, o->options.transpose_b, &o->b_copy, &o->b));
+    if (o->options.mask) TRY(bring(context, o->options.mask, false, &o->mask_copy, &o->options.mask));
     o->options.transpose_a = o->options.transpose_b = false;
 done:
     if (status != SP_OK) release(context, o);
@@ -116,9 +116,9 @@ sp_status sp_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, const
     sp_csr made = {0};
     sp_spgemm_info measured = {0};
     sp_status status;
-    SP_TRY(check_matrices(context, __func__, a, b, options, c));
-    SP_TRY(prepare(context, a, b, options, &o));
-    SP_TRY(context->backend->spgemm(context, o.a, o.b, &o.options, &made, &measured));
+    TRY(check_matrices(context, __func__, a, b, options, c));
+    TRY(prepare(context, a, b, options, &o));
+    TRY(context->backend->spgemm(context, o.a, o.b, &o.options, &made, &measured));
     *c = made;
     if (info) *info = measured;
 done:
@@ -141,12 +141,12 @@ static sp_status count_products(sp_context *context, const sp_csr *a, const sp_c
     sp_status status;
     pattern.values = NULL;
     pattern.value_type = SP_F64;
-    SP_TRY(sp_alloc(context, b->rows, sizeof *lengths, (void **)&lengths));
-    SP_TRY(sp_csr_reduce_rows(context, b, SP_COMBINE_COUNT, lengths, SP_HOST));
-    SP_TRY(sp_spmm_plan_create(context, &pattern, 1, NULL, &plan));
+    TRY(sp_alloc(context, b->rows, sizeof *lengths, (void **)&lengths));
+    TRY(sp_csr_reduce_rows(context, b, SP_COMBINE_COUNT, lengths, SP_HOST));
+    TRY(sp_spmm_plan_create(context, &pattern, 1, NULL, &plan));
     const sp_dense x = {b->rows, 1, 1, lengths, SP_DENSE_F64, SP_HOST};
     sp_dense y = {a->rows, 1, 1, products, SP_DENSE_F64, SP_HOST};
-    SP_TRY(sp_spmm_execute(plan, 1, &x, 0, &y));
+    TRY(sp_spmm_execute(plan, 1, &x, 0, &y));
 done:
     sp_spmm_plan_free(plan);
     sp_free(context, lengths);
@@ -173,13 +173,13 @@ static sp_status make_block(sp_context *context, const operands *o, const int32_
     sp_status status;
     options.to_host = false;
     memset(info, 0, sizeof *info);
-    if (!whole) SP_TRY(sp_csr_extract(context, o->a, list + first, count, NULL, 0, SP_HOST, &a));
+    if (!whole) TRY(sp_csr_extract(context, o->a, list + first, count, NULL, 0, SP_HOST, &a));
     if (!whole && options.mask) {
-        SP_TRY(sp_csr_extract(context, options.mask, list + first, count, NULL, 0, SP_HOST, &mask));
+        TRY(sp_csr_extract(context, options.mask, list + first, count, NULL, 0, SP_HOST, &mask));
         options.mask = &mask;
     }
-    SP_TRY(context->backend->spgemm(context, whole ? o->a : &a, o->b, &options, &c, info));
-    SP_TRY(sp_csr_top_k(context, &c, k, block));
+    TRY(context->backend->spgemm(context, whole ? o->a : &a, o->b, &options, &c, info));
+    TRY(sp_csr_top_k(context, &c, k, block));
 done:
     sp_csr_free(context, &c);
     sp_csr_free(context, &mask);
@@ -209,14 +209,14 @@ static sp_status join_blocks(sp_context *context, const sp_csr *blocks, int64_t 
     const size_t size = sp_value_size(blocks->value_type);
     int64_t at = 0;
     sp_status status;
-    SP_TRY(sp_csr_create_like(context, blocks, rows, blocks->cols, offsets[rows], space, joined));
-    SP_TRY(sp_array_copy(context, rows + 1, sizeof *offsets, joined->row_offsets, space, offsets, SP_HOST));
+    TRY(sp_csr_create_like(context, blocks, rows, blocks->cols, offsets[rows], space, joined));
+    TRY(sp_array_copy(context, rows + 1, sizeof *offsets, joined->row_offsets, space, offsets, SP_HOST));
     for (int64_t i = 0; i < count; at += blocks[i++].nnz) {
-        SP_TRY(sp_array_copy(context, blocks[i].nnz, sizeof *joined->col_indices, joined->col_indices + at, space,
-                             blocks[i].col_indices, blocks[i].space));
+        TRY(sp_array_copy(context, blocks[i].nnz, sizeof *joined->col_indices, joined->col_indices + at, space,
+                          blocks[i].col_indices, blocks[i].space));
         if (joined->values)
-            SP_TRY(sp_array_copy(context, blocks[i].nnz, size, (char *)joined->values + (size_t)at * size, space,
-                                 blocks[i].values, blocks[i].space));
+            TRY(sp_array_copy(context, blocks[i].nnz, size, (char *)joined->values + (size_t)at * size, space,
+                              blocks[i].values, blocks[i].space));
     }
 done:
     if (status != SP_OK) sp_csr_free(context, joined);
@@ -236,32 +236,32 @@ sp_status sp_spgemm_top_k(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_status status = check_matrices(context, __func__, a, b, options, c);
     if (status != SP_OK) return status;
     if (k < 0) return sp_fail(context, SP_ERROR_ARGUMENT, "%lld entries of each row cannot be kept", (long long)k);
-    SP_TRY(prepare(context, a, b, options, &o));
+    TRY(prepare(context, a, b, options, &o));
     const int64_t rows = o.a->rows;
     const size_t entry = sizeof *o.a->col_indices + sp_value_size(o.a->value_type);
     const size_t budget = context->memory_budget / 4 / entry;
     const size_t usual = context->backend->space == SP_HOST ? CPU_PRODUCTS : GPU_PRODUCTS;
     const double most = (double)(budget > 0 && budget < usual ? budget : usual);
-    SP_TRY(sp_alloc(context, rows, sizeof *products, (void **)&products));
-    SP_TRY(sp_alloc(context, rows, sizeof *list, (void **)&list));
-    SP_TRY(sp_alloc(context, rows + 1, sizeof *offsets, (void **)&offsets));
-    SP_TRY(count_products(context, o.a, o.b, products));
+    TRY(sp_alloc(context, rows, sizeof *products, (void **)&products));
+    TRY(sp_alloc(context, rows, sizeof *list, (void **)&list));
+    TRY(sp_alloc(context, rows + 1, sizeof *offsets, (void **)&offsets));
+    TRY(count_products(context, o.a, o.b, products));
     for (int64_t i = 0; i < rows; i++) list[i] = (int32_t)i;
     for (int64_t i = 0; i < rows; i = end_of_block(products, rows, i, most)) count++;
-    SP_TRY(sp_calloc(context, count + 1, sizeof *blocks, (void **)&blocks));
+    TRY(sp_calloc(context, count + 1, sizeof *blocks, (void **)&blocks));
     offsets[0] = 0;
     for (int64_t first = 0, end; made == 0 || first < rows; first = end) { /* one block if there are no rows */
         end = rows ? end_of_block(products, rows, first, most) : 0;
         const int64_t before = offsets[first];
-        SP_TRY(make_block(context, &o, list, first, end, k, &blocks[made], &block));
+        TRY(make_block(context, &o, list, first, end, k, &blocks[made], &block));
         const sp_csr *kept = &blocks[made++];
-        SP_TRY(sp_array_copy(context, end - first + 1, sizeof *offsets, offsets + first, SP_HOST, kept->row_offsets,
-                             kept->space));
+        TRY(sp_array_copy(context, end - first + 1, sizeof *offsets, offsets + first, SP_HOST, kept->row_offsets,
+                          kept->space));
         for (int64_t i = first; i <= end; i++) offsets[i] += before;
         add_info(&sum, &block);
     }
-    SP_TRY(join_blocks(context, blocks, made, offsets, rows, o.options.to_host ? SP_HOST : context->backend->space,
-                       &joined));
+    TRY(join_blocks(context, blocks, made, offsets, rows, o.options.to_host ? SP_HOST : context->backend->space,
+                    &joined));
     *c = joined;
     sum.nnz = joined.nnz;
     if (info) *info = sum;
@@ -284,11 +284,11 @@ sp_status sp_spgemm_markov(sp_context *context, const sp_csr *a, const sp_csr *b
     sp_csr made = {0};
     sp_spgemm_info measured = {0};
     sp_status status;
-    SP_TRY(check_matrices(context, __func__, a, b, NULL, c));
-    SP_TRY(sp_require(context, __func__, "epilogue", epilogue));
-    SP_TRY(check_epilogue(context, a, b, epilogue));
-    SP_TRY(prepare(context, a, b, NULL, &o));
-    SP_TRY(context->backend->spgemm_markov(context, o.a, o.b, epilogue, &made, rows, &measured));
+    TRY(check_matrices(context, __func__, a, b, NULL, c));
+    TRY(sp_require(context, __func__, "epilogue", epilogue));
+    TRY(check_epilogue(context, a, b, epilogue));
+    TRY(prepare(context, a, b, NULL, &o));
+    TRY(context->backend->spgemm_markov(context, o.a, o.b, epilogue, &made, rows, &measured));
     *c = made;
     if (info) *info = measured;
 done:
@@ -314,16 +314,16 @@ sp_status sp_spgemm_plan_create(sp_context *context, const sp_csr *a, const sp_c
     sp_spgemm_plan *made = NULL;
     sp_status status;
     if (plan) *plan = NULL;
-    SP_TRY(sp_require(context, __func__, "plan", plan));
-    SP_TRY(check_matrices(context, __func__, a, b, options, plan));
-    SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    TRY(sp_require(context, __func__, "plan", plan));
+    TRY(check_matrices(context, __func__, a, b, options, plan));
+    TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
     made->context = context;
     sp_context_retain(context);
     made->a = *a;
     made->b = *b;
-    SP_TRY(prepare(context, a, b, options, &o));
-    SP_TRY(context->backend->spgemm_symbolic(context, o.a, o.b, &o.options, &made->pattern, &made->state,
-                                             &made->info));
+    TRY(prepare(context, a, b, options, &o));
+    TRY(context->backend->spgemm_symbolic(context, o.a, o.b, &o.options, &made->pattern, &made->state,
+                                          &made->info));
     if (options) made->options = *options;
     made->options.mask = NULL;
     made->options.complement = false;
@@ -374,7 +374,7 @@ sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp
     if (c->row_offsets && (!same_size(c, &plan->pattern) || !c->values != (plan->options.semiring == SP_OR_AND) ||
                            (c->space == SP_DEVICE && context->backend->space == SP_HOST)))
         return sp_fail(context, SP_ERROR_ARGUMENT, "C was not made by this plan");
-    SP_TRY(prepare(context, a, b, &plan->options, &o));
+    TRY(prepare(context, a, b, &plan->options, &o));
     if (!c->row_offsets) {
         status = copy_pattern(plan, plan->pattern.space, &made);
         if (status == SP_ERROR_DEVICE_MEMORY) status = copy_pattern(plan, SP_HOST, &made);
@@ -382,7 +382,7 @@ sp_status sp_spgemm_plan_execute(sp_spgemm_plan *plan, const sp_csr *a, const sp
     }
     sp_csr *target = c->row_offsets ? c : &made;
     if (plan->options.semiring != SP_OR_AND)
-        SP_TRY(context->backend->spgemm_numeric(context, o.a, o.b, &o.options, plan->state, target));
+        TRY(context->backend->spgemm_numeric(context, o.a, o.b, &o.options, plan->state, target));
     if (target == &made) *c = made;
     memset(&made, 0, sizeof made);
 done:

@@ -32,8 +32,8 @@ sp_status sp_cbsr_create(sp_context *context, int64_t rows, int64_t cols, int64_
     if (__builtin_mul_overflow(rows, k, &count))
         return sp_fail(context, SP_ERROR_OVERFLOW, "%lld rows of %lld entries cannot be addressed", (long long)rows,
                        (long long)k);
-    SP_TRY(sp_array_create(context, count, sp_dense_size(type), space, &made.values));
-    SP_TRY(sp_array_create(context, count, cols <= MOST_BYTE_COLUMNS ? 1 : 2, space, &made.columns));
+    TRY(sp_array_create(context, count, sp_dense_size(type), space, &made.values));
+    TRY(sp_array_create(context, count, cols <= MOST_BYTE_COLUMNS ? 1 : 2, space, &made.columns));
     *matrix = made;
 done:
     if (status != SP_OK) sp_cbsr_free(context, &made);
@@ -98,8 +98,8 @@ static sp_status check_product(const sp_spmm_plan *plan, const char *call, const
 {
     sp_context *context = plan->context;
     sp_status status;
-    SP_TRY(check_kept(context, call, kept));
-    SP_TRY(check_dense(context, call, name, dense, dense_rows, kept));
+    TRY(check_kept(context, call, kept));
+    TRY(check_dense(context, call, name, dense, dense_rows, kept));
     if (kept->rows != kept_rows)
         status = sp_fail(context, SP_ERROR_ARGUMENT,
                          "the matrix is %lld x %lld and %lld rows of kept values are given", (long long)plan->a.rows,

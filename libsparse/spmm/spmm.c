@@ -48,16 +48,16 @@ static sp_status transpose(sp_spmm_plan *plan, const sp_csr *a)
     sp_status status;
     numbered.value_type = SP_F64;
     numbered.values = NULL;
-    SP_TRY(take(context, a->nnz, sizeof(int64_t), &numbered.values));
-    SP_TRY(backend->number(context, a->nnz, numbered.values));
-    SP_TRY(sp_csr_transpose(context, &numbered, &plan->own));
+    TRY(take(context, a->nnz, sizeof(int64_t), &numbered.values));
+    TRY(backend->number(context, a->nnz, numbered.values));
+    TRY(sp_csr_transpose(context, &numbered, &plan->own));
     plan->places = plan->own.values;
     plan->own.values = NULL;
     plan->own.value_type = a->value_type;
     if (a->values) {
         const size_t size = sp_value_size(a->value_type);
-        SP_TRY(take(context, a->nnz, size, &plan->own.values));
-        SP_TRY(backend->gather(context, plan->places, a->nnz, a->values, size, plan->own.values));
+        TRY(take(context, a->nnz, size, &plan->own.values));
+        TRY(backend->gather(context, plan->places, a->nnz, a->values, size, plan->own.values));
     }
 done:
     give_back(context, numbered.values);
@@ -71,10 +71,10 @@ static sp_status bring_matrix(sp_spmm_plan *plan, const sp_csr *a, bool transpos
     sp_csr moved = {0};
     sp_status status = SP_OK;
     if (transposed) {
-        if (a->space != space) SP_TRY(sp_csr_copy(plan->context, a, space, &moved));
-        SP_TRY(transpose(plan, a->space == space ? a : &moved));
+        if (a->space != space) TRY(sp_csr_copy(plan->context, a, space, &moved));
+        TRY(transpose(plan, a->space == space ? a : &moved));
     } else if (a->space != space) {
-        SP_TRY(sp_csr_copy(plan->context, a, space, &plan->own));
+        TRY(sp_csr_copy(plan->context, a, space, &plan->own));
     }
     plan->a = plan->own.row_offsets ? plan->own : *a;
 done:
@@ -86,22 +86,22 @@ sp_status sp_spmm_plan_create(sp_context *context, const sp_csr *a, int64_t widt
                               sp_spmm_plan **plan)
 {
     const sp_spmm_options asked = options ? *options : (sp_spmm_options){0};
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     sp_spmm_plan *made = NULL;
     sp_status status;
     if (plan) *plan = NULL;
-    SP_TRY(sp_require(context, __func__, "plan", plan));
-    SP_TRY(sp_require_csr(context, __func__, "A", a));
-    SP_TRY(check_options(context, a, width, &asked));
-    SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    TRY(sp_require(context, __func__, "plan", plan));
+    TRY(sp_require_csr(context, __func__, "A", a));
+    TRY(check_options(context, a, width, &asked));
+    TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
     made->context = context;
     sp_context_retain(context);
     made->options = asked;
     made->options.transpose = false;
-    SP_TRY(bring_matrix(made, a, asked.transpose));
-    SP_TRY(context->backend->spmm_prepare(context, &made->a, width, &made->options, &made->state, &made->info));
+    TRY(bring_matrix(made, a, asked.transpose));
+    TRY(context->backend->spmm_prepare(context, &made->a, width, &made->options, &made->state, &made->info));
     if (made->places) made->info.metadata_bytes += made->a.nnz * (int64_t)sizeof *made->places;
-    made->info.plan_seconds = sp_seconds() - start;
+    made->info.plan_seconds = wall_seconds() - start;
     *plan = made;
 done:
     if (status != SP_OK) sp_spmm_plan_free(made);
@@ -119,17 +119,17 @@ sp_status sp_spmm_plan_set_values(sp_spmm_plan *plan, const void *values, sp_spa
     const size_t size = sp_value_size(plan->a.value_type), bytes = (size_t)nnz * size;
     void *moved = NULL;
     sp_status status;
-    SP_TRY(sp_require(context, __func__, "values", values));
-    SP_TRY(sp_require_space(context, __func__, "values", space));
-    if (!plan->values) SP_TRY(take(context, nnz, size, &plan->values));
+    TRY(sp_require(context, __func__, "values", values));
+    TRY(sp_require_space(context, __func__, "values", space));
+    if (!plan->values) TRY(take(context, nnz, size, &plan->values));
     if (plan->places && space != backend->space) {
-        SP_TRY(take(context, nnz, size, &moved));
-        SP_TRY(backend->copy(context, moved, backend->space, values, space, bytes));
+        TRY(take(context, nnz, size, &moved));
+        TRY(backend->copy(context, moved, backend->space, values, space, bytes));
     }
-    if (plan->places) SP_TRY(backend->gather(context, plan->places, nnz, moved ? moved : values, size, plan->values));
-    else SP_TRY(backend->copy(context, plan->values, backend->space, values, space, bytes));
+    if (plan->places) TRY(backend->gather(context, plan->places, nnz, moved ? moved : values, size, plan->values));
+    else TRY(backend->copy(context, plan->values, backend->space, values, space, bytes));
     plan->a.values = plan->values;
-    SP_TRY(backend->spmm_refresh(context, &plan->a, plan->state));
+    TRY(backend->spmm_refresh(context, &plan->a, plan->state));
 done:
     give_back(context, moved);
     return status;
@@ -176,9 +176,9 @@ static sp_status check_product(sp_spmm_plan *plan, const char *call, const sp_de
     if (!plan) return sp_fail(NULL, SP_ERROR_ARGUMENT, "%s: plan is NULL", call);
     sp_context *context = plan->context;
     sp_status status;
-    SP_TRY(check_dense(context, call, "X", x, plan->a.cols));
-    SP_TRY(check_dense(context, call, "Y", y, plan->a.rows));
-    SP_TRY(sp_require_dense_apart(context, call, "Y", y, "X", x));
+    TRY(check_dense(context, call, "X", x, plan->a.cols));
+    TRY(check_dense(context, call, "Y", y, plan->a.rows));
+    TRY(sp_require_dense_apart(context, call, "Y", y, "X", x));
     if (x->cols != y->cols)
         status = sp_fail(context, SP_ERROR_ARGUMENT, "X has %lld columns and Y %lld", (long long)x->cols,
                          (long long)y->cols);
@@ -204,19 +204,19 @@ static sp_status multiply_there(sp_spmm_plan *plan, double alpha, const sp_dense
     sp_status status = SP_OK;
     *begun = false;
     /* Nothing is moved before there is room for all. */
-    if (!there) SP_TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
-    if (!there && argument) SP_TRY(take(context, count, sizeof *places, (void **)&places));
-    if (x->space != backend->space) SP_TRY(sp_dense_copy(context, x, backend->space, &x_copy));
-    if (!there && beta != 0) SP_TRY(sp_dense_move(context, y, &y_copy));
+    if (!there) TRY(sp_dense_create(context, y->rows, y->cols, y->type, backend->space, &y_copy));
+    if (!there && argument) TRY(take(context, count, sizeof *places, (void **)&places));
+    if (x->space != backend->space) TRY(sp_dense_copy(context, x, backend->space, &x_copy));
+    if (!there && beta != 0) TRY(sp_dense_move(context, y, &y_copy));
     *begun = there;
-    SP_TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
-                         there ? y : &y_copy, places));
+    TRY(backend->spmm(context, &plan->a, &plan->options, plan->state, alpha, x_copy.values ? &x_copy : x, beta,
+                      there ? y : &y_copy, places));
     *begun = true;
     if (argument && plan->places)
-        SP_TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
-    if (!there) SP_TRY(sp_dense_move(context, &y_copy, y));
+        TRY(backend->gather(context, places, count, plan->places, sizeof *places, places));
+    if (!there) TRY(sp_dense_move(context, &y_copy, y));
     if (!there && argument)
-        SP_TRY(backend->copy(context, argument, y->space, places, backend->space, (size_t)count * sizeof *places));
+        TRY(backend->copy(context, argument, y->space, places, backend->space, (size_t)count * sizeof *places));
 done:
     sp_dense_free(context, &x_copy);
     sp_dense_free(context, &y_copy);
@@ -239,9 +239,9 @@ static sp_status translate(sp_spmm_plan *plan, int64_t count, int64_t *argument,
     for (int64_t done = 0; done < count && status == SP_OK; done += most) {
         const int64_t now = count - done < most ? count - done : most;
         const size_t bytes = (size_t)now * sizeof *part;
-        SP_TRY(backend->copy(context, part, backend->space, argument + done, space, bytes));
-        SP_TRY(backend->gather(context, part, now, plan->places, sizeof *part, part));
-        SP_TRY(backend->copy(context, argument + done, space, part, backend->space, bytes));
+        TRY(backend->copy(context, part, backend->space, argument + done, space, bytes));
+        TRY(backend->gather(context, part, now, plan->places, sizeof *part, part));
+        TRY(backend->copy(context, argument + done, space, part, backend->space, bytes));
     }
 done:
     give_back(context, part);
@@ -279,11 +279,11 @@ sp_status sp_spmm_execute_argument(sp_spmm_plan *plan, const sp_dense *x, sp_den
         return sp_fail(plan->context, SP_ERROR_ARGUMENT, "only a maximum or minimum has an argument");
     if (y->rows > 0 && y->cols > 0) {
         const size_t places = (size_t)y->rows * (size_t)y->cols * sizeof *argument;
-        SP_TRY(sp_require(plan->context, __func__, "argument", argument));
-        SP_TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "X", x->values,
-                                dense_bytes(x)));
-        SP_TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "Y", y->values,
-                                dense_bytes(y)));
+        TRY(sp_require(plan->context, __func__, "argument", argument));
+        TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "X", x->values,
+                             dense_bytes(x)));
+        TRY(sp_require_apart(plan->context, __func__, "argument", argument, places, "Y", y->values,
+                             dense_bytes(y)));
     }
     status = multiply(plan, 1, x, 0, y, argument);
 done:
@@ -310,9 +310,9 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
 {
     static const char call[] = "sp_sddmm";
     sp_status status;
-    SP_TRY(sp_require_csr(context, call, "A", a));
-    SP_TRY(check_dense(context, call, "X", x, a->rows));
-    SP_TRY(check_dense(context, call, "Y", y, a->cols));
+    TRY(sp_require_csr(context, call, "A", a));
+    TRY(check_dense(context, call, "X", x, a->rows));
+    TRY(check_dense(context, call, "Y", y, a->cols));
     if (x->cols != y->cols || x->type != y->type || (x->type != SP_DENSE_F32 && x->type != SP_DENSE_F64))
         return sp_fail(context, SP_ERROR_ARGUMENT,
                        "X has %lld columns of %s and Y %lld of %s: as many of both, all f32 or all f64, are needed",
@@ -320,9 +320,9 @@ static sp_status check_sampled(sp_context *context, const sp_csr *a, const sp_de
                        sp_dense_type_name(y->type));
     if (a->nnz == 0) return SP_OK;
     const size_t bytes = (size_t)a->nnz * sp_dense_size(x->type);
-    SP_TRY(sp_require(context, call, "values", values));
-    SP_TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, dense_bytes(x)));
-    SP_TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, dense_bytes(y)));
+    TRY(sp_require(context, call, "values", values));
+    TRY(sp_require_apart(context, call, "values", values, bytes, "X", x->values, dense_bytes(x)));
+    TRY(sp_require_apart(context, call, "values", values, bytes, "Y", y->values, dense_bytes(y)));
 done:
     return status;
 }
@@ -335,10 +335,10 @@ sp_status sp_sddmm(sp_context *context, const sp_csr *a, const sp_dense *x, cons
     sp_status status = check_sampled(context, a, x, y, values);
     if (status != SP_OK) return status;
     const sp_space space = context->backend->space;
-    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
-    if (x->space != space) SP_TRY(sp_dense_copy(context, x, space, &x_copy));
-    if (y->space != space) SP_TRY(sp_dense_copy(context, y, space, &y_copy));
-    SP_TRY(context->backend->sddmm(context, used, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
+    TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    if (x->space != space) TRY(sp_dense_copy(context, x, space, &x_copy));
+    if (y->space != space) TRY(sp_dense_copy(context, y, space, &y_copy));
+    TRY(context->backend->sddmm(context, used, x_copy.values ? &x_copy : x, y_copy.values ? &y_copy : y, values));
 done:
     sp_csr_free(context, &copy);
     sp_dense_free(context, &x_copy);
@@ -351,10 +351,10 @@ sp_status sp_edge_softmax(sp_context *context, const sp_csr *a, void *values)
     sp_csr pattern, copy = {0};
     const sp_csr *used;
     sp_status status;
-    SP_TRY(sp_require_csr(context, __func__, "A", a));
-    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "values", values));
-    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
-    SP_TRY(context->backend->edge_softmax(context, used, values));
+    TRY(sp_require_csr(context, __func__, "A", a));
+    if (a->nnz > 0) TRY(sp_require(context, __func__, "values", values));
+    TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    TRY(context->backend->edge_softmax(context, used, values));
 done:
     sp_csr_free(context, &copy);
     return status;
@@ -365,13 +365,13 @@ sp_status sp_edge_softmax_backward(sp_context *context, const sp_csr *a, const v
     sp_csr pattern, copy = {0};
     const sp_csr *used;
     sp_status status;
-    SP_TRY(sp_require_csr(context, __func__, "A", a));
+    TRY(sp_require_csr(context, __func__, "A", a));
     const size_t bytes = (size_t)a->nnz * sp_value_size(a->value_type);
-    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "softmax", softmax));
-    if (a->nnz > 0) SP_TRY(sp_require(context, __func__, "gradient", gradient));
-    SP_TRY(sp_require_apart(context, __func__, "gradient", gradient, bytes, "softmax", softmax, bytes));
-    SP_TRY(bring_pattern(context, a, &pattern, &copy, &used));
-    SP_TRY(context->backend->edge_softmax_backward(context, used, softmax, gradient));
+    if (a->nnz > 0) TRY(sp_require(context, __func__, "softmax", softmax));
+    if (a->nnz > 0) TRY(sp_require(context, __func__, "gradient", gradient));
+    TRY(sp_require_apart(context, __func__, "gradient", gradient, bytes, "softmax", softmax, bytes));
+    TRY(bring_pattern(context, a, &pattern, &copy, &used));
+    TRY(context->backend->edge_softmax_backward(context, used, softmax, gradient));
 done:
     sp_csr_free(context, &copy);
     return status;

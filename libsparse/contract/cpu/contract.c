@@ -493,9 +493,9 @@ static sp_status open_worker(sp_context *context, const contraction *job, int64_
     if (job->loops == SP_LOOPS_ONLY) return SP_OK;
     if (job->dense && hashed > job->groups / SCAN_GROUPS) hashed = job->groups / SCAN_GROUPS;
     if (largest > SORT_ENTRIES && (job->dense || largest >= job->groups / DENSE_SHARE)) {
-        SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
-        SP_TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
-        SP_TRY(sp_alloc(context, cells, sizeof(double), (void **)&w->cells));
+        TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
+        TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
+        TRY(sp_alloc(context, cells, sizeof(double), (void **)&w->cells));
 #define CLEAR(op, type) for (int64_t i = 0; i < job->groups; i++) clear_cell(op, w->cells + i * width_of(op))
         EACH_KIND(job->kind, CLEAR)
 #undef CLEAR
@@ -503,10 +503,10 @@ static sp_status open_worker(sp_context *context, const contraction *job, int64_
     }
     if (hashed > SORT_ENTRIES) {
         const int64_t slots = (int64_t)1 << table_bits(hashed);
-        SP_TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
-        SP_TRY(sp_alloc(context, slots * job->width, sizeof(double), (void **)&w->slots));
-        SP_TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[0]));
-        SP_TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[1]));
+        TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
+        TRY(sp_alloc(context, slots * job->width, sizeof(double), (void **)&w->slots));
+        TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[0]));
+        TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[1]));
         w->bytes += slots * (4 + 8 * job->width) + hashed * 16;
     }
 done:
@@ -556,15 +556,15 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
         if ((*entries)[p] > largest) largest = (*entries)[p];
     }
     choose_dense(job, total, threads);
-    SP_TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
-    for (int t = 0; t < threads; t++) SP_TRY(open_worker(context, job, largest, &workers[t]));
-    info->group_seconds = sp_seconds() - start;
+    TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
+    for (int t = 0; t < threads; t++) TRY(open_worker(context, job, largest, &workers[t]));
+    info->group_seconds = wall_seconds() - start;
     const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
-    SP_TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
+    TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
-    info->combine_seconds = sp_seconds() - start - info->group_seconds;
+    info->combine_seconds = wall_seconds() - start - info->group_seconds;
 done:
     close_workers(context, workers, threads);
     return status;
@@ -578,14 +578,14 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
     int64_t *starts = NULL, *entries = NULL;
     int32_t *order = NULL;
     sp_status status;
-    const double start = sp_seconds();
-    SP_TRY(sp_calloc(context, groups + 2, sizeof *starts, (void **)&starts));
-    SP_TRY(sp_calloc(context, groups + 1, sizeof *entries, (void **)&entries));
-    SP_TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
+    const double start = wall_seconds();
+    TRY(sp_calloc(context, groups + 2, sizeof *starts, (void **)&starts));
+    TRY(sp_calloc(context, groups + 1, sizeof *entries, (void **)&entries));
+    TRY(sp_alloc(context, g->rows, sizeof *order, (void **)&order));
     group_nodes(g, labels, groups, threads, starts, entries + 1, order);
     job.order = order;
     job.starts = starts;
-    SP_TRY(contract_groups(context, &job, &entries, threads, start, c, info));
+    TRY(contract_groups(context, &job, &entries, threads, start, c, info));
 done:
     sp_free(context, order);
     sp_free(context, entries);
@@ -615,15 +615,15 @@ sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_c
 {
     const int threads = sp_threads_for(context, 2 * (g->nnz + g->rows));
     const sp_contract_options sums = {0};
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     sp_contract_info measured = {0};
     int64_t *entries = NULL;
     int32_t *names = NULL;
     sp_status status;
     *done = false;
-    SP_TRY(sp_alloc(context, s->cols, sizeof *names, (void **)&names));
+    TRY(sp_alloc(context, s->cols, sizeof *names, (void **)&names));
     if (!name_columns(s, names)) goto done;
-    SP_TRY(sp_calloc(context, s->rows + 1, sizeof *entries, (void **)&entries));
+    TRY(sp_calloc(context, s->rows + 1, sizeof *entries, (void **)&entries));
     contraction job = begin(g, names, s->rows, &sums);
     job.starts = s->row_offsets;
     job.order = s->col_indices;
@@ -631,7 +631,7 @@ sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_c
     for (int64_t p = 0; p < s->rows; p++)
         for (int64_t k = s->row_offsets[p]; k < s->row_offsets[p + 1]; k++)
             entries[p + 1] += g->row_offsets[s->col_indices[k] + 1] - g->row_offsets[s->col_indices[k]];
-    SP_TRY(contract_groups(context, &job, &entries, threads, start, c, &measured));
+    TRY(contract_groups(context, &job, &entries, threads, start, c, &measured));
     info->products = measured.entries;
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;

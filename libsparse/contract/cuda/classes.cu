@@ -152,8 +152,8 @@ static __global__ void __launch_bounds__(256)
 template <typename V> sp_status list_classes(contract_run<V> *run)
 {
     const contract_job<V> &job = run->job;
-    TRY(launch_early(run, classify_rows<V>, CLASSED, max((int64_t)blocks_of(job.groups, CLASSED), (int64_t)1), job,
-                     run->limits, run->places, run->sizes, run->letter));
+    CHECK(launch_early(run, classify_rows<V>, CLASSED, max((int64_t)blocks_of(job.groups, CLASSED), (int64_t)1), job,
+                       run->limits, run->places, run->sizes, run->letter));
     if (!job.count_shift) return SP_OK;
     return launch_early(run, place_nodes<V>, 256, blocks_of(job.nodes + 1, PLACED), job, run->preceding, run->places,
                         run->placed);
@@ -167,7 +167,7 @@ sp_status await_letter(sp_context *context, const unsigned *arrived)
         if (spins < SPINS - 1) continue;
         const cudaError_t error = cudaStreamQuery(stream_of(context));
         if (error == cudaErrorNotReady) continue;
-        CUDA_TRY(error);
+        CUDA_CHECK(error);
         if (!__atomic_load_n(arrived, __ATOMIC_ACQUIRE))
             return sp_fail(context, SP_ERROR_DEVICE, "%s: counts have not arrived", context->device_name);
     }
@@ -179,15 +179,15 @@ template <typename V> sp_status read_totals(contract_run<V> *run, contract_total
 {
     sp_context *context = run->context;
     contract_job<V> &job = run->job;
-    TRY(await_letter(context, &run->letter->counted));
+    CHECK(await_letter(context, &run->letter->counted));
     *totals = run->letter->totals;
     job.cells_of -= totals->wide_long;
-    run->grouped = sp_seconds();
+    run->grouped = wall_seconds();
     if (totals->bad_node == 0) return SP_OK;
     const unsigned node = UINT_MAX - totals->bad_node;
     int32_t label;
-    CUDA_TRY(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, stream_of(context)));
-    CUDA_TRY(cudaStreamSynchronize(stream_of(context)));
+    CUDA_CHECK(cudaMemcpyAsync(&label, job.labels + node, sizeof label, cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
     return sp_fail(context, SP_ERROR_ARGUMENT, "node %u has label %d and there are %lld groups", node, label,
                    (long long)job.groups);
 }

@@ -44,8 +44,8 @@ template <typename V> static sp_status take_counts(contract_run<V> *run, int64_t
     const size_t bytes = 2 * totals + (size_t)groups * sizeof *job->tallies;
     if (state->counts.bytes < bytes) {
         cuda_drop_counts(context);
-        TRY(run->counts.allocate(context, (int64_t)bytes));
-        TRY(run->counts.fill(0, (int64_t)bytes));
+        CHECK(run->counts.allocate(context, (int64_t)bytes));
+        CHECK(run->counts.fill(0, (int64_t)bytes));
         run->counts_bytes = bytes;
     } else {
         run->counts.context = context;
@@ -119,32 +119,32 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     }
     run->letter = (count_letter *)cuda_state_of(context)->mailbox;
     run->letter->counted = run->letter->combined = 0;
-    TRY(take_counts(run, shortens ? groups : 0));
+    CHECK(take_counts(run, shortens ? groups : 0));
     array_block *arrays = &run->arrays;
-    TRY(arrays->add(context, groups + 1, &job->ranges));
-    TRY(arrays->add(context, groups + 1, &job->lengths));
-    if (shortens && columns < UINT16_MAX) TRY(arrays->add(context, g->rows, &job->short_labels));
+    CHECK(arrays->add(context, groups + 1, &job->ranges));
+    CHECK(arrays->add(context, groups + 1, &job->lengths));
+    if (shortens && columns < UINT16_MAX) CHECK(arrays->add(context, g->rows, &job->short_labels));
     if (shortens) {
-        TRY(arrays->add(context, nodes + 1, &run->placed));
-        TRY(arrays->add(context, groups, &run->places));
-        TRY(arrays->add(context, groups, &run->sizes));
-        TRY(arrays->add(context, (nodes + 31) / 32, &job->runs));
+        CHECK(arrays->add(context, nodes + 1, &run->placed));
+        CHECK(arrays->add(context, groups, &run->places));
+        CHECK(arrays->add(context, groups, &run->sizes));
+        CHECK(arrays->add(context, (nodes + 31) / 32, &job->runs));
     }
-    TRY(arrays->add(context, nodes, &job->keys));
-    TRY(arrays->add(context, nodes, &job->sources));
-    TRY(arrays->add(context, nodes + 1, &job->starts));
-    TRY(arrays->add(context, groups, &job->firsts));
-    TRY(arrays->add(context, groups, &job->classes));
+    CHECK(arrays->add(context, nodes, &job->keys));
+    CHECK(arrays->add(context, nodes, &job->sources));
+    CHECK(arrays->add(context, nodes + 1, &job->starts));
+    CHECK(arrays->add(context, groups, &job->firsts));
+    CHECK(arrays->add(context, groups, &job->classes));
     const int64_t listed = place_lists(run);
-    TRY(arrays->add(context, listed, &job->list));
-    TRY(arrays->add(context, listed, &job->inexact));
-    TRY(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
-    TRY(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
-    TRY(arrays->add(context, job->lists[WIDE] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
-    TRY(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
-    TRY(arrays->add(context, entries, &job->cols));
-    TRY(arrays->add(context, entries, &job->values));
-    TRY(arrays->allocate(context));
+    CHECK(arrays->add(context, listed, &job->list));
+    CHECK(arrays->add(context, listed, &job->inexact));
+    CHECK(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
+    CHECK(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
+    CHECK(arrays->add(context, job->lists[WIDE] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    CHECK(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
+    CHECK(arrays->add(context, entries, &job->cols));
+    CHECK(arrays->add(context, entries, &job->values));
+    CHECK(arrays->allocate(context));
     run->preceding = (unsigned long long *)job->starts;
     job->listed = job->list;
     job->counted = job->totals->members;
@@ -157,17 +157,17 @@ template <typename V>
 static sp_status contract_graph(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                                 const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     contract_run<V> run = {};
     contract_job<V> &job = run.job;
     contract_totals totals;
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
-    TRY(count_nodes(&run));
-    TRY(list_classes(&run));
-    TRY(read_totals(&run, &totals));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(cuda_allocate(context, ((size_t)groups + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    CHECK(open_run(context, g, labels, g->rows, g->nnz, groups, groups, true, options, &run));
+    CHECK(count_nodes(&run));
+    CHECK(list_classes(&run));
+    CHECK(read_totals(&run, &totals));
     if (!totals.unsorted) { /* nodes are in order, and so are their entries */
         job.whole = true;
         job.starts = job.sources = (int64_t *)g->row_offsets;
@@ -175,23 +175,23 @@ static sp_status contract_graph(sp_context *context, const sp_csr *g, const int3
     } else if (takes_any_order(&run, &totals)) {
         job.placed = run.placed;
     } else {
-        TRY(order_nodes(&run, &totals));
+        CHECK(order_nodes(&run, &totals));
     }
     if (totals.unsorted || totals.gaps || job.short_labels) job.runs = NULL;
     if (totals.unsorted && (size_t)g->cols * sizeof *labels >= MANY_LABELS) {
         job.keep_entries = KEEP_LEAST;
         job.keep_labels = KEEP_MOST;
     }
-    TRY(combine_rows(&run, &totals, c));
-    TRY(write_result(&run, c, &totals));
+    CHECK(combine_rows(&run, &totals, c));
+    CHECK(write_result(&run, c, &totals));
     info->groups = name_groups(&totals, info->group);
     info->entries = (int64_t)totals.entries;
     info->nnz = c->nnz;
-    TRY(cuda_peak(context, before, &info->peak_bytes));
+    CHECK(cuda_peak(context, before, &info->peak_bytes));
     keep_counts(&run, &info->peak_bytes);
     info->peak_bytes -= (groups + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
     info->group_seconds = run.grouped - start;
-    info->combine_seconds = sp_seconds() - run.grouped;
+    info->combine_seconds = wall_seconds() - run.grouped;
     return SP_OK;
 }
 
@@ -200,7 +200,7 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
 {
     sp_csr made = {};
     sp_status status;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     made.rows = made.cols = groups;
     made.value_type = g->value_type;
     made.space = SP_DEVICE;

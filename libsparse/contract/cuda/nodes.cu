@@ -179,7 +179,7 @@ template <typename V> sp_status count_nodes(contract_run<V> *run)
 {
     sp_context *context = run->context;
     size_groups<<<blocks_of(run->job.nodes, 256), 256, 0, stream_of(context)>>>(run->job, run->preceding);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return allow_early(run, size_groups<V>);
 }
 
@@ -201,24 +201,24 @@ template <typename V> static sp_status sort_nodes(contract_run<V> *run)
     const int bits = 64 - job.count_shift;
     node_order by = {};
     size_t bytes;
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
-                                             bits, stream));
-    TRY(by.arrays.add(context, job.nodes, &by.keys));
-    TRY(by.arrays.add(context, job.nodes, &by.sorted));
-    TRY(by.arrays.add(context, job.nodes, &by.nodes));
-    TRY(by.arrays.add(context, job.nodes, &by.order));
-    TRY(by.arrays.add(context, job.nodes + 1, &by.lengths));
-    TRY(by.arrays.add(context, (int64_t)bytes, &by.scratch));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                               bits, stream));
+    CHECK(by.arrays.add(context, job.nodes, &by.keys));
+    CHECK(by.arrays.add(context, job.nodes, &by.sorted));
+    CHECK(by.arrays.add(context, job.nodes, &by.nodes));
+    CHECK(by.arrays.add(context, job.nodes, &by.order));
+    CHECK(by.arrays.add(context, job.nodes + 1, &by.lengths));
+    CHECK(by.arrays.add(context, (int64_t)bytes, &by.scratch));
     char *stage = (char *)job.cols;
     if (!job.placed && by.arrays.bytes <= (size_t)((char *)(job.values + run->entries) - stage))
         by.arrays.place(stage);
-    else TRY(by.arrays.allocate(context));
+    else CHECK(by.arrays.allocate(context));
     key_nodes<<<blocks, 256, 0, stream>>>(job, run->preceding, by.keys, by.nodes);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(by.scratch, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
-                                             bits, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(by.scratch, bytes, by.keys, by.sorted, by.nodes, by.order, job.nodes, 0,
+                                               bits, stream));
     measure_nodes<<<blocks, 256, 0, stream>>>(job, by.sorted, by.order, by.lengths);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_scan_counts(context, job.nodes, by.lengths, job.starts);
 }
 

@@ -29,26 +29,26 @@ static sp_status finish_product(contract_run<V> *run, double start, size_t befor
     sp_context *context = run->context;
     const int64_t rows = run->job.groups;
     contract_totals totals;
-    TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(list_classes(run));
-    TRY(read_totals(run, &totals));
+    CHECK(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    CHECK(list_classes(run));
+    CHECK(read_totals(run, &totals));
     *done = !totals.nameless;
     if (!*done) {
         cuda_release(context, c->row_offsets);
         c->row_offsets = NULL;
         return cuda_finish(context);
     }
-    TRY(combine_rows(run, &totals, c));
-    TRY(write_result(run, c, &totals));
+    CHECK(combine_rows(run, &totals, c));
+    CHECK(write_result(run, c, &totals));
     info->products = (int64_t)totals.entries;
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
     info->groups = name_groups(&totals, info->group);
-    TRY(cuda_peak(context, before, &info->peak_bytes));
+    CHECK(cuda_peak(context, before, &info->peak_bytes));
     keep_counts(run, &info->peak_bytes);
     info->peak_bytes -= (rows + 1) * (int64_t)sizeof(int64_t) + c->nnz * (int64_t)(sizeof(int32_t) + sizeof(V));
     info->analysis_seconds = run->grouped - start;
-    info->numeric_seconds = sp_seconds() - run->grouped;
+    info->numeric_seconds = wall_seconds() - run->grouped;
     return SP_OK;
 }
 
@@ -67,20 +67,20 @@ template <typename V>
 static sp_status rename_columns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                 sp_spgemm_info *info, bool *done)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     const sp_contract_options sums = {};
     device_array<int32_t> names;
     contract_run<V> run = {};
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(names.allocate(context, b->rows));
-    TRY(open_run(context, a, names.data, a->rows, a->nnz, a->rows, c->cols, false, &sums, &run));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(names.allocate(context, b->rows));
+    CHECK(open_run(context, a, names.data, a->rows, a->nnz, a->rows, c->cols, false, &sums, &run));
     run.job.whole = true;
     read_names<<<blocks_of(b->rows, 256), 256, 0, stream_of(context)>>>(b->rows, b->row_offsets, b->col_indices,
                                                                         names.data, run.job.totals);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     take_rows<<<blocks_of(a->rows + 1, 256), 256, 0, stream_of(context)>>>(run.job);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return finish_product(&run, start, before, c, info, done);
 }
 
@@ -140,17 +140,17 @@ static sp_status measure_entries(sp_context *context, const sp_csr *a, const sp_
     cudaStream_t stream = stream_of(context);
     array_block *arrays = &lists->arrays;
     const unsigned blocks = blocks_of(a->nnz, 256), most = (unsigned)cuda_state_of(context)->processors * 8;
-    TRY(arrays->add(context, 1, &lists->products));
-    TRY(arrays->add(context, a->nnz, &lists->kept));
+    CHECK(arrays->add(context, 1, &lists->products));
+    CHECK(arrays->add(context, a->nnz, &lists->kept));
     const size_t zeros = arrays->bytes;
-    TRY(arrays->add(context, a->nnz, &lists->lengths));
-    TRY(arrays->add(context, a->nnz, &lists->used));
-    TRY(arrays->add(context, a->nnz + 1, &lists->places));
-    TRY(arrays->allocate(context));
-    CUDA_TRY(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream));
+    CHECK(arrays->add(context, a->nnz, &lists->lengths));
+    CHECK(arrays->add(context, a->nnz, &lists->used));
+    CHECK(arrays->add(context, a->nnz + 1, &lists->places));
+    CHECK(arrays->allocate(context));
+    CUDA_CHECK(cudaMemsetAsync(arrays->memory.data, 0, zeros, stream));
     count_products<<<blocks < most ? blocks : most, 256, 0, stream>>>(a->nnz, a->col_indices, b->row_offsets,
                                                                       lists->lengths, lists->used, lists->products);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -161,13 +161,13 @@ static sp_status list_sums(contract_run<V> *run, const sp_csr *a, entry_lists *l
     sp_context *context = run->context;
     cudaStream_t stream = stream_of(context);
     run->unkeyed = true;
-    TRY(cuda_scan_counts(context, a->nnz, lists->used, lists->places));
+    CHECK(cuda_scan_counts(context, a->nnz, lists->used, lists->places));
     list_entries<<<blocks_of(a->nnz, 256), 256, 0, stream>>>(run->job, a->col_indices, lists->places, lists->lengths,
                                                              lists->kept);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, a->nnz, lists->kept, run->job.starts));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, a->nnz, lists->kept, run->job.starts));
     bound_sums<<<blocks_of(a->rows, 256), 256, 0, stream>>>(run->job, a->row_offsets, lists->places);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     lists->arrays.memory.free();
     return SP_OK;
 }
@@ -178,19 +178,19 @@ template <typename V>
 static sp_status add_rows(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info,
                           bool *done)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     const sp_contract_options sums = {};
     entry_lists lists = {};
     contract_run<V> run = {};
     unsigned long long products;
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(measure_entries(context, a, b, &lists));
-    CUDA_TRY(cudaMemcpyAsync(&products, lists.products, sizeof products, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(measure_entries(context, a, b, &lists));
+    CUDA_CHECK(cudaMemcpyAsync(&products, lists.products, sizeof products, cudaMemcpyDeviceToHost, stream_of(context)));
+    CHECK(cuda_finish(context));
     if (products > 2 * (unsigned long long)b->nnz) return SP_OK;
-    TRY(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
-    TRY(list_sums(&run, a, &lists));
+    CHECK(open_run(context, b, (const int32_t *)NULL, a->nnz, (int64_t)products, a->rows, b->cols, false, &sums, &run));
+    CHECK(list_sums(&run, a, &lists));
     return finish_product(&run, start, before, c, info, done);
 }
 
@@ -223,23 +223,23 @@ template <typename V>
 static sp_status add_named_rows(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                 sp_spgemm_info *info, bool *done)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     const sp_contract_options sums = {};
     entry_lists lists = {};
     contract_run<V> run = {};
     device_array<int32_t> names;
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(names.allocate(context, s->cols));
-    TRY(names.fill(0xff, s->cols));
-    TRY(measure_entries(context, s, g, &lists));
-    TRY(open_run(context, g, names.data, s->nnz, g->nnz, s->rows, s->rows, false, &sums, &run));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(names.allocate(context, s->cols));
+    CHECK(names.fill(0xff, s->cols));
+    CHECK(measure_entries(context, s, g, &lists));
+    CHECK(open_run(context, g, names.data, s->nnz, g->nnz, s->rows, s->rows, false, &sums, &run));
     int lanes = 1;
     while (lanes < 32 && lanes * 4 * s->rows < s->nnz) lanes *= 2;
     name_columns<<<blocks_of(s->rows * lanes, 256), 256, 0, stream_of(context)>>>(
         s->rows, lanes, s->row_offsets, s->col_indices, names.data, run.job.totals);
-    CUDA_TRY(cudaGetLastError());
-    TRY(list_sums(&run, s, &lists));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(list_sums(&run, s, &lists));
     return finish_product(&run, start, before, c, info, done);
 }
 
@@ -247,7 +247,7 @@ template <typename V>
 static sp_status multiply_patterns(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c,
                                    sp_spgemm_info *info, bool *done)
 {
-    if (!b->values && b->nnz <= b->rows) TRY(rename_columns<V>(context, a, b, c, info, done));
+    if (!b->values && b->nnz <= b->rows) CHECK(rename_columns<V>(context, a, b, c, info, done));
     const bool adds = !a->values && a->nnz <= 2 * b->rows && a->nnz <= INT32_MAX && b->cols <= MOST_COLUMNS;
     return *done || !adds ? SP_OK : add_rows<V>(context, a, b, c, info, done);
 }
@@ -284,7 +284,7 @@ sp_status cuda_multiply_patterns(sp_context *context, const sp_csr *a, const sp_
 sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                  sp_spgemm_info *info, bool *done)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return make_product(s, s->rows, c, context, info, done, [&](sp_csr *made) {
         return s->value_type == SP_F32 ? add_named_rows<float>(context, s, g, made, info, done)
                                        : add_named_rows<double>(context, s, g, made, info, done);

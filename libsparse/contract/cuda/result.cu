@@ -150,7 +150,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
 /* C's arrays, for so many entries. */
 template <typename V> static sp_status allocate_result(sp_context *context, sp_csr *c, int64_t entries)
 {
-    TRY(cuda_allocate(context, (size_t)entries * sizeof(int32_t), (void **)&c->col_indices));
+    CHECK(cuda_allocate(context, (size_t)entries * sizeof(int32_t), (void **)&c->col_indices));
     return cuda_allocate(context, (size_t)entries * sizeof(V), &c->values);
 }
 
@@ -159,8 +159,8 @@ static sp_status pool_leaves(sp_context *context, size_t *bytes)
 {
     cudaMemPool_t pool = cuda_state_of(context)->pool;
     uint64_t held, used;
-    CUDA_TRY(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held));
-    CUDA_TRY(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &held));
+    CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
     *bytes = (size_t)(held - used);
     return SP_OK;
 }
@@ -172,10 +172,10 @@ template <typename V> sp_status reserve_result(contract_run<V> *run, sp_csr *c)
 {
     const size_t most = (size_t)run->entries * (sizeof(int32_t) + sizeof(V));
     size_t available = 0;
-    if (!run->context->memory_budget) TRY(pool_leaves(run->context, &available));
-    if (most > available / 2) TRY(cuda_available(run->context, &available));
+    if (!run->context->memory_budget) CHECK(pool_leaves(run->context, &available));
+    if (most > available / 2) CHECK(cuda_available(run->context, &available));
     if (most > available / 2) return SP_OK;
-    TRY(allocate_result<V>(run->context, c, run->entries));
+    CHECK(allocate_result<V>(run->context, c, run->entries));
     run->room = (char *)c->values;
     return SP_OK;
 }
@@ -203,7 +203,7 @@ template <typename V> static sp_status add_lengths(contract_run<V> *run, int64_t
     const int64_t rows = run->job.groups;
     const unsigned blocks = blocks_of(rows + 1, LENGTHS);
     sum_lengths<<<blocks, LENGTH_THREADS, 0, stream_of(context)>>>(run->job.lengths, rows, run->sums_of_lengths);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return launch_early(run, scan_lengths, LENGTH_THREADS, blocks, run->job.lengths, rows, run->sums_of_lengths,
                         offsets, run->rows_of_chunks);
 }
@@ -216,9 +216,9 @@ static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *t
     sp_context *context = run->context;
     const int64_t least = c->col_indices ? run->entries / 4 * 3 : INT64_MAX;
     run->letter->combined = 0;
-    TRY(add_lengths(run, c->row_offsets));
-    TRY(move_result(run, c, least, only_exact));
-    TRY(await_letter(context, &run->letter->combined));
+    CHECK(add_lengths(run, c->row_offsets));
+    CHECK(move_result(run, c, least, only_exact));
+    CHECK(await_letter(context, &run->letter->combined));
     c->nnz = run->letter->nnz;
     *totals = run->letter->totals;
     if ((only_exact && are_inexact(totals)) || c->nnz >= least) return SP_OK;
@@ -226,7 +226,7 @@ static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *t
     cuda_release(context, c->values);
     c->col_indices = NULL;
     c->values = NULL;
-    TRY(allocate_result<V>(context, c, c->nnz));
+    CHECK(allocate_result<V>(context, c, c->nnz));
     return move_result(run, c, 0, false);
 }
 
@@ -234,11 +234,11 @@ static sp_status finish_rows(contract_run<V> *run, sp_csr *c, contract_totals *t
  * stand between others. The run's memory is given back in the order of the stream, before the host waits for it. */
 template <typename V> sp_status write_result(contract_run<V> *run, sp_csr *c, contract_totals *totals)
 {
-    TRY(finish_rows(run, c, totals, true));
+    CHECK(finish_rows(run, c, totals, true));
     if (are_inexact(totals)) {
         const unsigned long long entries = totals->entries; /* which those rows are counted among twice then */
-        TRY(combine_again(run, totals));
-        TRY(finish_rows(run, c, totals, false));
+        CHECK(combine_again(run, totals));
+        CHECK(finish_rows(run, c, totals, false));
         totals->entries = entries;
     }
     run->arrays.memory.free();

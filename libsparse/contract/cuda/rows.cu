@@ -197,7 +197,7 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
         if (!again && is_summed(run, THREADS * ITEMS, &summed)) {
             auto kernel = summed.coarse ? summed_rows<THREADS, ITEMS, true> : summed_rows<THREADS, ITEMS, false>;
             const size_t bytes = summed_bytes(summed, THREADS * ITEMS);
-            TRY(cuda_leave_cache(context, kernel, THREADS, bytes));
+            CHECK(cuda_leave_cache(context, kernel, THREADS, bytes));
             return launch(run, kernel, THREADS, bytes, count, stream, c, summed);
         }
     }
@@ -220,14 +220,14 @@ static sp_status launch_parts(contract_run<V> *run, const contract_totals *total
     const size_t bytes = PART * sizeof(uint64_t);
     if (run->job.near) {
         const near_table table = near_of(run);
-        TRY(cuda_leave_cache(context, near_rows, PART_THREADS, near_bytes(table)));
-        TRY(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
+        CHECK(cuda_leave_cache(context, near_rows, PART_THREADS, near_bytes(table)));
+        CHECK(launch(run, near_rows, PART_THREADS, near_bytes(table), count, stream, table));
     }
     if (totals->parts == 0) return SP_OK;
-    CUDA_TRY(cudaMemsetAsync(run->cells.base, 0, run->zeros, stream));
-    TRY(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
-    TRY(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
-    TRY(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
+    CUDA_CHECK(cudaMemsetAsync(run->cells.base, 0, run->zeros, stream));
+    CHECK(launch(run, mark_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
+    CHECK(launch(run, rank_parts, RANK_THREADS, 0, count, stream, run->parted));
+    CHECK(launch(run, sum_parts, PART_THREADS, bytes, (int64_t)totals->parts, stream, run->parted));
     return launch(run, write_parts, WRITE_THREADS, 0, blocks_of(count * (run->parted.words / 32), WRITE_THREADS / 32),
                   stream, run->parted);
 }
@@ -242,9 +242,9 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
         if (run->parts && !again) return launch_parts(run, totals, stream);
     if (run->unkeyed) {
         key_sources<<<blocks_of(run->job.nodes, 256), 256, 0, stream>>>(run->job);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    TRY(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
+    CHECK(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
     const unsigned count = again ? totals->inexact[WIDE] : totals->members[WIDE];
     return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
 }
@@ -297,22 +297,22 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     const unsigned rows = totals->members[WIDE];
     const bool mean = job->operation.combine == SP_COMBINE_MEAN;
     int64_t words;
-    TRY(cells->add(context, entries, &job->cells));
+    CHECK(cells->add(context, entries, &job->cells));
     run->parts = job->near && totals->parts == 0;
     if (!run->parts && is_parted(run, rows, &words)) {
         run->parts = true;
         run->parted.words = words;
-        TRY(cells->add(context, rows * words, &run->parted.bits));
-        TRY(cells->add(context, rows, &run->parted.spans));
-        TRY(cells->add(context, entries, &run->parted.counts));
+        CHECK(cells->add(context, rows * words, &run->parted.bits));
+        CHECK(cells->add(context, rows, &run->parted.spans));
+        CHECK(cells->add(context, entries, &run->parted.counts));
         run->zeros = cells->bytes;
-        TRY(cells->add(context, rows * words / COUNTED_WORDS, &run->parted.before));
+        CHECK(cells->add(context, rows * words / COUNTED_WORDS, &run->parted.before));
     }
-    TRY(cells->add(context, entries, &job->cell_cols));
-    if (mean) TRY(cells->add(context, entries, &job->counts));
-    if (mean || job->operation.combine == SP_COMBINE_SUM) TRY(cells->add(context, entries, &job->grains));
+    CHECK(cells->add(context, entries, &job->cell_cols));
+    if (mean) CHECK(cells->add(context, entries, &job->counts));
+    if (mean || job->operation.combine == SP_COMBINE_SUM) CHECK(cells->add(context, entries, &job->grains));
     if (run->room && cells->bytes <= (size_t)run->entries * sizeof(V)) cells->place(run->room);
-    else TRY(cells->allocate(context));
+    else CHECK(cells->allocate(context));
     run->parted.sums = job->cells;
     return SP_OK;
 }
@@ -321,16 +321,16 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
 static sp_status fork_rows(sp_context *context, bool wide)
 {
     const cuda_state *state = cuda_state_of(context);
-    TRY(cuda_fork(context, CLASS_STREAMS));
-    if (wide) CUDA_TRY(cudaStreamWaitEvent(state->side[WIDE_STREAM], state->forked, 0));
+    CHECK(cuda_fork(context, CLASS_STREAMS));
+    if (wide) CUDA_CHECK(cudaStreamWaitEvent(state->side[WIDE_STREAM], state->forked, 0));
     return SP_OK;
 }
 static sp_status join_rows(sp_context *context, bool wide)
 {
     const cuda_state *state = cuda_state_of(context);
     if (wide) {
-        CUDA_TRY(cudaEventRecord(state->joined[WIDE_STREAM], state->side[WIDE_STREAM]));
-        CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[WIDE_STREAM], 0));
+        CUDA_CHECK(cudaEventRecord(state->joined[WIDE_STREAM], state->side[WIDE_STREAM]));
+        CUDA_CHECK(cudaStreamWaitEvent(state->stream, state->joined[WIDE_STREAM], 0));
     }
     return cuda_join(context, CLASS_STREAMS);
 }
@@ -343,17 +343,17 @@ sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_c
     sp_context *context = run->context;
     cudaStream_t *side = cuda_state_of(context)->side;
     if (totals->members[WIDE]) {
-        TRY(reserve_result(run, result));
-        TRY(open_wide(run, totals));
+        CHECK(reserve_result(run, result));
+        CHECK(open_wide(run, totals));
     }
-    TRY(fork_rows(context, totals->members[WIDE] > 0));
-    if (totals->members[WIDE]) TRY(launch_wide(run, totals, false, side[WIDE_STREAM]));
+    CHECK(fork_rows(context, totals->members[WIDE] > 0));
+    if (totals->members[WIDE]) CHECK(launch_wide(run, totals, false, side[WIDE_STREAM]));
     for (int c = LONGEST, turn = 0; c > IDLE; c--) {
         if (totals->members[c] == 0) continue;
-        TRY(launch_class(run, c, totals->members[c], false, turn ? side[turn - 1] : stream_of(context)));
+        CHECK(launch_class(run, c, totals->members[c], false, turn ? side[turn - 1] : stream_of(context)));
         turn = (turn + 1) % (CLASS_STREAMS + 1);
     }
-    TRY(join_rows(context, totals->members[WIDE] > 0));
+    CHECK(join_rows(context, totals->members[WIDE] > 0));
     return totals->members[WIDE] ? SP_OK : reserve_result(run, result);
 }
 
@@ -361,14 +361,14 @@ sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_c
 template <typename V> sp_status combine_again(contract_run<V> *run, const contract_totals *totals)
 {
     cudaStream_t *side = cuda_state_of(run->context)->side;
-    if (run->job.placed) TRY(order_nodes(run, totals));
+    if (run->job.placed) CHECK(order_nodes(run, totals));
     run->job.placed = NULL;
     run->job.listed = run->job.inexact;
     run->job.counted = run->job.totals->inexact;
-    TRY(fork_rows(run->context, totals->inexact[WIDE] > 0));
-    if (totals->inexact[WIDE]) TRY(launch_wide(run, totals, true, side[WIDE_STREAM]));
+    CHECK(fork_rows(run->context, totals->inexact[WIDE] > 0));
+    if (totals->inexact[WIDE]) CHECK(launch_wide(run, totals, true, side[WIDE_STREAM]));
     for (int c = LONGEST; c > IDLE; c--)
-        if (totals->inexact[c]) TRY(launch_class(run, c, totals->inexact[c], true, side[c % CLASS_STREAMS]));
+        if (totals->inexact[c]) CHECK(launch_class(run, c, totals->inexact[c], true, side[c % CLASS_STREAMS]));
     return join_rows(run->context, totals->inexact[WIDE] > 0);
 }
 

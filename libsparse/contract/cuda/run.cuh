@@ -79,7 +79,7 @@ struct array_block {
     }
     sp_status allocate(sp_context *context)
     {
-        TRY(memory.allocate(context, (int64_t)bytes));
+        CHECK(memory.allocate(context, (int64_t)bytes));
         place(memory.data);
         return SP_OK;
     }
@@ -127,9 +127,9 @@ static sp_status launch(contract_run<V> *run, Kernel *kernel, int threads, size_
     sp_context *context = run->context;
     int blocks;
     if (work == 0) return SP_OK;
-    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CHECK(cuda_full_grid(context, kernel, threads, shared, &blocks));
     kernel<<<(unsigned)(work < blocks ? work : blocks), threads, shared, stream>>>(run->job, arguments...);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -148,7 +148,7 @@ template <typename V, typename Kernel> static sp_status allow_early(contract_run
 {
     sp_context *context = run->context;
     cudaFuncAttributes own;
-    CUDA_TRY(cudaFuncGetAttributes(&own, kernel));
+    CUDA_CHECK(cudaFuncGetAttributes(&own, kernel));
     run->early = own.ptxVersion >= 90;
     return SP_OK;
 }
@@ -168,7 +168,7 @@ static sp_status launch_early(contract_run<V> *run, void (*kernel)(Parameters...
     how.stream = stream_of(context);
     how.attrs = &early;
     how.numAttrs = run->early;
-    CUDA_TRY(cudaLaunchKernelEx(&how, kernel, Parameters(arguments)...));
+    CUDA_CHECK(cudaLaunchKernelEx(&how, kernel, Parameters(arguments)...));
     return SP_OK;
 }
 
@@ -178,7 +178,7 @@ static sp_status launch_full(contract_run<V> *run, void (*kernel)(Parameters...)
                              Arguments... arguments)
 {
     int blocks;
-    TRY(cuda_full_grid(run->context, kernel, threads, 0, &blocks));
+    CHECK(cuda_full_grid(run->context, kernel, threads, 0, &blocks));
     return launch_early(run, kernel, threads, work < blocks ? work : blocks, arguments...);
 }
 

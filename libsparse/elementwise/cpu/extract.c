@@ -121,8 +121,8 @@ static sp_status take_row(void *own, int64_t i, int64_t entries, row_buffer *out
 static sp_status find_places(sp_context *context, int64_t cols, const int32_t *list, int64_t count, extraction *job)
 {
     sp_status status;
-    SP_TRY(sp_alloc(context, cols, sizeof *job->first, (void **)&job->first));
-    SP_TRY(sp_alloc(context, count, sizeof *job->next, (void **)&job->next));
+    TRY(sp_alloc(context, cols, sizeof *job->first, (void **)&job->first));
+    TRY(sp_alloc(context, count, sizeof *job->next, (void **)&job->next));
     if (cols > 0) memset(job->first, -1, (size_t)cols * sizeof *job->first);
     job->ascending = true;
     for (int64_t j = count - 1; j >= 0; j--) {
@@ -158,8 +158,8 @@ sp_status sp_cpu_extract(sp_context *context, const sp_csr *a, const int32_t *ro
     int64_t *entries = NULL, longest = 0, total = 0;
     sp_status status;
     if (!cols) return copy_rows(context, a, rows, row_count, b);
-    SP_TRY(find_places(context, a->cols, cols, col_count, &job));
-    SP_TRY(sp_calloc(context, row_count + 1, sizeof *entries, (void **)&entries));
+    TRY(find_places(context, a->cols, cols, col_count, &job));
+    TRY(sp_calloc(context, row_count + 1, sizeof *entries, (void **)&entries));
 #pragma omp parallel for schedule(dynamic, 256) reduction(max : longest) reduction(+ : total) num_threads(threads)
     for (int64_t i = 0; i < row_count; i++) {
         if (sp_stops(&watch)) continue;
@@ -167,10 +167,10 @@ sp_status sp_cpu_extract(sp_context *context, const sp_csr *a, const int32_t *ro
         if (most > longest) longest = most;
         total += most;
     }
-    SP_TRY(sp_watched(&watch));
-    SP_TRY(sp_alloc(context, threads, sizeof *workers, (void **)&workers));
+    TRY(sp_watched(&watch));
+    TRY(sp_alloc(context, threads, sizeof *workers, (void **)&workers));
     if (!job.ascending || job.repeated)
-        SP_TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
+        TRY(sp_alloc(context, longest * threads, sizeof *lists, (void **)&lists));
     for (int t = 0; t < threads; t++) workers[t] = (worker){&job, lists ? lists + longest * t : NULL};
     method.workers = workers;
     status = sp_row_run(context, row_count, col_count, &entries, total, &method, a->value_type, b);

@@ -9,7 +9,7 @@ __attribute__((always_inline)) static inline double combine(const sp_csr *a, int
                                                             sp_combine rule)
 {
     for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++)
-        result = sp_combine_values(result, sp_load_value(a->values, a->value_type, k), rule);
+        result = sp_combine_values(result, load_value(a->values, a->value_type, k), rule);
     return result;
 }
 
@@ -19,7 +19,7 @@ static double reduce_row(const sp_csr *a, int64_t i, sp_combine rule)
     if (count == 0) return 0;
     switch (rule) {
     case SP_COMBINE_COUNT: return (double)count;
-    case SP_COMBINE_FIRST: return sp_load_value(a->values, a->value_type, begin);
+    case SP_COMBINE_FIRST: return load_value(a->values, a->value_type, begin);
     case SP_COMBINE_MAX: return combine(a, i, -INFINITY, SP_COMBINE_MAX);
     case SP_COMBINE_MIN: return combine(a, i, INFINITY, SP_COMBINE_MIN);
     case SP_COMBINE_MEAN: return combine(a, i, 0, SP_COMBINE_SUM) / (double)count;

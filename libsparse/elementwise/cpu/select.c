@@ -150,14 +150,14 @@ sp_status sp_cpu_select(sp_context *context, const sp_csr *a, sp_select select, 
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++)
         if (!sp_stops(&watch)) offsets[i + 1] = count_row(a, &s, i);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     for (int64_t i = 0; i < a->rows; i++) offsets[i + 1] += offsets[i];
-    SP_TRY(sp_csr_create_like(context, a, a->rows, a->cols, offsets[a->rows], SP_HOST, &made));
+    TRY(sp_csr_create_like(context, a, a->rows, a->cols, offsets[a->rows], SP_HOST, &made));
     memcpy(made.row_offsets, offsets, (size_t)(a->rows + 1) * sizeof *offsets);
 #pragma omp parallel for schedule(dynamic, 256) num_threads(threads)
     for (int64_t i = 0; i < a->rows; i++)
         if (!sp_stops(&watch)) write_row(a, &s, i, &made);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     *b = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);

@@ -65,10 +65,10 @@ static void select_row(const sp_csr *a, int64_t row, int64_t k, uint64_t *keys, 
     const int64_t begin = a->row_offsets[row], end = a->row_offsets[row + 1];
     key_list list = {keys, 0, UINT64_MAX, 0};
     int64_t equals;
-    for (int64_t e = begin; e < end; e++) append(&list, key_of(sp_load_value(a->values, a->value_type, e)), 1);
+    for (int64_t e = begin; e < end; e++) append(&list, key_of(load_value(a->values, a->value_type, e)), 1);
     const uint64_t least = kth_largest(list, keys + (end - begin), k, &equals);
     for (int64_t e = begin, last = to + k; to < last; e++) {
-        const double value = sp_load_value(a->values, a->value_type, e);
+        const double value = load_value(a->values, a->value_type, e);
         const uint64_t key = key_of(value);
         const int64_t equal = key == least && equals > 0;
         b->col_indices[to] = a->col_indices[e];
@@ -92,8 +92,8 @@ sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *
         if (length > longest) longest = length;
     }
     if (longest > k && k > 0 && a->values)
-        SP_TRY(sp_alloc(context, 2 * longest * threads, sizeof *keys, (void **)&keys));
-    SP_TRY(sp_csr_create_like(context, a, a->rows, a->cols, nnz, SP_HOST, &made));
+        TRY(sp_alloc(context, 2 * longest * threads, sizeof *keys, (void **)&keys));
+    TRY(sp_csr_create_like(context, a, a->rows, a->cols, nnz, SP_HOST, &made));
     made.row_offsets[0] = 0;
     for (int64_t i = 0; i < a->rows; i++) {
         const int64_t length = a->row_offsets[i + 1] - a->row_offsets[i];
@@ -106,7 +106,7 @@ sp_status sp_cpu_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *
         if (count == a->row_offsets[i + 1] - begin || !keys) sp_copy_entries(a, begin, count, &made, to);
         else select_row(a, i, k, keys + 2 * longest * omp_get_thread_num(), &made, to);
     }
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     *b = made;
 done:
     if (status != SP_OK) sp_csr_free(context, &made);

@@ -201,16 +201,16 @@ static sp_status add(sp_context *context, double alpha, const sp_csr *a, double 
     const int64_t tiles = (o.members + TILE - 1) / TILE;
     device_array<tile_start> starts;
     marked_part entries;
-    TRY(starts.allocate(context, tiles + 1));
-    TRY(entries.create(context, o.members));
+    CHECK(starts.allocate(context, tiles + 1));
+    CHECK(entries.create(context, o.members));
     if (tiles > 0) {
         find_tiles<<<thread_blocks(tiles + 1), ENTRY_THREADS, 0, stream>>>(o, tiles, starts.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         mark_entries<<<(unsigned)tiles, ENTRY_THREADS, 0, stream>>>(o, starts.data, (uint8_t *)entries.words.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    TRY(entries.count(context, o.members));
-    TRY(sp_csr_create(context, a->rows, a->cols, entries.total, a->value_type, SP_DEVICE, c));
+    CHECK(entries.count(context, o.members));
+    CHECK(sp_csr_create(context, a->rows, a->cols, entries.total, a->value_type, SP_DEVICE, c));
     place_rows<<<thread_blocks(a->rows + 1), ENTRY_THREADS, 0, stream>>>(o, entries.places(), c->row_offsets);
     if (tiles > 0)
         write_entries<<<(unsigned)tiles, ENTRY_THREADS, 0, stream>>>(o, starts.data, entries.places(), alpha, beta,
@@ -223,7 +223,7 @@ static sp_status add(sp_context *context, double alpha, const sp_csr *a, double 
 
 sp_status sp_cuda_add(sp_context *context, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? add<float>(context, alpha, a, beta, b, c)
                                    : add<double>(context, alpha, a, beta, b, c);
 }

@@ -18,13 +18,13 @@ sp_status sp_cuda_find_outside(sp_context *context, const int32_t *list, int64_t
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<unsigned long long> first; /* all bits set, which is -1, if there is none */
     *place = -1;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
-    TRY(first.allocate(context, 1));
-    TRY(first.fill(0xff, 1));
+    CHECK(first.allocate(context, 1));
+    CHECK(first.fill(0xff, 1));
     find_outside<<<thread_blocks(count), ENTRY_THREADS, 0, stream>>>(list, count, bound, first.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(place, first.data, sizeof *place, cudaMemcpyDeviceToHost, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(place, first.data, sizeof *place, cudaMemcpyDeviceToHost, stream));
     return cuda_finish(context);
 }
 
@@ -62,15 +62,15 @@ static sp_status take_rows(sp_context *context, const sp_csr *a, const int32_t *
     device_array<int32_t> lengths;
     device_array<int64_t> offsets;
     int64_t nnz;
-    TRY(lengths.allocate(context, count));
-    TRY(offsets.allocate(context, count + 1));
+    CHECK(lengths.allocate(context, count));
+    CHECK(offsets.allocate(context, count + 1));
     if (count > 0)
         count_rows<<<thread_blocks(count), ENTRY_THREADS, 0, stream>>>(count, list, a->row_offsets, lengths.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, count, lengths.data, offsets.data));
-    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + count, sizeof nnz, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    TRY(sp_csr_create_like(context, a, count, a->cols, nnz, SP_DEVICE, b));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, count, lengths.data, offsets.data));
+    CUDA_CHECK(cudaMemcpyAsync(&nnz, offsets.data + count, sizeof nnz, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
+    CHECK(sp_csr_create_like(context, a, count, a->cols, nnz, SP_DEVICE, b));
     cuda_release(context, b->row_offsets);
     b->row_offsets = offsets.data;
     offsets.data = nullptr;
@@ -126,23 +126,23 @@ static sp_status filter_columns(sp_context *context, const sp_csr *a, const int3
     device_array<unsigned> descends;
     marked_part named;
     unsigned found;
-    TRY(names.allocate(context, a->cols));
-    TRY(names.fill(0xff, a->cols));
-    TRY(descends.allocate(context, 1));
-    TRY(descends.fill(0, 1));
+    CHECK(names.allocate(context, a->cols));
+    CHECK(names.fill(0xff, a->cols));
+    CHECK(descends.allocate(context, 1));
+    CHECK(descends.fill(0, 1));
     if (count > 0)
         name_columns<<<thread_blocks(count), ENTRY_THREADS, 0, stream>>>(count, list, names.data, descends.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&found, descends.data, sizeof found, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(&found, descends.data, sizeof found, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     *done = !found;
     if (found) return SP_OK;
-    TRY(named.create(context, a->nnz));
+    CHECK(named.create(context, a->nnz));
     if (a->nnz > 0)
         mark_named<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->nnz, a->col_indices, names.data,
                                                                       named.words.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(named.count(context, a->nnz));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(named.count(context, a->nnz));
     return cuda_take_marked(context, a, &named, count, names.data, b);
 }
 
@@ -157,10 +157,10 @@ static sp_status take_columns(sp_context *context, const sp_csr *a, const int32_
 {
     scoped_matrix turned{context}, taken{context};
     bool done = false;
-    TRY(filter_columns(context, a, list, count, b, &done));
+    CHECK(filter_columns(context, a, list, count, b, &done));
     if (done) return SP_OK;
-    TRY(sp_cuda_transpose(context, a, &turned.matrix));
-    TRY(take_rows(context, &turned.matrix, list, count, &taken.matrix));
+    CHECK(sp_cuda_transpose(context, a, &turned.matrix));
+    CHECK(take_rows(context, &turned.matrix, list, count, &taken.matrix));
     return sp_cuda_transpose(context, &taken.matrix, b);
 }
 
@@ -168,11 +168,11 @@ sp_status sp_cuda_extract(sp_context *context, const sp_csr *a, const int32_t *r
                           const int32_t *cols, int64_t col_count, sp_csr *b)
 {
     scoped_matrix of_rows{context}, made{context};
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    if (rows) TRY(take_rows(context, a, rows, row_count, &of_rows.matrix));
-    if (cols) TRY(take_columns(context, rows ? &of_rows.matrix : a, cols, col_count, &made.matrix));
-    else if (!rows) TRY(sp_csr_copy(context, a, SP_DEVICE, &made.matrix));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
+    if (rows) CHECK(take_rows(context, a, rows, row_count, &of_rows.matrix));
+    if (cols) CHECK(take_columns(context, rows ? &of_rows.matrix : a, cols, col_count, &made.matrix));
+    else if (!rows) CHECK(sp_csr_copy(context, a, SP_DEVICE, &made.matrix));
+    CHECK(cuda_finish(context));
     sp_csr *result = cols || !rows ? &made.matrix : &of_rows.matrix;
     *b = *result;
     *result = {};

@@ -32,16 +32,16 @@ template <typename V> static sp_status hadamard(sp_context *context, const sp_cs
     sp_csr multiplied = *a;
     multiplied.values = NULL;
     if (a->values || b->values) {
-        TRY(products.allocate(context, a->nnz));
+        CHECK(products.allocate(context, a->nnz));
         multiplied.values = products.data;
     }
-    TRY(pairs.create(context, a->nnz));
+    CHECK(pairs.create(context, a->nnz));
     if (a->nnz > 0)
         mark_pairs<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, view_of<V>(a), view_of<V>(b),
                                                                       (V *)multiplied.values, pairs.words.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(pairs.count(context, a->nnz));
-    TRY(cuda_take_marked(context, &multiplied, &pairs, a->cols, NULL, c));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(pairs.count(context, a->nnz));
+    CHECK(cuda_take_marked(context, &multiplied, &pairs, a->cols, NULL, c));
     const sp_status status = cuda_finish(context);
     if (status != SP_OK) sp_csr_free(context, c);
     return status;
@@ -50,7 +50,7 @@ template <typename V> static sp_status hadamard(sp_context *context, const sp_cs
 sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c)
 {
     const sp_csr *fewer = a->nnz <= b->nnz ? a : b, *other = fewer == a ? b : a;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? hadamard<float>(context, fewer, other, c)
                                    : hadamard<double>(context, fewer, other, c);
 }

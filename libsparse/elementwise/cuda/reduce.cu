@@ -79,14 +79,14 @@ static sp_status reduce(sp_context *context, const sp_csr *a, Op op, bool mean, 
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t whole = a->nnz / STRETCH;
     device_array<double> stretches;
-    TRY(stretches.allocate(context, whole));
+    CHECK(stretches.allocate(context, whole));
     if (whole > 0)
         reduce_stretches<<<thread_blocks(whole * 32), ENTRY_THREADS, 0, stream>>>(
             a->rows, whole, a->row_offsets, (const V *)a->values, op, stretches.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     reduce_rows<<<thread_blocks(a->rows * LANES), ENTRY_THREADS, 0, stream>>>(
         a->rows, a->row_offsets, (const V *)a->values, op, mean, stretches.data, result);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }
 
@@ -113,7 +113,7 @@ sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine c
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     const bool count = combine == SP_COMBINE_COUNT || (combine == SP_COMBINE_SUM && !a->values);
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
     if (a->values && !count && combine != SP_COMBINE_FIRST)
         return a->value_type == SP_F32 ? reduce_values<float>(context, a, combine, result)
@@ -124,7 +124,7 @@ sp_status sp_cuda_reduce_rows(sp_context *context, const sp_csr *a, sp_combine c
     else
         look_at_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets,
                                                                            (const double *)a->values, count, result);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }
 
@@ -145,19 +145,19 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
     device_array<char> scratch;
     size_t bytes = 0;
     int bits = 1;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (a->rows == 0) return SP_OK;
     while (bits < 31 && a->cols >> bits) bits++;
-    TRY(lengths.allocate(context, a->rows));
-    TRY(sorted.allocate(context, a->rows));
-    TRY(numbers.allocate(context, a->rows));
+    CHECK(lengths.allocate(context, a->rows));
+    CHECK(sorted.allocate(context, a->rows));
+    CHECK(numbers.allocate(context, a->rows));
     number_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, lengths.data,
                                                                       numbers.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairsDescending(nullptr, bytes, lengths.data, sorted.data, numbers.data, order,
-                                                       a->rows, 0, bits, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairsDescending(scratch.data, bytes, lengths.data, sorted.data, numbers.data,
-                                                       order, a->rows, 0, bits, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(nullptr, bytes, lengths.data, sorted.data, numbers.data, order,
+                                                         a->rows, 0, bits, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairsDescending(scratch.data, bytes, lengths.data, sorted.data, numbers.data,
+                                                         order, a->rows, 0, bits, stream));
     return cuda_finish(context);
 }

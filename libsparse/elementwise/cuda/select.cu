@@ -61,19 +61,19 @@ static sp_status select_places(sp_context *context, const sp_csr *a, unsigned st
     device_array<int32_t> lengths;
     device_array<int64_t> starts, gaps, offsets;
     int64_t nnz;
-    TRY(lengths.allocate(context, a->rows));
-    TRY(starts.allocate(context, a->rows));
-    TRY(gaps.allocate(context, a->rows));
-    TRY(offsets.allocate(context, a->rows + 1));
+    CHECK(lengths.allocate(context, a->rows));
+    CHECK(starts.allocate(context, a->rows));
+    CHECK(gaps.allocate(context, a->rows));
+    CHECK(offsets.allocate(context, a->rows + 1));
     const row_sources sources = {starts.data, gaps.data};
     if (a->rows > 0)
         cut_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, a->col_indices, stay,
                                                                        diagonal, sources, lengths.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, a->rows, lengths.data, offsets.data));
-    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + a->rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    TRY(sp_csr_create_like(context, a, a->rows, a->cols, nnz, SP_DEVICE, b));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, a->rows, lengths.data, offsets.data));
+    CUDA_CHECK(cudaMemcpyAsync(&nnz, offsets.data + a->rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
+    CHECK(sp_csr_create_like(context, a, a->rows, a->cols, nnz, SP_DEVICE, b));
     cuda_release(context, b->row_offsets);
     b->row_offsets = offsets.data;
     offsets.data = nullptr;
@@ -132,12 +132,12 @@ static sp_status select_values(sp_context *context, const sp_csr *a, const compa
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     marked_part kept;
-    TRY(kept.create(context, a->nnz));
+    CHECK(kept.create(context, a->nnz));
     if (a->nnz > 0)
         mark_values<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->nnz, (const V *)a->values, test,
                                                                         kept.words.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(kept.count(context, a->nnz));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(kept.count(context, a->nnz));
     return cuda_take_marked(context, a, &kept, a->cols, NULL, b);
 }
 
@@ -151,7 +151,7 @@ static sp_status select_entries(sp_context *context, const sp_csr *a, sp_select 
 
 sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     *b = {};
     sp_status status = a->value_type == SP_F32 ? select_entries<float>(context, a, select, bound, b)
                                                : select_entries<double>(context, a, select, bound, b);

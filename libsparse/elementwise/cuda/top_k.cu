@@ -237,19 +237,19 @@ static sp_status mark_long_rows(sp_context *context, const sp_csr *a, long_rows 
     device_array<uint32_t> bins;
     device_array<int32_t> equal;
     device_array<int64_t> equal_before;
-    TRY(bins.allocate(context, (int64_t)rows * BINS));
-    TRY(bins.fill(0, (int64_t)rows * BINS));
-    TRY(equal.allocate(context, parts));
-    TRY(equal_before.allocate(context, parts + 1));
+    CHECK(bins.allocate(context, (int64_t)rows * BINS));
+    CHECK(bins.fill(0, (int64_t)rows * BINS));
+    CHECK(equal.allocate(context, parts));
+    CHECK(equal_before.allocate(context, parts + 1));
     for (int shift = 8 * (int)sizeof(V) - DIGIT; shift >= 0; shift -= DIGIT) {
         count_digits<<<blocks, ENTRY_THREADS, 0, stream>>>(a->row_offsets, values, cut, shift, bins.data);
         choose_digit<<<(unsigned)rows, ENTRY_THREADS, 0, stream>>>(cut.rows, shift, bins.data);
     }
     count_equal<<<blocks, ENTRY_THREADS, 0, stream>>>(a->row_offsets, values, cut, equal.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, parts, equal.data, equal_before.data));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, parts, equal.data, equal_before.data));
     mark_part<<<blocks, ENTRY_THREADS, 0, stream>>>(a->row_offsets, values, cut, equal_before.data, words);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -262,11 +262,11 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
     device_array<int32_t> owners, counts;
     marked_part kept;
     int32_t found[2];
-    TRY(rows.allocate(context, most_rows));
-    TRY(owners.allocate(context, a->nnz / PART + most_rows));
-    TRY(counts.allocate(context, 2));
-    TRY(counts.fill(0, 2));
-    TRY(kept.create(context, a->nnz));
+    CHECK(rows.allocate(context, most_rows));
+    CHECK(owners.allocate(context, a->nnz / PART + most_rows));
+    CHECK(counts.allocate(context, 2));
+    CHECK(counts.fill(0, 2));
+    CHECK(kept.create(context, a->nnz));
     const long_rows cut = {rows.data, owners.data, counts.data};
     if (a->nnz > 0 && k > 0)
         mark_short_rows<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, values,
@@ -274,12 +274,12 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
     if (a->nnz > 0 && k > 0 && values)
         mark_rows<<<thread_blocks(a->rows), ENTRY_THREADS, 0, stream>>>(a->rows, a->row_offsets, values, k,
                                                                         kept.words.data, cut);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(found, counts.data, sizeof found, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    if (found[0] > 0) TRY(mark_long_rows<V>(context, a, cut, found[0], found[1], kept.words.data));
-    TRY(kept.count(context, a->nnz));
-    TRY(cuda_take_marked(context, a, &kept, a->cols, NULL, b));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(found, counts.data, sizeof found, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
+    if (found[0] > 0) CHECK(mark_long_rows<V>(context, a, cut, found[0], found[1], kept.words.data));
+    CHECK(kept.count(context, a->nnz));
+    CHECK(cuda_take_marked(context, a, &kept, a->cols, NULL, b));
     const sp_status status = cuda_finish(context);
     if (status != SP_OK) sp_csr_free(context, b);
     return status;
@@ -287,6 +287,6 @@ template <typename V> static sp_status top_k(sp_context *context, const sp_csr *
 
 sp_status sp_cuda_top_k(sp_context *context, const sp_csr *a, int64_t k, sp_csr *b)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return a->value_type == SP_F32 ? top_k<float>(context, a, k, b) : top_k<double>(context, a, k, b);
 }

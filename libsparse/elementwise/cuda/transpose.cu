@@ -67,21 +67,21 @@ static sp_status move_entries(sp_context *context, const sp_csr *a, sp_csr *b, b
     device_array<int32_t> names, counts;
     device_array<unsigned> repeated;
     unsigned found;
-    TRY(names.allocate(context, a->cols));
-    TRY(counts.allocate(context, a->cols));
-    TRY(repeated.allocate(context, 1));
-    TRY(names.fill(0xff, a->cols));
-    TRY(repeated.fill(0, 1));
+    CHECK(names.allocate(context, a->cols));
+    CHECK(counts.allocate(context, a->cols));
+    CHECK(repeated.allocate(context, 1));
+    CHECK(names.fill(0xff, a->cols));
+    CHECK(repeated.fill(0, 1));
     name_columns<<<(unsigned)(a->rows / (ENTRY_THREADS / 4) + 1), ENTRY_THREADS, 0, stream>>>(
         a->rows, a->row_offsets, a->col_indices, names.data, repeated.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     count_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, counts.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, a->cols, counts.data, b->row_offsets));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, a->cols, counts.data, b->row_offsets));
     write_names<<<columns, ENTRY_THREADS, 0, stream>>>(a->cols, names.data, b->row_offsets, b->col_indices);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&found, repeated.data, sizeof found, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(&found, repeated.data, sizeof found, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     *done = !found;
     return SP_OK;
 }
@@ -111,9 +111,9 @@ static sp_status sort_by_column(sp_context *context, const sp_csr *a, const T *f
     size_t bytes = 0;
     int bits = 1;
     while (bits < 31 && (a->cols - 1) >> bits) bits++;
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, cols, sorted, from, to, a->nnz, 0, bits, stream));
     return SP_OK;
 }
 
@@ -122,18 +122,18 @@ static sp_status sort_entries(sp_context *context, const sp_csr *a, sp_csr *b)
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<uint32_t> sorted, numbers;
     bool done = false;
-    if (!a->values && a->nnz <= a->cols && a->cols / 4 <= a->nnz) TRY(move_entries(context, a, b, &done));
+    if (!a->values && a->nnz <= a->cols && a->cols / 4 <= a->nnz) CHECK(move_entries(context, a, b, &done));
     if (done) return SP_OK;
-    TRY(sorted.allocate(context, a->nnz));
-    TRY(numbers.allocate(context, a->nnz));
+    CHECK(sorted.allocate(context, a->nnz));
+    CHECK(numbers.allocate(context, a->nnz));
     number_entries<<<entry_blocks(a->nnz), ENTRY_THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets,
                                                                        numbers.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(sort_by_column(context, a, numbers.data, (uint32_t *)b->col_indices, sorted.data));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(sort_by_column(context, a, numbers.data, (uint32_t *)b->col_indices, sorted.data));
     numbers.free();
     find_offsets<<<(unsigned)((a->cols + ENTRY_THREADS) / ENTRY_THREADS), ENTRY_THREADS, 0, stream>>>(
         a->cols, a->nnz, sorted.data, b->row_offsets);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     if (!a->values) return SP_OK;
     return a->value_type == SP_F32
                ? sort_by_column(context, a, (const uint32_t *)a->values, (uint32_t *)b->values, sorted.data)
@@ -144,8 +144,8 @@ sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     sp_csr made = {};
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    TRY(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
+    CHECK(sp_csr_create(context, a->cols, a->rows, a->nnz, a->value_type, SP_DEVICE, &made));
     if (!a->values) {
         cuda_release(context, made.values);
         made.values = NULL;

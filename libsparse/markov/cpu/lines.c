@@ -46,17 +46,17 @@ sp_status sp_line_index_create(sp_context *context, const sp_csr *b, double fill
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
     for (int64_t i = 0; i < b->rows; i++)
         if (!sp_stops(&watch)) offsets[i + 1] = row_lines(b, i, NULL);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     for (int64_t i = 0; i < b->rows; i++) offsets[i + 1] += offsets[i];
     if ((double)b->nnz < fill * (double)offsets[b->rows]) {
         sp_line_index_free(context, index);
         return SP_OK;
     }
-    SP_TRY(sp_alloc(context, offsets[b->rows], sizeof *index->lines, (void **)&index->lines));
+    TRY(sp_alloc(context, offsets[b->rows], sizeof *index->lines, (void **)&index->lines));
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, b->nnz))
     for (int64_t i = 0; i < b->rows; i++)
         if (!sp_stops(&watch)) row_lines(b, i, index->lines + offsets[i]);
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
 done:
     if (status != SP_OK) sp_line_index_free(context, index);
     return status;

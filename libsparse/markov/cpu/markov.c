@@ -381,18 +381,18 @@ static sp_status open_workers(sp_context *context, const markov *job, int64_t la
     for (int t = 0; t < threads && status == SP_OK; t++) {
         markov_worker *w = &(*workers)[t];
         w->job = job;
-        if (largest >= cols / DENSE_SHARE) SP_TRY(sp_line_sums_create(context, cols, &w->sums));
-        SP_TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
-        SP_TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
-        SP_TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[0]));
-        SP_TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[1]));
-        SP_TRY(sp_alloc(context, longest, sizeof(int32_t), (void **)&w->columns));
-        SP_TRY(sp_alloc(context, hashed, sizeof(int32_t), (void **)&w->all_columns));
-        SP_TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->values));
-        SP_TRY(sp_alloc(context, hashed, sizeof(float), (void **)&w->all_values));
-        SP_TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->scratch));
-        SP_TRY(sp_alloc(context, terms, sizeof(int32_t), (void **)&w->sorted_rows));
-        SP_TRY(sp_alloc(context, terms, sizeof(float), (void **)&w->sorted_weights));
+        if (largest >= cols / DENSE_SHARE) TRY(sp_line_sums_create(context, cols, &w->sums));
+        TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
+        TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
+        TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[0]));
+        TRY(sp_alloc(context, sorted, sizeof(uint64_t), (void **)&w->sorted[1]));
+        TRY(sp_alloc(context, longest, sizeof(int32_t), (void **)&w->columns));
+        TRY(sp_alloc(context, hashed, sizeof(int32_t), (void **)&w->all_columns));
+        TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->values));
+        TRY(sp_alloc(context, hashed, sizeof(float), (void **)&w->all_values));
+        TRY(sp_alloc(context, longest, sizeof(float), (void **)&w->scratch));
+        TRY(sp_alloc(context, terms, sizeof(int32_t), (void **)&w->sorted_rows));
+        TRY(sp_alloc(context, terms, sizeof(float), (void **)&w->sorted_weights));
     }
 done:
     return status;
@@ -412,25 +412,25 @@ sp_status sp_cpu_spgemm_markov(sp_context *context, const sp_csr *a, const sp_cs
     int64_t *products = NULL, largest;
     int threads = 0;
     sp_status status;
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     job.cutoff = epilogue->cutoff > 0 ? smallest_f32_not_below(epilogue->cutoff) : -INFINITY;
-    SP_TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
+    TRY(sp_row_products(context, a, b, &products, &info->products, &largest));
     if ((double)info->products >= LINES_PRODUCTS * (double)b->nnz)
-        SP_TRY(sp_line_index_create(context, b, LINES_FILL, &job.index));
+        TRY(sp_line_index_create(context, b, LINES_FILL, &job.index));
     threads = sp_threads_for(context, info->products);
-    SP_TRY(open_workers(context, &job, largest, threads, &workers));
-    info->analysis_seconds = sp_seconds() - start;
+    TRY(open_workers(context, &job, largest, threads, &workers));
+    info->analysis_seconds = wall_seconds() - start;
     const int64_t most = epilogue->select > epilogue->recover ? epilogue->select : epilogue->recover;
     const row_method method = {.row = markov_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = most};
-    SP_TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
+    TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, SP_F32, c));
     for (int t = 0; t < threads; t++) {
         info->product_nnz += workers[t].expanded;
         info->dense_rows += workers[t].dense_rows;
     }
     info->nnz = c->nnz;
     info->batches = 1;
-    info->numeric_seconds = sp_seconds() - start - info->analysis_seconds;
+    info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
 done:
     close_workers(context, workers, threads);
     sp_line_index_free(context, &job.index);

@@ -662,26 +662,26 @@ static sp_status add_windows(markov_run *run, const sp_csr *a, const sp_csr *b)
     int full;
     for (int w = 0; w < WINDOW_CLASSES; w++)
         if (WINDOWS[w].shared + sizeof(markov_memory) + 1024 > cuda_state_of(context)->shared_limit) return SP_OK;
-    TRY(cuda_available(context, &available));
-    TRY(cuda_full_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, &full));
+    CHECK(cuda_available(context, &available));
+    CHECK(cuda_full_grid(context, WINDOWS[0].kernel, 32, WINDOWS[0].shared, &full));
     const int64_t share = (int64_t)(available / 16);
     int64_t list = share / full / (int64_t)(sizeof(int32_t) + sizeof(float)) - WINDOW_ABOVE;
     if (list < WINDOW_LEAST_LIST) list = WINDOW_LEAST_LIST;
     if (list > b->cols) list = b->cols;
     const int64_t blocks = share / window_bytes(list);
     if (blocks < 2 * cuda_state_of(context)->processors) return SP_OK;
-    TRY(index_windows(context, b, &run->windows, &run->job.index));
+    CHECK(index_windows(context, b, &run->windows, &run->job.index));
     if (!run->job.index.segments) return SP_OK;
     sp_csr segments = *b; /* what is counted is their number and an end mark a term */
     segments.row_offsets = run->windows.first.data;
-    TRY(run->segments.allocate(context, a->rows));
-    TRY(cuda_row_products(context, a, &segments, run->segments.data));
+    CHECK(run->segments.allocate(context, a->rows));
+    CHECK(cuda_row_products(context, a, &segments, run->segments.data));
     run->job.segments = run->segments.data;
     run->window_blocks = (int)(blocks < full ? blocks : full);
     run->job.list_length = (int)list;
     for (int w = 0; w < WINDOW_CLASSES; w++) {
-        CUDA_TRY(cudaFuncSetAttribute(WINDOWS[w].kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                      cudaSharedmemCarveoutMaxShared));
+        CUDA_CHECK(cudaFuncSetAttribute(WINDOWS[w].kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                        cudaSharedmemCarveoutMaxShared));
         rules->terms[rules->last] = WINDOWS[w].limit;
         run->classes[rules->last++] = &WINDOWS[w];
     }
@@ -696,10 +696,10 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
     class_rules *rules = &run->rules;
     size_t available;
     int full;
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     const size_t shared_limit = cuda_state_of(context)->shared_limit - fixed;
     const numeric_class<markov_job> *last = &LAST_CLASSES[LAST_CLASSES[0].shared > shared_limit];
-    TRY(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
+    CHECK(cuda_full_grid(context, last->kernel, last->threads, last->shared, &full));
     const int64_t affordable = (int64_t)available / 4 / wide_bytes<markov_job>(b->cols);
     run->scratch_blocks = affordable >= full ? full : affordable > 1 ? (int)affordable : 1;
     const int wanted = affordable >= full ? SMALL_TABLES : TABLE_COUNT;
@@ -711,7 +711,7 @@ static sp_status set_rules(markov_run *run, const sp_csr *a, const sp_csr *b)
         run->classes[rules->tables] = &table->kind;
     }
     rules->last = rules->tables;
-    TRY(add_windows(run, a, b));
+    CHECK(add_windows(run, a, b));
     run->classes[rules->last] = last;
     return SP_OK;
 }
@@ -721,23 +721,23 @@ static sp_status prepare(markov_run *run, const sp_csr *a, const sp_csr *b, cons
     sp_context *context = run->context;
     markov_job *job = &run->job;
     const int64_t rows = a->rows, factor = epilogue->dense_factor;
-    TRY(set_rules(run, a, b));
-    TRY(run->products.allocate(context, rows));
-    TRY(run->places.allocate(context, rows));
-    TRY(run->lengths.allocate(context, rows + 1));
-    TRY(run->spilled[0].allocate(context, rows));
-    TRY(run->spilled[1].allocate(context, rows));
-    TRY(run->row_classes.allocate(context, rows));
-    TRY(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
-    TRY(run->order.allocate(context, rows));
-    TRY(run->stats.allocate(context, rows));
-    TRY(run->survey.allocate(context, 1));
-    TRY(run->totals.allocate(context, 2));
-    TRY(run->counters.allocate(context, COUNTERS + MAX_CLASSES));
-    TRY(run->places.fill(0xff, rows));
-    TRY(run->lengths.fill(0, rows + 1));
-    TRY(run->totals.fill(0, 2));
-    TRY(cuda_row_products(context, a, b, run->products.data));
+    CHECK(set_rules(run, a, b));
+    CHECK(run->products.allocate(context, rows));
+    CHECK(run->places.allocate(context, rows));
+    CHECK(run->lengths.allocate(context, rows + 1));
+    CHECK(run->spilled[0].allocate(context, rows));
+    CHECK(run->spilled[1].allocate(context, rows));
+    CHECK(run->row_classes.allocate(context, rows));
+    CHECK(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
+    CHECK(run->order.allocate(context, rows));
+    CHECK(run->stats.allocate(context, rows));
+    CHECK(run->survey.allocate(context, 1));
+    CHECK(run->totals.allocate(context, 2));
+    CHECK(run->counters.allocate(context, COUNTERS + MAX_CLASSES));
+    CHECK(run->places.fill(0xff, rows));
+    CHECK(run->lengths.fill(0, rows + 1));
+    CHECK(run->totals.fill(0, 2));
+    CHECK(cuda_row_products(context, a, b, run->products.data));
 
     float cutoff = (float)epilogue->cutoff;
     if ((double)cutoff < epilogue->cutoff) cutoff = nextafterf(cutoff, INFINITY);
@@ -773,15 +773,15 @@ static sp_status survey(markov_run *run, survey_result *result)
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t rows = run->job.rows;
-    TRY(run->survey.fill(0, 1));
+    CHECK(run->survey.fill(0, 1));
     if (rows > 0) {
         survey_rows<<<(unsigned)order_runs(rows), ORDER_THREADS, 0, stream>>>(
             run->job, run->rules, run->most_kept, run->row_classes.data, run->run_counts.data, run->survey.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    CUDA_TRY(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_order_rows(context, rows, run->row_classes.data, run->run_counts.data, run->order.data));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaMemcpyAsync(result, run->survey.data, sizeof *result, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_order_rows(context, rows, run->row_classes.data, run->run_counts.data, run->order.data));
+    CHECK(cuda_finish(context));
     for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + result->rows[c];
     return SP_OK;
 }
@@ -792,11 +792,11 @@ static sp_status open_buffer(markov_run *run, int pass, const survey_result *res
     sp_context *context = run->context;
     const size_t entry = sizeof(int32_t) + sizeof(float);
     size_t available;
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     const size_t affordable = available / 8 * 3 / entry;
     const size_t capacity = result->kept_bound < affordable ? (size_t)result->kept_bound : affordable;
-    TRY(run->pass_cols[pass].allocate(context, (int64_t)capacity));
-    TRY(run->pass_values[pass].allocate(context, (int64_t)capacity));
+    CHECK(run->pass_cols[pass].allocate(context, (int64_t)capacity));
+    CHECK(run->pass_values[pass].allocate(context, (int64_t)capacity));
     run->job.out_cols = run->pass_cols[pass].data;
     run->job.out_values = run->pass_values[pass].data;
     run->job.capacity = capacity;
@@ -806,10 +806,10 @@ static sp_status open_buffer(markov_run *run, int pass, const survey_result *res
 static sp_status open_pass(markov_run *run, int pass, const survey_result *result)
 {
     sp_context *context = run->context;
-    if (run->job.mode == STAGE) TRY(open_buffer(run, pass, result));
+    if (run->job.mode == STAGE) CHECK(open_buffer(run, pass, result));
     run->job.pass = pass;
-    CUDA_TRY(cudaMemsetAsync(run->job.used, 0, sizeof *run->job.used, cuda_state_of(context)->stream));
-    TRY(run->counters.fill(0, COUNTERS + MAX_CLASSES));
+    CUDA_CHECK(cudaMemsetAsync(run->job.used, 0, sizeof *run->job.used, cuda_state_of(context)->stream));
+    CHECK(run->counters.fill(0, COUNTERS + MAX_CLASSES));
     run->counters_used = 0;
     return SP_OK;
 }
@@ -835,14 +835,14 @@ static sp_status run_class(markov_run *run, int c, int64_t extra_bound)
         work.spill = run->spilled[c % 2].data;
         work.spill_count = run->counters.data + COUNTERS + c;
         int blocks;
-        TRY(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
+        CHECK(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
         if (work.own_count + extra < blocks) blocks = (int)(work.own_count + extra);
         if (is_last && blocks > run->scratch_blocks) blocks = run->scratch_blocks;
         if (by_windows && blocks > run->window_blocks) blocks = run->window_blocks;
         kind->kernel<<<blocks, kind->threads, kind->shared, cuda_state_of(context)->stream>>>(
             run->job, work, by_windows ? run->window_scratch.data : run->scratch.data);
-        CUDA_TRY(cudaGetLastError());
-        if (context->interrupt) TRY(cuda_finish(context));
+        CUDA_CHECK(cudaGetLastError());
+        if (context->interrupt) CHECK(cuda_finish(context));
         first = last;
     } while (first < end);
     return SP_OK;
@@ -858,15 +858,15 @@ static sp_status run_last(markov_run *run, int64_t may_spill)
     if (may_spill > 0) {
         const int *spilled = run->counters.data + COUNTERS + last - 1;
         int count = 0;
-        CUDA_TRY(cudaMemcpyAsync(&count, spilled, sizeof count, cudaMemcpyDeviceToHost, stream));
-        TRY(cuda_finish(context));
+        CUDA_CHECK(cudaMemcpyAsync(&count, spilled, sizeof count, cudaMemcpyDeviceToHost, stream));
+        CHECK(cuda_finish(context));
         may_spill = count;
     }
     if (own + may_spill == 0) return SP_OK;
     if (!run->scratch.data) {
-        TRY(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
+        CHECK(run->scratch.allocate(context, run->scratch_blocks * wide_bytes<markov_job>(run->job.cols)));
         clear_wide<markov_job><<<run->scratch_blocks, 1024, 0, stream>>>(run->job.cols, run->scratch.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     return run_class(run, last, may_spill);
 }
@@ -879,9 +879,9 @@ static sp_status run_pass(markov_run *run)
     for (int c = 0; c < rules->last; c++) {
         const int64_t own = run->begin[c + 1] - run->begin[c];
         if (c >= rules->tables && own + may_spill > 0 && !run->window_scratch.data)
-            TRY(run->window_scratch.allocate(run->context,
-                                             run->window_blocks * window_bytes(run->job.list_length)));
-        if (own + may_spill > 0) TRY(run_class(run, c, may_spill));
+            CHECK(run->window_scratch.allocate(run->context,
+                                               run->window_blocks * window_bytes(run->job.list_length)));
+        if (own + may_spill > 0) CHECK(run_class(run, c, may_spill));
         if (rules->hopeful[c] > 0 || c >= rules->tables) may_spill += own;
     }
     return run_last(run, may_spill);
@@ -893,7 +893,7 @@ static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
     int64_t left = run->job.rows;
     for (int pass = 0; left > 0; pass++) {
         survey_result result;
-        TRY(survey(run, &result));
+        CHECK(survey(run, &result));
         if (pass == 0) {
             info->products = (int64_t)result.products;
             info->dense_rows = (int64_t)result.f32_rows;
@@ -905,8 +905,8 @@ static sp_status make_rows(markov_run *run, sp_spgemm_info *info)
                            "%s: %lld of %lld rows of the product do not fit the memory left", context->device_name,
                            (long long)still, (long long)run->job.rows);
         left = still;
-        TRY(open_pass(run, pass, &result));
-        TRY(run_pass(run));
+        CHECK(open_pass(run, pass, &result));
+        CHECK(run_pass(run));
         info->batches++;
     }
     return SP_OK;
@@ -920,13 +920,13 @@ static sp_status create_product(markov_run *run, sp_csr *c)
     const int64_t rows = run->job.rows;
     device_array<int64_t> offsets;
     int64_t nnz = 0;
-    TRY(offsets.allocate(context, rows + 1));
-    TRY(cuda_scan_counts(context, rows, run->lengths.data, offsets.data));
-    CUDA_TRY(cudaMemcpyAsync(&nnz, offsets.data + rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
-    TRY(sp_csr_create(context, rows, run->job.cols, nnz, SP_F32, SP_DEVICE, c));
-    CUDA_TRY(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)rows + 1) * sizeof(int64_t),
-                             cudaMemcpyDeviceToDevice, stream));
+    CHECK(offsets.allocate(context, rows + 1));
+    CHECK(cuda_scan_counts(context, rows, run->lengths.data, offsets.data));
+    CUDA_CHECK(cudaMemcpyAsync(&nnz, offsets.data + rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
+    CHECK(sp_csr_create(context, rows, run->job.cols, nnz, SP_F32, SP_DEVICE, c));
+    CUDA_CHECK(cudaMemcpyAsync(c->row_offsets, offsets.data, ((size_t)rows + 1) * sizeof(int64_t),
+                               cudaMemcpyDeviceToDevice, stream));
     return SP_OK;
 }
 
@@ -943,7 +943,7 @@ static sp_status assemble_rows(markov_run *run, sp_csr *c)
     }
     assemble<<<(unsigned)((rows * 32 + 255) / 256), 256, 0, stream>>>(rows, run->places.data, c->row_offsets, from,
                                                                      c->col_indices, (float *)c->values);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -955,10 +955,10 @@ static sp_status report(markov_run *run, sp_markov_row *rows, sp_spgemm_info *in
     unsigned long long expanded = 0;
     if (rows && run->job.rows > 0) {
         const size_t bytes = (size_t)run->job.rows * sizeof *rows;
-        CUDA_TRY(cudaMemcpyAsync(rows, run->stats.data, bytes, cudaMemcpyDeviceToHost, stream));
+        CUDA_CHECK(cudaMemcpyAsync(rows, run->stats.data, bytes, cudaMemcpyDeviceToHost, stream));
     }
-    CUDA_TRY(cudaMemcpyAsync(&expanded, run->totals.data, sizeof expanded, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaMemcpyAsync(&expanded, run->totals.data, sizeof expanded, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     info->product_nnz = (int64_t)expanded;
     return SP_OK;
 }
@@ -967,16 +967,16 @@ static sp_status staged_product(sp_context *context, const sp_csr *a, const sp_c
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     markov_run run = {};
     run.context = context;
     run.job.mode = STAGE;
-    TRY(prepare(&run, a, b, epilogue));
-    TRY(cuda_finish(context));
-    info->analysis_seconds = sp_seconds() - start;
-    TRY(make_rows(&run, info));
-    TRY(create_product(&run, c));
-    TRY(assemble_rows(&run, c));
+    CHECK(prepare(&run, a, b, epilogue));
+    CHECK(cuda_finish(context));
+    info->analysis_seconds = wall_seconds() - start;
+    CHECK(make_rows(&run, info));
+    CHECK(create_product(&run, c));
+    CHECK(assemble_rows(&run, c));
     return report(&run, rows, info);
 }
 
@@ -987,8 +987,8 @@ static sp_status count_rows(sp_context *context, const sp_csr *a, const sp_csr *
     markov_run run = {};
     run.context = context;
     run.job.mode = COUNT;
-    TRY(prepare(&run, a, b, epilogue));
-    TRY(make_rows(&run, info));
+    CHECK(prepare(&run, a, b, epilogue));
+    CHECK(make_rows(&run, info));
     run.scratch.free();
     run.window_scratch.free();
     run.windows.segments.free();
@@ -1001,15 +1001,15 @@ static sp_status product_in_place(sp_context *context, const sp_csr *a, const sp
                                   sp_spgemm_info *info)
 {
     markov_run run = {};
-    TRY(count_rows(context, a, b, epilogue, c, info));
+    CHECK(count_rows(context, a, b, epilogue, c, info));
     run.context = context;
     run.job.mode = WRITE;
     run.job.out_cols = c->col_indices;
     run.job.out_values = (float *)c->values;
     run.job.out_offsets = c->row_offsets;
     run.job.capacity = (unsigned long long)c->nnz;
-    TRY(prepare(&run, a, b, epilogue));
-    TRY(make_rows(&run, info));
+    CHECK(prepare(&run, a, b, epilogue));
+    CHECK(make_rows(&run, info));
     return report(&run, rows, info);
 }
 
@@ -1017,20 +1017,20 @@ static sp_status markov_product(sp_context *context, const sp_csr *a, const sp_c
                                 const sp_markov_epilogue *epilogue, sp_csr *c, sp_markov_row *rows,
                                 sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
+    CHECK(cuda_watch_peak(context, &before));
     const sp_status status = staged_product(context, a, b, epilogue, c, rows, info);
     if (status != SP_OK) {
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
         sp_csr_free(context, c);
         context->error[0] = 0;
         info->batches = 0;
-        TRY(product_in_place(context, a, b, epilogue, c, rows, info));
+        CHECK(product_in_place(context, a, b, epilogue, c, rows, info));
     }
     info->nnz = c->nnz;
-    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
-    info->numeric_seconds = sp_seconds() - start - info->analysis_seconds;
+    CHECK(cuda_peak_beside(context, before, c, &info->peak_bytes));
+    info->numeric_seconds = wall_seconds() - start - info->analysis_seconds;
     return SP_OK;
 }
 
@@ -1039,7 +1039,7 @@ sp_status sp_cuda_spgemm_markov(sp_context *context, const sp_csr *a, const sp_c
                                 sp_spgemm_info *info)
 {
     sp_csr made = {};
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     const sp_status status = markov_product(context, a, b, epilogue, &made, rows, info);
     if (status == SP_OK) *c = made;
     else sp_csr_free(context, &made);

@@ -96,29 +96,29 @@ static sp_status index_windows(sp_context *context, const sp_csr *b, window_arra
     int64_t total = 0;
     size_t available;
     *index = {nullptr, nullptr, nullptr};
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     const int64_t share = (int64_t)(available / 8), row_bytes = (b->rows + 1) * 12;
     const int64_t entry_bytes = b->nnz * (int64_t)sizeof(window_column);
     if (b->rows == 0 || b->cols > (int64_t)NO_WINDOW * WINDOW_COLUMNS || b->nnz + b->rows > UINT32_MAX
         || row_bytes + entry_bytes > share)
         return SP_OK;
 
-    TRY(counts.allocate(context, b->rows + 1));
-    TRY(arrays->first.allocate(context, b->rows + 1));
+    CHECK(counts.allocate(context, b->rows + 1));
+    CHECK(arrays->first.allocate(context, b->rows + 1));
     index_segments<false><<<blocks, 256, 0, stream>>>(b->rows, b->row_offsets, b->col_indices, counts.data, nullptr,
                                                       nullptr, nullptr);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, b->rows, counts.data, arrays->first.data));
-    CUDA_TRY(cudaMemcpyAsync(&total, arrays->first.data + b->rows, sizeof total, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, b->rows, counts.data, arrays->first.data));
+    CUDA_CHECK(cudaMemcpyAsync(&total, arrays->first.data + b->rows, sizeof total, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     if (b->nnz < WINDOW_FILL * (total - b->rows)
         || row_bytes + entry_bytes + total * (int64_t)sizeof(uint2) > share)
         return SP_OK;
-    TRY(arrays->segments.allocate(context, total));
-    TRY(arrays->cols.allocate(context, b->nnz));
+    CHECK(arrays->segments.allocate(context, total));
+    CHECK(arrays->cols.allocate(context, b->nnz));
     index_segments<true><<<blocks, 256, 0, stream>>>(b->rows, b->row_offsets, b->col_indices, nullptr,
                                                      arrays->first.data, arrays->segments.data, arrays->cols.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     *index = {arrays->first.data, arrays->segments.data, arrays->cols.data};
     return SP_OK;
 }

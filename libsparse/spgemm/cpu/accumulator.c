@@ -897,7 +897,7 @@ static sp_status open_dense(accumulator *w, int64_t sums)
         sp_free(context, w->sums_block);
         w->bytes -= w->sums_room * 8;
         w->sums_room = 0;
-        SP_TRY(sp_alloc(context, sums + 8, sizeof(double), &w->sums_block));
+        TRY(sp_alloc(context, sums + 8, sizeof(double), &w->sums_block));
         w->sums = (double *)(((uintptr_t)w->sums_block + 63) / 64 * 64);
         const double empty = (job->kind & ~1) >= 8 ? identity(SP_MAX_TIMES)
                            : (job->kind & ~1) >= 4 ? identity(SP_MIN_PLUS) : identity(SP_PLUS_TIMES);
@@ -906,8 +906,8 @@ static sp_status open_dense(accumulator *w, int64_t sums)
         w->sums_room = sums;
     }
     if (w->bits) goto done;
-    SP_TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
-    SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
+    TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
+    TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
     w->bytes += words * 8 + words / 8;
 done:
     return status;
@@ -928,10 +928,10 @@ static sp_status open_hash(accumulator *w, int64_t entries)
     }
     w->bytes -= hash_bytes(job, w->room);
     w->room = 0;
-    SP_TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
-    if (!job->pattern) SP_TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
-    SP_TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[0]));
-    SP_TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[1]));
+    TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
+    if (!job->pattern) TRY(sp_alloc(context, slots, sizeof(double), (void **)&w->slots));
+    TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[0]));
+    TRY(sp_alloc(context, room, sizeof(uint64_t), (void **)&w->list[1]));
     w->room = room;
     w->bytes += hash_bytes(job, room);
 done:
@@ -947,7 +947,7 @@ sp_status sp_accumulators_open(sp_context *context, const row_product *job, bool
         accumulator *w = &(*workers)[t];
         w->job = job;
         if (!filter) continue;
-        SP_TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->filter));
+        TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->filter));
         w->bytes += words * 8;
     }
 done:

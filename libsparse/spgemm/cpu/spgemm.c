@@ -44,23 +44,23 @@ static sp_status multiply(sp_context *context, const sp_csr *a, const sp_csr *b,
     row_product job;
     int threads = 0;
     sp_status status;
-    const double start = sp_seconds();
-    SP_TRY(refuse(context, options));
-    SP_TRY(sp_row_products(context, a, b, &products, &info->products, largest));
+    const double start = wall_seconds();
+    TRY(refuse(context, options));
+    TRY(sp_row_products(context, a, b, &products, &info->products, largest));
     sp_spgemm_options made = *options;
     if (chunks) made.semiring = SP_OR_AND;
     sp_row_product_begin(context, a, b, &made, info->products, *largest, &job);
     threads = sp_threads_for(context, info->products);
-    SP_TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
-    info->analysis_seconds = sp_seconds() - start;
+    TRY(sp_accumulators_open(context, &job, job.mask != NULL, threads, &workers));
+    info->analysis_seconds = wall_seconds() - start;
     const row_method method = {.rows = sp_accumulate_rows, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .pattern = job.pattern, .bytes = &info->peak_bytes,
                                .room = made.mask && !made.complement ? made.mask->row_offsets : NULL,
                                .chunks = chunks};
-    SP_TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, a->value_type, c));
+    TRY(sp_row_run(context, a->rows, b->cols, &products, info->products, &method, a->value_type, c));
     info->product_nnz = info->nnz = c->nnz;
     fill_info(workers, threads, info);
-    *(job.pattern ? &info->symbolic_seconds : &info->numeric_seconds) = sp_seconds() - start - info->analysis_seconds;
+    *(job.pattern ? &info->symbolic_seconds : &info->numeric_seconds) = wall_seconds() - start - info->analysis_seconds;
 done:
     sp_accumulators_close(context, workers, threads);
     sp_free(context, products);
@@ -101,16 +101,16 @@ sp_status sp_cpu_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp_
     int64_t largest;
     sp_csr c = {0};
     sp_status status;
-    SP_TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
-    SP_TRY(multiply(context, a, b, options, &made->chunks, &largest, &c, info));
+    TRY(sp_calloc(context, 1, sizeof *made, (void **)&made));
+    TRY(multiply(context, a, b, options, &made->chunks, &largest, &c, info));
     made->threads = sp_threads_for(context, info->products);
     made->masked = options->mask != NULL;
     sp_row_product_begin(context, a, b, options, info->products, largest, &made->job);
     made->job.mask = NULL; /* the pattern of C takes its place */
     if (options->semiring != SP_OR_AND) {
         if (made->masked) made->job.blocks = false;
-        SP_TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
-        SP_TRY(sp_accumulators_reserve(made->workers, made->threads, longest_row(&c)));
+        TRY(sp_accumulators_open(context, &made->job, made->masked, made->threads, &made->workers));
+        TRY(sp_accumulators_reserve(made->workers, made->threads, longest_row(&c)));
     }
     *pattern = c;
     *state = made;

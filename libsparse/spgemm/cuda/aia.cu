@@ -41,7 +41,7 @@ static sp_status gather_list(sp_context *context, int64_t count, const int32_t *
     if (count == 0) return SP_OK;
     const int64_t blocks = (count + AIA_THREADS * AIA_ELEMENTS - 1) / (AIA_THREADS * AIA_ELEMENTS);
     gather_ranges<<<(unsigned)blocks, AIA_THREADS, 0, cuda_state_of(context)->stream>>>(count, list, offsets, ranges);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

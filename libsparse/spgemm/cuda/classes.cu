@@ -331,7 +331,7 @@ template <typename V> sp_status list_classes(warp_run<V> *run)
 sp_status find_chains(sp_context *context, bool *can)
 {
     cudaFuncAttributes code;
-    CUDA_TRY(cudaFuncGetAttributes(&code, list_rows));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, list_rows));
     *can = code.binaryVersion >= 90 && code.ptxVersion >= 90;
     return SP_OK;
 }
@@ -350,13 +350,13 @@ template <typename V> sp_status classify_rows(warp_run<V> *run)
     const int lanes = a->nnz <= 24 * a->rows ? 8 : 32;
     const bool square = a->row_offsets == b->row_offsets && a->col_indices == b->col_indices;
     if (run->twins) {
-        TRY(run->a_repeats.allocate(context, a->rows));
-        TRY(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
-                           a->row_offsets, a->col_indices, run->a_repeats.data));
+        CHECK(run->a_repeats.allocate(context, a->rows));
+        CHECK(launch_strided(context, find_repeats, (a->rows * 8 + 255) / 256, stream_of(context), a->rows,
+                             a->row_offsets, a->col_indices, run->a_repeats.data));
         if (!square) {
-            TRY(run->b_repeats.allocate(context, b->rows));
-            TRY(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
-                               b->row_offsets, b->col_indices, run->b_repeats.data));
+            CHECK(run->b_repeats.allocate(context, b->rows));
+            CHECK(launch_strided(context, find_repeats, (b->rows * 8 + 255) / 256, stream_of(context), b->rows,
+                                 b->row_offsets, b->col_indices, run->b_repeats.data));
         }
         run->job.product.repeats = square ? run->a_repeats.data : run->b_repeats.data;
     }
@@ -381,8 +381,8 @@ template <typename V> sp_status classify_known(warp_run<V> *run, const sp_csr *c
     sp_context *context = run->context;
     lengths_of<<<(unsigned)((c->rows + 255) / 256), 256, 0, stream_of(context)>>>(c->rows, c->row_offsets,
                                                                                   run->lengths);
-    CUDA_TRY(cudaGetLastError());
-    TRY(classify_rows(run));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(classify_rows(run));
     return reclassify_rows(run);
 }
 

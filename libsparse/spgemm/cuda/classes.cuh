@@ -225,7 +225,7 @@ template <typename V> static sp_status take_stream(warp_run<V> *run, int number,
     const int i = run->streams && number != ALONE ? number % run->streams : 0;
     *stream = i ? state->side[i] : state->stream;
     if (i == 0 || run->taken.streams >> i & 1) return SP_OK;
-    CUDA_TRY(cudaStreamWaitEvent(state->side[i], state->forked, 0));
+    CUDA_CHECK(cudaStreamWaitEvent(state->side[i], state->forked, 0));
     run->taken.streams |= 1u << i;
     return SP_OK;
 }
@@ -252,7 +252,7 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
 {
     sp_context *context = run->context;
     int blocks;
-    TRY(cuda_full_grid(context, kernel, threads, shared, &blocks));
+    CHECK(cuda_full_grid(context, kernel, threads, shared, &blocks));
     if (most < blocks) blocks = (int)most;
     cudaLaunchAttribute early = {};
     cudaLaunchConfig_t how = {};
@@ -267,8 +267,8 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
         run->chained = true;
         stream = run->chain;
     }
-    TRY(take_stream(run, stream, &how.stream));
-    CUDA_TRY(cudaLaunchKernelEx(&how, kernel, run->job, arguments...));
+    CHECK(take_stream(run, stream, &how.stream));
+    CUDA_CHECK(cudaLaunchKernelEx(&how, kernel, run->job, arguments...));
     return SP_OK;
 }
 
@@ -296,9 +296,9 @@ static sp_status launch_strided(sp_context *context, Kernel *kernel, int64_t blo
                                 Arguments... arguments)
 {
     int most;
-    TRY(cuda_full_grid(context, kernel, 256, 0, &most));
+    CHECK(cuda_full_grid(context, kernel, 256, 0, &most));
     kernel<<<(unsigned)(blocks < most ? blocks : most), 256, 0, stream>>>(arguments...);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

@@ -19,7 +19,7 @@ sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *
     ranges.a_cols = a->col_indices;
     count_products<<<(unsigned)((a->rows * 8 + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(a->rows, ranges,
                                                                                                       products);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -37,9 +37,9 @@ sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *cou
                                                       count_before_end{counts, rows});
     device_array<char> scratch;
     size_t bytes = 0;
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, from, offsets, rows + 1, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, from, offsets, rows + 1, stream));
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, from, offsets, rows + 1, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, from, offsets, rows + 1, stream));
     return SP_OK;
 }
 
@@ -75,10 +75,10 @@ sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *clas
     const int64_t runs = order_runs(rows);
     device_array<int64_t> first;
     if (rows == 0) return SP_OK;
-    TRY(first.allocate(context, MAX_CLASSES * runs + 1));
-    TRY(cuda_scan_counts(context, MAX_CLASSES * runs, counts, first.data));
+    CHECK(first.allocate(context, MAX_CLASSES * runs + 1));
+    CHECK(cuda_scan_counts(context, MAX_CLASSES * runs, counts, first.data));
     place_rows<<<(unsigned)runs, ORDER_THREADS, 0, cuda_state_of(context)->stream>>>(rows, classes, first.data,
                                                                                     order);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }

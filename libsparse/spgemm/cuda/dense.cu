@@ -300,10 +300,10 @@ sp_status sum_dense_rows(sp_context *context, const warp_job<V> &job, const row_
     const size_t bytes = dense_bytes(job.product.cols, true);
     const int warps = table_warps(bytes);
     int blocks;
-    TRY(cuda_full_grid(context, kernel_to_sum<V>(job.product.cols), 32 * warps, warps * bytes, &blocks));
+    CHECK(cuda_full_grid(context, kernel_to_sum<V>(job.product.cols), 32 * warps, warps * bytes, &blocks));
     blocks = (int)std::min((unsigned)blocks, list.count / warps + 1);
     kernel_to_sum<V>(job.product.cols)<<<(unsigned)blocks, 32 * warps, warps * bytes, stream>>>(job, list);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 

@@ -390,14 +390,14 @@ struct stage_clock {
     }
     sp_status start(sp_context *context)
     {
-        CUDA_TRY(cudaEventCreate(&begin[used]));
-        CUDA_TRY(cudaEventCreate(&end[used]));
-        CUDA_TRY(cudaEventRecord(begin[used], cuda_state_of(context)->stream));
+        CUDA_CHECK(cudaEventCreate(&begin[used]));
+        CUDA_CHECK(cudaEventCreate(&end[used]));
+        CUDA_CHECK(cudaEventRecord(begin[used], cuda_state_of(context)->stream));
         return SP_OK;
     }
     sp_status stop(sp_context *context)
     {
-        CUDA_TRY(cudaEventRecord(end[used], cuda_state_of(context)->stream));
+        CUDA_CHECK(cudaEventRecord(end[used], cuda_state_of(context)->stream));
         used++;
         return SP_OK;
     }
@@ -407,7 +407,7 @@ struct stage_clock {
         *sum = 0;
         for (int i = first; i < used; i++) {
             float milliseconds = 0;
-            CUDA_TRY(cudaEventElapsedTime(&milliseconds, begin[i], end[i]));
+            CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin[i], end[i]));
             *sum += milliseconds * 1e-3;
         }
         return SP_OK;
@@ -436,9 +436,9 @@ template <typename V, sp_aia WAY> struct spgemm_run {
 template <typename V, sp_aia WAY> static sp_status gather_rows_of_a(spgemm_run<V, WAY> *run)
 {
     if constexpr (WAY == SP_AIA_ON) {
-        TRY(run->clock.start(run->context));
-        TRY(cuda_aia_rows(run->context, run->a, run->order, run->stage.data));
-        TRY(run->clock.stop(run->context));
+        CHECK(run->clock.start(run->context));
+        CHECK(cuda_aia_rows(run->context, run->a, run->order, run->stage.data));
+        CHECK(run->clock.stop(run->context));
     }
     return SP_OK;
 }
@@ -446,12 +446,12 @@ template <typename V, sp_aia WAY> static sp_status gather_rows_of_b(spgemm_run<V
 {
     if constexpr (WAY == SP_AIA_ON) {
         const int64_t rows = run->a->rows;
-        TRY(run->stage.allocate(run->context, rows + run->a->nnz));
+        CHECK(run->stage.allocate(run->context, rows + run->a->nnz));
         run->ranges.rows = run->stage.data;
         run->ranges.entries = run->stage.data + rows;
-        TRY(run->clock.start(run->context));
-        TRY(cuda_aia_entries(run->context, run->a, run->b, run->stage.data + rows));
-        TRY(run->clock.stop(run->context));
+        CHECK(run->clock.start(run->context));
+        CHECK(cuda_aia_entries(run->context, run->a, run->b, run->stage.data + rows));
+        CHECK(run->clock.stop(run->context));
     }
     return SP_OK;
 }
@@ -475,17 +475,17 @@ static sp_status group(spgemm_run<V, WAY> *run, const Class *table, bool by_leng
     g.rules.classes = run->usable + 2;
     if (blocks > 0) {
         classify_rows<<<blocks, ORDER_THREADS, 0, stream>>>(g);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    TRY(cuda_order_rows(context, g.rows, g.classes, g.run_counts, run->order));
-    TRY(gather_rows_of_a(run));
-    CUDA_TRY(cudaMemcpyAsync(&run->counts, g.counts, sizeof run->counts, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_order_rows(context, g.rows, g.classes, g.run_counts, run->order));
+    CHECK(gather_rows_of_a(run));
+    CUDA_CHECK(cudaMemcpyAsync(&run->counts, g.counts, sizeof run->counts, cudaMemcpyDeviceToHost, stream));
     return SP_OK;
 }
 
 template <typename V, sp_aia WAY> static sp_status use_groups(spgemm_run<V, WAY> *run)
 {
-    TRY(cuda_finish(run->context));
+    CHECK(cuda_finish(run->context));
     run->begin[0] = 0;
     for (int c = 0; c < MAX_CLASSES; c++) run->begin[c + 1] = run->begin[c] + run->counts.rows[c];
     return SP_OK;
@@ -498,10 +498,10 @@ static sp_status launch_count(spgemm_run<V, WAY> *run, const count_job &job, int
     sp_context *context = run->context;
     const counting_class<WAY> *kind = &run->tables.count[c - 1];
     if (begin == end) return SP_OK;
-    TRY(cuda_allow_shared(context, kind->kernel, kind->shared));
+    CHECK(cuda_allow_shared(context, kind->kernel, kind->shared));
     kind->kernel<<<(unsigned)(end - begin), kind->threads, kind->shared, cuda_state_of(context)->side[c]>>>(
         job, run->ranges, (int)begin);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -511,7 +511,7 @@ static_assert((int)BLOCK_CLASSES < (int)SIDE_STREAMS, "a stream a class");
 static sp_status open_wide(sp_context *context, device_array<char> *scratch, int64_t bytes, int *blocks)
 {
     size_t available;
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     const int64_t affordable = (int64_t)(available / 2) / bytes;
     if (affordable < *blocks) *blocks = (int)(affordable > 1 ? affordable : 1);
     return scratch->allocate(context, *blocks * bytes);
@@ -525,21 +525,21 @@ template <typename V, sp_aia WAY> static sp_status analyse(spgemm_run<V, WAY> *r
     sp_context *context = run->context;
     cudaStream_t stream = cuda_state_of(context)->stream;
     const int64_t rows = run->a->rows, counts = 2 * (int64_t)sizeof(phase_counts);
-    TRY(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows + rows));
-    TRY(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
+    CHECK(run->workspace.allocate(context, counts + 8 * rows + 4 * (rows + 1) + 4 * rows + rows));
+    CHECK(run->run_counts.allocate(context, MAX_CLASSES * order_runs(rows)));
     run->device_counts = (phase_counts *)run->workspace.data;
     run->products = (int64_t *)(run->workspace.data + counts);
     run->lengths = (int32_t *)(run->products + rows);
     run->order = run->lengths + rows + 1;
     run->classes = (uint8_t *)(run->order + rows);
-    CUDA_TRY(cudaMemsetAsync(run->device_counts, 0, (size_t)counts, stream));
-    CUDA_TRY(cudaMemsetAsync(run->lengths + rows, 0, sizeof(int32_t), stream)); /* the scan reads it */
-    TRY(gather_rows_of_b(run));
+    CUDA_CHECK(cudaMemsetAsync(run->device_counts, 0, (size_t)counts, stream));
+    CUDA_CHECK(cudaMemsetAsync(run->lengths + rows, 0, sizeof(int32_t), stream)); /* the scan reads it */
+    CHECK(gather_rows_of_b(run));
     if (rows > 0) {
         count_products<<<(unsigned)((rows * 8 + 255) / 256), 256, 0, stream>>>(rows, run->ranges, run->products);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    TRY(group(run, run->tables.count, false));
+    CHECK(group(run, run->tables.count, false));
     return use_groups(run);
 }
 
@@ -559,15 +559,15 @@ template <typename V, sp_aia WAY> static sp_status count_wide(spgemm_run<V, WAY>
     const int64_t bytes = rounded_cols(job.cols) / 8;
     device_array<char> scratch;
     int count = 0, blocks;
-    CUDA_TRY(cudaMemcpyAsync(&count, job.spill_count, sizeof count, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaMemcpyAsync(&count, job.spill_count, sizeof count, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     if (count == 0) return SP_OK;
-    TRY(cuda_grid(context, count_wide_rows<WAY>, WIDE_THREADS, 0, count, &blocks));
-    TRY(open_wide(context, &scratch, bytes, &blocks));
-    TRY(scratch.fill(0, blocks * bytes));
+    CHECK(cuda_grid(context, count_wide_rows<WAY>, WIDE_THREADS, 0, count, &blocks));
+    CHECK(open_wide(context, &scratch, bytes, &blocks));
+    CHECK(scratch.fill(0, blocks * bytes));
     count_wide_rows<WAY><<<blocks, WIDE_THREADS, 0, stream>>>(job, run->ranges, count, run->device_counts->next,
                                                               scratch.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -576,12 +576,12 @@ template <typename V, sp_aia WAY> static sp_status launch_counting(spgemm_run<V,
 {
     sp_context *context = run->context;
     for (int c = run->usable; c > 0; c--)
-        TRY(launch_count(run, job, c, run->begin[c], run->begin[c == run->usable ? c + 2 : c + 1]));
+        CHECK(launch_count(run, job, c, run->begin[c], run->begin[c == run->usable ? c + 2 : c + 1]));
     const int tiny = (int)run->begin[1];
     if (tiny == 0) return SP_OK;
     count_tiny<WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
         job, run->ranges, tiny);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -607,22 +607,22 @@ template <typename V, sp_aia WAY> static sp_status symbolic(spgemm_run<V, WAY> *
     job.lengths = run->lengths;
     job.lane_bits = lane_bits_for((int64_t)run->counts.total, run->a->nnz);
     job.spill_count = &run->device_counts->spilled;
-    if (uncertain > 0) TRY(spilled.allocate(context, uncertain));
+    if (uncertain > 0) CHECK(spilled.allocate(context, uncertain));
     job.spilled = spilled.data;
-    TRY(cuda_fork(context));
-    TRY(join(context, launch_counting(run, job)));
-    if (uncertain > 0) TRY(count_wide(run, job));
+    CHECK(cuda_fork(context));
+    CHECK(join(context, launch_counting(run, job)));
+    if (uncertain > 0) CHECK(count_wide(run, job));
 
     c->rows = rows;
     c->cols = run->b->cols;
     c->value_type = run->a->value_type;
     c->space = SP_DEVICE;
-    TRY(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(cuda_scan_counts(context, rows, run->lengths, c->row_offsets));
-    TRY(group(run, run->tables.sum, true));
-    TRY(use_groups(run));
+    CHECK(cuda_allocate(context, ((size_t)rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    CHECK(cuda_scan_counts(context, rows, run->lengths, c->row_offsets));
+    CHECK(group(run, run->tables.sum, true));
+    CHECK(use_groups(run));
     c->nnz = (int64_t)run->counts.total;
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
+    CHECK(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     return cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values);
 }
 
@@ -641,16 +641,16 @@ static sp_status launch_sum(spgemm_run<V, WAY> *run, sum_job<V, WAY> job, int c,
     work.next = &run->device_counts[1].next[c];
     if (work.own_count == 0) return SP_OK;
     if (WAY == SP_AIA_ON) job.ranges.rows += run->begin[c];
-    TRY(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
+    CHECK(cuda_full_grid(context, kind->kernel, kind->threads, kind->shared, &blocks));
     if (work.own_count < blocks) blocks = work.own_count;
     if (wide) {
-        TRY(open_wide(context, scratch, wide_bytes<sum_job<V, WAY>>(job.cols), &blocks));
+        CHECK(open_wide(context, scratch, wide_bytes<sum_job<V, WAY>>(job.cols), &blocks));
         clear_wide<sum_job<V, WAY>><<<blocks, 1024, 0, state->stream>>>(job.cols, scratch->data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     kind->kernel<<<blocks, kind->threads, kind->shared, wide ? state->stream : state->side[c]>>>(
         job, work, scratch->data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -658,12 +658,12 @@ template <typename V, sp_aia WAY>
 static sp_status launch_summing(spgemm_run<V, WAY> *run, const sum_job<V, WAY> &job, device_array<char> *scratch)
 {
     sp_context *context = run->context;
-    for (int c = run->usable + 1; c > 0; c--) TRY(launch_sum(run, job, c, scratch));
+    for (int c = run->usable + 1; c > 0; c--) CHECK(launch_sum(run, job, c, scratch));
     const int tiny = (int)run->begin[1];
     if (tiny == 0) return SP_OK;
     sum_tiny<V, WAY><<<(tiny + TINY_ROWS - 1) / TINY_ROWS, TINY_THREADS, 0, cuda_state_of(context)->side[0]>>>(
         job, run->order, tiny);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -679,8 +679,8 @@ template <typename V, sp_aia WAY> static sp_status numeric(spgemm_run<V, WAY> *r
     job.offsets = c->row_offsets;
     job.c_cols = c->col_indices;
     job.c_values = (V *)c->values;
-    TRY(cuda_fork(run->context));
-    TRY(join(run->context, launch_summing(run, job, &scratch)));
+    CHECK(cuda_fork(run->context));
+    CHECK(join(run->context, launch_summing(run, job, &scratch)));
     return cuda_finish(run->context);
 }
 
@@ -705,7 +705,7 @@ static_assert(BLOCK_CLASSES + 2 <= (int)SP_SPGEMM_GROUPS && BLOCK_CLASSES + 2 <=
 template <typename V, sp_aia WAY>
 static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     spgemm_run<V, WAY> run = {};
     size_t before;
     double early, late;
@@ -715,24 +715,24 @@ static sp_status product(sp_context *context, const sp_csr *a, const sp_csr *b, 
     run.ranges.a_offsets = a->row_offsets;
     run.ranges.b_offsets = b->row_offsets;
     run.ranges.a_cols = a->col_indices;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(analyse(&run));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(analyse(&run));
     info->products = (int64_t)run.counts.total;
-    TRY(run.clock.seconds(context, 0, &early));
+    CHECK(run.clock.seconds(context, 0, &early));
     const int parts = run.clock.used;
-    const double counted = sp_seconds();
-    TRY(symbolic(&run, c));
-    TRY(run.clock.seconds(context, parts, &late));
-    const double known = sp_seconds();
-    TRY(numeric(&run, c));
+    const double counted = wall_seconds();
+    CHECK(symbolic(&run, c));
+    CHECK(run.clock.seconds(context, parts, &late));
+    const double known = wall_seconds();
+    CHECK(numeric(&run, c));
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
     name_groups(&run, info);
-    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
+    CHECK(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->aia_seconds = early + late;
     info->analysis_seconds = counted - start - early;
     info->symbolic_seconds = known - counted - late;
-    info->numeric_seconds = sp_seconds() - known;
+    info->numeric_seconds = wall_seconds() - known;
     return SP_OK;
 }
 

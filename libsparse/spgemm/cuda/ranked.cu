@@ -210,15 +210,15 @@ template <typename V> sp_status launch_ranked(warp_run<V> *run)
         const int words = i & 2 ? (int)NARROW_WORDS : (int)NARROWER_WORDS;
         const int most = (i & 1 ? (int)MOST_SUMMED : (int)LEAST_RANKED) + 2; /* one is nobody's, two are aligned */
         if (has_rows(run, RANKED_TWINS + i))
-            TRY(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
-                              ranked_bytes<2>(words, most), rows_in(run, RANKED_TWINS + i), (i + 2) % SMALL_STREAM,
-                              RANKED_TWINS + i, words, most));
+            CHECK(launch_tables(run, run->pattern_known ? sum_ranked<V, 2, true> : sum_ranked<V, 2, false>,
+                                ranked_bytes<2>(words, most), rows_in(run, RANKED_TWINS + i), (i + 2) % SMALL_STREAM,
+                                RANKED_TWINS + i, words, most));
         if (!has_rows(run, RANKED + i)) continue;
         const auto kernel = run->pattern_known ? sum_ranked<V, 1, true> : sum_ranked<V, 1, false>;
         const size_t bytes = ranked_bytes<1>(words, most);
         const int warps = table_warps(bytes);
-        TRY(cuda_leave_cache(run->context, kernel, 32 * warps, warps * bytes)); /* protein 1.65 to 1.5 ms */
-        TRY(launch_tables(run, kernel, bytes, rows_in(run, RANKED + i), i, RANKED + i, words, most));
+        CHECK(cuda_leave_cache(run->context, kernel, 32 * warps, warps * bytes)); /* protein 1.65 to 1.5 ms */
+        CHECK(launch_tables(run, kernel, bytes, rows_in(run, RANKED + i), i, RANKED + i, words, most));
     }
     return SP_OK;
 }

@@ -553,12 +553,12 @@ static sp_status sum_light_rows(sp_context *context, small_job<V> *job, small_to
     rows.offsets = job->offsets;
     rows.c_cols = job->c_cols;
     rows.c_values = job->c_values;
-    CUDA_TRY(cudaEventRecord(state->forked, state->stream));
-    CUDA_TRY(cudaStreamWaitEvent(state->side[1], state->forked, 0));
+    CUDA_CHECK(cudaEventRecord(state->forked, state->stream));
+    CUDA_CHECK(cudaStreamWaitEvent(state->side[1], state->forked, 0));
     taken->streams = 1;
-    TRY(sum_dense_rows(context, rows, row_list{job->list + job->rows - 1, totals->light, -1, &job->totals->dense},
-                       state->side[1]));
-    CUDA_TRY(cudaEventRecord(state->joined[1], state->side[1]));
+    CHECK(sum_dense_rows(context, rows, row_list{job->list + job->rows - 1, totals->light, -1, &job->totals->dense},
+                         state->side[1]));
+    CUDA_CHECK(cudaEventRecord(state->joined[1], state->side[1]));
     *dense = totals->light;
     totals->others = totals->heavy;
     job->heavy_only = true;
@@ -582,11 +582,11 @@ static sp_status count_rows(sp_context *context, const small_job<V> &job, unsign
     cudaStream_t stream = cuda_state_of(context)->stream;
     int blocks;
     count_short<V><<<packs, SMALL_THREADS, 0, stream>>>(job);
-    TRY(cuda_full_grid(context, count_others<V>, SMALL_THREADS, 0, &blocks));
+    CHECK(cuda_full_grid(context, count_others<V>, SMALL_THREADS, 0, &blocks));
     count_others<V><<<(unsigned)(job.rows < blocks ? job.rows : blocks), SMALL_THREADS, 0, stream>>>(job);
     place_rows<<<1, SCAN_THREADS, 0, stream>>>(job.rows, job.lengths, job.offsets, job.totals);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(totals, job.totals, sizeof *totals, cudaMemcpyDeviceToHost, stream));
     return cuda_finish(context);
 }
 
@@ -598,15 +598,15 @@ static sp_status sum_rows(sp_context *context, small_job<V> job, unsigned packs,
     cudaStream_t stream = cuda_state_of(context)->stream;
     side_work taken = {};
     int blocks;
-    TRY(cuda_full_grid(context, sum_small<V>, SMALL_THREADS, 0, &blocks));
-    TRY(sum_light_rows(context, &job, totals, dense, &taken));
+    CHECK(cuda_full_grid(context, sum_small<V>, SMALL_THREADS, 0, &blocks));
+    CHECK(sum_light_rows(context, &job, totals, dense, &taken));
     if ((unsigned)blocks > totals->others) blocks = (int)totals->others;
     if (totals->others + totals->shorts > 0)
         sum_small<V><<<(unsigned)blocks + (totals->shorts > 0 ? packs : 0), SMALL_THREADS, 0, stream>>>(
             job, (unsigned)blocks);
-    CUDA_TRY(cudaGetLastError());
-    if (*dense) CUDA_TRY(cudaStreamWaitEvent(stream, cuda_state_of(context)->joined[1], 0));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    if (*dense) CUDA_CHECK(cudaStreamWaitEvent(stream, cuda_state_of(context)->joined[1], 0));
+    CHECK(cuda_finish(context));
     taken.streams = 0;
     return SP_OK;
 }
@@ -615,35 +615,35 @@ static sp_status sum_rows(sp_context *context, small_job<V> job, unsigned packs,
 template <typename V>
 static sp_status form_small(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c, sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     const unsigned packs = (unsigned)((a->rows + BLOCK_ROWS - 1) / BLOCK_ROWS);
     device_array<char> room;
     small_totals totals;
     small_job<V> job = {};
     unsigned dense = 0;
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(room.allocate(context, room_for_rows(a->rows)));
-    TRY(room.fill(0, (int64_t)sizeof totals));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    CHECK(room.allocate(context, room_for_rows(a->rows)));
+    CHECK(room.fill(0, (int64_t)sizeof totals));
     job.product = {view_of<V>(a), view_of<V>(b), b->cols, SP_PLUS_TIMES, NULL, NULL, false, {}};
     job.rows = a->rows;
     job.offsets = c->row_offsets;
     use_room(&job, room.data);
-    TRY(count_rows(context, job, packs, &totals));
-    const double counted = sp_seconds();
+    CHECK(count_rows(context, job, packs, &totals));
+    const double counted = wall_seconds();
     info->products = (int64_t)totals.products;
     info->product_nnz = info->nnz = c->nnz = totals.entries;
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
+    CHECK(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
+    CHECK(cuda_allocate(context, (size_t)c->nnz * sizeof(V), &c->values));
     job.c_cols = c->col_indices;
     job.c_values = (V *)c->values;
-    if (c->nnz > 0) TRY(sum_rows(context, job, packs, &totals, &dense));
+    if (c->nnz > 0) CHECK(sum_rows(context, job, packs, &totals, &dense));
     name_rows(&totals, dense, info);
     info->batches = 1;
-    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
+    CHECK(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->symbolic_seconds = counted - start;
-    info->numeric_seconds = sp_seconds() - counted;
+    info->numeric_seconds = wall_seconds() - counted;
     return SP_OK;
 }
 

@@ -372,12 +372,12 @@ template <int THREADS, int K, typename V> static sp_status launch_sort(warp_run<
 
 template <typename V> sp_status launch_sorts(warp_run<V> *run)
 {
-    TRY((launch_sort<1024, 8>(run, 2, LONG)));
-    TRY((launch_sort<512, 8>(run, 1, SORTED + 5)));
-    TRY((launch_sort<256, 8>(run, 3, SORTED + 4)));
-    TRY((launch_sort<256, 4>(run, 2, SORTED + 3)));
-    TRY((launch_sort<128, 4>(run, 1, SORTED + 2)));
-    TRY((launch_sort<32, 8>(run, 2, SORTED + 1)));
+    CHECK((launch_sort<1024, 8>(run, 2, LONG)));
+    CHECK((launch_sort<512, 8>(run, 1, SORTED + 5)));
+    CHECK((launch_sort<256, 8>(run, 3, SORTED + 4)));
+    CHECK((launch_sort<256, 4>(run, 2, SORTED + 3)));
+    CHECK((launch_sort<128, 4>(run, 1, SORTED + 2)));
+    CHECK((launch_sort<32, 8>(run, 2, SORTED + 1)));
     return launch_sort<32, 4>(run, 3, SORTED);
 }
 
@@ -388,7 +388,7 @@ template <int THREADS, typename V> static sp_status launch_count_pieces(warp_run
 
 template <typename V> sp_status launch_piece_counts(warp_run<V> *run)
 {
-    if (run->far && has_rows(run, LONG)) TRY(launch_count_pieces<1024>(run, 1, LONG));
+    if (run->far && has_rows(run, LONG)) CHECK(launch_count_pieces<1024>(run, 1, LONG));
     return has_rows(run, BLOCK_COUNTED) ? launch_count_pieces<512>(run, 3, BLOCK_COUNTED) : SP_OK;
 }
 

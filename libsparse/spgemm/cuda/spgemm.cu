@@ -29,7 +29,7 @@ static __global__ void shift_offsets(int64_t count, int64_t shift, const int64_t
 static sp_status shift(sp_context *context, int64_t count, int64_t by, const int64_t *from, int64_t *to)
 {
     shift_offsets<<<(unsigned)((count + 255) / 256), 256, 0, stream_of(context)>>>(count, by, from, to);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -49,10 +49,10 @@ static sp_status cut_rows(sp_context *context, const sp_csr *matrix, int64_t fir
     int64_t begin, past;
     block->matrix = *matrix;
     if (first == 0 && end == matrix->rows) return SP_OK;
-    TRY(read_one(context, matrix->row_offsets + first, &begin));
-    TRY(read_one(context, matrix->row_offsets + end, &past));
-    TRY(block->offsets.allocate(context, end - first + 1));
-    TRY(shift(context, end - first + 1, -begin, matrix->row_offsets + first, block->offsets.data));
+    CHECK(read_one(context, matrix->row_offsets + first, &begin));
+    CHECK(read_one(context, matrix->row_offsets + end, &past));
+    CHECK(block->offsets.allocate(context, end - first + 1));
+    CHECK(shift(context, end - first + 1, -begin, matrix->row_offsets + first, block->offsets.data));
     block->matrix.rows = end - first;
     block->matrix.nnz = past - begin;
     block->matrix.row_offsets = block->offsets.data;
@@ -65,7 +65,7 @@ static sp_status cut_rows(sp_context *context, const sp_csr *matrix, int64_t fir
 static sp_status room_for_block(sp_context *context, int64_t *room)
 {
     size_t available;
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     *room = (int64_t)(available - available / 8);
     return SP_OK;
 }
@@ -94,18 +94,18 @@ static sp_status bound_rows(sp_context *context, const sp_csr *a, const sp_csr *
     const int64_t entry_bytes = (int64_t)(sizeof(int32_t) + sp_value_size(a->value_type));
     device_array<char> scratch;
     size_t bytes = 0;
-    TRY(before->allocate(context, a->rows + 1));
-    TRY(before->fill(0, a->rows + 1));
-    TRY(cuda_row_products(context, a, b, before->data));
+    CHECK(before->allocate(context, a->rows + 1));
+    CHECK(before->fill(0, a->rows + 1));
+    CHECK(cuda_row_products(context, a, b, before->data));
     bound_bytes<<<(unsigned)(a->rows / 256 + 1), 256, 0, stream_of(context)>>>(
         a->rows, b->cols, options->mask ? options->mask->row_offsets : NULL, options->complement, entry_bytes, most,
         before->data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(nullptr, bytes, before->data, before->data, a->rows + 1,
-                                           stream_of(context)));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, before->data, before->data, a->rows + 1,
-                                           stream_of(context)));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(nullptr, bytes, before->data, before->data, a->rows + 1,
+                                             stream_of(context)));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceScan::ExclusiveSum(scratch.data, bytes, before->data, before->data, a->rows + 1,
+                                             stream_of(context)));
     return SP_OK;
 }
 
@@ -115,9 +115,9 @@ static sp_status end_of_block(sp_context *context, const int64_t *before, int64_
                               int64_t *end)
 {
     int64_t low = first + 1, high = rows, start, bytes, taken = 0;
-    TRY(read_one(context, before + first, &start));
+    CHECK(read_one(context, before + first, &start));
     for (int64_t middle = high; low < high; middle = (low + high + 1) / 2) {
-        TRY(read_one(context, before + middle, &bytes));
+        CHECK(read_one(context, before + middle, &bytes));
         if (bytes - start <= *room) {
             low = middle;
             taken = bytes - start;
@@ -136,16 +136,16 @@ static sp_status append_rows(sp_context *context, const sp_csr *block, int64_t f
     const int64_t nnz = c->nnz + block->nnz;
     const size_t size = sp_value_size(c->value_type), added = (size_t)block->nnz, there = (size_t)c->nnz;
     int64_t *offsets = c->row_offsets + first;
-    TRY(sp_grow(context, c->nnz, nnz, sizeof(int32_t), (void **)&c->col_indices));
-    if (c->values) TRY(sp_grow(context, c->nnz, nnz, size, &c->values));
-    TRY(context->backend->copy(context, offsets, SP_HOST, block->row_offsets, SP_DEVICE,
-                               ((size_t)block->rows + 1) * sizeof(int64_t)));
+    CHECK(sp_grow(context, c->nnz, nnz, sizeof(int32_t), (void **)&c->col_indices));
+    if (c->values) CHECK(sp_grow(context, c->nnz, nnz, size, &c->values));
+    CHECK(context->backend->copy(context, offsets, SP_HOST, block->row_offsets, SP_DEVICE,
+                                 ((size_t)block->rows + 1) * sizeof(int64_t)));
     for (int64_t i = 0; i <= block->rows; i++) offsets[i] += c->nnz;
-    TRY(context->backend->copy(context, c->col_indices + c->nnz, SP_HOST, block->col_indices, SP_DEVICE,
-                               added * sizeof(int32_t)));
+    CHECK(context->backend->copy(context, c->col_indices + c->nnz, SP_HOST, block->col_indices, SP_DEVICE,
+                                 added * sizeof(int32_t)));
     if (c->values)
-        TRY(context->backend->copy(context, (char *)c->values + there * size, SP_HOST, block->values, SP_DEVICE,
-                                   added * size));
+        CHECK(context->backend->copy(context, (char *)c->values + there * size, SP_HOST, block->values, SP_DEVICE,
+                                     added * size));
     c->nnz = nnz;
     return SP_OK;
 }
@@ -186,16 +186,16 @@ static sp_status multiply_block(sp_context *context, const sp_csr *a, const sp_c
     sp_spgemm_options own = *options;
     sp_spgemm_info part = {};
     sp_csr made = {};
-    TRY(cut_rows(context, a, first, end, &rows));
+    CHECK(cut_rows(context, a, first, end, &rows));
     if (options->mask) {
-        TRY(cut_rows(context, options->mask, first, end, &mask));
+        CHECK(cut_rows(context, options->mask, first, end, &mask));
         own.mask = &mask.matrix;
     }
-    TRY(multiply(context, &rows.matrix, b, &own, &made, &part));
-    const double start = sp_seconds();
+    CHECK(multiply(context, &rows.matrix, b, &own, &made, &part));
+    const double start = wall_seconds();
     const sp_status status = append_rows(context, &made, first, c);
     sp_csr_free(context, &made);
-    part.numeric_seconds += sp_seconds() - start;
+    part.numeric_seconds += wall_seconds() - start;
     if (status == SP_OK) add_info(info, &part);
     return status;
 }
@@ -203,25 +203,25 @@ static sp_status multiply_block(sp_context *context, const sp_csr *a, const sp_c
 static sp_status multiply_blocks(sp_context *context, const sp_csr *a, const sp_csr *b,
                                  const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     device_array<int64_t> before;
     int64_t room, end, peak;
     size_t used;
-    TRY(cuda_watch_peak(context, &used));
-    TRY(bound_rows(context, a, b, options, &before));
-    TRY(cuda_finish(context));
-    info->analysis_seconds = sp_seconds() - start;
-    TRY(room_for_block(context, &room));
+    CHECK(cuda_watch_peak(context, &used));
+    CHECK(bound_rows(context, a, b, options, &before));
+    CHECK(cuda_finish(context));
+    info->analysis_seconds = wall_seconds() - start;
+    CHECK(room_for_block(context, &room));
     for (int64_t first = 0; first < a->rows;) {
         int64_t taken = room;
-        TRY(end_of_block(context, before.data, first, a->rows, &taken, &end));
+        CHECK(end_of_block(context, before.data, first, a->rows, &taken, &end));
         const sp_status status = multiply_block(context, a, b, options, first, end, c, info);
         if (status == SP_OK) first = end;
         else if (status == SP_ERROR_DEVICE_MEMORY && end - first > 1) room = taken / 2;
         else return status;
-        TRY(cuda_finish(context));
+        CHECK(cuda_finish(context));
         /* The algorithms watch from their own beginnings. */
-        TRY(cuda_peak(context, used, &peak));
+        CHECK(cuda_peak(context, used, &peak));
         if (peak > info->peak_bytes) info->peak_bytes = peak;
     }
     return SP_OK;
@@ -232,7 +232,7 @@ static sp_status multiply_to_host(sp_context *context, const sp_csr *a, const sp
 {
     sp_csr made;
     *info = {};
-    TRY(sp_csr_create(context, a->rows, b->cols, 0, a->value_type, SP_HOST, &made));
+    CHECK(sp_csr_create(context, a->rows, b->cols, 0, a->value_type, SP_HOST, &made));
     made.row_offsets[0] = 0;
     if (options->semiring == SP_OR_AND) {
         sp_free(context, made.values);
@@ -266,7 +266,7 @@ static sp_status write_ones(sp_context *context, sp_csr *matrix, device_array<ch
         fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (float *)ones->data);
     else
         fill_ones<<<blocks, 256, 0, stream_of(context)>>>(count, (double *)ones->data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     matrix->values = ones->data;
     return SP_OK;
 }
@@ -276,7 +276,7 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
 {
     sp_csr a_valued = *a, b_valued = *b;
     device_array<char> a_ones, b_ones;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (options->algorithm == SP_SPGEMM_DENSE)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "dense accumulators for all rows are the CPU's");
     if (options->semiring == SP_PLUS_TIMES && !options->mask) {
@@ -285,8 +285,8 @@ sp_status sp_cuda_spgemm(sp_context *context, const sp_csr *a, const sp_csr *b, 
             const sp_status status = cuda_multiply_patterns(context, a, b, c, info, &done);
             if (status != SP_ERROR_DEVICE_MEMORY && (done || status != SP_OK)) return status;
         }
-        TRY(write_ones(context, &a_valued, &a_ones));
-        TRY(write_ones(context, &b_valued, &b_ones));
+        CHECK(write_ones(context, &a_valued, &a_ones));
+        CHECK(write_ones(context, &b_valued, &b_ones));
         a = &a_valued;
         b = &b_valued;
     }
@@ -310,7 +310,7 @@ struct plan_state {
 static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_csr *b, sp_semiring semiring,
                                sp_csr *pattern, plan_state **state, sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     plan_state *kept = *state;
     sp_status status = SP_OK;
     if (semiring == SP_PLUS_TIMES && !kept->masked)
@@ -319,7 +319,7 @@ static sp_status keep_products(sp_context *context, const sp_csr *a, const sp_cs
         status = cuda_make_terms(context, a, b, kept->masked, pattern, info->products, &kept->terms);
         info->plan_bytes = kept->terms.bytes;
     }
-    info->symbolic_seconds += sp_seconds() - start;
+    info->symbolic_seconds += wall_seconds() - start;
     if (status == SP_OK) return SP_OK;
     sp_cuda_spgemm_forget(context, *state);
     *state = NULL;
@@ -338,7 +338,7 @@ sp_status sp_cuda_spgemm_symbolic(sp_context *context, const sp_csr *a, const sp
         own.semiring = SP_OR_AND;
         a_pattern.values = b_pattern.values = NULL;
     }
-    TRY(sp_calloc(context, 1, sizeof(plan_state), state));
+    CHECK(sp_calloc(context, 1, sizeof(plan_state), state));
     ((plan_state *)*state)->masked = options->mask != NULL;
     const sp_status status = sp_cuda_spgemm(context, &a_pattern, &b_pattern, &own, pattern, info);
     if (status != SP_OK) {
@@ -364,8 +364,8 @@ static sp_status fill_block(sp_context *context, const sp_csr *a, const sp_csr *
     const size_t size = sp_value_size(c->value_type);
     row_block rows;
     sp_csr part;
-    TRY(cut_rows(context, a, first, end, &rows));
-    TRY(sp_csr_create(context, end - first, c->cols, count, c->value_type, SP_DEVICE, &part));
+    CHECK(cut_rows(context, a, first, end, &rows));
+    CHECK(sp_csr_create(context, end - first, c->cols, count, c->value_type, SP_DEVICE, &part));
     sp_status status = context->backend->copy(context, part.row_offsets, SP_DEVICE, c->row_offsets + first, SP_HOST,
                                               (size_t)offsets * sizeof(int64_t));
     if (status == SP_OK) status = shift(context, offsets, -begin, part.row_offsets, part.row_offsets);
@@ -398,7 +398,7 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
 {
     sp_spgemm_options own = *options;
     int64_t room;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     const plan_state *kept = (const plan_state *)state;
     own.mask = kept->masked ? c : NULL;
     if (c->space == SP_DEVICE) {
@@ -406,14 +406,14 @@ sp_status sp_cuda_spgemm_numeric(sp_context *context, const sp_csr *a, const sp_
         if (kept->terms.tile) return cuda_sum_terms(context, &kept->terms, a, b, options->semiring, c);
         return sp_cuda_spgemm_warp_values(context, a, b, &own, c);
     }
-    TRY(room_for_block(context, &room));
+    CHECK(room_for_block(context, &room));
     for (int64_t first = 0; first < c->rows;) {
         const int64_t end = end_of_rows(c, first, room);
         const sp_status status = fill_block(context, a, b, &own, first, end, c);
         if (status == SP_OK) first = end;
         else if (status == SP_ERROR_DEVICE_MEMORY && end - first > 1) room /= 2;
         else return status;
-        TRY(cuda_finish(context));
+        CHECK(cuda_finish(context));
     }
     return SP_OK;
 }

@@ -62,8 +62,8 @@ template <typename V, bool PLAIN> sp_status launch_hashed_counts(warp_run<V> *ru
 {
     for (int i = COUNTED_CLASSES - 1; i >= 0; i--)
         if (has_rows(run, HASHED + i))
-            TRY(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(counting_slots(i), false),
-                              rows_in(run, HASHED + i), i % SMALL_STREAM, HASHED + i));
+            CHECK(launch_tables(run, count_hashed<V, PLAIN>, table_bytes<PLAIN, 1>(counting_slots(i), false),
+                                rows_in(run, HASHED + i), i % SMALL_STREAM, HASHED + i));
     return SP_OK;
 }
 
@@ -74,13 +74,13 @@ template <typename V, bool PLAIN> sp_status launch_hashed(warp_run<V> *run, int 
                   : i == 2 ? sum_hashed<V, PLAIN, 8, 8, 1>
                            : sum_hashed<V, PLAIN, 16, 32, 1>;
     if (has_rows(run, HASHED + i))
-        TRY(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), rows_in(run, HASHED + i), i, HASHED + i,
-                          slots));
+        CHECK(launch_tables(run, kernel, table_bytes<PLAIN, 1>(slots, true), rows_in(run, HASHED + i), i, HASHED + i,
+                            slots));
     if constexpr (PLAIN) {
         if (!run->twins || !has_rows(run, TWINS + i)) return SP_OK;
         auto both = slots / 4 * 3 <= 256 ? sum_hashed<V, true, 1, 8, 2> : sum_hashed<V, true, 8, 32, 2>;
-        TRY(launch_tables(run, both, table_bytes<true, 2>(slots, true), rows_in(run, TWINS + i), i + 1, TWINS + i,
-                          slots));
+        CHECK(launch_tables(run, both, table_bytes<true, 2>(slots, true), rows_in(run, TWINS + i), i + 1, TWINS + i,
+                            slots));
     }
     return SP_OK;
 }

@@ -461,7 +461,7 @@ static unsigned slice_grid(sp_context *context, int64_t slices)
 
 static sp_status read_total(sp_context *context, const int64_t *from, int64_t *value)
 {
-    CUDA_TRY(cudaMemcpyAsync(value, from, sizeof *value, cudaMemcpyDeviceToHost, stream_of(context)));
+    CUDA_CHECK(cudaMemcpyAsync(value, from, sizeof *value, cudaMemcpyDeviceToHost, stream_of(context)));
     return SP_OK;
 }
 
@@ -487,20 +487,20 @@ static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, 
     device_array<float> products;
     device_array<int32_t> totals;
     term_totals all = {};
-    TRY(products.allocate(context, pattern->nnz));
-    TRY(totals.allocate(context, slices + 1));
-    TRY(source->totals.allocate(context, 1));
-    TRY(source->totals.fill(0, 1));
-    TRY(count_products(context, a, b, masked, pattern, products.data));
-    TRY(source->counts.allocate(context, slices * 32));
-    TRY(source->bases.allocate(context, slices + 1));
+    CHECK(products.allocate(context, pattern->nnz));
+    CHECK(totals.allocate(context, slices + 1));
+    CHECK(source->totals.allocate(context, 1));
+    CHECK(source->totals.fill(0, 1));
+    CHECK(count_products(context, a, b, masked, pattern, products.data));
+    CHECK(source->counts.allocate(context, slices * 32));
+    CHECK(source->bases.allocate(context, slices + 1));
     count_slices<<<slice_grid(context, slices), TILE_THREADS, 0, stream_of(context)>>>(
         pattern->nnz, slices, products.data, source->counts.data, totals.data, source->totals.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, slices, totals.data, source->bases.data));
-    CUDA_TRY(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(read_total(context, source->bases.data + slices, total));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, slices, totals.data, source->bases.data));
+    CUDA_CHECK(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
+    CHECK(read_total(context, source->bases.data + slices, total));
+    CHECK(cuda_finish(context));
     if (all.too_many) *total = 0;
     source->lists = {pattern->nnz, slices, source->counts.data, source->bases.data, NULL};
     return SP_OK;
@@ -509,7 +509,7 @@ static sp_status lay_out(sp_context *context, const sp_csr *a, const sp_csr *b, 
 static sp_status list_pairs(sp_context *context, const sp_csr *a, const sp_csr *b, bool masked, const sp_csr *pattern,
                             int64_t total, term_source *source)
 {
-    TRY(source->pairs.allocate(context, total));
+    CHECK(source->pairs.allocate(context, total));
     source->lists.pairs = source->pairs.data;
     const product_places places = {source->counts.data, source->bases.data, source->pairs.data};
     return sp_cuda_spgemm_warp_places(context, a, b, masked, &places, pattern);
@@ -531,36 +531,36 @@ static sp_status make_tiles(sp_context *context, int64_t total, const term_sourc
     int64_t all_segments, all_pieces;
     term_totals all;
     if (tiles > INT32_MAX / 2) return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%lld tiles", (long long)tiles);
-    TRY(cuts.allocate(context, tiles + 1));
-    TRY(segments.allocate(context, tiles + 1));
-    TRY(pieces.allocate(context, tiles + 1));
-    TRY(segments_before.allocate(context, tiles + 1));
-    TRY(pieces_before.allocate(context, tiles + 1));
+    CHECK(cuts.allocate(context, tiles + 1));
+    CHECK(segments.allocate(context, tiles + 1));
+    CHECK(pieces.allocate(context, tiles + 1));
+    CHECK(segments_before.allocate(context, tiles + 1));
+    CHECK(pieces_before.allocate(context, tiles + 1));
     cut_tiles<<<slice_grid(context, source->lists.slices), TILE_THREADS, 0, stream_of(context)>>>(
         source->lists, tiles, cuts.data, source->totals.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     build_tiles<false><<<(unsigned)tiles, TILE_THREADS, 0, stream_of(context)>>>(
         source->lists, cuts.data, NULL, NULL, segments.data, pieces.data, *terms, source->totals.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, tiles, segments.data, segments_before.data));
-    TRY(cuda_scan_counts(context, tiles, pieces.data, pieces_before.data));
-    TRY(read_total(context, segments_before.data + tiles, &all_segments));
-    TRY(read_total(context, pieces_before.data + tiles, &all_pieces));
-    CUDA_TRY(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, tiles, segments.data, segments_before.data));
+    CHECK(cuda_scan_counts(context, tiles, pieces.data, pieces_before.data));
+    CHECK(read_total(context, segments_before.data + tiles, &all_segments));
+    CHECK(read_total(context, pieces_before.data + tiles, &all_pieces));
+    CUDA_CHECK(cudaMemcpyAsync(&all, source->totals.data, sizeof all, cudaMemcpyDeviceToHost, stream_of(context)));
+    CHECK(cuda_finish(context));
 
     terms->tiles = tiles;
     terms->long_entries = all.long_entries;
-    TRY(add_array(context, tiles, &terms->bytes, &terms->tile));
-    TRY(add_array(context, tiles * TILE_GROUPS, &terms->bytes, &terms->groups));
-    TRY(add_array(context, all_segments, &terms->bytes, &terms->segments));
-    TRY(add_array(context, all_pieces, &terms->bytes, &terms->lists));
-    TRY(add_array(context, source->lists.nnz, &terms->bytes, &terms->firsts));
-    TRY(add_array(context, all.long_entries, &terms->bytes, &terms->longs));
-    TRY(add_array(context, (int64_t)all.long_terms, &terms->bytes, &terms->long_terms));
+    CHECK(add_array(context, tiles, &terms->bytes, &terms->tile));
+    CHECK(add_array(context, tiles * TILE_GROUPS, &terms->bytes, &terms->groups));
+    CHECK(add_array(context, all_segments, &terms->bytes, &terms->segments));
+    CHECK(add_array(context, all_pieces, &terms->bytes, &terms->lists));
+    CHECK(add_array(context, source->lists.nnz, &terms->bytes, &terms->firsts));
+    CHECK(add_array(context, all.long_entries, &terms->bytes, &terms->longs));
+    CHECK(add_array(context, (int64_t)all.long_terms, &terms->bytes, &terms->long_terms));
     build_tiles<true><<<(unsigned)tiles, TILE_THREADS, 0, stream_of(context)>>>(
         source->lists, cuts.data, segments_before.data, pieces_before.data, NULL, NULL, *terms, source->totals.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -570,11 +570,11 @@ static sp_status list_terms(sp_context *context, const sp_csr *a, const sp_csr *
 {
     term_source source;
     int64_t total = 0;
-    TRY(lay_out(context, a, b, masked, pattern, &source, &total));
+    CHECK(lay_out(context, a, b, masked, pattern, &source, &total));
     if (total > 0 && total <= room / (int64_t)sizeof(uint2)) {
-        TRY(list_pairs(context, a, b, masked, pattern, total, &source));
-        TRY(make_tiles(context, total, &source, terms));
-        TRY(cuda_finish(context));
+        CHECK(list_pairs(context, a, b, masked, pattern, total, &source));
+        CHECK(make_tiles(context, total, &source, terms));
+        CHECK(cuda_finish(context));
         if (terms->bytes <= room) return SP_OK;
     }
     return sp_fail(context, SP_ERROR_DEVICE_MEMORY, "%s: %lld products are too many for a plan to list",
@@ -588,7 +588,7 @@ sp_status cuda_make_terms(sp_context *context, const sp_csr *a, const sp_csr *b,
     size_t available;
     *terms = {};
     if (pattern->nnz == 0 || a->nnz >= UINT32_MAX || b->nnz >= UINT32_MAX) return SP_OK;
-    TRY(cuda_available(context, &available));
+    CHECK(cuda_available(context, &available));
     /* C itself, and as much again for the operands of the next call, must have their place beside the plan. */
     const int64_t room = (int64_t)available - 2 * entry_bytes * pattern->nnz;
     if (room <= 0 || (!masked && products > room / (int64_t)sizeof(uint2))) return SP_OK;
@@ -617,7 +617,7 @@ static sp_status sum_of(sp_context *context, const product_terms *terms, const s
     const int64_t blocks = terms->tiles + (terms->long_entries + TILE_WARPS - 1) / TILE_WARPS;
     auto kernel = plain ? sum_tiles<V, true> : sum_tiles<V, false>;
     kernel<<<(unsigned)blocks, TILE_THREADS, 0, stream_of(context)>>>(*terms, product, (V *)c->values);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }
 

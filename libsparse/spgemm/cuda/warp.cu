@@ -42,7 +42,7 @@
 /* The offsets of C as far as its rows' lengths are known, and lists of the rows of each class. */
 template <typename V> static sp_status place_rows(warp_run<V> *run)
 {
-    TRY(cuda_scan_counts(run->context, run->a->rows, run->lengths, run->c->row_offsets));
+    CHECK(cuda_scan_counts(run->context, run->a->rows, run->lengths, run->c->row_offsets));
     return list_classes(run);
 }
 
@@ -50,7 +50,7 @@ template <typename V> static sp_status place_rows(warp_run<V> *run)
  * rows are short all of them may have been counted. */
 template <typename V, bool PLAIN> static sp_status begin_counting(warp_run<V> *run)
 {
-    TRY(run->merges ? place_rows(run) : list_classes(run));
+    CHECK(run->merges ? place_rows(run) : list_classes(run));
     if (run->a->nnz > 16 * run->a->rows) return SP_OK; /* hardly any are small */
     run->streams = STREAMS;
     run->small_counted = true;
@@ -59,38 +59,38 @@ template <typename V, bool PLAIN> static sp_status begin_counting(warp_run<V> *r
 
 template <typename V, bool PLAIN> static sp_status launch_counts(warp_run<V> *run)
 {
-    TRY((launch_wide_counts<V, PLAIN>(run)));
-    if constexpr (PLAIN) TRY(launch_piece_counts(run));
-    if constexpr (PLAIN) TRY(launch_dense_counts(run));
-    TRY((launch_narrow_counts<V, PLAIN>(run)));
+    CHECK((launch_wide_counts<V, PLAIN>(run)));
+    if constexpr (PLAIN) CHECK(launch_piece_counts(run));
+    if constexpr (PLAIN) CHECK(launch_dense_counts(run));
+    CHECK((launch_narrow_counts<V, PLAIN>(run)));
     /* Made beside the counting, which does not read it. */
     if (run->index.data && !run->far) {
         cudaStream_t on;
-        TRY(take_stream(run, 2, &on));
-        TRY(index_columns(run, on));
+        CHECK(take_stream(run, 2, &on));
+        CHECK(index_columns(run, on));
     }
-    TRY((launch_hashed_counts<V, PLAIN>(run)));
+    CHECK((launch_hashed_counts<V, PLAIN>(run)));
     return run->small_counted ? SP_OK : launch_small<V, PLAIN, false>(run);
 }
 
 /* The longest rows first: a warp with one of them takes as long as all the short ones. */
 template <typename V, bool PLAIN> static sp_status launch_sums(warp_run<V> *run)
 {
-    TRY((launch_wide<V, PLAIN>(run)));
-    TRY((launch_hashed<V, PLAIN>(run, SUMMED_CLASSES - 1)));
+    CHECK((launch_wide<V, PLAIN>(run)));
+    CHECK((launch_hashed<V, PLAIN>(run, SUMMED_CLASSES - 1)));
     if constexpr (PLAIN) {
-        TRY(launch_dense(run));
-        TRY(launch_sorts(run));
-        TRY(launch_ranked(run));
-        TRY(launch_merged(run));
+        CHECK(launch_dense(run));
+        CHECK(launch_sorts(run));
+        CHECK(launch_ranked(run));
+        CHECK(launch_merged(run));
     }
-    for (int i = SUMMED_CLASSES - 2; i >= 0; i--) TRY((launch_hashed<V, PLAIN>(run, i)));
+    for (int i = SUMMED_CLASSES - 2; i >= 0; i--) CHECK((launch_hashed<V, PLAIN>(run, i)));
     return launch_small<V, PLAIN, true>(run);
 }
 
 template <typename V, bool PLAIN> static sp_status launch_values(warp_run<V> *run)
 {
-    TRY((launch_known<V, PLAIN>(run)));
+    CHECK((launch_known<V, PLAIN>(run)));
     return launch_small<V, PLAIN, true>(run);
 }
 
@@ -101,8 +101,8 @@ template <typename V> static sp_status join(warp_run<V> *run)
     cuda_state *state = cuda_state_of(context);
     for (int i = 1; i < SIDE_STREAMS; i++) {
         if (!(run->taken.streams >> i & 1)) continue;
-        CUDA_TRY(cudaEventRecord(state->joined[i], state->side[i]));
-        CUDA_TRY(cudaStreamWaitEvent(state->stream, state->joined[i], 0));
+        CUDA_CHECK(cudaEventRecord(state->joined[i], state->side[i]));
+        CUDA_CHECK(cudaStreamWaitEvent(state->stream, state->joined[i], 0));
     }
     run->taken.streams = 0;
     return SP_OK;
@@ -117,8 +117,8 @@ template <typename V> static sp_status fork_and_join(warp_run<V> *run, sp_status
     const bool narrow = (has_rows(run, NARROW) || has_rows(run, NARROWER)) && few_narrow(run);
     run->chain = narrow || has_rows(run, WIDE) || has_rows(run, LONG) ? (int)CHAIN_STREAM : 0;
     run->chained = false;
-    TRY(cuda_fork(run->context, 0));
-    TRY(launches(run));
+    CHECK(cuda_fork(run->context, 0));
+    CHECK(launches(run));
     return join(run);
 }
 
@@ -155,9 +155,9 @@ template <typename V>
 static sp_status open_run(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                           warp_run<V> *run)
 {
-    TRY(set_operands(context, a, b, options, run));
-    TRY(run->room.allocate(context, room_for_rows(a->rows)));
-    TRY(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
+    CHECK(set_operands(context, a, b, options, run));
+    CHECK(run->room.allocate(context, room_for_rows(a->rows)));
+    CHECK(run->room.fill(0, 2 * (int64_t)sizeof(warp_totals)));
     use_room(run, run->room.data);
     return SP_OK;
 }
@@ -168,10 +168,10 @@ static sp_status wait_for_totals(warp_run<V> *run, sp_status (*meanwhile)(warp_r
 {
     sp_context *context = run->context;
     cudaStream_t side = cuda_state_of(context)->side[0];
-    TRY(cuda_fork(context, 1));
-    TRY(meanwhile(run));
-    CUDA_TRY(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
-    CUDA_TRY(cudaStreamSynchronize(side));
+    CHECK(cuda_fork(context, 1));
+    CHECK(meanwhile(run));
+    CUDA_CHECK(cudaMemcpyAsync(totals, run->job.totals, sizeof *totals, cudaMemcpyDeviceToHost, side));
+    CUDA_CHECK(cudaStreamSynchronize(side));
     if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
     run->known = totals;
     return SP_OK;
@@ -182,20 +182,20 @@ template <typename V, bool PLAIN> static sp_status count_rows(warp_run<V> *run)
 {
     if (!run->far && run->known->members[LONG] > (unsigned)(LONG_BLOCKS * cuda_state_of(run->context)->processors))
         run->sorts = LEAST_SORTED << (BLOCK_COUNTED - SORTED);
-    if (index_pays(run)) TRY(open_index(run));
+    if (index_pays(run)) CHECK(open_index(run));
     if (run->index.data && run->far) {
-        TRY(index_columns(run, stream_of(run->context)));
+        CHECK(index_columns(run, stream_of(run->context)));
         run->job.product.index = index_of(run);
     }
-    TRY(fork_and_join(run, launch_counts<V, PLAIN>));
+    CHECK(fork_and_join(run, launch_counts<V, PLAIN>));
     return reclassify_rows(run);
 }
 
 template <typename V, bool PLAIN> static sp_status sum_rows(warp_run<V> *run)
 {
     if (index_pays(run) && !run->index.data) {
-        TRY(open_index(run));
-        TRY(index_columns(run, stream_of(run->context)));
+        CHECK(open_index(run));
+        CHECK(index_columns(run, stream_of(run->context)));
     }
     run->job.product.index = index_of(run);
     return fork_and_join(run, launch_sums<V, PLAIN>);
@@ -209,7 +209,7 @@ template <typename V> static sp_status set_result(warp_run<V> *run, const sp_csr
     run->job.c_values = (V *)c->values;
     if (!has_rows(run, WIDE)) return SP_OK;
     const int64_t most = c->nnz / PART_ENTRIES + c->nnz / MOST_SUMMED + FEW_ENTRIES / LEAST_PART_ENTRIES + 1;
-    TRY(run->parts.allocate(run->context, most));
+    CHECK(run->parts.allocate(run->context, most));
     run->job.parts = run->parts.data;
     run->job.most_parts = (unsigned)most;
     return SP_OK;
@@ -249,7 +249,7 @@ static bool all_merged(const warp_totals *totals)
 /* Columns and values for the offsets that `c` has. */
 static sp_status allocate_entries(sp_context *context, bool pattern, sp_csr *c)
 {
-    TRY(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
+    CHECK(cuda_allocate(context, (size_t)c->nnz * sizeof(int32_t), (void **)&c->col_indices));
     if (pattern) return SP_OK;
     return cuda_allocate(context, (size_t)c->nnz * sp_value_size(c->value_type), &c->values);
 }
@@ -259,13 +259,13 @@ template <typename V, bool PLAIN>
 static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                               sp_csr *c, sp_spgemm_info *info)
 {
-    const double start = sp_seconds();
+    const double start = wall_seconds();
     warp_run<V> run = {};
     warp_totals totals;
     size_t before;
-    TRY(cuda_watch_peak(context, &before));
-    TRY(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
-    TRY(open_run(context, a, b, options, &run));
+    CHECK(cuda_watch_peak(context, &before));
+    CHECK(cuda_allocate(context, ((size_t)a->rows + 1) * sizeof(int64_t), (void **)&c->row_offsets));
+    CHECK(open_run(context, a, b, options, &run));
     run.dense = PLAIN ? least_dense(b) : 0;
     /* Finite elements have long rows; comparing short ones costs more than it gains. */
     run.twins = PLAIN && a->nnz > 8 * a->rows && !run.dense;
@@ -274,27 +274,27 @@ static sp_status form_product(sp_context *context, const sp_csr *a, const sp_csr
     run.merges = PLAIN && a->nnz <= 4 * a->rows;
     run.c = c;
     /* Offsets are tried before rows that do not merge are counted. */
-    if (run.merges) CUDA_TRY(cudaMemsetAsync(run.lengths, 0, (size_t)a->rows * sizeof(int32_t), stream_of(context)));
-    TRY(classify_rows(&run));
-    TRY(wait_for_totals(&run, begin_counting<V, PLAIN>, &totals));
+    if (run.merges) CUDA_CHECK(cudaMemsetAsync(run.lengths, 0, (size_t)a->rows * sizeof(int32_t), stream_of(context)));
+    CHECK(classify_rows(&run));
+    CHECK(wait_for_totals(&run, begin_counting<V, PLAIN>, &totals));
     info->products = (int64_t)totals.products;
     if (!run.merges || !all_merged(&totals)) {
-        TRY((count_rows<V, PLAIN>(&run)));
-        TRY(wait_for_totals(&run, place_rows<V>, &totals));
+        CHECK((count_rows<V, PLAIN>(&run)));
+        CHECK(wait_for_totals(&run, place_rows<V>, &totals));
     }
-    TRY(join(&run));
+    CHECK(join(&run));
     c->nnz = (int64_t)totals.entries;
-    const double counted = sp_seconds();
-    TRY(allocate_entries(context, options->semiring == SP_OR_AND, c));
-    TRY(set_result(&run, c));
-    TRY((sum_rows<V, PLAIN>(&run)));
-    TRY(cuda_finish(context));
+    const double counted = wall_seconds();
+    CHECK(allocate_entries(context, options->semiring == SP_OR_AND, c));
+    CHECK(set_result(&run, c));
+    CHECK((sum_rows<V, PLAIN>(&run)));
+    CHECK(cuda_finish(context));
     name_groups(&totals, info);
     info->product_nnz = info->nnz = c->nnz;
     info->batches = 1;
-    TRY(cuda_peak_beside(context, before, c, &info->peak_bytes));
+    CHECK(cuda_peak_beside(context, before, c, &info->peak_bytes));
     info->symbolic_seconds = counted - start;
-    info->numeric_seconds = sp_seconds() - counted;
+    info->numeric_seconds = wall_seconds() - counted;
     return SP_OK;
 }
 
@@ -339,17 +339,17 @@ static sp_status form_values(sp_context *context, const sp_csr *a, const sp_csr 
                              const product_places *places, sp_csr *c)
 {
     warp_run<V> run = {};
-    TRY(open_run(context, a, b, options, &run));
-    TRY(classify_known(&run, c));
-    TRY(set_result(&run, c));
+    CHECK(open_run(context, a, b, options, &run));
+    CHECK(classify_known(&run, c));
+    CHECK(set_result(&run, c));
     if (places) run.job.places = *places;
     if (c->nnz > MOST_SUMMED) {
-        TRY(open_index(&run));
-        TRY(index_columns(&run, stream_of(context)));
+        CHECK(open_index(&run));
+        CHECK(index_columns(&run, stream_of(context)));
     }
     run.job.product.index = index_of(&run);
-    TRY(list_classes(&run));
-    TRY(fork_and_join(&run, launch_values<V, PLAIN>));
+    CHECK(list_classes(&run));
+    CHECK(fork_and_join(&run, launch_values<V, PLAIN>));
     return cuda_finish(context);
 }
 
@@ -405,14 +405,14 @@ static sp_status find_rows(sp_context *context, const sp_csr *a, const sp_csr *b
     const sp_spgemm_options options = {};
     warp_run<float> run = {}; /* nobody looks at values */
     warp_totals totals[2];
-    TRY(open_run(context, a, b, &options, &run));
+    CHECK(open_run(context, a, b, &options, &run));
     run.dense = least_dense(b);
     run.twins = !run.dense;
     run.sorts = std::min(most_sorted(context, b->cols), LEAST_SORTED << (BLOCK_COUNTED - SORTED)); /* none is LONG */
-    TRY(classify_known(&run, pattern));
-    TRY(list_classes(&run));
-    CUDA_TRY(cudaMemcpyAsync(totals, run.totals, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
-    TRY(cuda_finish(context));
+    CHECK(classify_known(&run, pattern));
+    CHECK(list_classes(&run));
+    CUDA_CHECK(cudaMemcpyAsync(totals, run.totals, sizeof totals, cudaMemcpyDeviceToHost, stream_of(context)));
+    CHECK(cuda_finish(context));
     kept->known = totals[1];
     *suit = are_faster(totals + 1, a->rows, run.dense > 0,
                        totals[0].products >= LEAST_SHARED * (unsigned long long)pattern->nnz);
@@ -432,7 +432,7 @@ sp_status cuda_keep_rows(sp_context *context, const sp_csr *a, const sp_csr *b, 
     void *kept;
     *rows = NULL;
     if (a->nnz <= 8 * a->rows || b->nnz >= UINT32_MAX) return SP_OK;
-    TRY(sp_calloc(context, 1, sizeof(kept_rows), &kept));
+    CHECK(sp_calloc(context, 1, sizeof(kept_rows), &kept));
     const sp_status status = find_rows(context, a, b, pattern, (kept_rows *)kept, &suit);
     if (status != SP_OK || !suit) {
         sp_free(context, kept);
@@ -456,7 +456,7 @@ static sp_status sum_kept(sp_context *context, const kept_rows *rows, const sp_c
 {
     const sp_spgemm_options options = {};
     warp_run<V> run = {};
-    TRY(set_operands(context, a, b, &options, &run));
+    CHECK(set_operands(context, a, b, &options, &run));
     use_room(&run, rows->room);
     run.pattern_known = true;
     run.dense = rows->dense;
@@ -465,9 +465,9 @@ static sp_status sum_kept(sp_context *context, const kept_rows *rows, const sp_c
     run.job.product.repeats = rows->repeats;
     run.job.totals = run.totals + 1;
     run.job.notes = run.notes + a->rows;
-    TRY(set_result(&run, c));
-    CUDA_TRY(cudaMemsetAsync(&run.job.totals->next, 0, sizeof run.job.totals->next, stream_of(context)));
-    TRY((fork_and_join(&run, launch_sums<V, true>)));
+    CHECK(set_result(&run, c));
+    CUDA_CHECK(cudaMemsetAsync(&run.job.totals->next, 0, sizeof run.job.totals->next, stream_of(context)));
+    CHECK((fork_and_join(&run, launch_sums<V, true>)));
     return cuda_finish(context);
 }
 

@@ -448,17 +448,17 @@ template <typename V, bool PLAIN> sp_status launch_narrow_counts(warp_run<V> *ru
 {
     if (run->dense || few_narrow(run)) return SP_OK; /* others have them */
     if (has_rows(run, NARROW))
-        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
-                          rows_in(run, NARROW), 1, (int)NARROW));
+        CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROW_WORDS>, narrow_bytes<PLAIN>(NARROW_WORDS),
+                            rows_in(run, NARROW), 1, (int)NARROW));
     if (has_rows(run, NARROWER))
-        TRY(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS),
-                          rows_in(run, NARROWER), 2, (int)NARROWER));
+        CHECK(launch_tables(run, count_narrow<V, PLAIN, NARROWER_WORDS>, narrow_bytes<PLAIN>(NARROWER_WORDS),
+                            rows_in(run, NARROWER), 2, (int)NARROWER));
     return SP_OK;
 }
 
 template <typename V, bool PLAIN> static sp_status launch_parts(warp_run<V> *run)
 {
-    TRY(launch_tables(run, sum_compact<V, PLAIN>, rank_bytes<PLAIN>(), INT64_MAX, ALONE));
+    CHECK(launch_tables(run, sum_compact<V, PLAIN>, rank_bytes<PLAIN>(), INT64_MAX, ALONE));
     return launch_tables(run, sum_scattered<V, PLAIN>, sorted_bytes<PLAIN>(PART_ENTRIES), INT64_MAX, ALONE);
 }
 
@@ -466,18 +466,18 @@ template <typename V, bool PLAIN> sp_status launch_wide(warp_run<V> *run)
 {
     const int words = wide_words(run->context, run->b->cols);
     if (!has_rows(run, WIDE)) return SP_OK;
-    TRY(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, WIDE), ALONE, words));
+    CHECK(launch(run, write_wide<V, PLAIN>, WIDE_THREADS, wide_bytes(words), rows_in(run, WIDE), ALONE, words));
     return run->job.c_values ? launch_parts<V, PLAIN>(run) : SP_OK;
 }
 
 /* Of wide rows and of those that tables would sum. */
 template <typename V, bool PLAIN> sp_status launch_known(warp_run<V> *run)
 {
-    TRY(launch(run, list_parts<V>, WIDE_THREADS, 0, INT64_MAX, ALONE));
-    TRY((launch_parts<V, PLAIN>(run)));
+    CHECK(launch(run, list_parts<V>, WIDE_THREADS, 0, INT64_MAX, ALONE));
+    CHECK((launch_parts<V, PLAIN>(run)));
     for (int i = SUMMED_CLASSES - 1; i >= 0; i--) {
         const int entries = i + 1 < SUMMED_CLASSES ? LEAST_SLOTS / 2 << i : MOST_SUMMED;
-        TRY(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), INT64_MAX, i, HASHED + i, entries));
+        CHECK(launch_tables(run, sum_known<V, PLAIN>, sorted_bytes<PLAIN>(entries), INT64_MAX, i, HASHED + i, entries));
     }
     return SP_OK;
 }

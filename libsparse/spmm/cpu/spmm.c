@@ -146,9 +146,9 @@ static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *s
     const int64_t bins = state->bins, rows = a->rows, range = (a->cols + bins - 1) / bins;
     sp_watch watch = {context, false};
     sp_status status;
-    SP_TRY(sp_alloc(context, bins * rows + 1, sizeof *state->offsets, (void **)&state->offsets));
-    SP_TRY(sp_alloc(context, a->nnz, sizeof *state->cols, (void **)&state->cols));
-    if (a->values) SP_TRY(sp_alloc(context, a->nnz, sp_value_size(a->value_type), &state->values));
+    TRY(sp_alloc(context, bins * rows + 1, sizeof *state->offsets, (void **)&state->offsets));
+    TRY(sp_alloc(context, a->nnz, sizeof *state->cols, (void **)&state->cols));
+    if (a->values) TRY(sp_alloc(context, a->nnz, sp_value_size(a->value_type), &state->values));
     int64_t *offsets = state->offsets;
     offsets[0] = 0;
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
@@ -161,7 +161,7 @@ static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *s
             k = end;
         }
     }
-    SP_TRY(sp_watched(&watch));
+    TRY(sp_watched(&watch));
     for (int64_t at = 0; at < bins * rows; at++) offsets[at + 1] += offsets[at];
 #pragma omp parallel for schedule(dynamic, 256) num_threads(sp_threads_for(context, a->nnz))
     for (int64_t i = 0; i < rows; i++) {
@@ -173,8 +173,8 @@ static sp_status bin_columns(sp_context *context, const sp_csr *a, spmm_state *s
             from += at[1] - at[0];
         }
     }
-    SP_TRY(sp_watched(&watch));
-    if (a->values) SP_TRY(copy_values(context, a, state));
+    TRY(sp_watched(&watch));
+    if (a->values) TRY(copy_values(context, a, state));
 done:
     return status;
 }
@@ -224,9 +224,9 @@ sp_status sp_cpu_spmm_prepare(sp_context *context, const sp_csr *a, int64_t widt
     made->bins = 1;
     made->algorithm = options->algorithm ? options->algorithm : choose_algorithm(a, width, options);
     if (made->algorithm == SP_SPMM_BIDIRECTIONAL) made->bins = choose_bins(a, width, options);
-    if (made->bins > 1) SP_TRY(bin_columns(context, a, made));
-    SP_TRY(cut_chunks(context, a, made));
-    if (made->algorithm == SP_SPMM_BLOCK_PARTITION) SP_TRY(sort_chunks(context, a, made));
+    if (made->bins > 1) TRY(bin_columns(context, a, made));
+    TRY(cut_chunks(context, a, made));
+    if (made->algorithm == SP_SPMM_BLOCK_PARTITION) TRY(sort_chunks(context, a, made));
     info->algorithm = made->algorithm;
     info->partitions = made->algorithm == SP_SPMM_BIDIRECTIONAL ? made->bins : made->chunks;
     info->metadata_bytes = (made->chunks + 1) * (int64_t)sizeof *made->first +
@@ -352,9 +352,9 @@ static sp_status multiply_bins(sp_context *context, const spmm_state *plan, tile
     sp_dense packed = {0};
     sp_status status = SP_OK;
     if (job->beta != 0 || sp_dense_size(y->type) != size)
-        SP_TRY(sp_alloc(context, y->rows * columns, size, &job->partial));
+        TRY(sp_alloc(context, y->rows * columns, size, &job->partial));
     job->partial_stride = columns;
-    if (columns < x->cols) SP_TRY(sp_dense_create(context, x->rows, columns, x->type, SP_HOST, &packed));
+    if (columns < x->cols) TRY(sp_dense_create(context, x->rows, columns, x->type, SP_HOST, &packed));
     status = run_bins(context, plan, job, reduction, columns, &packed, threads);
 done:
     sp_free(context, job->partial);

@@ -37,7 +37,7 @@ static sp_status multiply(sp_context *context, sp_dense_type type, const spmm_sh
             tile.width = min(product.width - first, shape.columns());
             tile.tiles = 1;
             if (bin > 0) tile.beta = 1;
-            TRY(cuda_spmm_blocks(context, type, false, shape, tile, parts, bin));
+            CHECK(cuda_spmm_blocks(context, type, false, shape, tile, parts, bin));
         }
     return SP_OK;
 }
@@ -57,7 +57,7 @@ sp_status cuda_spmm_round(sp_context *context, sp_dense_type type, const spmm_pr
     if (!product.y_narrow) launch((float *)product.y);
     else if (type == SP_DENSE_F16) launch((__half *)product.y);
     else launch((__nv_bfloat16 *)product.y);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -66,12 +66,12 @@ sp_status cuda_spmm_bins(sp_context *context, sp_dense_type type, const spmm_sha
 {
     if (!product.y_narrow) return multiply(context, type, shape, product, parts);
     device_array<float> sums;
-    TRY(sums.allocate(context, product.rows * product.width));
+    CHECK(sums.allocate(context, product.rows * product.width));
     spmm_product made = product;
     made.y = sums.data;
     made.y_stride = product.width;
     made.y_narrow = false;
     made.beta = 0;
-    TRY(multiply(context, type, shape, made, parts));
+    CHECK(multiply(context, type, shape, made, parts));
     return cuda_spmm_round(context, type, product, sums.data);
 }

@@ -169,28 +169,28 @@ static sp_status make_list(sp_context *context, const sp_csr *a, const block_siz
     device_array<int64_t> first;
     list->count = a->rows;
     if (ranges.bins > 1 && ranges.rows == 0) {
-        TRY(counts.allocate(context, a->rows + 1));
-        TRY(first.allocate(context, a->rows + 1));
+        CHECK(counts.allocate(context, a->rows + 1));
+        CHECK(first.allocate(context, a->rows + 1));
         count_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(ranges, a->rows, a->row_offsets, a->col_indices,
                                                                  counts.data);
-        CUDA_TRY(cudaGetLastError());
-        TRY(cuda_scan_counts(context, a->rows, counts.data, first.data));
-        CUDA_TRY(cudaMemcpyAsync(&list->count, first.data + a->rows, sizeof list->count, cudaMemcpyDeviceToHost,
-                                 stream));
-        TRY(cuda_finish(context));
+        CUDA_CHECK(cudaGetLastError());
+        CHECK(cuda_scan_counts(context, a->rows, counts.data, first.data));
+        CUDA_CHECK(cudaMemcpyAsync(&list->count, first.data + a->rows, sizeof list->count, cudaMemcpyDeviceToHost,
+                                   stream));
+        CHECK(cuda_finish(context));
     }
     if (list->count > INT32_MAX)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "%d ranges of columns cut %lld rows into %lld parts",
                        ranges.bins, (long long)a->rows, (long long)list->count);
-    TRY(list->keys.allocate(context, list->count));
-    TRY(list->numbers.allocate(context, list->count));
-    TRY(list->rows.allocate(context, list->count));
-    TRY(list->entries.allocate(context, list->count));
-    TRY(list->starts.allocate(context, list->count));
+    CHECK(list->keys.allocate(context, list->count));
+    CHECK(list->numbers.allocate(context, list->count));
+    CHECK(list->rows.allocate(context, list->count));
+    CHECK(list->entries.allocate(context, list->count));
+    CHECK(list->starts.allocate(context, list->count));
     list_parts<<<blocks_for(a->rows), THREADS, 0, stream>>>(
         sizes, ranges, a->rows, a->row_offsets, a->col_indices, first.data, list->keys.data, list->numbers.data,
         list->rows.data, list->starts.data, list->entries.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -202,13 +202,13 @@ static sp_status sort_list(sp_context *context, part_list *list, int64_t classes
     size_t bytes = 0;
     int bits = 1;
     while (classes >> bits) bits++;
-    TRY(keys->allocate(context, list->count));
-    TRY(numbers->allocate(context, list->count));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, list->keys.data, keys->data, list->numbers.data,
-                                             numbers->data, list->count, 0, bits, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, list->keys.data, keys->data, list->numbers.data,
-                                             numbers->data, list->count, 0, bits, stream));
+    CHECK(keys->allocate(context, list->count));
+    CHECK(numbers->allocate(context, list->count));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, list->keys.data, keys->data, list->numbers.data,
+                                               numbers->data, list->count, 0, bits, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, list->keys.data, keys->data, list->numbers.data,
+                                               numbers->data, list->count, 0, bits, stream));
     return SP_OK;
 }
 
@@ -223,38 +223,38 @@ static sp_status cut(sp_context *context, const sp_csr *a, const part_ranges &ra
     device_array<int32_t> counts;
     part_list list;
     void *host = NULL;
-    TRY(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
+    CHECK(sp_alloc(context, 3 * (int64_t)bins + 1, sizeof(int64_t), &host));
     parts->edges = (int64_t *)host;
-    TRY(make_list(context, a, sizes, ranges, &list));
+    CHECK(make_list(context, a, sizes, ranges, &list));
     parts->places = list.count;
-    TRY(sort_list(context, &list, classes, &keys, &numbers));
-    TRY(class_begin.allocate(context, classes + 1));
+    CHECK(sort_list(context, &list, classes, &keys, &numbers));
+    CHECK(class_begin.allocate(context, classes + 1));
     find_classes<<<blocks_for(classes + 1), THREADS, 0, stream>>>(classes, list.count, keys.data, class_begin.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(parts->rows.allocate(context, list.count));
-    TRY(parts->starts.allocate(context, list.count));
-    TRY(parts->entries.allocate(context, list.count));
-    TRY(counts.allocate(context, list.count + 1));
-    TRY(first.allocate(context, list.count + 1));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(parts->rows.allocate(context, list.count));
+    CHECK(parts->starts.allocate(context, list.count));
+    CHECK(parts->entries.allocate(context, list.count));
+    CHECK(counts.allocate(context, list.count + 1));
+    CHECK(first.allocate(context, list.count + 1));
     place_rows<<<blocks_for(list.count), THREADS, 0, stream>>>(
         sizes, list.count, keys.data, numbers.data, class_begin.data, list.rows.data, list.starts.data,
         list.entries.data,
         parts->rows.data, parts->starts.data, parts->entries.data, counts.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, list.count, counts.data, first.data));
-    TRY(edges.allocate(context, 2 * bins + 1));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, list.count, counts.data, first.data));
+    CHECK(edges.allocate(context, 2 * bins + 1));
     find_bins<<<blocks_for(2 * bins + 1), THREADS, 0, stream>>>(bins, sizes.classes, class_begin.data, first.data,
                                                                edges.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),
-                             cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(parts->edges, edges.data, (size_t)(2 * bins + 1) * sizeof(int64_t),
+                               cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     parts->count = parts->edges[2 * bins];
-    TRY(parts->blocks.allocate(context, parts->count));
+    CHECK(parts->blocks.allocate(context, parts->count));
     fill_blocks<<<blocks_for(list.count), THREADS, 0, stream>>>(sizes, list.count, keys.data, class_begin.data,
                                                                 parts->entries.data, counts.data, first.data,
                                                                 parts->blocks.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }
 
@@ -271,7 +271,7 @@ static sp_status make_blocks(sp_context *context, const sp_csr *a, const part_ra
 {
     void *memory = NULL;
     *parts = NULL;
-    TRY(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
+    CHECK(sp_calloc(context, 1, sizeof(spmm_blocks), &memory));
     spmm_blocks *made = new (memory) spmm_blocks();
     made->bins = ranges.bins;
     made->group_entries = group_entries;
@@ -470,13 +470,13 @@ sp_status cuda_spmm_make_carry(sp_context *context, spmm_blocks *parts, int64_t 
 {
     if (bytes > parts->carry_bytes) {
         parts->carry_bytes = 0;
-        TRY(parts->carry.allocate(context, (int64_t)bytes));
+        CHECK(parts->carry.allocate(context, (int64_t)bytes));
         parts->carry_bytes = bytes;
     }
     if (arrived > parts->arrived_count) {
         parts->arrived_count = 0;
-        TRY(parts->arrived.allocate(context, arrived));
-        TRY(parts->arrived.fill(0, arrived));
+        CHECK(parts->arrived.allocate(context, arrived));
+        CHECK(parts->arrived.fill(0, arrived));
         parts->arrived_count = arrived;
     }
     return SP_OK;
@@ -490,9 +490,9 @@ template <typename Kernel> static sp_status can_be_early(sp_context *context, Ke
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     cudaFuncAttributes code;
     *can = 0;
-    CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+    CUDA_CHECK(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
     if (capture != cudaStreamCaptureStatusNone) return SP_OK;
-    CUDA_TRY(cudaFuncGetAttributes(&code, kernel));
+    CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
     *can = code.binaryVersion >= 90 && code.ptxVersion >= 90;
     return SP_OK;
 }
@@ -511,7 +511,7 @@ template <bool IS_EXTREME> struct block_launch {
                       count = parts->edges[2 * bin + 2] - begin;
         const size_t bytes = (size_t)partial * (size_t)product.tiles * REPEATS * LANES * sizeof(Result);
         if (count == 0) return SP_OK;
-        TRY(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
+        CHECK(cuda_spmm_make_carry(context, parts, partial * product.tiles, bytes));
         const carry_view carry = {parts->carry.data, parts->arrived.data, (int)partial};
         using quads = spmm_quads<T, V, LANES, REPEATS, EXTREME>;
         auto kernel = work_blocks<0, PAIRS ? 2 : 1, T, V, LANES, REPEATS, Result>;
@@ -529,11 +529,11 @@ template <bool IS_EXTREME> struct block_launch {
         config.blockDim = dim3(threads::COUNT * threads::TOGETHER);
         config.stream = cuda_state_of(context)->stream;
         config.attrs = &early;
-        TRY(can_be_early(context, kernel, &config.numAttrs));
-        CUDA_TRY(cudaLaunchKernelEx(&config, kernel, product, block_sizes(parts),
-                                    (const int4 *)parts->blocks.data + begin, (int)count,
-                                    (const int32_t *)parts->rows.data, (const int64_t *)parts->starts.data,
-                                    (const int32_t *)parts->entries.data, carry));
+        CHECK(can_be_early(context, kernel, &config.numAttrs));
+        CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, product, block_sizes(parts),
+                                      (const int4 *)parts->blocks.data + begin, (int)count,
+                                      (const int32_t *)parts->rows.data, (const int64_t *)parts->starts.data,
+                                      (const int32_t *)parts->entries.data, carry));
         return SP_OK;
     }
 };

@@ -649,7 +649,7 @@ struct select_launch {
         select_rows<T, C, ITEMS><<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
             kept->rows, (int)kept->cols, (int)kept->k, (const T *)x->values, x->stride, (T *)kept->values,
             (C *)kept->columns);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
     bool packets_fit() const
@@ -661,7 +661,7 @@ struct select_launch {
         select_rows_fast<<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
             kept->rows, (int)kept->cols, (int)kept->k, (const float *)x->values, x->stride, (float *)kept->values,
             (uint8_t *)kept->columns);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
     template <typename T, typename C> sp_status run() const
@@ -687,26 +687,26 @@ struct expand_launch {
         expand_rows<T, C><<<blocks_for(kept->rows), THREADS, 0, cuda_state_of(context)->stream>>>(
             kept->rows, (int)kept->cols, (int)kept->k, (const T *)kept->values, (const C *)kept->columns,
             (T *)x->values, x->stride);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
 };
 
 static sp_status begin(sp_context *context)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     return sp_interrupted(context) ? sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 
 sp_status sp_cuda_maxk(sp_context *context, const sp_dense *x, sp_cbsr *kept)
 {
-    TRY(begin(context));
+    CHECK(begin(context));
     return with_types(kept, select_launch{context, x, kept});
 }
 
 sp_status sp_cuda_maxk_expand(sp_context *context, const sp_cbsr *kept, sp_dense *x)
 {
-    TRY(begin(context));
+    CHECK(begin(context));
     return with_types(kept, expand_launch{context, kept, x});
 }
 
@@ -730,12 +730,12 @@ static sp_status for_parts(sp_context *context, const sp_csr *a, spmm_blocks *pa
         const int64_t first = parts->edges[2 * bin], partial = parts->edges[2 * bin + 1] - first;
         const int64_t count = parts->edges[2 * bin + 2] - first;
         if (count == 0) continue;
-        TRY(cuda_spmm_make_carry(context, parts, partial * tiles, (size_t)(partial * tiles) * carried));
+        CHECK(cuda_spmm_make_carry(context, parts, partial * tiles, (size_t)(partial * tiles) * carried));
         rows.blocks = parts->blocks.data + first;
         rows.partial = (int)partial;
         rows.carry = parts->carry.data;
         rows.arrived = parts->arrived.data;
-        TRY(launch(rows, (unsigned)count, bin));
+        CHECK(launch(rows, (unsigned)count, bin));
     }
     return SP_OK;
 }
@@ -750,14 +750,14 @@ struct sum_launch {
     {
         const size_t shared = (size_t)(SUB_BITS < 0 ? WARPS : WARPS << SUB_BITS) * p.pitch * sizeof(T);
         const unsigned tiles = (unsigned)((p.width + p.tile - 1) / p.tile);
-        TRY(cuda_allow_shared(context, sum_rows<T, C, SUB_BITS>, shared));
+        CHECK(cuda_allow_shared(context, sum_rows<T, C, SUB_BITS>, shared));
         return for_parts(context, a, parts, tiles, p.pitch * sizeof(T),
                          [&](const row_parts &rows, unsigned blocks, int bin) -> sp_status {
                              p.a = rows;
                              if (bin > 0) p.beta = 1;
                              sum_rows<T, C, SUB_BITS>
                                  <<<dim3(blocks, tiles), THREADS, shared, cuda_state_of(context)->stream>>>(p);
-                             CUDA_TRY(cudaGetLastError());
+                             CUDA_CHECK(cudaGetLastError());
                              return SP_OK;
                          });
     }
@@ -784,8 +784,8 @@ sp_status sp_cuda_maxk_spmm(sp_context *context, const sp_csr *a, const sp_spmm_
 {
     sum_product product = {};
     spmm_blocks *parts;
-    TRY(begin(context));
-    TRY(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
+    CHECK(begin(context));
+    CHECK(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
     product.values = kept->values;
     product.columns = kept->columns;
     product.k = (int)kept->k;
@@ -825,7 +825,7 @@ struct collect_launch {
                              p.add = bin > 0;
                              collect_rows<T, C>
                                  <<<dim3(blocks, height), THREADS, 0, cuda_state_of(context)->stream>>>(p);
-                             CUDA_TRY(cudaGetLastError());
+                             CUDA_CHECK(cudaGetLastError());
                              return SP_OK;
                          });
     }
@@ -836,8 +836,8 @@ sp_status sp_cuda_maxk_spmm_backward(sp_context *context, const sp_csr *a, const
 {
     collect_product product = {};
     spmm_blocks *parts;
-    TRY(begin(context));
-    TRY(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
+    CHECK(begin(context));
+    CHECK(cuda_spmm_kept_parts(context, a, (spmm_state *)state, &parts));
     if (gradient->stride > UINT32_MAX / 8)
         return sp_fail(context, SP_ERROR_UNSUPPORTED, "rows of the gradient that are %lld numbers apart",
                        (long long)gradient->stride);

@@ -131,12 +131,12 @@ static sp_status has_communities(sp_context *context, const sp_csr *a, bool *has
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<pair_counts> counts;
     pair_counts seen;
-    TRY(counts.allocate(context, 1));
-    TRY(counts.fill(0, 1));
+    CHECK(counts.allocate(context, 1));
+    CHECK(counts.fill(0, 1));
     ask_pairs<<<ASKED / THREADS, THREADS, 0, stream>>>(a->rows, a->nnz, a->row_offsets, a->col_indices, counts.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(&seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(&seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     const double closed = (double)seen.closed, chance = (double)seen.chance / 1048576;
     *has = closed > 0.005 * (double)seen.asked && closed > 8 * chance;
     return SP_OK;
@@ -149,12 +149,12 @@ static sp_status propagate(sp_context *context, const sp_csr *a, uint32_t *label
     cudaStream_t stream = cuda_state_of(context)->stream;
     const unsigned blocks = blocks_for(a->rows * 32);
     start_labels<<<blocks, THREADS, 0, stream>>>(a->rows, a->row_offsets, a->col_indices, labels);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     static_assert(ROUNDS % 2 == 0, "the last round writes labels");
     for (int round = 0; round < ROUNDS; round++) {
         vote<<<blocks, THREADS, 0, stream>>>(a->rows, round, a->row_offsets, a->col_indices,
                                              round % 2 ? taken : labels, round % 2 ? labels : taken, votes);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
     return SP_OK;
 }
@@ -172,28 +172,28 @@ sp_status cuda_spmm_order(sp_context *context, const sp_csr *a, int64_t most, in
     bool has = false;
     *small = false;
     if (a->rows != a->cols || a->nnz < LEAST_MEAN * a->rows) return SP_OK;
-    TRY(has_communities(context, a, &has));
+    CHECK(has_communities(context, a, &has));
     if (!has) return SP_OK;
-    TRY(labels.allocate(context, a->rows));
-    TRY(taken.allocate(context, a->rows));
-    TRY(numbers.allocate(context, a->rows));
-    TRY(counts.allocate(context, 4));
-    TRY(counts.fill(0, 4));
-    TRY(propagate(context, a, labels.data, taken.data, counts.data));
+    CHECK(labels.allocate(context, a->rows));
+    CHECK(taken.allocate(context, a->rows));
+    CHECK(numbers.allocate(context, a->rows));
+    CHECK(counts.allocate(context, 4));
+    CHECK(counts.fill(0, 4));
+    CHECK(propagate(context, a, labels.data, taken.data, counts.data));
     count_up<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, numbers.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(order->allocate(context, a->rows));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, labels.data, taken.data, numbers.data, order->data,
-                                             a->rows, 0, 32, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, labels.data, taken.data, numbers.data, order->data,
-                                             a->rows, 0, 32, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(order->allocate(context, a->rows));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, labels.data, taken.data, numbers.data, order->data,
+                                               a->rows, 0, 32, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, labels.data, taken.data, numbers.data, order->data,
+                                               a->rows, 0, 32, stream));
     count_larger<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, most, taken.data, counts.data + 2);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     count_larger<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, few, taken.data, counts.data + 3);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     if (2 * seen[1] < seen[0] || (int64_t)seen[2] > a->rows / 8) order->free();
     else *small = (int64_t)seen[3] <= a->rows / 2;
     return SP_OK;

@@ -143,18 +143,18 @@ static sp_status sort_rows(sp_context *context, const sp_csr *a, const int32_t *
     size_t bytes = 0;
     int bits = LENGTH_BITS;
     while ((a->rows / NEAR_ROWS + 1) >> (bits - LENGTH_BITS)) bits++;
-    TRY(keys.allocate(context, a->rows));
-    TRY(sorted.allocate(context, a->rows));
-    TRY(numbers.allocate(context, a->rows));
-    TRY(sorted_rows->allocate(context, a->rows));
+    CHECK(keys.allocate(context, a->rows));
+    CHECK(sorted.allocate(context, a->rows));
+    CHECK(numbers.allocate(context, a->rows));
+    CHECK(sorted_rows->allocate(context, a->rows));
     list_rows<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order, group_entries,
                                                            keys.data, numbers.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data,
-                                             sorted_rows->data, a->rows, 0, bits, stream));
-    TRY(scratch.allocate(context, (int64_t)bytes));
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data,
-                                             sorted_rows->data, a->rows, 0, bits, stream));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys.data, sorted.data, numbers.data,
+                                               sorted_rows->data, a->rows, 0, bits, stream));
+    CHECK(scratch.allocate(context, (int64_t)bytes));
+    CUDA_CHECK(cub::DeviceRadixSort::SortPairs(scratch.data, bytes, keys.data, sorted.data, numbers.data,
+                                               sorted_rows->data, a->rows, 0, bits, stream));
     return SP_OK;
 }
 
@@ -164,13 +164,13 @@ static sp_status sample(sp_context *context, const sp_csr *a, const int32_t *ord
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<unsigned long long> counts;
     unsigned long long seen[2];
-    TRY(counts.allocate(context, 2));
-    TRY(counts.fill(0, 2));
+    CHECK(counts.allocate(context, 2));
+    CHECK(counts.fill(0, 2));
     sample_uses<<<blocks_for((a->rows + SAMPLED - 1) / SAMPLED * 32), THREADS, 0, stream>>>(
         a->rows, a->row_offsets, a->col_indices, order, counts.data);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(seen, counts.data, sizeof seen, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     *pays = seen[0] > 0 && 2 * seen[1] >= seen[0];
     return SP_OK;
 }
@@ -185,26 +185,26 @@ static sp_status make(sp_context *context, const sp_csr *a, const int32_t *given
     device_array<unsigned long long> sum;
     int64_t all = 0, many = 0;
     bool pays = given != NULL;
-    TRY(sort_rows(context, a, given, group_entries, &order));
-    if (!pays) TRY(sample(context, a, order.data, &pays));
+    CHECK(sort_rows(context, a, given, group_entries, &order));
+    if (!pays) CHECK(sample(context, a, order.data, &pays));
     if (!pays) return SP_OK;
-    TRY(groups.allocate(context, a->rows + 1));
-    TRY(first.allocate(context, a->rows + 1));
-    TRY(sum.allocate(context, 1));
-    TRY(sum.fill(0, 1));
+    CHECK(groups.allocate(context, a->rows + 1));
+    CHECK(first.allocate(context, a->rows + 1));
+    CHECK(sum.allocate(context, 1));
+    CHECK(sum.fill(0, 1));
     count_groups<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, a->row_offsets, order.data, group_entries,
                                                               groups.data, sum.data);
-    CUDA_TRY(cudaGetLastError());
-    TRY(cuda_scan_counts(context, a->rows, groups.data, first.data));
-    CUDA_TRY(cudaMemcpyAsync(&all, first.data + a->rows, sizeof all, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaMemcpyAsync(&many, sum.data, sizeof many, cudaMemcpyDeviceToHost, stream));
-    TRY(cuda_finish(context));
+    CUDA_CHECK(cudaGetLastError());
+    CHECK(cuda_scan_counts(context, a->rows, groups.data, first.data));
+    CUDA_CHECK(cudaMemcpyAsync(&all, first.data + a->rows, sizeof all, cudaMemcpyDeviceToHost, stream));
+    CUDA_CHECK(cudaMemcpyAsync(&many, sum.data, sizeof many, cudaMemcpyDeviceToHost, stream));
+    CHECK(cuda_finish(context));
     const int64_t count = (many + GROUPS - 1) / GROUPS + (all - many + USABLE - 1) / USABLE;
-    TRY(panels->slots.allocate(context, count * GROUPS));
-    TRY(panels->slots.fill(-1, count * GROUPS));
+    CHECK(panels->slots.allocate(context, count * GROUPS));
+    CHECK(panels->slots.fill(-1, count * GROUPS));
     fill_slots<<<blocks_for(a->rows), THREADS, 0, stream>>>(a->rows, order.data, groups.data, first.data, many,
                                                             panels->slots.data);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     panels->count = count;
     return cuda_finish(context);
 }
@@ -232,7 +232,7 @@ sp_status cuda_spmm_make_panels(sp_context *context, const sp_csr *a, int64_t lo
     void *memory = NULL;
     *panels = NULL;
     if (!cuda_spmm_fills_panels(context, a, longest, order)) return SP_OK;
-    TRY(sp_calloc(context, 1, sizeof(spmm_panels), &memory));
+    CHECK(sp_calloc(context, 1, sizeof(spmm_panels), &memory));
     spmm_panels *made = new (memory) spmm_panels();
     const sp_status status = make(context, a, order, made);
     if (status == SP_OK && made->count > 0) *panels = made;
@@ -435,7 +435,7 @@ static sp_status launch_tiles(sp_context *context, const spmm_product &whole, in
     product.tiles = (width + COLUMNS - 1) / COLUMNS;
     work_panels<T, V, PARTS, REPEATS><<<dim3((unsigned)panels->count, (unsigned)product.tiles), GROUPS * LANES, 0,
                                         cuda_state_of(context)->stream>>>(product, panels->slots.data, missing);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -453,10 +453,10 @@ static sp_status launch(sp_context *context, const spmm_product &product, const 
         return 4 * left > COLUMNS ? launch_tiles<T, 2>(context, product, 0, width, panels)
                                   : launch_tiles<T, 4>(context, product, 0, width, panels);
     if (here < COLUMNS) {
-        TRY((launch_tiles<T, 1>(context, product, 0, here, panels)));
+        CHECK((launch_tiles<T, 1>(context, product, 0, here, panels)));
         return launch_tiles<T, 1, 2>(context, product, here, width - here, panels, COLUMNS);
     }
-    TRY((launch_tiles<T, 1>(context, product, 0, here - COLUMNS, panels)));
+    CHECK((launch_tiles<T, 1>(context, product, 0, here - COLUMNS, panels)));
     return launch_tiles<T, 1, 2>(context, product, here - COLUMNS, width - here + COLUMNS, panels);
 }
 

@@ -52,7 +52,7 @@ template <bool IS_EXTREME> struct row_launch {
                 kernel = 2 * product.width > V * LANES ? split_rows<quads::LOADS, 1, T, V, LANES, REPEATS, Result>
                                                        : split_rows<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         kernel<<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
 };
@@ -138,7 +138,7 @@ struct short_launch {
         const dim3 grid((unsigned)((product.rows + SPMM_ROW_THREADS - 1) / SPMM_ROW_THREADS),
                         (unsigned)((product.width + COLUMNS - 1) / COLUMNS));
         short_rows<T, V, LANES, REPEATS><<<grid, SPMM_ROW_THREADS, 0, cuda_state_of(context)->stream>>>(product);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         return SP_OK;
     }
     /* As many lanes as a row has packets. Those that are too many load nothing, and with too little under way memory

@@ -39,14 +39,14 @@ static sp_status measure(sp_context *context, const sp_csr *a, row_lengths *leng
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
     device_array<row_lengths> measured;
-    TRY(measured.allocate(context, 1));
-    TRY(measured.fill(0, 1));
+    CHECK(measured.allocate(context, 1));
+    CHECK(measured.fill(0, 1));
     if (a->rows > 0) {
         measure_rows<<<(unsigned)((a->rows + 255) / 256), 256, 0, stream>>>(a->rows, a->cols, a->row_offsets,
                                                                             a->col_indices, measured.data);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
     }
-    CUDA_TRY(cudaMemcpyAsync(lengths, measured.data, sizeof *lengths, cudaMemcpyDeviceToHost, stream));
+    CUDA_CHECK(cudaMemcpyAsync(lengths, measured.data, sizeof *lengths, cudaMemcpyDeviceToHost, stream));
     return cuda_finish(context);
 }
 
@@ -141,9 +141,9 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     const bool extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
     int cache = 0;
     row_lengths lengths = {};
-    CUDA_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, cuda_state_of(context)->device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, cuda_state_of(context)->device));
     state->cache = cache;
-    TRY(measure(context, a, &lengths));
+    CHECK(measure(context, a, &lengths));
     /* Where neighbouring rows are alike, what is gathered at a time is small. Others are brought together, if half of
      * the cache, which is near, does not hold X, or if panels find X in the first-level cache: 105 million entries,
      * 15 MB of X, 854 us without an order, 776 with one and panels, but 928 with one and without them. */
@@ -153,8 +153,8 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     device_array<int32_t> order;
     if (by_blocks && !near &&
         (far || (!extreme && cuda_spmm_fills_panels(context, a, (int64_t)lengths.longest, true))))
-        TRY(cuda_spmm_order(context, a, cache / COMMUNITIES / tile_row(width), cuda_spmm_panel_reach(a), &order,
-                            &small));
+        CHECK(cuda_spmm_order(context, a, cache / COMMUNITIES / tile_row(width), cuda_spmm_panel_reach(a), &order,
+                              &small));
     if (!far && !small) order.free();
     near = near || order.data;
     /* An extreme over ranges would have to keep its argument between launches: it has one range. */
@@ -172,10 +172,10 @@ static sp_status prepare(sp_context *context, const sp_csr *a, int64_t width, co
     state->info = state->short_ranges ? info : NULL;
     tell(state, info);
     if (state->algorithm == SP_SPMM_ROW_SPLIT) return SP_OK;
-    TRY(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, order.data,
-                      &state->parts));
+    CHECK(cuda_spmm_cut(context, a, bins, (a->cols + bins - 1) / bins, group_size(a, near), near, order.data,
+                        &state->parts));
     if (state->algorithm == SP_SPMM_BLOCK_PARTITION && !extreme && (small || !order.data))
-        TRY(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
+        CHECK(cuda_spmm_make_panels(context, a, (int64_t)lengths.longest, order.data, &state->panels));
     tell(state, info);
     info->metadata_bytes = state->parts->count * (int64_t)sizeof(int4) +
                            state->parts->places * (int64_t)(2 * sizeof(int32_t) + sizeof(int64_t)) +
@@ -188,7 +188,7 @@ sp_status cuda_spmm_kept_parts(sp_context *context, const sp_csr *a, spmm_state 
     *parts = state->parts;
     if (!state->parts || !state->parts->coarse) return SP_OK;
     if (!state->kept_parts)
-        TRY(cuda_spmm_cut(context, a, 1, a->cols, group_size(a, false), false, NULL, &state->kept_parts));
+        CHECK(cuda_spmm_cut(context, a, 1, a->cols, group_size(a, false), false, NULL, &state->kept_parts));
     *parts = state->kept_parts;
     return SP_OK;
 }
@@ -198,8 +198,8 @@ sp_status sp_cuda_spmm_prepare(sp_context *context, const sp_csr *a, int64_t wid
 {
     void *memory = NULL;
     *state = NULL;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
-    TRY(sp_calloc(context, 1, sizeof(spmm_state), &memory));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
+    CHECK(sp_calloc(context, 1, sizeof(spmm_state), &memory));
     const sp_status status = prepare(context, a, width, options, (spmm_state *)memory, info);
     if (status == SP_OK) *state = memory;
     else sp_cuda_spmm_forget(context, memory);
@@ -463,21 +463,21 @@ static sp_status multiply_copied(sp_context *context, const sp_csr *a, const sp_
         copy_x<<<(unsigned)(((a->cols << shift) + 255) / 256), 256, 0, stream>>>(
             a->cols, (const char *)x->values + first * size, x_bytes, (int)(columns * size), made.x_words, shift,
             copy);
-        CUDA_TRY(cudaGetLastError());
+        CUDA_CHECK(cudaGetLastError());
         y_part.cols = columns;
         y_part.values = (char *)y->values + (size_t)first * size_of(y->type);
-        TRY(cuda_spmm_describe(context, a, options, state, alpha, &x_part, made.y_words ? 0 : beta,
-                               made.y_words ? &sums : &y_part, NULL, &shape, &product));
+        CHECK(cuda_spmm_describe(context, a, options, state, alpha, &x_part, made.y_words ? 0 : beta,
+                                 made.y_words ? &sums : &y_part, NULL, &shape, &product));
         product.first = (int32_t)first;
         product.total = (int32_t)x->cols;
-        TRY(cuda_spmm_launch(context, x->type, false, state, shape, product));
+        CHECK(cuda_spmm_launch(context, x->type, false, state, shape, product));
         if (!made.y_words) continue;
         product.width = (int32_t)columns;
         product.y = y_part.values;
         product.y_stride = y->stride;
         product.y_narrow = size_of(y->type) == 2;
         product.beta = beta;
-        TRY(cuda_spmm_round(context, x->type, product, (const float *)sums.values, sums.stride));
+        CHECK(cuda_spmm_round(context, x->type, product, (const float *)sums.values, sums.stride));
     }
     return SP_OK;
 }
@@ -495,11 +495,11 @@ static sp_status make_room(sp_context *context, const sp_csr *a, const sp_dense 
         const int64_t needed = a->cols * made.x_words + a->rows * made.y_words;
         if (needed > words) words = needed;
     }
-    CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+    CUDA_CHECK(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
     const bool kept = capture == cudaStreamCaptureStatusNone;
     device_array<uint4> *to = kept ? &plan->lines : passing;
     if (!to->data || plan->line_words < words) {
-        TRY(to->allocate(context, words));
+        CHECK(to->allocate(context, words));
         if (kept) plan->line_words = words;
     }
     *room = to->data;
@@ -518,7 +518,7 @@ static sp_status choose_plan(sp_context *context, const sp_csr *a, const sp_spmm
     if (!(*plan)->short_ranges) return SP_OK;
     tell(*plan, told);
     if (size_of(x->type) > 2) return SP_OK;
-    CUDA_TRY(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
+    CUDA_CHECK(cudaStreamIsCapturing(cuda_state_of(context)->stream, &capture));
     if (!(*plan)->single && capture == cudaStreamCaptureStatusNone) {
         single.algorithm = SP_SPMM_BLOCK_PARTITION;
         const sp_status status =
@@ -540,10 +540,10 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
     spmm_state *plan = (spmm_state *)state;
     spmm_shape shape;
     spmm_product product;
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
     if (a->rows == 0 || x->cols == 0) return SP_OK;
-    TRY(choose_plan(context, a, options, x, &plan));
+    CHECK(choose_plan(context, a, options, x, &plan));
     if (x->space == SP_HOST || y->space == SP_HOST)
         return cuda_spmm_stream(context, a, options, plan, alpha, x, beta, y, argument);
     if (needs_copy(a, x, y, is_extreme(options), plan)) {
@@ -553,7 +553,7 @@ sp_status sp_cuda_spmm(sp_context *context, const sp_csr *a, const sp_spmm_optio
         if (status == SP_OK) return multiply_copied(context, a, options, plan, alpha, x, beta, y, room);
         if (status != SP_ERROR_DEVICE_MEMORY) return status;
     }
-    TRY(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
+    CHECK(cuda_spmm_describe(context, a, options, plan, alpha, x, beta, y, argument, &shape, &product));
     return cuda_spmm_launch(context, x->type, is_extreme(options), plan, shape, product);
 }
 
@@ -577,20 +577,20 @@ static __global__ void __launch_bounds__(256)
 
 sp_status sp_cuda_number(sp_context *context, int64_t count, int64_t *to)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
     count_up<<<(unsigned)((count + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(count, to);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }
 
 sp_status sp_cuda_gather(sp_context *context, const int64_t *index, int64_t count, const void *from, size_t size,
                          void *to)
 {
-    CUDA_TRY(cudaSetDevice(cuda_state_of(context)->device));
+    CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
     if (count == 0) return SP_OK;
     gather_words<<<(unsigned)((count + 255) / 256), 256, 0, cuda_state_of(context)->stream>>>(
         index, count, from, size == sizeof(uint32_t), to);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return cuda_finish(context);
 }

@@ -128,8 +128,8 @@ static sp_status look_at(sp_context *context, const void *values, size_t bytes, 
     cudaPointerAttributes first = {}, last = {};
     *memory = {false, nullptr};
     if (bytes == 0) return SP_OK;
-    CUDA_TRY(cudaPointerGetAttributes(&first, values));
-    CUDA_TRY(cudaPointerGetAttributes(&last, (const char *)values + bytes - 1));
+    CUDA_CHECK(cudaPointerGetAttributes(&first, values));
+    CUDA_CHECK(cudaPointerGetAttributes(&last, (const char *)values + bytes - 1));
     if (first.type == cudaMemoryTypeUnregistered || last.type != first.type) return SP_OK;
     *memory = {true, (char *)first.devicePointer};
     return SP_OK;
@@ -157,7 +157,7 @@ void cuda_spmm_free_staging(sp_context *context, stream_staging *staging)
 static sp_status fill_staging(sp_context *context, stream_staging *staging, size_t bytes, int parts)
 {
     for (int i = 0; i < parts; i++)
-        CUDA_TRY(cudaEventCreateWithFlags(&staging->moved[i], cudaEventDisableTiming));
+        CUDA_CHECK(cudaEventCreateWithFlags(&staging->moved[i], cudaEventDisableTiming));
     if (cudaMallocHost((void **)&staging->memory, (size_t)parts * bytes) != cudaSuccess) {
         cudaGetLastError();
         staging->memory = nullptr;
@@ -175,7 +175,7 @@ static sp_status need_staging(sp_context *context, size_t bytes, int parts, stre
     if (*staging && (*staging)->bytes >= bytes) return SP_OK;
     cuda_spmm_free_staging(context, *staging);
     *staging = nullptr;
-    TRY(sp_calloc(context, 1, sizeof **staging, (void **)staging));
+    CHECK(sp_calloc(context, 1, sizeof **staging, (void **)staging));
     const sp_status status = fill_staging(context, *staging, bytes, parts);
     if (status == SP_OK) return SP_OK;
     cuda_spmm_free_staging(context, *staging);
@@ -295,7 +295,7 @@ static sp_status move_directly(sp_context *context, stream_copy *copy, bool inwa
     else if (mixed % 8 == 0) start_copy<uint2>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
     else if (mixed % 4 == 0) start_copy<uint32_t>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
     else start_copy<uint16_t>(to, to_pitch, from, from_pitch, copy->bytes, copy->rows, stream);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_CHECK(cudaGetLastError());
     return SP_OK;
 }
 
@@ -312,12 +312,12 @@ static sp_status step_in(sp_context *context, stream_copy *copy, stream_staging 
     const int part = (int)(staging->done++ % staging->parts);
     const int64_t rows = rows_of_part(*staging, *copy, copy->done);
     char *const buffer = staging->memory + (size_t)part * staging->bytes;
-    CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
+    CUDA_CHECK(cudaEventSynchronize(staging->moved[part]));
     copy_on_host(context, buffer, copy->bytes, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
                  copy->bytes, rows, write_cached);
-    CUDA_TRY(cudaMemcpyAsync(copy->device + (size_t)copy->done * copy->bytes, buffer, (size_t)rows * copy->bytes,
-                             cudaMemcpyHostToDevice, stream));
-    CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
+    CUDA_CHECK(cudaMemcpyAsync(copy->device + (size_t)copy->done * copy->bytes, buffer, (size_t)rows * copy->bytes,
+                               cudaMemcpyHostToDevice, stream));
+    CUDA_CHECK(cudaEventRecord(staging->moved[part], stream));
     copy->done += rows;
     return SP_OK;
 }
@@ -329,10 +329,10 @@ static sp_status start_out(sp_context *context, stream_copy *copy, stream_stagin
     while (copy->started < copy->rows && staging->started - staging->done < staging->parts) {
         const int part = (int)(staging->started++ % staging->parts);
         const int64_t rows = rows_of_part(*staging, *copy, copy->started);
-        CUDA_TRY(cudaMemcpyAsync(staging->memory + (size_t)part * staging->bytes,
-                                 copy->device + (size_t)copy->started * copy->bytes, (size_t)rows * copy->bytes,
-                                 cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaEventRecord(staging->moved[part], stream));
+        CUDA_CHECK(cudaMemcpyAsync(staging->memory + (size_t)part * staging->bytes,
+                                   copy->device + (size_t)copy->started * copy->bytes, (size_t)rows * copy->bytes,
+                                   cudaMemcpyDeviceToHost, stream));
+        CUDA_CHECK(cudaEventRecord(staging->moved[part], stream));
         copy->started += rows;
     }
     return SP_OK;
@@ -351,7 +351,7 @@ static sp_status finish_out(sp_context *context, stream_copy *copy, stream_stagi
 {
     const int part = (int)(staging->done++ % staging->parts);
     const int64_t rows = rows_of_part(*staging, *copy, copy->done);
-    CUDA_TRY(cudaEventSynchronize(staging->moved[part]));
+    CUDA_CHECK(cudaEventSynchronize(staging->moved[part]));
     copy_on_host(context, copy->outside + (size_t)copy->done * copy->pitch, copy->pitch,
                  staging->memory + (size_t)part * staging->bytes, copy->bytes, copy->bytes, rows, write_past);
     copy->done += rows;
@@ -569,7 +569,7 @@ struct stream_parts {
 /* Bytes that can be allocated when all that was released is free. */
 static sp_status available_now(sp_context *context, size_t *bytes)
 {
-    CUDA_TRY(cudaStreamSynchronize(cuda_state_of(context)->stream));
+    CUDA_CHECK(cudaStreamSynchronize(cuda_state_of(context)->stream));
     return cuda_available(context, bytes);
 }
 
@@ -584,7 +584,7 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
     sp_context *context = job.context;
     const spmm_blocks *known = job.state->parts;
     size_t available = 0;
-    TRY(available_now(context, &available));
+    CHECK(available_now(context, &available));
     int64_t narrow = narrowest(job);
     bool fits = choose_columns(job, available, goes_by_blocks(job), narrow, cut);
     if (!fits) /* rather sums that differ in the last places than none */
@@ -603,10 +603,10 @@ static sp_status choose_cut(const stream_job &job, stream_parts *parts, stream_c
             size_t left = 0;
             *cut = lay_out(job, columns, ranges, 1, 2, 2, NULL);
             if (cut->bytes > available) continue;
-            TRY(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
-                              known && known->coarse, NULL, &parts->blocks));
+            CHECK(cuda_spmm_cut(context, job.a, ranges, cut->range_rows, known ? known->group_entries : 64,
+                                known && known->coarse, NULL, &parts->blocks));
             *cut = lay_out(job, columns, ranges, 1, 2, 2, parts->blocks);
-            TRY(available_now(context, &left));
+            CHECK(available_now(context, &left));
             if (cut->bytes <= left) return SP_OK;
             parts->free();
         }
@@ -647,12 +647,12 @@ struct stream_line {
     {
         int lowest = 0, highest = 0;
         context = owner;
-        CUDA_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-        CUDA_TRY(cudaStreamCreateWithPriority(&in, cudaStreamNonBlocking, highest));
-        CUDA_TRY(cudaStreamCreateWithPriority(&out, cudaStreamNonBlocking, highest));
+        CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+        CUDA_CHECK(cudaStreamCreateWithPriority(&in, cudaStreamNonBlocking, highest));
+        CUDA_CHECK(cudaStreamCreateWithPriority(&out, cudaStreamNonBlocking, highest));
         for (int i = 0; i < 2; i++)
             for (cudaEvent_t *event : {&loaded[i], &used[i], &added[i], &made[i], &stored[i]})
-                CUDA_TRY(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+                CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
         return SP_OK;
     }
 };
@@ -767,14 +767,14 @@ static sp_status start_store(stream_run *run, int64_t step)
     const int slot = run->y_slot(step);
     stream_store *store = &run->stores[slot];
     if (store->started) return SP_OK;
-    if (!store->awaited) CUDA_TRY(cudaStreamWaitEvent(run->line.out, run->line.made[slot], 0));
+    if (!store->awaited) CUDA_CHECK(cudaStreamWaitEvent(run->line.out, run->line.made[slot], 0));
     store->awaited = true;
     for (stream_copy &copy : store->copies) {
-        if (!copy.all_started()) TRY(start_out(context, &copy, run->job.state->staging_out, run->line.out));
+        if (!copy.all_started()) CHECK(start_out(context, &copy, run->job.state->staging_out, run->line.out));
         if (!copy.all_started()) return SP_OK;
     }
     store->started = true;
-    CUDA_TRY(cudaEventRecord(run->line.stored[slot], run->line.out));
+    CUDA_CHECK(cudaEventRecord(run->line.stored[slot], run->line.out));
     return SP_OK;
 }
 
@@ -789,24 +789,24 @@ static sp_status transfer(stream_run *run, int64_t x_step, int64_t y_step, int64
     stream_store *const out = store >= 0 ? &run->stores[run->y_slot(store)] : nullptr;
     stream_copy in[2];
     plan_load(*run, x_step, y_step, in);
-    if (x_step >= 0) CUDA_TRY(cudaStreamWaitEvent(line->in, line->used[run->x_slot(x_step)], 0));
+    if (x_step >= 0) CUDA_CHECK(cudaStreamWaitEvent(line->in, line->used[run->x_slot(x_step)], 0));
     for (;;) {
-        if (out) TRY(start_store(run, store));
-        if (next >= 0 && (!out || out->started)) TRY(start_store(run, next));
+        if (out) CHECK(start_store(run, store));
+        if (next >= 0 && (!out || out->started)) CHECK(start_store(run, next));
         stream_copy *next_in = unfinished(in), *const next_out = out ? unfinished(out->copies) : nullptr;
         if (!next_in && !next_out) break;
         if (next_in == &in[1] && out && !out->started) next_in = nullptr;
         if (next_out && (!next_in || has_come(staging))) {
-            TRY(finish_out(context, next_out, staging));
+            CHECK(finish_out(context, next_out, staging));
             continue;
         }
         if (next_in == &in[1] && in[1].done == 0)
-            CUDA_TRY(cudaStreamWaitEvent(line->in, line->stored[run->y_slot(y_step)], 0));
-        TRY(step_in(context, next_in, run->job.state->staging_in, line->in));
+            CUDA_CHECK(cudaStreamWaitEvent(line->in, line->stored[run->y_slot(y_step)], 0));
+        CHECK(step_in(context, next_in, run->job.state->staging_in, line->in));
         if (in[0].finished() && next_in == &in[0])
-            CUDA_TRY(cudaEventRecord(line->loaded[run->x_slot(x_step)], line->in));
+            CUDA_CHECK(cudaEventRecord(line->loaded[run->x_slot(x_step)], line->in));
         if (in[1].finished() && next_in == &in[1])
-            CUDA_TRY(cudaEventRecord(line->added[run->y_slot(y_step)], line->in));
+            CUDA_CHECK(cudaEventRecord(line->added[run->y_slot(y_step)], line->in));
     }
     return SP_OK;
 }
@@ -856,7 +856,7 @@ static sp_status multiply(stream_run *run, int64_t step)
     const int x_slot = run->x_slot(step), y_slot = run->y_slot(step);
     const spmm_product p = operands_of(*run, step);
     for (cudaEvent_t event : {run->line.loaded[x_slot], run->line.added[y_slot], run->line.stored[y_slot]})
-        CUDA_TRY(cudaStreamWaitEvent(stream, event, 0));
+        CUDA_CHECK(cudaStreamWaitEvent(stream, event, 0));
     if (run->cut.ranges > 1) {
         spmm_product part = p;
         if (run->cut.sums) {
@@ -866,17 +866,17 @@ static sp_status multiply(stream_run *run, int64_t step)
             part.beta = 0;
         }
         if (range > 0) part.beta = 1;
-        TRY(cuda_spmm_blocks(context, job.x->type, false, job.shape, part, run->range_parts, (int)range));
+        CHECK(cuda_spmm_blocks(context, job.x->type, false, job.shape, part, run->range_parts, (int)range));
         if (run->cut.sums && run->last_range(step))
-            TRY(cuda_spmm_round(context, job.x->type, p, (const float *)run->sums));
+            CHECK(cuda_spmm_round(context, job.x->type, p, (const float *)run->sums));
     } else if (run->cut.blocks > 1 && job.state->parts) {
-        TRY(cuda_spmm_blocks(context, job.x->type, job.extreme, job.shape, p, job.state->row_parts,
-                             (int)run->block_of(step)));
+        CHECK(cuda_spmm_blocks(context, job.x->type, job.extreme, job.shape, p, job.state->row_parts,
+                               (int)run->block_of(step)));
     } else {
-        TRY(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
+        CHECK(cuda_spmm_launch(context, job.x->type, job.extreme, job.state, job.shape, p));
     }
-    CUDA_TRY(cudaEventRecord(run->line.used[x_slot], stream));
-    CUDA_TRY(cudaEventRecord(run->line.made[y_slot], stream));
+    CUDA_CHECK(cudaEventRecord(run->line.used[x_slot], stream));
+    CUDA_CHECK(cudaEventRecord(run->line.made[y_slot], stream));
     return SP_OK;
 }
 
@@ -892,8 +892,8 @@ static sp_status make_staging(stream_run *run)
     size_t bytes = most < STAGING_BYTES ? most : STAGING_BYTES;
     const size_t row = (size_t)run->cut.columns * sizeof(int64_t); /* the longest: one must fit */
     if (bytes < row) bytes = row;
-    if (x || (y && job.beta != 0)) TRY(need_staging(job.context, bytes, PARTS_IN, &job.state->staging_in));
-    if (y || argument) TRY(need_staging(job.context, bytes, PARTS_OUT, &job.state->staging_out));
+    if (x || (y && job.beta != 0)) CHECK(need_staging(job.context, bytes, PARTS_IN, &job.state->staging_in));
+    if (y || argument) CHECK(need_staging(job.context, bytes, PARTS_OUT, &job.state->staging_out));
     for (stream_staging *staging : {job.state->staging_in, job.state->staging_out})
         if (staging) staging->started = staging->done = 0;
     if (y && job.y->stride == job.y->cols)
@@ -905,7 +905,7 @@ static sp_status make_staging(stream_run *run)
 /* What a tile's first block leaves of X. */
 static sp_status load_rest(stream_run *run, int64_t first)
 {
-    for (int block = 1; block < run->cut.blocks; block++) TRY(transfer(run, first + block, -1, -1, -1));
+    for (int block = 1; block < run->cut.blocks; block++) CHECK(transfer(run, first + block, -1, -1, -1));
     return SP_OK;
 }
 
@@ -915,22 +915,22 @@ static sp_status go(stream_run *run)
     sp_context *context = run->job.context;
     const int64_t steps = run->steps(), ahead = run->cut.blocks;
     const bool in_turn = run->cut.x_slots == 1 && ahead > 1; /* no tile comes in before all of the last is used */
-    TRY(make_staging(run));
-    TRY(run->line.open(context));
-    TRY(transfer(run, 0, 0, -1, -1));
-    TRY(load_rest(run, 0));
+    CHECK(make_staging(run));
+    CHECK(run->line.open(context));
+    CHECK(transfer(run, 0, 0, -1, -1));
+    CHECK(load_rest(run, 0));
     for (int64_t step = 0; step < steps; step++) {
         if (sp_interrupted(context)) return sp_fail(context, SP_ERROR_INTERRUPTED, "interrupted");
-        TRY(multiply(run, step));
+        CHECK(multiply(run, step));
         if (run->last_range(step)) plan_store(run, step);
         const int64_t before = step + 1 - run->cut.slots;
         const int64_t next = !in_turn ? step + ahead : run->block_of(step) == ahead - 1 ? step + 1 : steps;
-        TRY(transfer(run, next < steps ? next : -1, step + 1 < steps ? step + 1 : -1,
-                     before >= 0 && run->last_range(before) ? before : -1, run->last_range(step) ? step : -1));
-        if (in_turn && next < steps) TRY(load_rest(run, next));
+        CHECK(transfer(run, next < steps ? next : -1, step + 1 < steps ? step + 1 : -1,
+                       before >= 0 && run->last_range(before) ? before : -1, run->last_range(step) ? step : -1));
+        if (in_turn && next < steps) CHECK(load_rest(run, next));
     }
-    if (run->cut.slots == 2) TRY(transfer(run, -1, -1, steps - 1, -1));
-    CUDA_TRY(cudaStreamSynchronize(run->line.out));
+    if (run->cut.slots == 2) CHECK(transfer(run, -1, -1, steps - 1, -1));
+    CUDA_CHECK(cudaStreamSynchronize(run->line.out));
     return cuda_finish(context);
 }
 
@@ -962,18 +962,18 @@ sp_status cuda_spmm_stream(sp_context *context, const sp_csr *a, const sp_spmm_o
     job.argument = argument;
     job.beta = beta;
     job.extreme = options->reduce == SP_REDUCE_MAX || options->reduce == SP_REDUCE_MIN;
-    TRY(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
-                           &job.product));
+    CHECK(cuda_spmm_describe(context, a, options, state, alpha, &there_x, beta, &there_y, argument, &job.shape,
+                             &job.product));
     job.product.keep = SPMM_PASSES;
-    TRY(look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)), &job.x_memory));
-    TRY(look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)), &job.y_memory));
+    CHECK(look_at(context, x->values, extent(x->rows, x->cols, x->stride, sp_dense_size(x->type)), &job.x_memory));
+    CHECK(look_at(context, y->values, extent(y->rows, y->cols, y->stride, sp_dense_size(y->type)), &job.y_memory));
     if (argument)
-        TRY(look_at(context, argument, extent(y->rows, y->cols, y->cols, sizeof *argument), &job.argument_memory));
+        CHECK(look_at(context, argument, extent(y->rows, y->cols, y->cols, sizeof *argument), &job.argument_memory));
     stream_parts parts(context);
-    TRY(choose_cut(job, &parts, &cut));
+    CHECK(choose_cut(job, &parts, &cut));
     device_array<char> memory;
-    TRY(memory.allocate(context, (int64_t)cut.buffers));
-    CUDA_TRY(cudaStreamSynchronize(cuda_state_of(context)->stream)); /* buffers are there for all streams */
+    CHECK(memory.allocate(context, (int64_t)cut.buffers));
+    CUDA_CHECK(cudaStreamSynchronize(cuda_state_of(context)->stream)); /* buffers are there for all streams */
     stream_run run(job, cut, parts.blocks, memory.data);
     return go(&run);
 }

@@ -1,0 +1,11 @@
+/* INLINE: a function in a header, for C and for both sides of CUDA. */
+#ifndef BASE_INLINE_H
+#define BASE_INLINE_H
+
+#ifdef __CUDACC__
+#define INLINE static __host__ __device__ inline
+#else
+#define INLINE static inline
+#endif
+
+#endif

@@ -1,0 +1,16 @@
+/* The value of an entry, whatever the type; a pattern's entries are 1. */
+#ifndef BASE_VALUE_H
+#define BASE_VALUE_H
+
+#include "base/inline.h"
+#include "sparse.h"
+
+INLINE double load_value(const void *values, sp_value_type type, int64_t at)
+{
+    if (!values) return 1;
+    return type == SP_F64 ? ((const double *)values)[at] : (double)((const float *)values)[at];
+}
+
+INLINE double entry_value(const sp_csr *matrix, int64_t e) { return load_value(matrix->values, matrix->value_type, e); }
+
+#endif
