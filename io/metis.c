@@ -251,8 +251,8 @@ static sp_status check_counts(sp_context *context, const char *name, const io_fo
 static sp_status hand_over_numbers(sp_context *context, io_metis *metis, io_graph *graph)
 {
     sp_status status = SP_OK;
-    graph->constraints = metis->constraints;
     if (graph->nodes == 0) return SP_OK;
+    graph->constraints = metis->constraints;
     if (metis->constraints > 0)
         TRY(io_grow(context, graph->nodes * metis->constraints, graph->nodes * metis->constraints,
                     sizeof *metis->weights, (void **)&metis->weights));
