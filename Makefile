@@ -106,7 +106,9 @@ LIB_SOURCES  := $(wildcard libsparse/*/*.c libsparse/*/cpu/*.c)
 LIB_SOURCES  := $(if $(CUDA_SOURCES),$(filter-out libsparse/core/no_cuda.c,$(LIB_SOURCES)),$(LIB_SOURCES))
 TOOLS        := $(patsubst apps/%/main.c,%,$(wildcard apps/*/main.c))
 APP_SOURCES  := $(filter-out %/main.c,$(wildcard apps/*/*.c apps/*/*/*.c)) $(if $(NVCC),$(wildcard apps/*/*/*.cu))
-SUITES       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+TEST_SOURCES := $(filter-out tests/fuzz/% tests/gen/% tests/preload/%,$(wildcard tests/*/*.c tests/*/*/*.c))
+SUITE_MAINS  := $(foreach source,$(TEST_SOURCES),$(if $(filter test_%,$(notdir $(source))),$(source)))
+SUITES       := $(basename $(notdir $(SUITE_MAINS)))
 FUZZERS      := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 GENERATORS   := $(patsubst tests/gen/%.c,%,$(wildcard tests/gen/*.c))
 
@@ -118,7 +120,7 @@ CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
 GENERATE_OBJECTS := $(call objects,$(wildcard bench/generate/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
-TEST_OBJECTS := $(call objects,$(filter-out tests/test_%,$(wildcard tests/*.c)))
+TEST_OBJECTS := $(call objects,$(filter-out $(SUITE_MAINS),$(TEST_SOURCES)))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
 MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) \
@@ -184,7 +186,7 @@ $(OBJ)/libsparse/spmm/cpu/tile.c.o: private COMPILE_C += $(if $(findstring -fsan
 $(foreach room,$(wildcard libsparse/*/cpu),$(OBJ)/$(room)/%.o): private COMPILE_C += $(if $(findstring -fsanitize=fuzzer,$(CFLAGS)),-fno-sanitize=all)
 $(OBJ)/io/%.o: private C_FLAGS += -Wsign-conversion
 $(OBJ)/apps/%.o: private INCLUDES += -Iapps $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
-$(OBJ)/tests/%.o: private INCLUDES += -Itests $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
+$(OBJ)/tests/%.o: private INCLUDES += -Itests/support $(if $(NVCC),-DSPARSE_CUDA -isystem $(CUDA_ROOT)/include)
 
 $(LIB)/libsparse.a: $(LIB_OBJECTS)
 $(OBJ)/libio.a: $(IO_OBJECTS)
@@ -216,9 +218,11 @@ $(BIN)/%: $(OBJ)/apps/%/main.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS) -ldl
 
-$(BUILD)/tests/%: $(OBJ)/tests/%.c.o $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
+# A suite is build/tests/test_NAME wherever its test_NAME.c lies.
+$(foreach main,$(SUITE_MAINS),$(eval $(BUILD)/tests/$(basename $(notdir $(main))): $(OBJ)/$(main).o))
+$(SUITES:%=$(BUILD)/tests/%): $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $< $(OBJ)/libtests.a $(MODULES) $(CHECK_LIBS) $(IO_LIBS) $(LIBS)
+	$(Q)$(LINK) $(filter %.c.o,$^) $(OBJ)/libtests.a $(MODULES) $(CHECK_LIBS) $(IO_LIBS) $(LIBS)
 
 $(BUILD)/tests/gen/%: $(OBJ)/tests/gen/%.c.o $(BUILD)/obj/linked
 	$(call say,LINK,$@)
@@ -245,7 +249,7 @@ sweep: all
 	@BUILD=$(BUILD) SWEEP_CASES=$(SWEEP_CASES) tests/sweep.sh
 
 check-layers:
-	@tests/check_layers.sh
+	@tests/repository/check_layers.sh
 
 bench: all generators
 	@BUILD=$(BUILD) bench/bench_mcl.sh --small

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every suite and script of tests/ that is there, one a processor at a time, each under a time limit, and adds up
+# Runs every suite and script below tests/, one a processor at a time, each under a time limit, and adds up
 # what they report. A program reports "N passed, N failed, N skipped" in a line of its own; one that crashes, or fails
 # without saying so, or that ran nothing, counts as one failure. With --suites only the Check suites run.
 cd "$(dirname "$0")/.." || exit 1
@@ -14,10 +14,12 @@ counts() { # counts LOG: passed, failed and skipped
         s/^[0-9]+%: Checks: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+)$/\1 \2 \3 check/p' "$1" | tail -n 1 |
         awk '{ if ($4 == "check") print $1 - $2 - $3, $2 + $3, 0; else print }'
 }
-run() { # run NAME, a suite's or a script's
-    local name=$1 start=$SECONDS log=$results/$1.log status p f s
-    local command=("$BUILD/tests/$name")
-    [ -f "tests/$name.sh" ] && command=(bash "tests/$name.sh")
+run() { # run PATH, of a script or of a suite's source
+    local name start=$SECONDS status p f s
+    name=$(basename "$1" .c)
+    local command=("$BUILD/tests/$name") log=$results/${name%.sh}.log
+    [ "$name" = "${name%.sh}" ] || command=(bash "$1")
+    name=${name%.sh}
     timeout -k 10 "$TEST_SECONDS" "${command[@]}" >"$log" 2>&1 </dev/null 9>&-
     status=$?
     read -r p f s < <(counts "$log")
@@ -36,17 +38,18 @@ run() { # run NAME, a suite's or a script's
 }
 export -f counts run
 
-names=()
+paths=()
 if [ "${1-}" != --suites ]; then # the longest first
-    for script in live_mcl test_bench golden scipy_contraction check_layers test_install test_cli test_contract test_gnn \
-        test_gnn_data pipelines test_device_check test_build test_docs test_outputs; do
-        if [ -f "tests/$script.sh" ]; then names+=("$script"); fi
+    for script in mcl/live_mcl apps/test_bench mcl/golden contraction/scipy_contraction repository/check_layers \
+        repository/test_install apps/test_cli apps/test_contract apps/test_gnn apps/test_gnn_data apps/pipelines \
+        repository/test_device_check repository/test_build repository/test_docs apps/test_outputs; do
+        paths+=("tests/$script.sh")
     done
 fi
-for source in tests/test_*.c; do names+=("$(basename "$source" .c)"); done
-printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I NAME bash -c 'run NAME 9>"$results/lock"'
+for source in tests/*/test_*.c tests/*/*/test_*.c; do paths+=("$source"); done
+printf '%s\n' "${paths[@]}" | xargs -P "$(nproc)" -I FILE bash -c 'run FILE 9>"$results/lock"'
 
-read -r passed failed skipped < <(awk -v names=${#names[@]} '{ p += $1; f += $2; s += $3 }
+read -r passed failed skipped < <(awk -v names=${#paths[@]} '{ p += $1; f += $2; s += $3 }
     END { print p + 0, f + names - NR, s + 0 }' "$results/sums")
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -6,7 +6,7 @@ build=${BUILD:-build} cases=${SWEEP_CASES:-2000} failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-. tests/scipy.sh
+. tests/support/scipy.sh
 
 if ! find_scipy >"$work/log"; then
     echo "the sweeps need numpy and scipy, and PyPI has given none ($(tail -n 1 "$work/log"))" >&2

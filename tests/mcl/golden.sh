@@ -3,7 +3,7 @@
 # but for the "# cline:" comment; of the log, process ids and times are masked. A case is NAME<TAB>ARGUMENTS, @
 # standing for the output file. Inputs that may not be shipped are looked for in $MCL_GOLDEN_INPUTS.
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]        $1  only cases whose name matches this pattern
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 others=${MCL_GOLDEN_INPUTS:-../shared/data/mcl-golden/in}
 golden=$PWD/tests/golden

@@ -3,7 +3,7 @@
 # what they write byte for byte, but for the "# cline:" comment. Every failure comes with the commands that repeat it.
 #   MCL_GPU    the tool [$BUILD/bin/mcl-gpu]        MCL  the other one [mcl]
 #   LIVE_SEED  added to every seed [0]              LIVE_FULL=1  more seeds and networks up to 20,000 nodes
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
 tool=$(realpath "${MCL_GPU:-$build/bin/mcl-gpu}") || exit 1
 generators=$(realpath "$build/tests/gen") || exit 1

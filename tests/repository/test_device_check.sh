@@ -1,10 +1,10 @@
 #!/bin/bash
 # What needs no GPU of device_check.sh: shares of a suite are all of its tests, each once, and the script tells runs
 # that pass, fail, find something or are stopped apart. Stand-ins for the driver's tool and for compute-sanitizer.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 suites=$(realpath "${BUILD:-build}")/tests tool=$suites/test_transform
-. tests/cli.sh
+. tests/support/cli.sh
 
 tests_of() { # tests_of NAME: what a run of the suite runs, a line a test
     CK_LOG_FILE_NAME=$1.log run && sed -nE 's/^[^ ]*:P:([^:]*:[^:]*:[^:]*):.*/\1/p' "$1.log" | sort >"$1" && [ -s "$1" ]

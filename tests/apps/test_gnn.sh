@@ -2,9 +2,9 @@
 # gnn train and gnn predict from the command line to their files: what is learnt, reports, plots, saved models and going
 # on with them, predictions, refusals with their lines, atomic output, signals.
 #   GNN  the tool [$BUILD/bin/gnn]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
-. tests/cli.sh
+. tests/support/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
     local expected=$1 pattern=$2

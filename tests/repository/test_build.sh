@@ -1,8 +1,8 @@
 #!/bin/bash
 # What the build says where something is missing: a header, nvcc, a GPU.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
-. tests/cli.sh
+. tests/support/cli.sh
 unset MAKEFLAGS MAKELEVEL CUDA CUDA_HOME CUDA_ARCHS
 
 build() { make -s -C "$root" BUILD="$work/build" "$@" >run.out 2>run.err; }

@@ -4,7 +4,7 @@
 # its standard output and its exit status must be the same, but for "# cline:" comments and logs. A line marked
 # "silent" must leave standard error empty: these pipelines show whatever appears there as a warning.
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
 tool=$(realpath "${MCL_GPU:-$build/bin/mcl-gpu}") || exit 1
 generators=$(realpath "$build/tests/gen") || exit 1

@@ -1,12 +1,12 @@
 #!/bin/bash
 # The documents: tables and pictures are those of the stored results, links lead somewhere, commands print what is
 # shown, pages stay short, and the prose avoids the constructions that scripts/prose-check lists.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 build=$(realpath -m "${BUILD:-build}")
 documents=$(find docs -name '*.md' | sort; ls ./*.md)
 pages=$(find docs/notebook -name '*.md' 2>/dev/null | sort)
-. tests/cli.sh
+. tests/support/cli.sh
 
 here() { (cd "$root" && "$@"); } # here COMMAND...: in the repository's root
 lines() { # lines MOST FILE...: no file has more
@@ -46,15 +46,15 @@ unwanted() { # prose that scripts/prose-check is to find, and sentences that it 
         grep -F 'bad.md:5: "- of an"' "$work/prose" && grep -F 'bad.md:6: "that is no number"' "$work/prose" &&
         scripts/prose-check "$work/good.md"
 }
-broken() { # links that tests/check_links.py is to find
+broken() { # links that tests/repository/check_links.py is to find
     printf '# A heading\n[a](#a-heading) [b](#none) [c](none.md) [d](bad.md#a-heading)\n' >"$work/bad.md"
-    ! python3 -B tests/check_links.py "$work/bad.md" >"$work/links" && [ "$(wc -l <"$work/links")" -eq 2 ]
+    ! python3 -B tests/repository/check_links.py "$work/bad.md" >"$work/links" && [ "$(wc -l <"$work/links")" -eq 2 ]
 }
-different() { # examples that tests/check_examples.py is to find, and some that it is not
+different() { # examples that tests/repository/check_examples.py is to find, and some that it is not
     printf '```sh\n$ echo a; echo b; echo c 12\n...\nc ...2\n$ true\n```\n```sh\nfalse\n```\n' >"$work/good.md"
     printf '```sh\n$ echo a\nb\n$ false\n$ echo a \\\n    b\na b\n```\n' >"$work/bad.md"
-    python3 -B tests/check_examples.py . "$work/good.md" &&
-        ! python3 -B tests/check_examples.py . "$work/bad.md" >"$work/examples" &&
+    python3 -B tests/repository/check_examples.py . "$work/good.md" &&
+        ! python3 -B tests/repository/check_examples.py . "$work/bad.md" >"$work/examples" &&
         [ "$(grep -c 'bad.md:[24]:' "$work/examples")" -eq 2 ] && [ "$(grep -c 'bad.md' "$work/examples")" -eq 2 ]
 }
 
@@ -62,10 +62,10 @@ if command -v python3 >/dev/null; then
     ok 'tables are those of the results' here python3 -B bench/table.py --check
     ok 'an altered table is found' stale
     ok 'pictures are those of the results' here python3 -B bench/plots.py --check
-    ok 'links lead somewhere' here python3 -B tests/check_links.py $documents
+    ok 'links lead somewhere' here python3 -B tests/repository/check_links.py $documents
     ok 'broken links are found' here broken
     ok 'examples with other output are found' here different
-    ok 'examples print what README.md and docs/guide.md show' here python3 -B tests/check_examples.py "$build/bin" \
+    ok 'examples print what README.md and docs/guide.md show' here python3 -B tests/repository/check_examples.py "$build/bin" \
         README.md docs/guide.md
 else skip 'tables, pictures, links and examples: no python3'; fi
 ok 'documents that sources name are there' here named

@@ -2,11 +2,11 @@
 # gnn's folders: every file in every format, refusals with their files and lines, gnn info, gnn convert from each
 # layout, graphs made up; and against numpy and scipy.
 #   GNN  the tool [$BUILD/bin/gnn]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${GNN:-${BUILD:-build}/bin/gnn}") || exit 1
 cora=$PWD/data/cora build=$(realpath "${BUILD:-build}")
-. tests/scipy.sh
-. tests/cli.sh
+. tests/support/scipy.sh
+. tests/support/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no folder X
     local expected=$1 pattern=$2

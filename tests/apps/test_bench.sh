@@ -2,11 +2,11 @@
 # The command line of sparse-bench: small matrices of every kind, files, operations, what is printed and written, exit
 # codes, error lines.
 #   SPARSE_BENCH  the tool [$BUILD/bin/sparse-bench]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${SPARSE_BENCH:-${BUILD:-build}/bin/sparse-bench}") || exit 1
 root=$PWD build=$(realpath "${BUILD:-build}")
-. tests/scipy.sh
-. tests/cli.sh
+. tests/support/scipy.sh
+. tests/support/cli.sh
 quick="--device cpu --repeat 1 --peers none"
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Output files of all tools: what signals leave and say, limits of the system, outputs that are one file, results of
 # several files, and runs in which one call of the system after another fails.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 bin=$(realpath "${BUILD:-build}/bin") || exit 1
 in=$PWD/tests/golden/in
-. tests/cli.sh
+. tests/support/cli.sh
 ulimit -c 0
 
 use() { tool=$bin/$1; }

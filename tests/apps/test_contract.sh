@@ -2,11 +2,11 @@
 # contract from the command line to its files: formats, label files, every option, names, hierarchies, refusals with
 # their lines, atomic output, signals, the report.
 #   CONTRACT, MCL_GPU  the tools [$BUILD/bin/contract, $BUILD/bin/mcl-gpu]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${CONTRACT:-${BUILD:-build}/bin/contract}") || exit 1
 mcl_gpu=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
-in=$PWD/tests/golden/in tests=$PWD/tests
-. tests/cli.sh
+in=$PWD/tests/golden/in tests=$PWD/tests/apps
+. tests/support/cli.sh
 
 fails() { # fails STATUS PATTERN ARGUMENTS...: one line on stderr, nothing on stdout, no output X
     local expected=$1 pattern=$2

@@ -1,12 +1,12 @@
 #!/bin/bash
 # The command line of mcl-gpu: options, names, formats, exit codes, error lines, atomic output, signals, the report.
 #   MCL_GPU  the tool [$BUILD/bin/mcl-gpu]
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 tool=$(realpath "${MCL_GPU:-${BUILD:-build}/bin/mcl-gpu}") || exit 1
 in=$PWD/tests/golden/in
 out=$PWD/tests/golden/out
 root=$PWD
-. tests/cli.sh
+. tests/support/cli.sh
 
 one_line() { # one_line FILE PATTERN: exactly one line, and it matches
     [ "$(wc -l <"$1")" -eq 1 ] && grep -qE "$2" "$1" || { cat "$1"; return 1; }

@@ -3,11 +3,11 @@
 # program links, shared and static, with which examples/ find what they should, whose header stands alone in C99 and C++
 # and whose shared object exports that header and no more. Takes the variables of the make that runs the tests (CUDA,
 # CUDA_ARCHS...), so that nothing is built anew.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 build=$(realpath -m "${BUILD:-build}")
-. tests/scipy.sh
-. tests/cli.sh
+. tests/support/scipy.sh
+. tests/support/cli.sh
 
 variables=()
 case ${MAKEFLAGS-} in *'-- '*) read -ra variables <<<"${MAKEFLAGS#*-- }" ;; esac

@@ -1,6 +1,6 @@
 """Checks that every relative link of Markdown files leads to something: a file or folder, and in it the heading.
 
-usage: python3 tests/check_links.py FILE.md...        prints FILE: LINK: what is missing, and fails if one is
+usage: python3 tests/repository/check_links.py FILE.md...        prints FILE: LINK: what is missing, and fails if one is
 """
 import os
 import re

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Includes between modules point one way: apps use mcl, contraction, gnn, io and libsparse; mcl, contraction, gnn and
 # io use sparse.h alone; libsparse uses nothing of the others, and its rooms only what lies below them. Nobody includes another module's private header.
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/../.." || exit 1
 failed=0 passed=0
 
 # only DIR PATTERN: the project headers (quoted includes) in DIR are those that match PATTERN or lie in DIR.
