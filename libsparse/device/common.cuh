@@ -1,12 +1,13 @@
-/* What the CUDA files share: checked calls, device arrays, the order of rows, reductions of a block.
- */
+/* What the CUDA files of libsparse share: the context's state, the table of operations, the order of rows. What needs
+ * no private header stands beside it and serves gnn as well: failures (check.cuh), device memory (array.cuh), launches
+ * (launch.cuh), sums and scans of lanes and blocks (sums.cuh). */
 #ifndef SPARSE_CUDA_COMMON_CUH
 #define SPARSE_CUDA_COMMON_CUH
 
-#include <cuda_runtime.h>
-#include <stdint.h>
-
 #include "core/internal.h"
+#include "device/array.cuh"
+#include "device/launch.cuh"
+#include "device/sums.cuh"
 
 /* ---- host: state, checked calls, arrays ---------------------------------------------------------------- */
 
@@ -34,7 +35,6 @@ struct cuda_state {
 
 static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }
 
-sp_status cuda_status(sp_context *context, cudaError_t error, const char *call);
 /* Bytes that may still be allocated: the budget, or what is free less a reserve. */
 sp_status cuda_available(sp_context *context, size_t *bytes);
 /* Bytes in use now, from which the peak is watched; and how far they have risen since. */
@@ -110,47 +110,7 @@ sp_status sp_cuda_degree_order(sp_context *context, const sp_csr *a, int32_t *or
 sp_status sp_cuda_hadamard(sp_context *context, const sp_csr *a, const sp_csr *b, sp_csr *c);
 sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select, double bound, sp_csr *b);
 
-/* Both return the failure from the calling function, whose destructors free what it holds. A C function, which has
- * none, uses TRY. */
-#define CHECK(call)                            \
-    do {                                       \
-        sp_status status_ = (call);            \
-        if (status_ != SP_OK) return status_;  \
-    } while (0)
 #define CUDA_CHECK(call) CHECK(cuda_status(context, (call), #call))
-
-/* Device memory that ends with its scope. */
-template <typename T> struct device_array {
-    sp_context *context = nullptr;
-    T *data = nullptr;
-
-    device_array() = default;
-    device_array(const device_array &) = delete;
-    device_array &operator=(const device_array &) = delete;
-    ~device_array() { free(); }
-
-    sp_status allocate(sp_context *owner, int64_t count)
-    {
-        size_t bytes;
-        free();
-        if (count < 0 || !sp_mul_size((size_t)count, sizeof(T), &bytes))
-            return sp_fail(owner, SP_ERROR_OVERFLOW, "%lld elements are more than memory can address",
-                           (long long)count);
-        context = owner;
-        return cuda_allocate(owner, bytes, (void **)&data);
-    }
-    sp_status fill(int byte, int64_t count)
-    {
-        cudaStream_t stream = cuda_state_of(context)->stream;
-        CUDA_CHECK(cudaMemsetAsync(data, byte, (size_t)count * sizeof(T), stream));
-        return SP_OK;
-    }
-    void free()
-    {
-        if (data) cuda_release(context, data);
-        data = nullptr;
-    }
-};
 
 /* A device matrix as kernels see it; values NULL stands for ones. */
 template <typename V> struct matrix_view {
@@ -238,7 +198,7 @@ static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threa
     return SP_OK;
 }
 
-/* ---- device: a block and its sums ---------------------------------------------------------------------- */
+/* ---- device ------------------------------------------------------------------------------------------- */
 
 /* Threads and blocks that a multiprocessor of the architecture holds, for launch bounds. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
@@ -250,7 +210,6 @@ constexpr int ARCH_THREADS = 2048, ARCH_BLOCKS = 32;
 #endif
 
 constexpr int32_t EMPTY = -1;
-constexpr unsigned FULL_WARP = 0xffffffffu;
 
 /* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a
  * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column
@@ -260,95 +219,6 @@ constexpr unsigned FULL_WARP = 0xffffffffu;
 static __device__ __forceinline__ uint32_t scrambled(int32_t col)
 {
     return ((uint32_t)col ^ (uint32_t)col >> 12) * 0x9e3779b1u;
-}
-
-struct add_op {
-    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
-};
-struct max_op {
-    template <typename T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
-};
-
-static __device__ __forceinline__ unsigned warp_max(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
-    return value;
-#endif
-}
-
-static __device__ __forceinline__ unsigned warp_add(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(FULL_WARP, value, step);
-    return value;
-#endif
-}
-
-static __device__ __forceinline__ unsigned warp_or(unsigned value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_or_sync(FULL_WARP, value);
-#else
-    for (int step = 16; step > 0; step /= 2) value |= __shfl_xor_sync(FULL_WARP, value, step);
-    return value;
-#endif
-}
-
-/* The sum over the lanes up to this one. */
-template <typename T> static __device__ __forceinline__ T sum_until(T value)
-{
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const T other = __shfl_up_sync(FULL_WARP, value, step);
-        if ((threadIdx.x & 31) >= step) value += other;
-    }
-    return value;
-}
-
-/* The sum over the lanes before this one; *total is that over all. */
-static __device__ __forceinline__ int scan_lanes(int value, int *total)
-{
-    const int until = sum_until(value);
-    *total = __shfl_sync(FULL_WARP, until, 31);
-    return until - value;
-}
-
-/* Reduces over the block in an order fixed by THREADS; every thread gets the result. `scratch`: THREADS / 32. */
-template <int THREADS, typename T, typename Op> __device__ T block_reduce(T value, Op op, uint64_t *scratch)
-{
-    for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, step));
-    if (THREADS == 32) return value;
-    T *partial = (T *)scratch;
-    constexpr int stride = 8 / sizeof(T);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32 * stride] = value;
-    __syncthreads();
-    T result = partial[0];
-    for (int w = 1; w < THREADS / 32; w++) result = op(result, partial[w * stride]);
-    return result;
-}
-
-/* The sum over the threads before this one; *total is the sum over all. */
-template <int THREADS> __device__ int block_scan(int value, int *total, uint64_t *scratch)
-{
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    if (THREADS == 32) return scan_lanes(value, total);
-    const int until = sum_until(value);
-    int *sums = (int *)scratch, before = 0, all = 0;
-    __syncthreads();
-    if (lane == 31) sums[warp] = until;
-    __syncthreads();
-    for (int w = 0; w < THREADS / 32; w++) {
-        if (w < warp) before += sums[w];
-        all += sums[w];
-    }
-    *total = all;
-    return before + until - value;
 }
 
 /* The product as the CPU forms it: in f64, or for mcl's dense path in f32. Never fused with the addition. */

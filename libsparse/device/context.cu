@@ -14,22 +14,6 @@
 /* Kept free of a device whose memory is not limited by a budget: the driver needs some for itself. */
 static const size_t RESERVE = (size_t)256 << 20;
 
-sp_status cuda_status(sp_context *context, cudaError_t error, const char *call)
-{
-    if (error == cudaSuccess) return SP_OK;
-    const cuda_state *state = cuda_state_of(context);
-    cudaGetLastError();
-    /* After a sticky error every later call fails as well. */
-    const cudaError_t next = state && state->stream ? cudaStreamQuery(state->stream) : cudaSuccess;
-    const bool lost = next != cudaSuccess && next != cudaErrorNotReady;
-    cudaGetLastError();
-    int length = 0;
-    while (call[length] && call[length] != '(') length++;
-    return sp_fail(context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%s: %.*s failed: %s (%s)%s", context->device_name, length, call, cudaGetErrorString(error),
-                   cudaGetErrorName(error), lost ? "; the device is lost to this process" : "");
-}
-
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
 static sp_status pool_bytes(sp_context *context, cudaMemPoolAttr attribute, size_t *bytes)

@@ -83,17 +83,9 @@ struct warp_totals {
 
 /* Kernels of classes may be launched as a chain: each begins when all blocks of that before it have begun, of which
  * it reads nothing, and ends after it. */
-static __device__ __forceinline__ void let_next_begin()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
 static __device__ __forceinline__ void end_after_last()
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (blockIdx.x == 0) asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+    if (blockIdx.x == 0) wait_for_previous();
 }
 
 static __device__ __forceinline__ unsigned first_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
@@ -254,21 +246,15 @@ static sp_status launch(warp_run<V> *run, Kernel *kernel, int threads, size_t sh
     int blocks;
     CHECK(cuda_full_grid(context, kernel, threads, shared, &blocks));
     if (most < blocks) blocks = (int)most;
-    cudaLaunchAttribute early = {};
-    cudaLaunchConfig_t how = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    how.gridDim = dim3((unsigned)blocks);
-    how.blockDim = dim3((unsigned)threads);
-    how.dynamicSmemBytes = shared;
-    how.attrs = &early;
+    bool early = false;
+    cudaStream_t queue;
     if (run->chains && stream != ALONE && stream != SMALL_STREAM) {
-        how.numAttrs = run->chained;
+        early = run->chained;
         run->chained = true;
         stream = run->chain;
     }
-    CHECK(take_stream(run, stream, &how.stream));
-    CUDA_CHECK(cudaLaunchKernelEx(&how, kernel, run->job, arguments...));
+    CHECK(take_stream(run, stream, &queue));
+    CUDA_CHECK(launch_kernel(kernel, dim3((unsigned)blocks), threads, shared, queue, early, run->job, arguments...));
     return SP_OK;
 }
 

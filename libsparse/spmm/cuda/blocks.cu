@@ -422,7 +422,7 @@ static __global__ void
     constexpr int HANDED = spmm_handed<T, V, LANES, REPEATS, Result::EXTREME>::UNROLL;
     __shared__ Result shared[threads::WARP ? 1 : threads::COUNT / 32][REPEATS][LANES];
     const int group = threads::thread() / LANES, number = threads::number();
-    let_next_in();
+    let_next_begin();
     if (threads::WARP && number >= count) return;
     const int4 block = __ldg(blocks + number);
     const bool partial = number < carry.blocks;
@@ -437,7 +437,7 @@ static __global__ void
     const int entries = partial ? block.w : active ? __ldg(row_entries + block.y + mine) : 0;
     const int begin = min(part * share, entries), own = active ? min(entries - begin, share) : 0;
     Result results[REPEATS];
-    if (block.x == 0) await_last(); /* others wait once they have columns: so far all is the plan's */
+    if (block.x == 0) wait_for_previous(); /* others wait once they have columns: so far all is the plan's */
     if (row >= 0) expect_row(p, row, columns);
 #pragma unroll
     for (int r = 0; r < REPEATS; r++) results[r].clear(p);
@@ -520,20 +520,13 @@ template <bool IS_EXTREME> struct block_launch {
                 kernel = 2 * product.width > V * LANES ? work_blocks<2, 1, T, V, LANES, REPEATS, Result>
                                                        : work_blocks<quads::LOADS, 2, T, V, LANES, REPEATS, Result>;
         using threads = block_threads<LANES>;
-        cudaLaunchAttribute early;
-        cudaLaunchConfig_t config = {};
-        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        early.val.programmaticStreamSerializationAllowed = 1;
-        config.gridDim =
-            dim3((unsigned)((count + threads::TOGETHER - 1) / threads::TOGETHER), (unsigned)product.tiles);
-        config.blockDim = dim3(threads::COUNT * threads::TOGETHER);
-        config.stream = cuda_state_of(context)->stream;
-        config.attrs = &early;
-        CHECK(can_be_early(context, kernel, &config.numAttrs));
-        CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, product, block_sizes(parts),
-                                      (const int4 *)parts->blocks.data + begin, (int)count,
-                                      (const int32_t *)parts->rows.data, (const int64_t *)parts->starts.data,
-                                      (const int32_t *)parts->entries.data, carry));
+        const dim3 grid((unsigned)ceil_div(count, threads::TOGETHER), (unsigned)product.tiles);
+        unsigned early;
+        CHECK(can_be_early(context, kernel, &early));
+        CUDA_CHECK(launch_kernel(kernel, grid, threads::COUNT * threads::TOGETHER, 0, cuda_state_of(context)->stream,
+                                 early > 0, product, block_sizes(parts), (const int4 *)parts->blocks.data + begin,
+                                 (int)count, (const int32_t *)parts->rows.data, (const int64_t *)parts->starts.data,
+                                 (const int32_t *)parts->entries.data, carry));
         return SP_OK;
     }
 };

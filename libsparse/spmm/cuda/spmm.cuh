@@ -384,21 +384,9 @@ template <typename T, int V> struct spmm_extremes {
 
 /* ---- device: a group's work ------------------------------------------------------------------------------ */
 
-/* What is launched next may be let in as soon as all blocks of this launch are; it waits before it reads what kernels
- * write. A's columns are none of that, they were there before the plan: a group asks for its first ones, then waits,
- * which takes 0.2 to 0.5 us from products that follow one another. */
-static __device__ __forceinline__ void let_next_in()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-static __device__ __forceinline__ void await_last()
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
+/* Kernels may begin before the one ahead has ended, and wait for it before they read what kernels write. A's columns
+ * were there before the plan: a group asks for its first ones, then waits, which takes 0.2 to 0.5 us from products that
+ * follow one another. */
 
 /* A group's columns of X and Y. Lanes beyond the last column repeat one before it: what they load is there anyway. A
  * group may be in parts in the last of its repeats: each has the columns of the first, which writes them. The first
@@ -460,7 +448,7 @@ static __device__ __forceinline__ void add_entries(const spmm_product &p, int64_
 #pragma unroll
     for (int i = 0; i < OWN; i++)
         next_col[i] = i * LANES + lane < count ? load_kept(cols + i * LANES + lane, p.keep) : 0;
-    await_last();
+    wait_for_previous();
     fetch(0, false);
     for (int base = 0; base < longest; base += CHUNK) {
 #pragma unroll
@@ -550,7 +538,7 @@ static __device__ __forceinline__ void add_quads(const spmm_product &p, int64_t 
         else weight = {one, one, one, one};
         quad += LANES;
     };
-    await_last();
+    wait_for_previous();
     if (last)
 #pragma unroll 1
         for (int64_t at = max(begin, whole); at < begin + count; at++) {
@@ -651,7 +639,7 @@ static __device__ __forceinline__ void add_handed(const spmm_product &p, int64_t
         next_weight = lane < there ? p.values ? load_kept(weights, p.keep) : 1.f : 0.f;
         cols += LANES;
     };
-    await_last();
+    wait_for_previous();
     fetch_weight(left);
     for (; longest > 0; longest -= LANES, left -= LANES) {
         __syncwarp();
@@ -715,7 +703,7 @@ static __device__ __forceinline__ void add_pairs(const spmm_product &p, int64_t 
         cols += step;
         left -= step;
     };
-    await_last();
+    wait_for_previous();
     fetch_weight();
     while (__any_sync(FULL_WARP, next_col >= 0)) {
         const bool whole = __all_sync(FULL_WARP, next_col >= 0);

@@ -1,0 +1,39 @@
+/* How CUDA code fails: CHECK returns a failure from the calling function, whose destructors free what it holds.
+ * Public calls of sparse.h alone, so that modules above the library use it too. */
+#ifndef DEVICE_CHECK_CUH
+#define DEVICE_CHECK_CUH
+
+#include <cuda_runtime.h>
+
+#include "sparse.h"
+
+/* A C function, which has no destructors, uses TRY of base/try.h. */
+#define CHECK(call)                            \
+    do {                                       \
+        sp_status status_ = (call);            \
+        if (status_ != SP_OK) return status_;  \
+    } while (0)
+
+/* After a sticky error every later call fails as well. A stream that is being captured cannot be asked. */
+static inline bool cuda_is_lost(const sp_context *context)
+{
+    const cudaStream_t stream = (cudaStream_t)sp_context_stream(context);
+    const cudaError_t next = stream ? cudaStreamQuery(stream) : cudaSuccess;
+    cudaGetLastError();
+    return next != cudaSuccess && next != cudaErrorNotReady && next != cudaErrorStreamCaptureUnsupported &&
+           next != cudaErrorStreamCaptureInvalidated;
+}
+
+/* The failure of a call of the runtime, with the call's name. */
+static inline sp_status cuda_status(sp_context *context, cudaError_t error, const char *call)
+{
+    if (error == cudaSuccess) return SP_OK;
+    int length = 0;
+    cudaGetLastError();
+    while (call[length] && call[length] != '(') length++;
+    return sp_fail(context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
+                   "%s: %.*s failed: %s (%s)%s", sp_context_device(context), length, call, cudaGetErrorString(error),
+                   cudaGetErrorName(error), cuda_is_lost(context) ? "; the device is lost to this process" : "");
+}
+
+#endif
