@@ -326,7 +326,7 @@ sp_status contract_read_labels(contract_job *job)
     const io_label_options reading = {
         .format = o->label_format,
         .base = (int)o->base,
-        .skip_unknown = o->skip_unknown,
+        .skip_unknown = o->unknown == UNKNOWN_DROP,
         .compact = o->compact,
         .interrupt = &interrupt_signal,
     };

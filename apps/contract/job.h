@@ -2,6 +2,7 @@
 #ifndef CONTRACT_JOB_H
 #define CONTRACT_JOB_H
 
+#include "common/options.h"
 #include "common/tool.h"
 #include "contraction.h"
 #include "io.h"
@@ -9,6 +10,7 @@
 enum { MAX_PATH = 4096, MAX_LEVELS = 32 };
 
 typedef enum contract_unlabelled { UNLABELLED_ERROR, UNLABELLED_DROP, UNLABELLED_KEEP } contract_unlabelled;
+typedef enum contract_unknown { UNKNOWN_ERROR, UNKNOWN_DROP } contract_unknown;
 typedef enum contract_repeat { REPEAT_NEVER, REPEAT_CLUSTER, REPEAT_MATCHING } contract_repeat;
 
 typedef struct contract_options {
@@ -19,18 +21,17 @@ typedef struct contract_options {
     contraction_engine engine;
     sp_combine combine;
     sp_loops loops;
-    bool half_loops, compact, names, directed, undirected, skip_unknown, quiet;
+    bool half_loops, compact, names, directed, undirected, quiet;
     sp_value_type values;
     contract_unlabelled unlabelled;
+    contract_unknown unknown;
     contract_repeat repeat;
     double inflation;
     const char *device;
 } contract_options;
 
-typedef enum contract_request { CONTRACT_RUN, CONTRACT_HELP, CONTRACT_VERSION, CONTRACT_MISTAKE } contract_request;
-
 /* Reads the command line; a mistake is one line on stderr. */
-contract_request contract_parse(int argc, char **argv, contract_options *options);
+options_outcome contract_parse(int argc, char **argv, contract_options *options);
 void contract_usage(FILE *stream);
 /* Whether an output format holds names of nodes. */
 bool has_names(io_format format);

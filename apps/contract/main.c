@@ -127,10 +127,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     switch (contract_parse(argc, argv, &options)) {
-    case CONTRACT_MISTAKE: return EXIT_USAGE;
-    case CONTRACT_HELP: contract_usage(stdout); return end_answer("contract");
-    case CONTRACT_VERSION: puts("contract " SP_VERSION); return end_answer("contract");
-    case CONTRACT_RUN: break;
+    case OPTIONS_MISTAKE: return EXIT_USAGE;
+    case OPTIONS_HELP: contract_usage(stdout); return end_answer("contract");
+    case OPTIONS_VERSION: puts("contract " SP_VERSION); return end_answer("contract");
+    case OPTIONS_RUN: break;
     }
     settle_process("contract", argv, options.threads);
     return run(&options);

@@ -24,158 +24,103 @@ const char *engine_word(contraction_engine engine) { return engines[engine]; }
 const char *values_word(sp_value_type values) { return value_words[values]; }
 const char *repeat_word(contract_repeat repeat) { return repeats[repeat]; }
 
+#define mistake(...) usage_mistake("contract", __VA_ARGS__)
+
+/* ---- the table ------------------------------------------------------------------------------------------ */
+
+bool has_names(io_format format) { return format == IO_ABC || format == IO_TSV || format == IO_CSR; }
+
+static bool parse_from(void *settings, const char *value)
+{
+    static const char *const known[] = {"abc", "sif", "etc", "mcl", "mtx", "string", "blast", "metis", "bin", NULL};
+    static const io_format format[] = {IO_ABC, IO_SIF, IO_ETC, IO_NATIVE, IO_MTX, IO_STRING, IO_BLAST, IO_METIS, IO_CSR};
+    contract_options *o = settings;
+    const int place = strcmp(value, "tsv") == 0 ? 0 : find_word(value, known);
+    if (place < 0)
+        return mistake("--from is one of abc, sif, etc, mcl, mtx, string, blast, metis, bin (got \"%.40s\")", value);
+    o->from = format[place];
+    return true;
+}
+
+static bool parse_to(void *settings, const char *value)
+{
+    static const char *const known[] = {"mtx", "abc", "tsv", "mcl", "metis", "bin", NULL};
+    static const io_format format[] = {IO_MTX, IO_ABC, IO_TSV, IO_NATIVE, IO_METIS, IO_CSR};
+    contract_options *o = settings;
+    const int place = find_word(value, known);
+    if (place < 0) return mistake("--to is one of mtx, abc, tsv, mcl, metis, bin (got \"%.40s\")", value);
+    o->to = format[place];
+    return true;
+}
+
+static bool take_file(void *settings, const char *text)
+{
+    contract_options *o = settings;
+    if (!o->graph) o->graph = text;
+    else if (!o->labels) o->labels = text;
+    else return mistake("a third file \"%.40s\"", text);
+    return true;
+}
+
+#define AT(place) .field = offsetof(contract_options, place)
+
+static const option_row rows[] = {
+    {"GRAPH", .help = "Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin", .kind = OPTION_OPERAND},
+    {"LABELS", .help = "LABEL a line, or NODE LABEL a line, or clusters as mcl writes them", .kind = OPTION_OPERAND},
+    {"-o", "FILE", "where to write; - is stdout", OPTION_TEXT, AT(out)},
+    {"--from", "FORMAT", "abc sif etc mcl mtx string blast metis bin [by content or ending, else abc]", OPTION_OWN,
+     .then = parse_from},
+    {"--to", "FORMAT", "mtx abc tsv mcl metis bin [by the ending of OUT]", OPTION_OWN, .then = parse_to},
+    {"--labels", "KIND", "list pairs clusters mcl [by content]", OPTION_WORD, AT(label_format),
+     .words = label_formats + 1, .low = 1},
+    {"--base", "0|1", "the first label, where labels are numbers [1]", OPTION_COUNT, AT(base), OPTION_RANGE(0, 1)},
+    {"", .kind = OPTION_HEADING},
+    {"--combine", "OP", "of edges that fall together: sum max min mean count first [sum]", OPTION_WORD, AT(combine),
+     .words = combines},
+    {"--loops", "MODE", "edges within a group: keep drop only [keep]", OPTION_WORD, AT(loops), .words = all_loops},
+    {"--half-loops", NULL, "count them half: in undirected graphs each is there in both directions", OPTION_FLAG,
+     AT(half_loops)},
+    {"--undirected", NULL, "each edge of GRAPH stands for both directions", OPTION_FLAG, AT(undirected)},
+    {"--directed", NULL, "for one [as its format]", OPTION_FLAG, AT(directed), .beside = true},
+    {"--unlabelled", "MODE", "nodes without a label: error drop keep (a group each) [error]", OPTION_WORD,
+     AT(unlabelled), .words = unlabelled_words},
+    {"--unknown", "MODE", "labels of names that are not nodes: error drop [error]", OPTION_WORD, AT(unknown),
+     .words = unknown_words},
+    {"--compact", NULL, "leave out groups without nodes", OPTION_FLAG, AT(compact)},
+    {"--names", NULL, "call a group by the name of its first node", OPTION_FLAG, AT(names)},
+    {"", .kind = OPTION_HEADING},
+    {"--repeat", "HOW", "contract repeatedly: cluster (by Markov clustering) or matching (heavy edges);\n"
+     "OUT.level1.map, OUT.level2.map ... say where nodes went", OPTION_WORD, AT(repeat), .words = repeats + 1,
+     .low = REPEAT_CLUSTER},
+    {"--levels", "N", "at most N levels [10]", OPTION_COUNT, AT(levels), OPTION_RANGE(1, MAX_LEVELS)},
+    {"--inflation", "F", "of clusters [2]", OPTION_NUMBER, AT(inflation), OPTION_ABOVE_TO(0, 30), .beside = true},
+    {"--seed", "N", "of matchings [1]", OPTION_COUNT, AT(seed), OPTION_FROM(0), .beside = true},
+    {"", .kind = OPTION_HEADING},
+    {"--node-output", "FILE", "size, internal weight, cut and conductance of each group", OPTION_TEXT, AT(node_output)},
+    {"--report", "FILE", "what was done and how long it took, as JSON", OPTION_TEXT, AT(report)},
+    {"--values", "f32|f64", "weights and sums in single or double precision [f64]", OPTION_WORD, AT(values),
+     .words = value_words},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet)},
+    {"--engine", "NAME", "auto, fused (one pass), product (two sparse products) [auto]", OPTION_WORD, AT(engine),
+     .words = engines},
+    {"--device", "NAME", "auto, cpu, cuda, cuda:N [auto]", OPTION_DEVICE, AT(device)},
+    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096)},
+    {"--memory", "SIZE", "working memory, e.g. 8G [what is free]", OPTION_BYTES, AT(memory), .beside = true},
+    {"--version", .kind = OPTION_VERSION},
+    {"-h", .kind = OPTION_HELP, .beside = true},
+    {"--help", .kind = OPTION_HELP, .beside = true},
+};
+
+static const command_line line = {"contract", {OPTION_LIST(rows)}, take_file, .mcl_syntax = false};
+
 void contract_usage(FILE *stream)
 {
     fputs("usage: contract GRAPH LABELS -o OUT [options]        the graph whose nodes are the labels of another's\n"
           "       contract GRAPH -o OUT --repeat cluster|matching [--levels N] [options]\n"
           "\n"
           "  mcl-gpu g.abc --abc -o c && contract g.abc c -o q.mtx\n"
-          "\n"
-          "  GRAPH               Matrix Market, label pairs, mcl matrix, STRING, METIS ...; .gz .zst; - is stdin\n"
-          "  LABELS              LABEL a line, or NODE LABEL a line, or clusters as mcl writes them\n"
-          "  -o FILE             where to write; - is stdout\n"
-          "  --from FORMAT       abc sif etc mcl mtx string blast metis bin [by content or ending, else abc]\n"
-          "  --to FORMAT         mtx abc tsv mcl metis bin [by the ending of OUT]\n"
-          "  --labels KIND       list pairs clusters mcl [by content]\n"
-          "  --base 0|1          the first label, where labels are numbers [1]\n"
-          "\n"
-          "  --combine OP        of edges that fall together: sum max min mean count first [sum]\n"
-          "  --loops MODE        edges within a group: keep drop only [keep]\n"
-          "  --half-loops        count them half: in undirected graphs each is there in both directions\n"
-          "  --undirected        each edge of GRAPH stands for both directions; --directed: for one [as its format]\n"
-          "  --unlabelled MODE   nodes without a label: error drop keep (a group each) [error]\n"
-          "  --unknown MODE      labels of what is no node: error drop [error]\n"
-          "  --compact           leave out groups without nodes\n"
-          "  --names             call a group by the name of its first node\n"
-          "\n"
-          "  --repeat HOW        contract again and again, by clusters of mcl or by a heavy-edge matching;\n"
-          "                      OUT.level1.map, OUT.level2.map ... say where nodes went\n"
-          "  --levels N          at most so often [10]; --inflation F of clusters [2]; --seed N of matchings [1]\n"
-          "\n"
-          "  --node-output FILE  size, internal weight, cut and conductance of each group\n"
-          "  --report FILE       what was done and how long it took, as JSON\n"
-          "  --values f32|f64    weights and sums in single or double precision [f64]\n"
-          "  --quiet             say nothing but errors\n"
-          "  --engine NAME       auto, fused (one pass), product (two sparse products) [auto]\n"
-          "  --device NAME       auto, cpu, cuda, cuda:N [auto]\n"
-          "  --threads N --memory SIZE   [all, what is free]\n"
-          "  --version -h --help\n", stream);
-}
-
-#define mistake(...) usage_mistake("contract", __VA_ARGS__)
-
-/* ---- values --------------------------------------------------------------------------------------------- */
-
-/* Sets *chosen to the place of `value` among words, from `first` on. */
-static bool choose(const char *option, const char *value, const char *const *words, int first, int *chosen)
-{
-    char list[128] = "";
-    for (int i = first; words[i]; i++) {
-        if (strcmp(value, words[i]) == 0) {
-            *chosen = i;
-            return true;
-        }
-        const size_t length = strlen(list);
-        snprintf(list + length, sizeof list - length, "%s%s", i > first ? ", " : "", words[i]);
-    }
-    return mistake("%s is one of %s (got \"%.40s\")", option, list, value);
-}
-
-static bool read_count(const char *option, const char *value, int64_t low, int64_t high, int64_t *number)
-{
-    if (read_integer(value, number) && *number >= low && *number <= high) return true;
-    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", option, (long long)low,
-                   (long long)high, value);
-}
-
-static bool can_be_written(io_format format)
-{
-    return format == IO_MTX || format == IO_ABC || format == IO_TSV || format == IO_NATIVE || format == IO_METIS ||
-           format == IO_CSR;
-}
-
-bool has_names(io_format format) { return format == IO_ABC || format == IO_TSV || format == IO_CSR; }
-
-static bool parse_formats(contract_options *o, const char *option, const char *value)
-{
-    int chosen;
-    if (!choose(option, value, formats, 1, &chosen)) return false;
-    if (strcmp(option, "--from") == 0) {
-        if (chosen == IO_TSV) chosen = IO_ABC;
-        o->from = (io_format)chosen;
-        return true;
-    }
-    o->to = (io_format)chosen;
-    return can_be_written(o->to) || mistake("--to is one of mtx, abc, tsv, mcl, metis, bin (got \"%.40s\")", value);
-}
-
-static bool parse_device(contract_options *o, const char *value)
-{
-    const size_t length = strlen(value);
-    const bool numbered = strncmp(value, "cuda:", 5) == 0 && length > 5 && length <= 8 &&
-                          strspn(value + 5, "0123456789") == length - 5;
-    o->device = value;
-    return numbered || strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0 ||
-           mistake("--device is one of auto, cpu, cuda, cuda:N (got \"%.40s\")", value);
-}
-
-static bool parse_words(contract_options *o, const char *option, const char *value, bool *known)
-{
-    int chosen = 0;
-    bool good = false;
-    *known = true;
-    if (strcmp(option, "--from") == 0 || strcmp(option, "--to") == 0) return parse_formats(o, option, value);
-    if (strcmp(option, "--labels") == 0) {
-        if ((good = choose(option, value, label_formats, 1, &chosen))) o->label_format = (io_label_format)chosen;
-    } else if (strcmp(option, "--combine") == 0) {
-        if ((good = choose(option, value, combines, 0, &chosen))) o->combine = (sp_combine)chosen;
-    } else if (strcmp(option, "--loops") == 0) {
-        if ((good = choose(option, value, all_loops, 0, &chosen))) o->loops = (sp_loops)chosen;
-    } else if (strcmp(option, "--unlabelled") == 0) {
-        if ((good = choose(option, value, unlabelled_words, 0, &chosen))) o->unlabelled = (contract_unlabelled)chosen;
-    } else if (strcmp(option, "--unknown") == 0) {
-        if ((good = choose(option, value, unknown_words, 0, &chosen))) o->skip_unknown = chosen;
-    } else if (strcmp(option, "--repeat") == 0) {
-        if ((good = choose(option, value, repeats, 1, &chosen))) o->repeat = (contract_repeat)chosen;
-    } else if (strcmp(option, "--values") == 0) {
-        if ((good = choose(option, value, value_words, 0, &chosen))) o->values = (sp_value_type)chosen;
-    } else if (strcmp(option, "--engine") == 0) {
-        if ((good = choose(option, value, engines, 0, &chosen))) o->engine = (contraction_engine)chosen;
-    } else {
-        *known = false;
-    }
-    return good;
-}
-
-static bool parse_valued(contract_options *o, const char *option, const char *value)
-{
-    bool known;
-    const bool good = parse_words(o, option, value, &known);
-    if (known) return good;
-    if (strcmp(option, "-o") == 0) return o->out = value, true;
-    if (strcmp(option, "--node-output") == 0) return o->node_output = value, true;
-    if (strcmp(option, "--report") == 0) return o->report = value, true;
-    if (strcmp(option, "--base") == 0) return read_count(option, value, 0, 1, &o->base);
-    if (strcmp(option, "--levels") == 0) return read_count(option, value, 1, MAX_LEVELS, &o->levels);
-    if (strcmp(option, "--seed") == 0) return read_count(option, value, 0, INT64_MAX, &o->seed);
-    if (strcmp(option, "--threads") == 0) return read_count(option, value, 1, 4096, &o->threads);
-    if (strcmp(option, "--device") == 0) return parse_device(o, value);
-    if (strcmp(option, "--inflation") == 0)
-        return (read_number(value, &o->inflation) && o->inflation > 0 && o->inflation <= 30) ||
-               mistake("--inflation takes a number above 0 and at most 30 (got \"%.40s\")", value);
-    return read_bytes(value, &o->memory) ||
-           mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
-}
-
-static bool parse_flag(contract_options *o, const char *option)
-{
-    if (strcmp(option, "--half-loops") == 0) return o->half_loops = true;
-    if (strcmp(option, "--compact") == 0) return o->compact = true;
-    if (strcmp(option, "--names") == 0) return o->names = true;
-    if (strcmp(option, "--quiet") == 0) return o->quiet = true;
-    if (strcmp(option, "--directed") == 0) return o->directed = true;
-    if (strcmp(option, "--undirected") == 0) return o->undirected = true;
-    return false;
+          "\n", stream);
+    options_help(&line, stream);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------ */
@@ -231,48 +176,9 @@ static bool check_together(contract_options *o)
     return true;
 }
 
-/* The value of an option: what follows '=' or the next argument. */
-static bool take_value(int argc, char **argv, int *i, const char *name, const char **value)
+options_outcome contract_parse(int argc, char **argv, contract_options *o)
 {
-    const char *equals = strchr(argv[*i], '=');
-    if (argv[*i][1] == '-' && equals) {
-        *value = equals + 1;
-        return true;
-    }
-    if (*i + 1 >= argc) return mistake("%s needs a value", name);
-    *value = argv[++*i];
-    return true;
-}
-
-static bool parse_argument(int argc, char **argv, int *i, bool files, contract_options *o)
-{
-    static const char *const valued[] = {"-o",        "--from",      "--to",         "--labels",      "--base",
-                                         "--combine", "--loops",     "--unlabelled", "--unknown",     "--repeat",
-                                         "--levels",  "--inflation", "--seed",       "--node-output", "--report",
-                                         "--engine",  "--device",    "--threads",    "--memory",      "--values"};
-    const char *option = argv[*i], *value = NULL;
-    const size_t length = strncmp(option, "--", 2) == 0 ? strcspn(option, "=") : strlen(option);
-    if (files || option[0] != '-' || option[1] == '\0') {
-        if (!o->graph) o->graph = option;
-        else if (!o->labels) o->labels = option;
-        else return mistake("a third file \"%.40s\"", option);
-        return true;
-    }
-    for (size_t k = 0; k < sizeof valued / sizeof *valued; k++)
-        if (strlen(valued[k]) == length && strncmp(option, valued[k], length) == 0)
-            return take_value(argc, argv, i, valued[k], &value) && parse_valued(o, valued[k], value);
-    return parse_flag(o, option) || mistake("unknown option \"%.40s\"", option);
-}
-
-contract_request contract_parse(int argc, char **argv, contract_options *o)
-{
-    bool files = false;
     *o = (contract_options){.base = 1, .seed = -1, .values = SP_F64, .device = "auto"};
-    for (int i = 1; i < argc; i++) {
-        if (!files && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) return CONTRACT_HELP;
-        if (!files && strcmp(argv[i], "--version") == 0) return CONTRACT_VERSION;
-        if (!files && strcmp(argv[i], "--") == 0) files = true;
-        else if (!parse_argument(argc, argv, &i, files, o)) return CONTRACT_MISTAKE;
-    }
-    return check_together(o) ? CONTRACT_RUN : CONTRACT_MISTAKE;
+    const options_outcome outcome = options_parse(&line, argc, argv, o);
+    return outcome == OPTIONS_RUN && !check_together(o) ? OPTIONS_MISTAKE : outcome;
 }

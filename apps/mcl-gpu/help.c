@@ -117,39 +117,6 @@ static void print_ram(const settings *s)
            2 * 8 * nodes * kept / ldexp(1, 30), (long long)s->ram_nodes, 2 * fmin(nodes, kept));
 }
 
-void settings_usage(FILE *stream)
-{
-    fputs("usage: mcl-gpu FILE|- [options]      Markov clustering, with the options and results of mcl 22-282\n"
-          "\n"
-          "  mcl-gpu graph.abc --abc -I 2 -o clusters.txt      label pairs with weights\n"
-          "  mcl-gpu graph.mci -I 1.4,2,4                      a matrix, three inflations: out.graph.mci.I14, ...\n"
-          "  mcl-gpu 4932.protein.links.txt.gz --min-score 700 a STRING file\n"
-          "  diamond ... | mcl-gpu - --blast evalue -o -       all-against-all hits, outfmt 6\n"
-          "\n"
-          "  -I F[,F...]      inflation, higher for smaller clusters [2.0]\n"
-          "  -o FILE          output, - for stdout [out.FILE.I20]\n"
-          "  --abc            input is LABEL LABEL [WEIGHT] a line; else matrices and STRING, by content; .gz .zst\n"
-          "  --sif --etc      label lists; --expect-values with weights\n"
-          "  --blast SCORE    BLAST or DIAMOND outfmt 6, weight bits, evalue or identity\n"
-          "  --min-score N    STRING: leave out pairs below N\n"
-          "  -use-tab FILE    labels for a matrix\n"
-          "  -tf LIST         transform the graph: 'gq(0.5)', '#knn(20)', ...; -abc-tf: the weights as read\n"
-          "  --abc-neg-log10  weights are E-values: use -log10\n"
-          "  -scheme 1..7     how much pruning keeps [6]; or -P -S -R -pct, -resource\n"
-          "  -overlap MODE    cut, keep or split overlap [cut]\n"
-          "  -force-connected y   split clusters that are not connected\n"
-          "  --lenient        take odd input lines as mcl does, instead of stopping\n"
-          "\n"
-          "  -te N            threads [all]\n"
-          "  --device NAME    auto, cpu, cuda, cuda:N [auto]\n"
-          "  --exact --fast   mcl's bytes (CPU, its default); mcl's partition up to rounding (CUDA)\n"
-          "  --memory SIZE    working memory, e.g. 8G [what is free]\n"
-          "  -V all, -q x     no log;  --report FILE.json: what was done and what it cost\n"
-          "\n"
-          "  --help-all every option;  --version;  -z settings;  --show-schemes;  --jury-charter;  -how-much-ram N\n",
-          stream);
-}
-
 static void print_names(const settings *s, bool whole)
 {
     for (int i = 0; i < s->inflation_count; i++) {
@@ -169,10 +136,10 @@ void settings_answer(const settings *s)
     switch (s->request) {
     case REQUEST_RUN: break;
     case REQUEST_HELP: settings_usage(stdout); break;
-    case REQUEST_HELP_ALL: settings_print_options(); break;
+    case REQUEST_HELP_ALL: settings_usage_all(stdout); break;
     case REQUEST_VERSION:
         puts("mcl-gpu " SP_VERSION ", with the options and results of\nmcl 22-282\n"
-             "MIT licence. The process is Stijn van Dongen's (SIAM J. Matrix Anal. Appl. 30(1), 2008).");
+             "MIT licence. Markov clustering was invented by Stijn van Dongen (SIAM J. Matrix Anal. Appl. 30(1), 2008).");
         break;
     case REQUEST_SETTINGS: print_all_settings(s); break;
     case REQUEST_SCHEMES: print_presets(false); break;

@@ -14,32 +14,14 @@
 
 #include "common/tool.h"
 
-/* ---- reading values ------------------------------------------------------------------------------------ */
-
 #define mistake(...) usage_mistake("mcl-gpu", __VA_ARGS__)
-
-static bool read_yes_no(const char *text, bool *value)
-{
-    *value = text[0] == 'y' || text[0] == 'Y' || text[0] == '1';
-    static const char *const words[] = {"y", "yes", "Y", "Yes", "1", "n", "no", "N", "No", "0"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0) return true;
-    return false;
-}
-
-/* The index of `text` among `count` words, or -1. */
-static int read_word(const char *text, const char *const *words, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strcmp(text, words[i]) == 0) return i;
-    return -1;
-}
 
 /* ---- options with their own reading -------------------------------------------------------------------- */
 
 /* F or F,F,...: each above 0 and at most 30. */
-static bool parse_inflations(settings *s, const char *value)
+static bool parse_inflations(void *into, const char *value)
 {
+    settings *s = into;
     s->inflation_count = 0;
     for (const char *next = value;;) {
         const char *comma = strchr(next, ',');
@@ -60,21 +42,14 @@ static bool parse_inflations(settings *s, const char *value)
     return true;
 }
 
-static bool read_preset(const char *name, const char *value, int *number)
-{
-    int64_t read;
-    if (!read_integer(value, &read) || read < 1 || read > PRESETS)
-        return mistake("-%s takes a number from 1 to 7 (got \"%.40s\")", name, value);
-    *number = (int)read;
-    return true;
-}
+/* ---- what an option does once its value is stored -------------------------------------------------------- */
 
-static bool parse_scheme(settings *s, const char *value)
+static bool use_scheme(void *into, const char *value)
 {
-    int number = 0;
-    if (!read_preset("scheme", value, &number)) return false;
+    settings *s = into;
+    (void)value;
     s->prune_given = true;
-    return mcl_options_scheme(NULL, &s->mcl, number) == SP_OK;
+    return mcl_options_scheme(NULL, &s->mcl, (int)s->preset) == SP_OK;
 }
 
 void settings_skid(mcl_options *options, int skid)
@@ -90,91 +65,65 @@ void settings_skid(mcl_options *options, int skid)
     options->recover_percent = (double)preset[3];
 }
 
-static bool parse_skid(settings *s, const char *value)
+static bool use_skid(void *into, const char *value)
 {
-    int number = 0;
-    if (!read_preset("skid", value, &number)) return false;
+    settings *s = into;
+    (void)value;
     s->prune_given = true;
-    settings_skid(&s->mcl, number);
+    settings_skid(&s->mcl, (int)s->preset);
     return true;
 }
 
-static bool parse_resource(settings *s, const char *value)
+/* -resource K is -S K, -R K and, unless a prune number was given before, -P 10K. */
+static bool use_resource(void *into, const char *value)
 {
-    int64_t count;
-    if (!read_integer(value, &count) || count < 1 || count > INT32_MAX)
-        return mistake("-resource takes a whole number from 1 (got \"%.40s\")", value);
-    s->mcl.select = s->mcl.recover = count;
-    if (!s->prune_given) s->mcl.prune_number = 10 * count;
+    settings *s = into;
+    (void)value;
+    s->mcl.recover = s->mcl.select;
+    if (!s->prune_given) s->mcl.prune_number = 10 * s->mcl.select;
     return true;
 }
 
-static bool parse_prune_number(settings *s, const char *value)
+static bool use_prune_number(void *into, const char *value)
 {
-    if (!read_integer(value, &s->mcl.prune_number) || s->mcl.prune_number < 0)
-        return mistake("-P takes a whole number from 0 (got \"%.40s\")", value);
+    settings *s = into;
+    (void)value;
     s->mcl.prune_cutoff = 0;
-    s->prune_given = true;
-    return true;
+    return s->prune_given = true;
 }
 
 /* mcl keeps the whole part of the inverse of the cutoff as f32: -p 0.0003 is -P 3333, -p 0.05 is -P 19. It takes the
- * default where that is no 32-bit number, and 0 for no pruning. */
-static bool parse_prune_cutoff(settings *s, const char *value)
+ * default if the inverse is not a 32-bit number, and 0 means no pruning. */
+static bool use_prune_cutoff(void *into, const char *value)
 {
-    double cutoff;
-    if (!read_number(value, &cutoff) || cutoff < 0 || cutoff > 0.1)
-        return mistake("-p takes a number from 0 to 0.1 (got \"%.40s\")", value);
-    const double number = cutoff > 0 ? 1 / (double)(float)cutoff : 0;
+    settings *s = into;
+    const double cutoff = s->mcl.prune_cutoff, number = cutoff > 0 ? 1 / (double)(float)cutoff : 0;
     s->mcl.prune_number = number <= INT32_MAX ? (int64_t)number : 10000;
-    s->mcl.prune_cutoff = 0;
-    s->prune_given = true;
-    return true;
+    return use_prune_number(s, value);
 }
 
-/* As mcl has it: an f32, where -pi is an f64. */
-static bool parse_start_inflation(settings *s, const char *value)
+/* As in mcl an f32, where -pi is an f64. */
+static bool use_start_inflation(void *into, const char *value)
 {
-    double power;
-    if (!read_number(value, &power) || !((float)power > 0))
-        return mistake("-if takes a number above 0 (got \"%.40s\")", value);
-    s->mcl.pre_inflation = (double)(float)power;
+    settings *s = into;
+    s->mcl.pre_inflation = (double)(float)s->mcl.pre_inflation;
     s->mcl.discard_loops = false;
-    return true;
+    return s->mcl.pre_inflation > 0 || mistake("-if takes a number above 0 (got \"%.40s\")", value);
 }
 
-static bool parse_loop_factor(settings *s, const char *value)
+static bool note_loop_factor(void *into, const char *value)
 {
-    if (!read_number(value, &s->mcl.loop_factor) || s->mcl.loop_factor < 0)
-        return mistake("-c takes a number from 0 (got \"%.40s\")", value);
-    s->loops_scaled = true;
-    return true;
+    settings *s = into;
+    (void)value;
+    return s->loops_scaled = true;
 }
 
-/* -dae, wherever it stands, sets the power. */
-static bool parse_degrees(settings *s, const char *value)
+/* -dae sets the power, wherever it stands. */
+static bool use_degrees(void *into, const char *value)
 {
+    settings *s = into;
     (void)value;
     if (s->mcl.degree_power == 0) s->mcl.degree_power = 1;
-    return true;
-}
-
-static bool parse_overlap(settings *s, const char *value)
-{
-    static const char *const words[] = {"cut", "keep", "split"};
-    int word = read_word(value, words, 3);
-    if (word < 0) return mistake("-overlap is one of cut, keep, split (got \"%.40s\")", value);
-    s->mcl.overlap = (mcl_overlap)word;
-    return true;
-}
-
-/* mcl's size puts the smallest first; its default, the largest first, is revsize. */
-static bool parse_sort(settings *s, const char *value)
-{
-    static const char *const words[] = {"revsize", "size", "lex", "none"};
-    int word = read_word(value, words, 4);
-    if (word < 0) return mistake("-sort is one of lex, size, revsize, none (got \"%.40s\")", value);
-    s->mcl.sort = (mcl_sort)word;
     return true;
 }
 
@@ -186,22 +135,15 @@ static bool use_format(settings *s, io_format format)
     return true;
 }
 
-static bool parse_abc(settings *s, const char *value) { return (void)value, use_format(s, IO_ABC); }
-static bool parse_sif(settings *s, const char *value) { return (void)value, use_format(s, IO_SIF); }
-static bool parse_etc(settings *s, const char *value) { return (void)value, use_format(s, IO_ETC); }
-
-static bool parse_blast(settings *s, const char *value)
-{
-    static const char *const words[] = {"bits", "evalue", "identity"};
-    int word = read_word(value, words, 3);
-    if (word < 0) return mistake("--blast is one of bits, evalue, identity (got \"%.40s\")", value);
-    s->read.blast = (io_blast_score)word;
-    return use_format(s, IO_BLAST);
-}
+static bool use_abc(void *into, const char *value) { return (void)value, use_format(into, IO_ABC); }
+static bool use_sif(void *into, const char *value) { return (void)value, use_format(into, IO_SIF); }
+static bool use_etc(void *into, const char *value) { return (void)value, use_format(into, IO_ETC); }
+static bool use_blast(void *into, const char *value) { return (void)value, use_format(into, IO_BLAST); }
 
 /* -dump takes a list; mcl passes over words that it does not know, we do not. */
-static bool parse_dump(settings *s, const char *value)
+static bool parse_dump(void *into, const char *value)
 {
+    settings *s = into;
     for (const char *next = value; *next;) {
         size_t length = strcspn(next, ",");
         if (length == 3 && strncmp(next, "ite", 3) == 0) s->dump_iterands = true;
@@ -213,8 +155,9 @@ static bool parse_dump(settings *s, const char *value)
 }
 
 /* I:J, J = 0 meaning without end, or "all". */
-static bool parse_dump_interval(settings *s, const char *value)
+static bool parse_dump_interval(void *into, const char *value)
 {
+    settings *s = into;
     int used = 0;
     long long from, to;
     if (strcmp(value, "all") == 0) {
@@ -229,292 +172,219 @@ static bool parse_dump_interval(settings *s, const char *value)
     return true;
 }
 
-static bool parse_device(settings *s, const char *value)
+/* mcl's -V all silences the whole log. -V with other words, and -v, do nothing that a log shows. */
+static bool use_verbosity(void *into, const char *value)
 {
-    static const char *const words[] = {"auto", "cpu", "cuda"};
-    size_t length = strlen(value);
-    bool numbered = strncmp(value, "cuda:", 5) == 0 && length > 5 && length <= 8 &&
-                    strspn(value + 5, "0123456789") == length - 5;
-    if (read_word(value, words, 3) < 0 && !numbered)
-        return mistake("--device is one of auto, cpu, cuda, cuda:N (got \"%.40s\")", value);
-    s->device = value;
-    return true;
-}
-
-static bool parse_memory(settings *s, const char *value)
-{
-    return read_bytes(value, &s->memory) ||
-           mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
-}
-
-/* mcl's -V all silences the whole log; -V with other words, and -v, do nothing that a log shows. */
-static bool parse_silence(settings *s, const char *value)
-{
+    settings *s = into;
     if (strstr(value, "all")) s->quiet = true;
     return true;
 }
 
-static bool parse_quiet(settings *s, const char *value)
+static bool be_quiet(void *into, const char *value)
 {
+    settings *s = into;
     (void)value;
     return s->quiet = true;
 }
 
-static bool parse_ram(settings *s, const char *value)
+static bool ask_memory(void *into, const char *value)
 {
-    if (!read_integer(value, &s->ram_nodes) || s->ram_nodes < 0 || s->ram_nodes > INT32_MAX)
-        return mistake("-how-much-ram takes a number of nodes (got \"%.40s\")", value);
+    settings *s = into;
+    (void)value;
     s->request = REQUEST_RAM;
     return true;
 }
 
-static bool parse_report(settings *s, const char *value)
+static bool refuse_stdout(void *into, const char *value)
 {
-    if (strcmp(value, "-") == 0) return mistake("--report needs a file name");
-    s->report = value;
-    return true;
+    (void)into;
+    return strcmp(value, "-") != 0 || mistake("--report needs a file name");
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
-typedef enum option_kind {
-    HEADING,
-    FLAG,          /* sets a bool */
-    YES_NO,        /* y or n into a bool */
-    TEXT,          /* a const char * */
-    INTEGER,       /* an int64_t from low to high */
-    NUMBER,        /* a double from low to high */
-    POSITIVE,      /* a double above 0 */
-    OWN,           /* takes a value, read by parse */
-    OWN_FLAG,      /* takes none, acted on by parse */
-    INFO,          /* asks for request number low */
-    IGNORED,       /* accepted, takes a value */
-    IGNORED_FLAG,  /* accepted */
-    REFUSED,       /* takes a value; the help says why it is not done */
-    REFUSED_FLAG
-} option_kind;
+static const char *const overlaps[] = {"cut", "keep", "split", NULL};
+static const char *const orders[] = {"revsize", "size", "lex", "none", NULL}; /* mcl's size: the smallest first */
+static const char *const scores[] = {"bits", "evalue", "identity", NULL};
 
-typedef struct option {
-    option_kind kind;
-    const char *name;     /* with the dashes that it is known by; of a HEADING: its text */
-    const char *argument; /* how help names the value */
-    const char *help;
-    size_t offset;
-    double low, high;
-    bool (*parse)(settings *, const char *value);
-} option;
+#define AT(place) .field = offsetof(settings, place)
+#define ASK(which) OPTION_REQUEST, AT(request), .low = (which)
 
-#define AT(field) offsetof(settings, field)
-#define COUNT(field, from) AT(field), from, 9.0e18, NULL
-#define PARSE(function) 0, 0, 0, function
-#define PLACE(field) AT(field), 0, 0, NULL
-#define ASK(which) 0, which, 0, NULL
-#define NOTHING 0, 0, 0, NULL
+static const option_row options[] = {
+    {"Clustering", .kind = OPTION_HEADING},
+    {"-I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list: a clustering each", OPTION_OWN,
+     .then = parse_inflations, .main = true},
+    {"-i", "F", "inflation of the first -l iterations [2.0]", OPTION_NUMBER, AT(mcl.initial_inflation),
+     OPTION_RANGE(0.1, 30)},
+    {"-l", "N", "length of the initial run [0]", OPTION_COUNT, AT(mcl.initial_length), OPTION_FROM(0)},
+    {"-L", "N", "length of the main run [10000]", OPTION_COUNT, AT(mcl.main_length), OPTION_FROM(0)},
+    {"-pi", "F", "inflate the graph once before the process", OPTION_NUMBER, AT(mcl.pre_inflation), OPTION_ABOVE(0)},
+    {"-if", "F", "the graph is an expanded one: -pi F and -discard-loops n", OPTION_NUMBER, AT(mcl.pre_inflation),
+     OPTION_ABOVE(0), .then = use_start_inflation},
+    {"-c", "F", "multiply the weights of loops by F [1.0]", OPTION_NUMBER, AT(mcl.loop_factor), OPTION_FROM(0),
+     .then = note_loop_factor},
+    {"-discard-loops", "y|n", "replace loops of the input by the largest weight of their node [y]", OPTION_YES_NO,
+     AT(mcl.discard_loops)},
+    {"--sum-loops", NULL, "loops as heavy as all arcs of their node together", OPTION_FLAG, AT(mcl.sum_loops)},
+    {"--degree-adjust", NULL, "divide weights by the degrees of both nodes together", OPTION_OWN, .then = use_degrees},
+    {"-dae", "F", "the same, by that sum to the power F", OPTION_NUMBER, AT(mcl.degree_power), OPTION_RANGE(-100, 100)},
+    {"-overlap", "MODE", "cut, keep or split clusters that share nodes [cut]", OPTION_WORD, AT(mcl.overlap),
+     .words = overlaps, .main = true},
+    {"-force-connected", "y|n", "split clusters into their connected parts [n]", OPTION_YES_NO,
+     AT(mcl.force_connected), .main = true},
+    {"-check-connected", "y|n", "say whether the clusters are connected [n]", OPTION_YES_NO, AT(check_connected)},
 
-static const option options[] = {
-    {HEADING, "Clustering", NULL, NULL, NOTHING},
-    {OWN, "-I", "F[,F...]", "inflation, 0 < F <= 30 [2.0]; a list: a clustering each", PARSE(parse_inflations)},
-    {NUMBER, "-i", "F", "inflation of the first -l iterations [2.0]", AT(mcl.initial_inflation), 0.1, 30, NULL},
-    {INTEGER, "-l", "N", "length of the initial run [0]", COUNT(mcl.initial_length, 0)},
-    {INTEGER, "-L", "N", "length of the main run [10000]", COUNT(mcl.main_length, 0)},
-    {POSITIVE, "-pi", "F", "inflate the graph once before the process", PLACE(mcl.pre_inflation)},
-    {OWN, "-if", "F", "the graph is an expanded one: -pi F and -discard-loops n", PARSE(parse_start_inflation)},
-    {OWN, "-c", "F", "multiply the weights of loops by F [1.0]", PARSE(parse_loop_factor)},
-    {YES_NO, "-discard-loops", "y|n", "replace loops of the input by the largest weight of their node [y]",
-     PLACE(mcl.discard_loops)},
-    {FLAG, "--sum-loops", NULL, "loops as heavy as all arcs of their node together", PLACE(mcl.sum_loops)},
-    {OWN_FLAG, "--degree-adjust", NULL, "divide weights by the degrees of both nodes together", PARSE(parse_degrees)},
-    {NUMBER, "-dae", "F", "the same, by that sum to the power F", AT(mcl.degree_power), -100, 100, NULL},
-    {OWN, "-overlap", "MODE", "cut, keep or split clusters that share nodes [cut]", PARSE(parse_overlap)},
-    {YES_NO, "-force-connected", "y|n", "split clusters into their connected parts [n]", PLACE(mcl.force_connected)},
-    {YES_NO, "-check-connected", "y|n", "say whether the clusters are connected [n]", PLACE(check_connected)},
+    {"Pruning", .kind = OPTION_HEADING},
+    {"-scheme", "1..7", "preset of -P -S -R -pct [6]; see --show-schemes", OPTION_COUNT, AT(preset),
+     OPTION_RANGE(1, PRESETS), .then = use_scheme, .main = true},
+    {"-resource", "K", "keep K entries a node: -S K -R K, and -P 10K unless given", OPTION_COUNT, AT(mcl.select),
+     OPTION_RANGE(1, INT32_MAX), .then = use_resource},
+    {"-P", "N", "drop entries below 1/N [10000]", OPTION_COUNT, AT(mcl.prune_number), OPTION_FROM(0),
+     .then = use_prune_number},
+    {"-p", "F", "drop entries below F", OPTION_NUMBER, AT(mcl.prune_cutoff), OPTION_RANGE(0, 0.1),
+     .then = use_prune_cutoff},
+    {"-S", "N", "keep at most about N entries a node [1100]", OPTION_COUNT, AT(mcl.select), OPTION_FROM(0)},
+    {"-R", "N", "recover up to N entries where too much was dropped [1400]", OPTION_COUNT, AT(mcl.recover),
+     OPTION_FROM(0)},
+    {"-pct", "N", "too much: less than N percent is left [90]", OPTION_NUMBER, AT(mcl.recover_percent),
+     OPTION_RANGE(0, 100)},
+    {"-skid", "1..7", "cheap preset of -P -S -R -pct; see --show-skid", OPTION_COUNT, AT(preset),
+     OPTION_RANGE(1, PRESETS), .then = use_skid},
+    {"-sparse", "N", "when mcl multiplies densely [10]; decides last bits", OPTION_COUNT, AT(mcl.dense_factor),
+     OPTION_FROM(0)},
 
-    {HEADING, "Pruning", NULL, NULL, NOTHING},
-    {OWN, "-scheme", "1..7", "preset of -P -S -R -pct [6]; see --show-schemes", PARSE(parse_scheme)},
-    {OWN, "-resource", "K", "keep K entries a node: -S K -R K, and -P 10K unless given", PARSE(parse_resource)},
-    {OWN, "-P", "N", "drop entries below 1/N [10000]", PARSE(parse_prune_number)},
-    {OWN, "-p", "F", "drop entries below F", PARSE(parse_prune_cutoff)},
-    {INTEGER, "-S", "N", "keep at most about N entries a node [1100]", COUNT(mcl.select, 0)},
-    {INTEGER, "-R", "N", "recover up to N entries where too much was dropped [1400]", COUNT(mcl.recover, 0)},
-    {NUMBER, "-pct", "N", "too much: less than N percent is left [90]", AT(mcl.recover_percent), 0, 100, NULL},
-    {OWN, "-skid", "1..7", "cheap preset of -P -S -R -pct; see --show-skid", PARSE(parse_skid)},
-    {INTEGER, "-sparse", "N", "when mcl multiplies densely [10]; decides last bits", COUNT(mcl.dense_factor, 0)},
+    {"Input: mcl's matrices, Matrix Market and STRING files are known by content, gzip and zstd too",
+     .kind = OPTION_HEADING},
+    {"--abc", NULL, "LABEL LABEL [WEIGHT] a line", OPTION_OWN, .then = use_abc, .main = true},
+    {"--sif", NULL, "LABEL RELATION LABEL... a line", OPTION_OWN, .then = use_sif, .main = true},
+    {"--etc", NULL, "LABEL LABEL... a line", OPTION_OWN, .then = use_etc, .main = true},
+    {"--blast", "SCORE", "BLAST or DIAMOND outfmt 6; weight: bits, evalue (-log10, capped at 200) or identity",
+     OPTION_WORD, AT(read.blast), .words = scores, .then = use_blast, .main = true},
+    {"--min-score", "N", "STRING links: leave out pairs that score below N [0]", OPTION_NUMBER,
+     AT(read.minimum_score), OPTION_RANGE(0, 1e9), .main = true},
+    {"--expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", OPTION_FLAG, AT(read.expect_values),
+     .main = true},
+    {"-use-tab", "FILE", "labels for a matrix: ID<TAB>LABEL a line", OPTION_TEXT, AT(read.tab), .main = true},
+    {"-abc-tf", "LIST", "transform label weights, e.g. 'gq(5),ceil(200)'", OPTION_TEXT, AT(value_transform),
+     .main = true},
+    {"--abc-neg-log", NULL, "weights become -ln(weight)", OPTION_FLAG, AT(negative_log)},
+    {"--abc-neg-log10", NULL, "weights become -log10(weight)", OPTION_FLAG, AT(negative_log10), .main = true},
+    {"-tf", "LIST", "transform the graph, e.g. 'gq(0.5)', '#knn(20)', '#ceilnb(50)'", OPTION_TEXT,
+     AT(graph_transform), .main = true},
+    {"--lenient", NULL, "take odd lines as mcl does and count them", OPTION_FLAG, AT(read.lenient), .main = true},
 
-    {HEADING, "Input: mcl's matrices, Matrix Market and STRING files are known by content, gzip and zstd too", NULL,
-     NULL, NOTHING},
-    {OWN_FLAG, "--abc", NULL, "LABEL LABEL [WEIGHT] a line", PARSE(parse_abc)},
-    {OWN_FLAG, "--sif", NULL, "LABEL RELATION LABEL... a line", PARSE(parse_sif)},
-    {OWN_FLAG, "--etc", NULL, "LABEL LABEL... a line", PARSE(parse_etc)},
-    {OWN, "--blast", "SCORE", "BLAST or DIAMOND outfmt 6; weight: bits, evalue (-log10, capped at 200) or identity",
-     PARSE(parse_blast)},
-    {NUMBER, "--min-score", "N", "STRING links: leave out pairs that score below N [0]",
-     AT(read.minimum_score), 0, 1e9, NULL},
-    {FLAG, "--expect-values", NULL, "labels of --sif and --etc carry :WEIGHT", PLACE(read.expect_values)},
-    {TEXT, "-use-tab", "FILE", "labels for a matrix: ID<TAB>LABEL a line", PLACE(read.tab)},
-    {TEXT, "-abc-tf", "LIST", "transform label weights, e.g. 'gq(5),ceil(200)'", PLACE(value_transform)},
-    {FLAG, "--abc-neg-log", NULL, "weights become -ln(weight)", PLACE(negative_log)},
-    {FLAG, "--abc-neg-log10", NULL, "weights become -log10(weight)", PLACE(negative_log10)},
-    {TEXT, "-tf", "LIST", "transform the graph, e.g. 'gq(0.5)', '#knn(20)', '#ceilnb(50)'", PLACE(graph_transform)},
-    {FLAG, "--lenient", NULL, "take odd lines as mcl does and count them", PLACE(read.lenient)},
+    {"Output", .kind = OPTION_HEADING},
+    {"-o", "FILE", "the clusters; - for stdout [out.INPUT.I20, as mcl names it]", OPTION_TEXT, AT(output),
+     .main = true},
+    {"-odir", "DIR", "folder for names that are made", OPTION_TEXT, AT(directory)},
+    {"--d", NULL, "use the folder of the input", OPTION_FLAG, AT(input_directory)},
+    {"-ap", "PREFIX", "start of names that are made; = stands for the input's name [out.=]", OPTION_TEXT, AT(prefix)},
+    {"-aa", "SUFFIX", "end of names that are made", OPTION_TEXT, AT(suffix)},
+    {"--i3", NULL, "three digits of the inflation in names", OPTION_FLAG, AT(three_digits)},
+    {"-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", OPTION_WORD, AT(mcl.sort),
+     .words = orders},
+    {"-append-log", "y|n", "append the settings to the clustering", OPTION_YES_NO, AT(append_log)},
+    {"-analyze", "y|n", "append efficiency, modularity and figures of the sizes", OPTION_YES_NO, AT(analyze)},
+    {"-write-graph", "FILE", "the graph as read", OPTION_TEXT, AT(write_graph)},
+    {"-write-graphx", "FILE", "the graph with transforms and loops", OPTION_TEXT, AT(write_transformed)},
+    {"-write-expanded", "FILE", "the graph after the first expansion", OPTION_TEXT, AT(write_expanded)},
+    {"--write-limit", NULL, "the limit matrix, to OUT-limit", OPTION_FLAG, AT(write_limit)},
+    {"--write-binary", NULL, "matrices in mcl's binary form", OPTION_FLAG, AT(binary)},
+    {"-dump", "LIST", "write every iterand (ite), its clustering (cls), or both", OPTION_OWN, .then = parse_dump},
+    {"-dump-stem", "NAME", "end of the dumps' names [that of -o, or INPUT.I20]", OPTION_TEXT, AT(dump_stem)},
+    {"-dump-interval", "I:J", "iterations I to J-1 [0:5], or all", OPTION_OWN, .then = parse_dump_interval},
+    {"-dump-modulo", "N", "every Nth iteration [1]", OPTION_COUNT, AT(dump_modulo), OPTION_FROM(1)},
 
-    {HEADING, "Output", NULL, NULL, NOTHING},
-    {TEXT, "-o", "FILE", "the clusters; - for stdout [out.INPUT.I20, as mcl names it]", PLACE(output)},
-    {TEXT, "-odir", "DIR", "folder for names that are made", PLACE(directory)},
-    {FLAG, "--d", NULL, "use the folder of the input", PLACE(input_directory)},
-    {TEXT, "-ap", "PREFIX", "start of names that are made; = stands for the input's name [out.=]", PLACE(prefix)},
-    {TEXT, "-aa", "SUFFIX", "end of names that are made", PLACE(suffix)},
-    {FLAG, "--i3", NULL, "three digits of the inflation in names", PLACE(three_digits)},
-    {OWN, "-sort", "MODE", "order: revsize (largest first), size, lex or none [revsize]", PARSE(parse_sort)},
-    {YES_NO, "-append-log", "y|n", "append the settings to the clustering", PLACE(append_log)},
-    {YES_NO, "-analyze", "y|n", "append efficiency, modularity and figures of the sizes", PLACE(analyze)},
-    {TEXT, "-write-graph", "FILE", "the graph as read", PLACE(write_graph)},
-    {TEXT, "-write-graphx", "FILE", "the graph with transforms and loops", PLACE(write_transformed)},
-    {TEXT, "-write-expanded", "FILE", "the graph after the first expansion", PLACE(write_expanded)},
-    {FLAG, "--write-limit", NULL, "the limit matrix, to OUT-limit", PLACE(write_limit)},
-    {FLAG, "--write-binary", NULL, "matrices in mcl's binary form", PLACE(binary)},
-    {OWN, "-dump", "LIST", "write every iterand (ite), its clustering (cls), or both", PARSE(parse_dump)},
-    {TEXT, "-dump-stem", "NAME", "end of the dumps' names [that of -o, or INPUT.I20]", PLACE(dump_stem)},
-    {OWN, "-dump-interval", "I:J", "iterations I to J-1 [0:5], or all", PARSE(parse_dump_interval)},
-    {INTEGER, "-dump-modulo", "N", "every Nth iteration [1]", COUNT(dump_modulo, 1)},
+    {"Machine", .kind = OPTION_HEADING},
+    {"-te", "N", "threads [all; fewer for small inputs]", OPTION_COUNT, AT(threads), OPTION_FROM(0), .main = true},
+    {"-t", "N", "the same", OPTION_COUNT, AT(threads), OPTION_FROM(0)},
+    {"--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", OPTION_DEVICE, AT(device),
+     .main = true},
+    {"--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", OPTION_FLAG, AT(exact), .main = true},
+    {"--fast", NULL, "the same partition up to rounding (the default on CUDA)", OPTION_FLAG, AT(fast), .main = true},
+    {"--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", OPTION_BYTES, AT(memory),
+     .main = true},
 
-    {HEADING, "Machine", NULL, NULL, NOTHING},
-    {INTEGER, "-te", "N", "threads [all; fewer for small inputs]", COUNT(threads, 0)},
-    {INTEGER, "-t", "N", "the same", COUNT(threads, 0)},
-    {OWN, "--device", "NAME", "auto, cpu, cuda or cuda:N [auto: CUDA for large graphs]", PARSE(parse_device)},
-    {FLAG, "--exact", NULL, "the very bytes that mcl writes (on the CPU, its default)", PLACE(exact)},
-    {FLAG, "--fast", NULL, "the same partition up to rounding (the default on CUDA)", PLACE(fast)},
-    {OWN, "--memory", "SIZE", "working memory of the products, e.g. 8G [what is free]", PARSE(parse_memory)},
+    {"Log", .kind = OPTION_HEADING},
+    {"-V", "all", "silence the log (warnings remain)", OPTION_OWN, .then = use_verbosity, .main = true},
+    {"-q", "x", "the same", OPTION_OWN, .then = be_quiet},
+    {"--report", "FILE", "what was done and what it cost, as JSON", OPTION_TEXT, AT(report), .then = refuse_stdout,
+     .main = true},
 
-    {HEADING, "Log", NULL, NULL, NOTHING},
-    {OWN, "-V", "all", "silence the log (warnings remain)", PARSE(parse_silence)},
-    {OWN, "-q", "x", "the same", PARSE(parse_quiet)},
-    {OWN, "--report", "FILE", "what was done and what it cost, as JSON", PARSE(parse_report)},
+    {"Information", .kind = OPTION_HEADING},
+    {"-h", NULL, "the important options", ASK(REQUEST_HELP)},
+    {"--help", NULL, "the same", ASK(REQUEST_HELP)},
+    {"--help-all", NULL, "every option", ASK(REQUEST_HELP_ALL), .main = true},
+    {"--amoixa", NULL, "the same", ASK(REQUEST_HELP_ALL)},
+    {"--version", NULL, "the version", ASK(REQUEST_VERSION), .main = true},
+    {"-z", NULL, "the settings that the other options make", ASK(REQUEST_SETTINGS), .main = true},
+    {"-az", NULL, "the name of the output", ASK(REQUEST_OUTPUT_NAME)},
+    {"-ax", NULL, "the suffix that the settings make", ASK(REQUEST_OUTPUT_SUFFIX)},
+    {"--show-schemes", NULL, "the presets of -scheme", ASK(REQUEST_SCHEMES), .main = true},
+    {"--show-skid", NULL, "the presets of -skid", ASK(REQUEST_SKIDS)},
+    {"--jury-charter", NULL, "the words of the jury's synopsis", ASK(REQUEST_CHARTER)},
+    {"-how-much-ram", "N", "memory for a graph of N nodes, at most", OPTION_COUNT, AT(ram_nodes),
+     OPTION_RANGE(0, INT32_MAX), .then = ask_memory, .main = true},
 
-    {HEADING, "Information", NULL, NULL, NOTHING},
-    {INFO, "-h", NULL, "the important options", ASK(REQUEST_HELP)},
-    {INFO, "--help", NULL, "the same", ASK(REQUEST_HELP)},
-    {INFO, "--help-all", NULL, "this text", ASK(REQUEST_HELP_ALL)},
-    {INFO, "--amoixa", NULL, "the same", ASK(REQUEST_HELP_ALL)},
-    {INFO, "--version", NULL, "the version", ASK(REQUEST_VERSION)},
-    {INFO, "-z", NULL, "the settings that the other options make", ASK(REQUEST_SETTINGS)},
-    {INFO, "-az", NULL, "the name of the output", ASK(REQUEST_OUTPUT_NAME)},
-    {INFO, "-ax", NULL, "the suffix that the settings make", ASK(REQUEST_OUTPUT_SUFFIX)},
-    {INFO, "--show-schemes", NULL, "the presets of -scheme", ASK(REQUEST_SCHEMES)},
-    {INFO, "--show-skid", NULL, "the presets of -skid", ASK(REQUEST_SKIDS)},
-    {INFO, "--jury-charter", NULL, "the words of the jury's synopsis", ASK(REQUEST_CHARTER)},
-    {OWN, "-how-much-ram", "N", "memory for a graph of N nodes, at most", PARSE(parse_ram)},
+    {"Accepted for old scripts, without effect", .kind = OPTION_HEADING},
+    {"-v", .argument = "WORD", .kind = OPTION_IGNORED},
+    {"-show-log", .argument = "y|n", .kind = OPTION_IGNORED},
+    {"-annot", .argument = "TEXT", .kind = OPTION_IGNORED},
+    {"-cache-mx", .argument = "y|n", .kind = OPTION_IGNORED},
+    {"-digits", .argument = "N", .kind = OPTION_IGNORED},
+    {"--unchecked", .kind = OPTION_IGNORED},
+    {"-warn-pct", "N", NULL, OPTION_COUNT, AT(warn_percent), OPTION_RANGE(0, 99)},
+    {"-warn-factor", "N", NULL, OPTION_COUNT, AT(warn_factor), OPTION_FROM(0)},
+    {"--partition-selection", .kind = OPTION_IGNORED},
+    {"-partition-p", .argument = "N", .kind = OPTION_IGNORED},
+    {"-ti", .argument = "N", .kind = OPTION_IGNORED},
+    {"-set", .argument = "KEY=VALUE", .kind = OPTION_IGNORED},
+    {"-devel", .argument = "N", .kind = OPTION_IGNORED},
+    {"--silent", .kind = OPTION_IGNORED},
+    {"-progress", .argument = "N", .kind = OPTION_IGNORED},
+    {"-nj", .argument = "N", .kind = OPTION_IGNORED},
+    {"--stream-mirror", .kind = OPTION_IGNORED},
 
-    {HEADING, "Accepted for old scripts, without effect", NULL, NULL, NOTHING},
-    {IGNORED, "-v", "WORD", NULL, NOTHING},
-    {IGNORED, "-show-log", "y|n", NULL, NOTHING},
-    {IGNORED, "-annot", "TEXT", NULL, NOTHING},
-    {IGNORED, "-cache-mx", "y|n", NULL, NOTHING},
-    {IGNORED, "-digits", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "--unchecked", NULL, NULL, NOTHING},
-    {INTEGER, "-warn-pct", "N", NULL, AT(warn_percent), 0, 99, NULL},
-    {INTEGER, "-warn-factor", "N", NULL, COUNT(warn_factor, 0)},
-    {IGNORED_FLAG, "--partition-selection", NULL, NULL, NOTHING},
-    {IGNORED, "-partition-p", "N", NULL, NOTHING},
-    {IGNORED, "-ti", "N", NULL, NOTHING},
-    {IGNORED, "-set", "KEY=VALUE", NULL, NOTHING},
-    {IGNORED, "-devel", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "--silent", NULL, NULL, NOTHING},
-    {IGNORED, "-progress", "N", NULL, NOTHING},
-    {IGNORED, "-nj", "N", NULL, NOTHING},
-    {IGNORED_FLAG, "--stream-mirror", NULL, NULL, NOTHING},
-
-    {HEADING, "Options of mcl that are refused", NULL, NULL, NOTHING},
-    {REFUSED, "-icl", "FILE", "cluster the subgraphs of a clustering one by one instead", NOTHING},
-    {REFUSED_FLAG, "--show", NULL, "use -dump ite", NOTHING},
-    {REFUSED_FLAG, "--regularized", NULL, "a different process", NOTHING},
-    {REFUSED_FLAG, "--null-node", NULL, "not in mcl 22-282 either", NOTHING},
-    {REFUSED, "-Q", "N", "use -P", NOTHING},
-    {REFUSED, "-wmax", "F", "interpretation is as with mcl's default", NOTHING},
-    {REFUSED, "-wself", "F", "interpretation is as with mcl's default", NOTHING},
+    {"Options of mcl that are refused", .kind = OPTION_HEADING},
+    {"-icl", .argument = "FILE", .help = "cluster the subgraphs of a clustering one by one instead",
+     .kind = OPTION_REFUSED},
+    {"--show", .help = "use -dump ite", .kind = OPTION_REFUSED},
+    {"--regularized", .help = "a different process", .kind = OPTION_REFUSED},
+    {"--null-node", .help = "not in mcl 22-282 either", .kind = OPTION_REFUSED},
+    {"-Q", .argument = "N", .help = "use -P", .kind = OPTION_REFUSED},
+    {"-wmax", .argument = "F", .help = "interpretation is as with mcl's default", .kind = OPTION_REFUSED},
+    {"-wself", .argument = "F", .help = "interpretation is as with mcl's default", .kind = OPTION_REFUSED},
 };
 
-enum { OPTION_COUNT = sizeof options / sizeof *options };
-
-/* ---- parsing ------------------------------------------------------------------------------------------- */
-
-static bool takes_value(option_kind kind)
+static bool take_input(void *into, const char *text)
 {
-    return kind != FLAG && kind != OWN_FLAG && kind != INFO && kind != IGNORED_FLAG && kind != REFUSED_FLAG;
-}
-
-static const char *without_dashes(const char *name) { return name + 1 + (name[1] == '-'); }
-
-static const option *find_option(const char *name, size_t length)
-{
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const char *known = without_dashes(options[i].name);
-        if (options[i].kind != HEADING && strlen(known) == length && strncmp(known, name, length) == 0)
-            return &options[i];
-    }
-    return NULL;
-}
-
-/* Acts on one option; `value` is NULL for flags. */
-static bool apply(settings *s, const option *o, const char *value)
-{
-    void *place = (char *)s + o->offset;
-    switch (o->kind) {
-    case FLAG: *(bool *)place = true; return true;
-    case TEXT:
-        *(const char **)place = value;
-        return true;
-    case YES_NO:
-        return read_yes_no(value, place) || mistake("%s takes y or n (got \"%.40s\")", o->name, value);
-    case INTEGER: {
-        int64_t *number = place;
-        return (read_integer(value, number) && (double)*number >= o->low && (double)*number <= o->high) ||
-               mistake("%s takes a whole number from %g%s (got \"%.40s\")", o->name, o->low,
-                       o->high < 100 ? " to 99" : "", value);
-    }
-    case NUMBER: {
-        double *number = place;
-        return (read_number(value, number) && *number >= o->low && *number <= o->high) ||
-               mistake("%s takes a number from %g to %g (got \"%.40s\")", o->name, o->low, o->high, value);
-    }
-    case POSITIVE: {
-        double *number = place;
-        return (read_number(value, number) && *number > 0) ||
-               mistake("%s takes a number above 0 (got \"%.40s\")", o->name, value);
-    }
-    case OWN:
-    case OWN_FLAG: return o->parse(s, value);
-    case INFO:
-        s->request = (request)(int)o->low;
-        return true;
-    case REFUSED:
-    case REFUSED_FLAG: return mistake("option %s of mcl is not offered: %s", o->name, o->help);
-    case IGNORED:
-    case IGNORED_FLAG:
-    case HEADING: break;
-    }
+    settings *s = into;
+    if (s->input) return mistake("one input file only (got \"%.40s\" and \"%.40s\")", s->input, text);
+    s->input = text;
     return true;
 }
 
-/* Reads the argument at *index, and the next one where it is its value. */
-static bool parse_argument(settings *s, int *index)
+static const command_line line = {"mcl-gpu", {OPTION_LIST(options)}, take_input, .mcl_syntax = true};
+
+void settings_usage(FILE *stream)
 {
-    const char *argument = s->arguments[*index];
-    if (argument[0] == '\0') return true; /* Galaxy's tool passes one where it has no format option */
-    if (argument[0] != '-' || argument[1] == '\0') {
-        if (s->input) return mistake("one input file only (got \"%.40s\" and \"%.40s\")", s->input, argument);
-        s->input = argument;
-        return true;
-    }
-    const char *name = without_dashes(argument);
-    const char *equals = strchr(name, '=');
-    size_t length = equals ? (size_t)(equals - name) : strlen(name);
-    const option *o = find_option(name, length);
-    if (!o) return mistake("unknown option \"%.40s\"", argument);
-    if (!takes_value(o->kind)) return equals ? mistake("option %s takes no value", o->name) : apply(s, o, NULL);
-    if (equals) return apply(s, o, equals + 1);
-    if (*index + 1 >= s->argument_count) return mistake("option %s needs a value", o->name);
-    return apply(s, o, s->arguments[++*index]);
+    fputs("usage: mcl-gpu FILE|- [options]      Markov clustering, with the options and results of mcl 22-282\n"
+          "\n"
+          "  mcl-gpu graph.abc --abc -I 2 -o clusters.txt      label pairs with weights\n"
+          "  mcl-gpu graph.mci -I 1.4,2,4                      a matrix, three inflations: out.graph.mci.I14, ...\n"
+          "  mcl-gpu 4932.protein.links.txt.gz --min-score 700 a STRING file\n"
+          "  diamond ... | mcl-gpu - --blast evalue -o -       all-against-all hits, outfmt 6\n"
+          "\n", stream);
+    options_help_main(&line, stream);
 }
+
+void settings_usage_all(FILE *stream)
+{
+    fputs("usage: mcl-gpu FILE|- [options]\n", stream);
+    options_help(&line, stream);
+}
+
+/* ---- what no single option can see ----------------------------------------------------------------------- */
 
 /* A file for each inflation: names show one digit behind the point, with --i3 two. */
 static bool check_inflations(const settings *s)
@@ -541,7 +411,6 @@ static bool check_inflations(const settings *s)
     return true;
 }
 
-/* What no single option can see. */
 static bool check_together(const settings *s)
 {
     bool cuda = strncmp(s->device, "cuda", 4) == 0;
@@ -575,8 +444,7 @@ bool settings_parse(int argc, char **argv, settings *s)
     s->warn_factor = 1000;
     s->argument_count = argc;
     s->arguments = argv;
-    for (int i = 1; i < argc; i++)
-        if (!parse_argument(s, &i)) return false;
+    if (options_parse(&line, argc, argv, s) != OPTIONS_RUN) return false;
     return s->request != REQUEST_RUN || check_together(s);
 }
 
@@ -669,23 +537,4 @@ char *settings_quoted(const settings *s, const char *start)
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 127) *p = '?';
     return text;
-}
-
-/* ---- help ---------------------------------------------------------------------------------------------- */
-
-void settings_print_options(void)
-{
-    puts("usage: mcl-gpu FILE|- [options]");
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const option *o = &options[i];
-        if (o->kind == HEADING) {
-            printf("\n%s:\n", o->name);
-            continue;
-        }
-        char left[64];
-        bool value = takes_value(o->kind);
-        snprintf(left, sizeof left, "%s%s%s", o->name, value ? " " : "", value ? o->argument : "");
-        if (o->help) printf("  %-24s %s\n", left, o->help);
-        else printf("  %s\n", left);
-    }
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/options.h"
 #include "io.h"
 #include "mcl.h"
 
@@ -39,6 +40,7 @@ typedef struct settings {
     double inflations[MAX_INFLATIONS];
     int inflation_count;
     bool loops_scaled; /* -c was given: it shows in names */
+    int64_t preset;    /* of -scheme or -skid */
     bool prune_given; /* a prune number was chosen, by -P, -p or a scheme: -resource leaves it */
     bool check_connected;
 
@@ -89,10 +91,9 @@ void settings_skid(mcl_options *options, int skid);
 
 /* The pruning, length and inflation of a run, a line each. */
 void settings_print(const settings *settings, double inflation, FILE *stream);
-/* Every option, a line each, on stdout. */
-void settings_print_options(void);
-/* The screen of the important options. */
+/* The options on one screen, or all of them. */
 void settings_usage(FILE *stream);
+void settings_usage_all(FILE *stream);
 /* Answers an informative request on stdout. */
 void settings_answer(const settings *settings);
 
