@@ -1,13 +1,11 @@
-/* Graphs made as lists of edges, which belong to no row of their own.
- *
- * R-MAT: Chakrabarti, Zhan, Faloutsos 2004, with the quadrants of Graph500. */
+/* Graphs made as lists of edges. R-MAT: Chakrabarti, Zhan and Faloutsos 2004, with the quadrants of Graph500. */
 #include <math.h>
 
 #include "recipe.h"
 
 /* ---- R-MAT --------------------------------------------------------------------------------------------- */
 
-static const int64_t MOST_EDGES = (int64_t)1 << 33; /* what sp_csr_from_coo takes */
+static const int64_t MOST_EDGES = (int64_t)1 << 33; /* the limit of sp_csr_from_coo */
 
 static sp_status grow_edges(sp_context *context, edge_list *list, int64_t capacity)
 {
@@ -48,8 +46,8 @@ static sp_status rmat_edges(sp_context *context, recipe *r, edge_list *list)
 
 /* ---- clusters ------------------------------------------------------------------------------------------ */
 
-/* Families of proteins, as similarity networks show them: sizes by a power law, cut into subfamilies that are dense
- * inside; a quarter of the degree goes to the rest of the family, a few links go anywhere. */
+/* Families of proteins, as in similarity networks: sizes follow a power law, and families are cut into dense
+ * subfamilies. A quarter of a node's degree goes to the rest of its family, and a few edges go anywhere. */
 enum { FAMILY_LIMIT = 4000, SUBFAMILY_MEAN = 60, SUBFAMILY_LIMIT = 300 };
 
 static sp_status add_edge(sp_context *context, edge_list *list, int64_t row, int64_t col)
@@ -70,7 +68,7 @@ static sp_status add_subfamily(sp_context *context, edge_list *list, uint64_t *s
     const double chance = fmin(0.9, 1.3 * degree / (double)size), step = log1p(-chance);
     sp_status status = SP_OK;
     for (int64_t i = 0; i < size; i++) {
-        /* From one edge to the next by the geometric distribution of the gap. */
+        /* The gap to the next edge follows the geometric distribution. */
         double j = (double)i;
         while ((j += 1 + floor(log(1 - draw(state)) / step)) < (double)size)
             TRY(add_edge(context, list, first + i, first + (int64_t)j));

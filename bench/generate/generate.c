@@ -1,8 +1,8 @@
-/* Matrices made up from a few numbers: what the kinds share, and the reading of specifications.
+/* Generated matrices: the part that all kinds share, and the reading of specifications.
  *
- * A row is a function of the seed, the kind's parameters and its own number, made twice: once to count, once to
- * store. So rows are made in parallel, need no memory beyond the matrix, and come out the same for any number of
- * threads. Kinds whose entries belong to no row of their own (R-MAT, clusters) make a list of edges first. */
+ * A row is a function of the seed, the kind's parameters and its own number. It is made twice: once to count, once to
+ * store. So rows are made in parallel, need no memory beyond the matrix, and are the same for any number of threads.
+ * Kinds that are not defined row by row (R-MAT, clusters) make a list of edges first. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* ---- places and names ---------------------------------------------------------------------------------- */
 
-/* Parts are spread so evenly that the one wanted lies near the place's share of them. */
+/* Parts are spread so evenly that the wanted one is close to the proportional guess. */
 int64_t part_of(const int64_t *starts, int64_t parts, int64_t place)
 {
     const double share = (double)(place - starts[0]) / (double)(starts[parts] - starts[0]);
@@ -48,7 +48,8 @@ sp_status shuffle(sp_context *context, recipe *r)
     if (status != SP_OK) return status;
     for (int64_t place = 0; place < r->rows; place++) {
         uint64_t id = (uint64_t)place;
-        do id = relabel(id, bits, r->seed); /* until it falls below the number of rows, which keeps it a bijection */
+        do id = relabel(id, bits, r->seed); /* repeated until it is below the number of rows, which keeps the mapping a
+                                               bijection */
         while (id >= (uint64_t)r->rows);
         r->ids[place] = (int32_t)id;
         r->places[id] = (int32_t)place;
@@ -58,7 +59,7 @@ sp_status shuffle(sp_context *context, recipe *r)
 
 /* ---- rows to matrix ------------------------------------------------------------------------------------ */
 
-/* Shell sort: rows are short, or nearly in order. */
+/* Shell sort, because rows are short or nearly sorted. */
 static void sort_columns(int32_t *list, int64_t count)
 {
     for (int64_t gap = count > 12 ? (count * 4 - 1) / 9 : 1; gap > 0; gap = gap > 2 ? (gap * 4 - 1) / 9 : gap - 1)
@@ -80,7 +81,7 @@ static int64_t finish_row(const recipe *r, make_row *make, int64_t row, int32_t 
     return left;
 }
 
-/* Values in (0, 1], the same above and below the diagonal. */
+/* Values in (0, 1], equal for (i, j) and (j, i). */
 static void fill_values(const recipe *r, int64_t row, sp_csr *matrix)
 {
     const uint64_t seed = stream(r->seed, VALUES, 0);
@@ -224,7 +225,7 @@ static const parameter *parameter_of(const kind *k, int index) { return &k->para
 static sp_status wrong_count(sp_context *context, const char *spec, const kind *k)
 {
     char names[160] = "";
-    const int named = k->repeats ? 3 : k->most; /* of a repeated one three show how it goes on */
+    const int named = k->repeats ? 3 : k->most; /* three of a repeated parameter are shown as an example */
     for (int i = 0; i < named; i++) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? "," : "", parameter_of(k, i)->name);
@@ -239,7 +240,7 @@ static bool read_numbering(const char *word, numbering *how)
     return *how != AS_MADE || *word == '\0';
 }
 
-/* Digits with or without a point, whatever the locale. */
+/* Digits with or without a point, in any locale. */
 static const char *read_number(const char *at, double *number)
 {
     double scale = 1;

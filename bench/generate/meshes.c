@@ -1,5 +1,5 @@
 /* Meshes and matrices of a regular shape: grids, finite elements, lattices, diagonals, blocks, and the transfers
- * between a grid and its coarser one. */
+ * between a grid and a coarser one. */
 #include <math.h>
 
 #include "recipe.h"
@@ -31,7 +31,7 @@ static sp_status prepare_fem2d(sp_context *context, recipe *r)
     return set_rows(context, r, 3);
 }
 
-/* Nine nodes around each, coupled by full blocks. */
+/* Each node has nine nodes around it, coupled by full blocks. */
 static int64_t fem2d_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t width = whole(r, 0), height = whole(r, 1), block = whole(r, 2);
@@ -49,7 +49,7 @@ static sp_status prepare_fem3d(sp_context *context, recipe *r)
     if (most < least)
         return sp_fail(context, SP_ERROR_ARGUMENT, "fem3d: MOST is %lld, below LEAST, %lld", (long long)most,
                        (long long)least);
-    sp_status status = set_rows(context, r, 3); /* nodes, for now */
+    sp_status status = set_rows(context, r, 3); /* counts nodes here */
     if (status != SP_OK) return status;
     r->parts = r->rows;
     status = sp_alloc(context, r->parts + 1, sizeof *r->starts, (void **)&r->starts);
@@ -65,7 +65,7 @@ static sp_status prepare_fem3d(sp_context *context, recipe *r)
     return sp_fail(context, SP_ERROR_ARGUMENT, "%lld rows: dimensions end at %d", (long long)r->rows, INT32_MAX);
 }
 
-/* A periodic box, 27 nodes around each, coupled by full blocks of differing size. */
+/* A periodic box: each node has 27 nodes around it, coupled by full blocks of different sizes. */
 static int64_t fem3d_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t nx = whole(r, 0), ny = whole(r, 1), nz = whole(r, 2), node = part_of(r->starts, r->parts, row);
@@ -87,7 +87,7 @@ static sp_status prepare_torus(sp_context *context, recipe *r)
     return set_rows(context, r, r->count);
 }
 
-/* The node itself and the two beside it in each dimension. */
+/* A node and its two neighbours in each dimension. */
 static int64_t torus_row(const recipe *r, int64_t row, int32_t *cols)
 {
     int64_t count = 0, stride = 1;
@@ -110,7 +110,7 @@ static sp_status prepare_arrow(sp_context *context, recipe *r)
     return SP_OK;
 }
 
-/* Five diagonals; the first rows and columns hold a given share of all entries. */
+/* Five diagonals. The first rows and columns hold a given share of all entries. */
 static int64_t arrow_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t head = whole(r, 1), dense = row < head ? r->rows : head < r->rows ? head : r->rows;
@@ -145,7 +145,7 @@ static void place_in(const box *grid, int64_t node, int64_t place[3])
     place[2] = node / grid->size[0] / grid->size[1];
 }
 
-/* The node at a place, -1 outside the grid. */
+/* The number of a node by its coordinates; -1 outside the grid. */
 static int64_t node_at(const box *grid, int64_t x, int64_t y, int64_t z)
 {
     if (x < 0 || y < 0 || z < 0 || x >= grid->size[0] || y >= grid->size[1] || z >= grid->size[2]) return -1;
@@ -200,11 +200,11 @@ static sp_status prepare_restriction(sp_context *context, recipe *r)
     const int64_t fine = r->rows;
     r->rows = r->cols;
     r->cols = fine;
-    r->longest = 81; /* 27 nodes and the 54 beside the faces of their box */
+    r->longest = 81; /* 27 nodes, and the 54 beside the faces of their box */
     return status;
 }
 
-/* The nodes of a box and, up to `reach` away from it along one axis, those beside its faces. */
+/* The nodes of a box, and those within `reach` of its faces along one axis. */
 static int64_t box_row(const recipe *r, int64_t row, int64_t reach, int32_t *cols)
 {
     const box fine = box_of(r), coarse = coarsened(fine);

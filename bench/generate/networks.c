@@ -23,8 +23,8 @@ static int64_t uniform_row(const recipe *r, int64_t row, int32_t *cols)
 
 /* ---- power law ----------------------------------------------------------------------------------------- */
 
-/* Lengths follow a power law; they are spread evenly over its quantiles (a golden-ratio sequence), because the few
- * longest rows decide how many products there are. */
+/* Lengths follow a power law. They are spread evenly over its quantiles (a golden-ratio sequence), because the few
+ * longest rows decide the number of products. */
 static sp_status prepare_powerlaw(sp_context *context, recipe *r)
 {
     const double exponent = r->p[3] / 100, scale = r->p[1] * (1 - exponent), golden = 0.6180339887498949;
@@ -45,7 +45,7 @@ static sp_status prepare_powerlaw(sp_context *context, recipe *r)
     return SP_OK;
 }
 
-/* A column is the row of a random edge, so that columns are as skewed as rows, or lies near. */
+/* A column is the row of a random edge, so that columns are as skewed as rows, or lies near the diagonal. */
 static int64_t powerlaw_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t length = r->starts[row + 1] - r->starts[row], edges = r->starts[r->rows];
@@ -61,15 +61,15 @@ static int64_t powerlaw_row(const recipe *r, int64_t row, int32_t *cols)
 
 /* ---- communities --------------------------------------------------------------------------------------- */
 
-/* Row lengths as in a power law; starts[] are those of places, not of ids. */
+/* Row lengths follow a power law. starts[] is by place, not by id. */
 static sp_status prepare_community(sp_context *context, recipe *r)
 {
     sp_status status = prepare_powerlaw(context, r);
     return status == SP_OK && r->p[6] > 0 ? shuffle(context, r) : status;
 }
 
-/* A column is the place of a random edge of the row's community or, now and then, of any: members with many edges
- * are met most. */
+/* A column is the place of a random edge of the row's community, or occasionally of any community. Members with many
+ * edges are chosen most often. */
 static int64_t community_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t place = r->places ? r->places[row] : row, size = whole(r, 4), first = place / size * size;
@@ -94,8 +94,8 @@ static sp_status prepare_molecules(sp_context *context, recipe *r)
     return set_rows(context, r, 1);
 }
 
-/* An atom is bound to the one before it or the one before that, and some of even number close a ring of six: at most
- * one such bond up, two down, and one of a ring for each. */
+/* An atom is bound to the atom before it or to the one before that. Some atoms of even number close a ring of six. Each
+ * atom has at most one such bond up, two down, and one of a ring. */
 static bool bound_to(const recipe *r, int64_t atom, int64_t earlier)
 {
     const int64_t size = whole(r, 1), gap = atom - earlier;
@@ -129,8 +129,8 @@ static sp_status prepare_mycielski(sp_context *context, recipe *r)
     return SP_OK;
 }
 
-/* Order 2 is an edge. The next order adds a copy of each node, bound to the node's neighbours, and one node that is
- * bound to all copies (Mycielski 1955). Columns ascend. */
+/* Order 2 is an edge. Each further order adds a copy of every node, bound to the node's neighbours, and one node that
+ * is bound to all copies (Mycielski 1955). Columns ascend. */
 static int64_t mycielski_neighbours(int order, int64_t node, int32_t *cols)
 {
     const int64_t nodes = mycielski_nodes(order - 1);
@@ -160,8 +160,8 @@ static int64_t mycielski_row(const recipe *r, int64_t row, int32_t *cols)
 
 enum { LEAST_HOST = 14, LARGEST_HOST = 20000 };
 
-/* Two numbers in [0, 1) for each host, spread evenly over the square (the R2 sequence): a few large hosts with many
- * links decide how many products there are. */
+/* Two numbers in [0, 1) for each host, spread evenly over the square (the R2 sequence), because a few large hosts with
+ * many links decide the number of products. */
 static double host_quantile(const recipe *r, int64_t host, int which)
 {
     static const double steps[2] = {0.7548776662466927, 0.5698402909980532};
@@ -169,7 +169,7 @@ static double host_quantile(const recipe *r, int64_t host, int which)
     return fmod(draw(&state) + steps[which] * (double)host, 1.0);
 }
 
-/* Hosts are runs of pages, their sizes by a power law. */
+/* Hosts are runs of pages; their sizes follow a power law. */
 static sp_status prepare_web(sp_context *context, recipe *r)
 {
     r->rows = whole(r, 0);
@@ -185,7 +185,8 @@ static sp_status prepare_web(sp_context *context, recipe *r)
     return SP_OK;
 }
 
-/* A page links to its host's list of common links, to other pages of the host, or anywhere, to popular pages most. */
+/* A page links to pages of its host's common list, to other pages of the host, or to any page, popular pages most
+ * often. */
 static int64_t web_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t host = part_of(r->starts, r->parts, row), first = r->starts[host];
@@ -218,7 +219,7 @@ static sp_status prepare_bipartite(sp_context *context, recipe *r)
     return prepare_powerlaw(context, r);
 }
 
-/* The popular columns stand anywhere. */
+/* Popular columns have random numbers. */
 static int64_t bipartite_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t length = r->starts[row + 1] - r->starts[row];
@@ -232,8 +233,8 @@ static int64_t bipartite_row(const recipe *r, int64_t row, int32_t *cols)
 
 /* ---- overlapping communities --------------------------------------------------------------------------- */
 
-/* Two covers of the nodes by runs of the same sizes, one of the numbering and one of a random order. Sizes follow a
- * power law. */
+/* Two covers of the nodes by runs of the same sizes: one in the order of the numbers, one in a random order. Sizes
+ * follow a power law. */
 static sp_status prepare_overlap(sp_context *context, recipe *r)
 {
     const int64_t smallest = whole(r, 2), largest = whole(r, 3);
@@ -331,7 +332,7 @@ typedef struct nearest {
     int64_t count, wanted;
 } nearest;
 
-/* Offers the nodes of a cell: those nearer than the farthest that is kept move in. */
+/* Offers the nodes of a cell. A node that is nearer than the farthest kept one replaces it. */
 static void offer_cell(const recipe *r, int64_t cell, int64_t row, const double from[2], nearest *kept, int32_t *cols)
 {
     for (int64_t k = r->starts[cell]; k < r->starts[cell + 1]; k++) {
@@ -350,7 +351,7 @@ static void offer_cell(const recipe *r, int64_t cell, int64_t row, const double 
     }
 }
 
-/* Rings of cells around the node's own, until the next ring is farther than the farthest neighbour. */
+/* Searches rings of cells around the node's own, until the next ring is farther than the farthest kept neighbour. */
 static int64_t knn_row(const recipe *r, int64_t row, int32_t *cols)
 {
     const int64_t across = cells_across(r), cell = cell_of(r, row), x = cell % across, y = cell / across;

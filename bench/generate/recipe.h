@@ -1,4 +1,4 @@
-/* What the kinds of generated matrices share: random numbers, parameters, lists of edges. */
+/* Shared by the kinds of generated matrices: random numbers, parameters, lists of edges. */
 #ifndef GENERATE_RECIPE_H
 #define GENERATE_RECIPE_H
 
@@ -12,7 +12,7 @@
 
 static inline uint64_t mix(uint64_t z) { return mix64(z + RANDOM_STEP); }
 
-/* A stream of its own for each number of each purpose. */
+/* A separate stream for each number of each purpose. */
 static inline uint64_t stream(uint64_t seed, uint64_t purpose, int64_t number)
 {
     return mix(mix(seed + purpose * 0x632be59bd9b4e019u) ^ (uint64_t)number);
@@ -38,20 +38,21 @@ enum { MAX_PARAMETERS = 12 };
 typedef struct recipe {
     uint64_t seed;
     double p[MAX_PARAMETERS];
-    int count;        /* of p */
+    int count;        /* used elements of p */
     int64_t rows, cols;
-    int64_t longest;  /* bound of a row's entries, repetitions included */
-    int64_t *starts;  /* of parts of the rows (web: hosts, fem3d: nodes), or of edges (powerlaw); NULL: not needed */
+    int64_t longest;  /* bound of a row's entries, including repetitions */
+    int64_t *starts;  /* first elements of the parts of rows (web: hosts, fem3d: nodes), or of edges (powerlaw); NULL:
+                         not used */
     int64_t parts;
     int32_t *ids, *places; /* shuffled: the id of each place, the place of each id; knn: nodes by cell */
 } recipe;
 
-/* Writes the columns of a row, sorted or not, with repetitions or not; returns how many. */
+/* Writes the columns of a row, in any order, possibly repeated. Returns their number. */
 typedef int64_t make_row(const recipe *r, int64_t row, int32_t *cols);
 
 static inline int64_t whole(const recipe *r, int parameter) { return (int64_t)r->p[parameter]; }
 
-/* rows := the product of the first parameters, if it is a dimension. */
+/* rows := the product of the first `parameters` parameters, if that is a possible dimension. */
 static inline sp_status set_rows(sp_context *context, recipe *r, int parameters)
 {
     double rows = 1;
@@ -61,11 +62,12 @@ static inline sp_status set_rows(sp_context *context, recipe *r, int parameters)
     return sp_fail(context, SP_ERROR_ARGUMENT, "%.10g rows: dimensions end at %d", rows, INT32_MAX);
 }
 
-/* The last part that starts at or before `place`, which is not before the first; starts[parts] is the end of all. */
+/* The last part that starts at or before `place`, which is not before the first part. starts[parts] is the end of
+ * all. */
 int64_t part_of(const int64_t *starts, int64_t parts, int64_t place);
 /* A permutation of the rows: ids and places. */
 sp_status shuffle(sp_context *context, recipe *r);
-/* A random-looking bijection of the numbers of `bits` bits: hubs must not all have small numbers. */
+/* A random-looking bijection of the numbers of `bits` bits, so that hubs do not all have small numbers. */
 uint64_t relabel(uint64_t x, int bits, uint64_t seed);
 
 /* ---- lists of edges ------------------------------------------------------------------------------------ */
@@ -80,20 +82,20 @@ typedef struct edge_list {
 typedef struct parameter {
     const char *name;
     double low, high;
-    bool fraction; /* need not be a whole number */
+    bool fraction; /* may be a fraction */
 } parameter;
 
 enum { MOST_NAMED = 7 };
 
 typedef struct kind {
     const char *name;
-    int least, most; /* parameters */
+    int least, most; /* numbers of parameters */
     parameter parameters[MOST_NAMED];
-    sp_status (*prepare)(sp_context *, recipe *); /* of kinds made by rows */
+    sp_status (*prepare)(sp_context *, recipe *); /* for kinds made by rows */
     make_row *row;
     sp_status (*edges)(sp_context *, recipe *, edge_list *);
-    bool symmetric; /* the edges */
-    bool repeats;   /* the only named parameter stands for all */
+    bool symmetric; /* the edges are symmetric */
+    bool repeats;   /* the only named parameter may be repeated */
 } kind;
 
 #define WHOLE(name, low, high) {name, low, high, false}

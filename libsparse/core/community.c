@@ -1,36 +1,37 @@
-/* A numbering that puts the nodes of a community side by side, so that what their rows have in common is read from
- * the nearest cache.
+/* A numbering in which the nodes of a community are neighbours, so that products find the columns that neighbouring
+ * rows share in the cache.
  *
- * Communities come from label propagation (Raghavan et al. 2007) by modularity (Barber and Clark 2009): a few times
- * over, each node i takes the label c with the largest
+ * Communities come from label propagation (Raghavan et al. 2007) by modularity (Barber and Clark 2009). In each of a
+ * few passes every node i takes the label c with the largest
  *
  *   Σ weights of i's neighbours in c  -  d_i · Σ d_k of the others in c / Σ d      (d: sums of weights)
  *
- * The second term is what c would weigh around i if edges fell at random: without it labels of large communities
- * flood a graph in which 60 % of the edges leave their community. Nodes are done in interleaved groups, each from
- * the labels that the groups before it left, so that the numbering does not depend on the threads. O(passes · nnz).
+ * The second term is the expected weight of c around i if edges were random. Without it, labels of large communities
+ * flood a graph in which 60 % of the edges leave their community. Nodes are processed in interleaved groups. Each group
+ * sees the labels that the groups before it have set, so the numbering does not depend on the number of threads.
+ * O(passes · nnz).
  */
 #include <omp.h>
 
 #include "core/internal.h"
 
-/* Entries in a line of eight columns after 2, 3 and 5 passes, on 100,000 nodes: 3.69, 3.68, 3.68. */
+/* Mean entries in a line of eight columns after 2, 3 and 5 passes, on 100,000 nodes: 3.69, 3.68, 3.68. */
 enum { PASSES = 3 };
-/* Nodes of one group do not see each other's new labels. Few groups would let neighbours swap labels for ever; many
- * would leave the threads little to share. */
+/* Nodes of one group do not see each other's new labels. With few groups, neighbours could swap labels for ever; with
+ * many, the threads would have little to share. */
 enum { GROUPS = 16 };
 
-/* One thread's weights of the labels around a node. */
+/* One thread's sums of weights, by label, around a node. */
 typedef struct votes {
-    float *weights; /* a label, zero between nodes */
+    float *weights; /* by label; zero between nodes */
     int32_t *touched;
 } votes;
 
 typedef struct propagation {
     const sp_csr *matrix;
     int32_t *labels;
-    double *degrees, *totals; /* d_i, a node; their sums, a label */
-    double sum;               /* of all */
+    double *degrees, *totals; /* degrees: d_i by node; totals: their sums by label */
+    double sum;               /* the sum of all degrees */
     sp_watch watch;
 } propagation;
 
@@ -42,7 +43,7 @@ static float weight_of(const sp_csr *matrix, int64_t entry)
                                   : (float)((const double *)matrix->values)[entry];
 }
 
-/* Weights to others; what is not positive joins nobody. */
+/* Weights of edges to other nodes. Weights that are not positive do not count. */
 static void weigh_nodes(sp_context *context, propagation *p)
 {
     const sp_csr *matrix = p->matrix;
@@ -86,7 +87,7 @@ static int32_t best_label(const propagation *p, int64_t node, votes *v)
     return best;
 }
 
-/* Every GROUPS-th node from `first` on; `next` has room for them. */
+/* Labels of every GROUPS-th node from `first` on. `next` has room for them. */
 static void relabel_group(propagation *p, int64_t first, votes *all, int threads, int32_t *next)
 {
     const int64_t count = (p->matrix->rows - first + GROUPS - 1) / GROUPS;

@@ -32,19 +32,19 @@ const char *sp_status_string(sp_status status)
 
 /* ---- allocation ---------------------------------------------------------------------------------------- */
 
-/* Of large blocks, and of the caches. */
+/* LARGE_BLOCK: bytes from which huge pages are requested; PAGE: bytes of a page; LINE: bytes of a cache line. */
 enum { LARGE_BLOCK = 4 << 20, PAGE = 4096, LINE = 64 };
 
-/* Large blocks ask for huge pages, where a system gives them to those who ask: rows that are gathered at random then
- * cost no walks through page tables, and lines of blocks all over an array none each (sparse times dense is 1.1 to
- * 1.7 times as fast, a matrix from triples 2.5 times). All pages of the mapping do, also those that the block does
- * not fill: a mapping that is advised in part cannot be resized in place (0.9 s and twice the memory for 400 MB). */
+/* Requests huge pages for large blocks, on systems that give them on request. Random access to rows then needs fewer
+ * page table walks: sparse times dense is 1.1 to 1.7 times as fast, a matrix from triples 2.5 times. The request covers
+ * all pages of the mapping, also those beyond the block, because a mapping that is advised in part cannot be resized in
+ * place (0.9 s and twice the memory for 400 MB). */
 static void *ask_huge_pages(void *block, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
     if (block && bytes >= LARGE_BLOCK) {
         const uintptr_t start = (uintptr_t)block / PAGE * PAGE, end = (uintptr_t)block + malloc_usable_size(block);
-        madvise((void *)start, (end + PAGE - 1) / PAGE * PAGE - start, MADV_HUGEPAGE); /* a wish */
+        madvise((void *)start, (end + PAGE - 1) / PAGE * PAGE - start, MADV_HUGEPAGE); /* only a request */
     }
 #else
     (void)bytes;
@@ -52,7 +52,7 @@ static void *ask_huge_pages(void *block, size_t bytes)
     return block;
 }
 
-/* Large blocks begin at a line, so that rows of whole lines can be written past the caches. */
+/* Large blocks begin at a cache line, so that whole lines can be written past the caches. */
 static void *allocate_default(void *user, size_t bytes)
 {
     (void)user;
@@ -66,9 +66,9 @@ static void release_default(void *user, void *pointer)
     free(pointer);
 }
 
-/* A large block that is to lose less than an eighth stays as it is: pages that were never touched cost nothing, and
- * what the C library gets back smaller than it gave, it takes from the system anew the next time instead of keeping
- * it (a product of 26 MB: 16 to 13 ms of processor time). */
+/* A large block that would lose less than an eighth keeps its size: untouched pages cost nothing, and the C library
+ * would return a shrunk block to the system instead of reusing it (a product of 26 MB: 16 to 13 ms of processor
+ * time). */
 static void *resize_default(void *user, void *pointer, size_t bytes)
 {
     (void)user;
@@ -89,7 +89,7 @@ static sp_status block_size(sp_context *context, const char *call, int64_t count
     return SP_OK;
 }
 
-/* What a new block needs; the caller's pointer is NULL until there is one. */
+/* Checks the size of a new block. *pointer is NULL until the block exists. */
 static sp_status check_block(sp_context *context, const char *call, int64_t count, size_t size, void **pointer,
                              size_t *bytes)
 {
@@ -192,7 +192,7 @@ done:
 
 /* ---- failures ------------------------------------------------------------------------------------------ */
 
-/* For calls that have no context to keep their sentence: sp_context_create, and those that were given NULL. */
+/* The sentence of calls without a context: sp_context_create, and calls that were given NULL. */
 static _Thread_local char error_without_context[sizeof ((sp_context *)0)->error];
 
 sp_status sp_fail(sp_context *context, sp_status status, const char *format, ...)
@@ -241,7 +241,7 @@ static sp_status check_options(const sp_context_options *options)
     return SP_OK;
 }
 
-/* The GPU that is asked for; the CPU where any would do and there is none. */
+/* Opens the requested GPU. The context stays on the CPU if any device will do and there is no GPU. */
 static sp_status open_device(sp_context *context, const char *device)
 {
     bool want_cuda, required;

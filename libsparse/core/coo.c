@@ -1,10 +1,11 @@
-/* COO → CSR: triples brought to their rows, columns sorted within them, duplicates combined in the order of their
- * appearance.
+/* COO → CSR: triples are brought to their rows, columns are sorted within rows, and duplicates are combined in the
+ * order of their appearance. The method depends on the triples:
  *
- * Triples that are in order already, as files written from a matrix have them, are copied; those in the order of
- * columns go to the ends of their rows, which is also how a transpose is made. Many others are sorted block by block
- * (coo_blocks.c). What is left, a few triples or most of them in a few rows, is scattered to its rows as entries of 8
- * bytes, which are sorted there; their values are fetched in the end.
+ * - in order already, as in files written from a matrix: copied;
+ * - in the order of columns: each appended to its row. A transpose is made the same way;
+ * - many, in another order: sorted block by block (coo_blocks.c);
+ * - otherwise, a few triples or most of them in a few rows: written to their rows as entries of 8 bytes and sorted
+ *   there. Their values are fetched at the end.
  */
 #include <omp.h>
 #include <string.h>
@@ -24,8 +25,8 @@ static void sift_down(sp_entry *heap, int64_t root, int64_t count)
     heap[root] = moving;
 }
 
-/* Quicksort with the median of three, heap sort when it goes too deep, insertion sort for the short ends: rows are
- * mostly short, and a row of many million entries must not take quadratic time. */
+/* Quicksort with the median of three; heap sort when the recursion is too deep, because a row of many million entries
+ * must not take quadratic time; insertion sort for short ends, because most rows are short. */
 static void sort_entries(sp_entry *list, int64_t count, int depth, sp_watch *watch)
 {
     while (count > 24) {
@@ -65,7 +66,7 @@ static void sort_entries(sp_entry *list, int64_t count, int depth, sp_watch *wat
 
 void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch)
 {
-    int depth = 2; /* how deep a quicksort goes unless the input defeats it */
+    int depth = 2; /* the usual depth of a quicksort, twice */
     for (int64_t left = count; left; left >>= 1) depth += 2;
     sort_entries(list, count, depth, watch);
 }
@@ -84,12 +85,13 @@ static int64_t row_at(const int64_t *starts, int64_t rows, int64_t place)
 
 /* ---- triples in order ------------------------------------------------------------------------------------ */
 
-/* Whether they ascend strictly, row by row and by columns within a row; or, given the other way round, by columns. */
+/* Whether the triples ascend strictly by rows and, within a row, by columns. With `rows` and `cols` exchanged: by
+ * columns, then rows. */
 static bool are_in_order(const sp_triples *t, const int32_t *rows, const int32_t *cols, int threads, sp_watch *watch)
 {
     int64_t others = 0;
     if (t->symmetric) return false;
-    for (int64_t i = 1; i < t->count && i < 64; i++) /* what is in no order shows it at once */
+    for (int64_t i = 1; i < t->count && i < 64; i++) /* triples without any order show it at once */
         if (rows[i - 1] > rows[i] || (rows[i - 1] == rows[i] && cols[i - 1] >= cols[i])) return false;
 #pragma omp parallel for schedule(static) reduction(+ : others) num_threads(threads)
     for (int64_t first = 0; first < t->count; first += SP_STRIDE) {
@@ -101,7 +103,7 @@ static bool are_in_order(const sp_triples *t, const int32_t *rows, const int32_t
     return others == 0;
 }
 
-/* Triples first .. end - 1. */
+/* Copies triples first .. end - 1. */
 static void take_stretch(const sp_triples *t, int64_t first, int64_t end, bool ones, const sp_csr *made)
 {
     for (int64_t i = first; i < end; i++) {
@@ -132,11 +134,12 @@ static sp_status take_in_order(sp_context *context, const sp_triples *t, int thr
 
 /* ---- triples in the order of columns --------------------------------------------------------------------- */
 
-/* A triple's row is looked up so far ahead, and its place in that row: rows may lie anywhere. */
+/* Distances, in triples, at which a triple's row and then its place in that row are prefetched: rows may lie
+ * anywhere. */
 enum { ROW_AHEAD = 32, PLACE_AHEAD = 16 };
 
-/* Each part of the triples, in order, goes to places of its own: next[part * rows + i] is that of the part's next
- * entry of row i. */
+/* The triples are cut into parts, each with write positions of its own: next[part * rows + i] is the place of the
+ * part's next entry of row i. */
 typedef struct columns_run {
     const sp_triples *t;
     int parts;
@@ -175,7 +178,7 @@ __attribute__((always_inline)) static inline void place_part(columns_run *r, int
     }
 }
 
-/* Counts of all parts become places; the row offsets. */
+/* Turns the counts of all parts into write positions, and makes the row offsets. */
 static void place_rows(columns_run *r)
 {
     const int64_t rows = r->t->rows;
@@ -194,7 +197,7 @@ static void place_rows(columns_run *r)
 sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix)
 {
     const size_t size = t->values ? sp_value_size(t->type) : 0;
-    /* Places of all parts take no more than the matrix does. */
+    /* The write positions of all parts take no more memory than the matrix. */
     const int64_t worth = 1 + t->count / (t->rows + 1);
     const int threads = sp_threads_for(context, 3 * t->count);
     sp_csr made;
@@ -233,7 +236,7 @@ done:
 
 /* ---- row by row ------------------------------------------------------------------------------------------ */
 
-/* Turns one row's entries, sorted, into columns and values; returns how many are left. */
+/* Turns one row's sorted entries into columns and values. Returns the number of entries after combining. */
 static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t count, int shift, int32_t *cols,
                            void *out, sp_watch *watch)
 {
@@ -255,7 +258,7 @@ static int64_t combine_row(const sp_triples *t, const sp_entry *list, int64_t co
     return left;
 }
 
-/* counts[i] = entries of row i, mirror images included. Every thread reads all triples and counts those of its own
+/* counts[i] = entries of row i, including mirror images. Every thread reads all triples and counts those of its own
  * rows: reading is cheap, and no two threads write to one place. */
 static void count_rows(const sp_triples *t, int threads, int64_t *counts, sp_watch *watch)
 {
@@ -271,8 +274,8 @@ static void count_rows(const sp_triples *t, int threads, int64_t *counts, sp_wat
     }
 }
 
-/* Places every triple (and its mirror image) into the bucket of its row, in the order of appearance. `next` holds
- * each row's write position. Threads read all triples and place those of their own rows, about equally many. */
+/* Writes every triple (and its mirror image) to its row, in the order of appearance. `next` holds each row's write
+ * position. Threads read all triples and write those of their own rows, about equally many each. */
 static void scatter(const sp_triples *t, const int64_t *starts, int threads, int shift, int64_t *next,
                     sp_entry *list, sp_watch *watch)
 {
@@ -290,7 +293,7 @@ static void scatter(const sp_triples *t, const int64_t *starts, int threads, int
     }
 }
 
-/* Moves rows together that combining made shorter; next[i] is the length of row i, starts[i] where it lies. */
+/* Closes the gaps between rows that combining made shorter. next[i] is the length of row i, starts[i] its place. */
 static void close_gaps(const int64_t *starts, const int64_t *next, size_t size, sp_csr *made)
 {
     int64_t nnz = 0;
@@ -328,7 +331,7 @@ static sp_status sort_rows(sp_context *context, const sp_triples *t, int threads
     scatter(t, starts, threads, shift, next, list, &watch);
     TRY(sp_watched(&watch));
 
-    /* The sorted list's size bounds the result; the slack of duplicates is given back at the end. */
+    /* The size of the sorted list bounds that of the result. The surplus is released at the end. */
     TRY(sp_csr_create(context, rows, t->cols, starts[rows], t->type, SP_HOST, &made));
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t i = 0; i < rows; i++) {
@@ -409,7 +412,7 @@ sp_status sp_csr_from_coo(sp_context *context, int64_t rows, int64_t cols, int64
     sp_csr made;
     sp_status status = check_triples(context, &t, matrix);
     if (status != SP_OK) return status;
-    /* Below some thousand triples a second thread costs more than it brings. */
+    /* Below some thousand triples a second thread costs more than it saves. */
     const int threads = sp_threads_for(context, 3 * count);
     if (are_in_order(&t, row_indices, col_indices, threads, &watch)) {
         status = watch.stopped ? sp_watched(&watch) : take_in_order(context, &t, threads, &made);

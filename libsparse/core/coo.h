@@ -1,5 +1,5 @@
-/* What the files that sort or copy entries, or read values of either type, share: coo.c, coo_blocks.c, csr.c for
- * permutations, and in cpu/ extract.c, reduce.c and top_k.c. */
+/* Sorting and copying of entries: shared by coo.c, coo_blocks.c, csr.c (permutations), and extract.c, reduce.c and
+ * top_k.c of elementwise/cpu. */
 #ifndef SPARSE_COO_H
 #define SPARSE_COO_H
 
@@ -8,8 +8,8 @@
 #include "base/value.h"
 #include "core/internal.h"
 
-/* Entries of a row while they are sorted: the column in the upper bits, where the entry comes from in the lower ones,
- * so that one comparison of integers sorts by column and keeps duplicates in the order of their appearance. */
+/* An entry of a row during sorting: the column in the upper bits, its source in the lower ones. One comparison of
+ * integers then sorts by column and keeps duplicates in the order of their appearance. */
 typedef uint64_t sp_entry;
 
 static inline int sp_entry_shift(int64_t cols)
@@ -27,10 +27,10 @@ static inline sp_entry sp_make_entry(int32_t col, int64_t source, int shift)
 static inline int32_t sp_entry_col(sp_entry e, int shift) { return (int32_t)(e >> shift); }
 static inline int64_t sp_entry_source(sp_entry e, int shift) { return (int64_t)(e & (((uint64_t)1 << shift) - 1)); }
 
-/* Sorts integers in O(count log count). Where the watch stops it they are left in some order. */
+/* Sorts integers in O(count log count). If the watch stops it, they are left in some order. */
 void sp_sort_entries(sp_entry *list, int64_t count, sp_watch *watch);
 
-/* What sp_csr_from_coo is given, checked. */
+/* The arguments of sp_csr_from_coo, checked. */
 typedef struct sp_triples {
     int64_t rows, cols, count;
     const int32_t *row_indices, *col_indices;
@@ -41,7 +41,7 @@ typedef struct sp_triples {
     const int64_t *col_offsets; /* in place of col_indices: column j has triples col_offsets[j] to [j + 1] - 1 */
 } sp_triples;
 
-/* `count` entries of A, from its entry `from` on, become those of B, which has A's type, from `to` on. */
+/* Copies `count` entries of A, from entry `from` on, to B from entry `to` on. B has A's value type. */
 static inline void sp_copy_entries(const sp_csr *a, int64_t from, int64_t count, const sp_csr *b, int64_t to)
 {
     const size_t size = sp_value_size(a->value_type);
@@ -70,11 +70,11 @@ static inline double sp_combine_values(double kept, double next, sp_combine rule
     return kept;
 }
 
-/* Triples that ascend strictly by columns, and by rows within these. Values are copied; without any, so is C. */
+/* Makes a matrix of triples that ascend strictly by columns, then by rows. Without values it is a pattern. */
 sp_status sp_coo_by_columns(sp_context *context, const sp_triples *t, sp_csr *matrix);
 
-/* The radix sort of coo_blocks.c. With *done false nothing was made: its entries are too few, or too many in one
- * place, for it to pay or to keep to its memory. */
+/* The radix sort of coo_blocks.c. *done is false, and nothing is made, if the entries are too few for it to pay, or so
+ * unevenly distributed that it would exceed its memory. */
 sp_status sp_coo_by_blocks(sp_context *context, const sp_triples *t, sp_csr *matrix, bool *done);
 
 #endif

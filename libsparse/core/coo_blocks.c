@@ -1,14 +1,14 @@
 /* COO → CSR by radix sort: many triples in no order.
  *
- * Rows are grouped into some thousand blocks of about equally many entries. One stable pass partitions the entries by
- * block, through a buffer of a few cache lines for each, so that memory is written line by line; then each block is
- * sorted within the second-level cache, as integers of row, column and place in the block, by digits from the lowest
- * up. Time does not depend on how long rows are, and values travel with their entries, read in order.
+ * Rows are grouped into about a thousand blocks with similar numbers of entries. One stable pass partitions the entries
+ * by block, through a buffer of a few cache lines for each block, so that memory is written in whole lines. Then each
+ * block is sorted within the second-level cache, as integers of row, column and place in the block, by digits from the
+ * lowest up. The time does not depend on the lengths of rows. Values move with their entries and are read in order.
  *
- * The partitioned columns and values lie in the arrays of the result, into which each block is written back. Beside
- * these there are 4 bytes of row an entry, and for each thread the words and values of the largest block, held below
- * 4 bytes an entry in all by taking fewer threads; if one is too many, nothing is done. Together that is no more than
- * sorting row by row takes.
+ * Memory: the partitioned columns and values lie in the arrays of the result, and each block is written back there. The
+ * partitioned rows take 4 bytes an entry. The words and values of each thread's largest block take at most another 4
+ * bytes an entry in all; if that would not suffice, fewer threads sort, and if one thread is too many, nothing is done.
+ * Together this is no more than sorting row by row takes.
  */
 #include <omp.h>
 #include <string.h>
@@ -16,27 +16,28 @@
 #include "core/coo.h"
 
 enum {
-    LEAST_ENTRIES = 1 << 17, /* below, everything is in the cache anyway */
-    BLOCK_ENTRIES = 1 << 13, /* at least: 160 KB of words and values */
-    BLOCKS = 512,            /* of equal size; twice as many at most */
-    GROUPS = 1 << 14,        /* of rows, of which blocks are put together */
-    BUFFERED = 16,           /* entries of a block that are written at once: a line of rows, one of columns */
-    DIGIT = 10,              /* bits, at most */
-    DIGITS = 7               /* a word has at most 64 bits */
+    LEAST_ENTRIES = 1 << 17, /* with fewer entries everything stays in the cache anyway */
+    BLOCK_ENTRIES = 1 << 13, /* the least size of a block: 160 KB of words and values */
+    BLOCKS = 512,            /* the number of blocks of equal size; at most twice as many */
+    GROUPS = 1 << 14,        /* groups of rows, from which blocks are made */
+    BUFFERED = 16,           /* entries of a block that are written at once: a cache line of rows and one of columns */
+    DIGIT = 10,              /* bits of a digit, at most */
+    DIGITS = 7               /* digits, at most: a word has 64 bits */
 };
 
-/* What one thread has in hand of a block. */
+/* One thread's unwritten entries of a block. */
 typedef struct buffer {
-    int64_t next, written; /* where the next entry goes in the partition, and up to where they are there */
+    int64_t next, written; /* next: place of the next entry in the partition; written: end of the entries written so
+                              far */
     int32_t rows[BUFFERED], cols[BUFFERED];
     double values[BUFFERED]; /* or as many floats */
 } buffer;
 
 typedef struct partition {
     const sp_triples *t;
-    int parts, threads;      /* of the triples, which are partitioned side by side; of the blocks' sorting */
+    int parts, threads;      /* parts: threads that partition the triples; threads: threads that sort blocks */
     int group_shift, blocks; /* a group has 2^group_shift rows */
-    size_t size;             /* of a value; 0: there are none */
+    size_t size;             /* of a value; 0: no values */
     int64_t entries, largest;
     int64_t *counts;         /* parts × GROUPS */
     int32_t *block_of;       /* GROUPS */
@@ -45,8 +46,8 @@ typedef struct partition {
     buffer *buffers;         /* parts × blocks */
     int32_t *rows, *cols;    /* partitioned; `cols` and `values` are those of the result */
     char *values;
-    bool columns_ascend;     /* over all triples, as in files sorted by columns: then rows are all there is to sort */
-    int row_bits, col_bits;  /* of the largest block and of the matrix */
+    bool columns_ascend;     /* over all triples, as in files sorted by columns: then only rows have to be sorted */
+    int row_bits, col_bits;  /* row_bits: of a row number in the largest block; col_bits: of a column number */
     char *scratch;
     sp_watch watch;
 } partition;
@@ -78,8 +79,8 @@ static void count_groups(partition *p)
     for (int64_t i = 0; i < GROUPS * (int64_t)p->parts; i++) p->entries += p->counts[i];
 }
 
-/* Puts groups of rows together to blocks: two neighbours have more entries than `target`, so that there are at most
- * 2 · BLOCKS + 1. */
+/* Combines groups of rows into blocks. Two neighbouring blocks together have more than `target` entries, so there are
+ * at most 2 · BLOCKS + 1 blocks. */
 static void make_blocks(partition *p)
 {
     const int64_t even = p->entries / BLOCKS + 1, target = even < BLOCK_ENTRIES ? BLOCK_ENTRIES : even;
@@ -110,7 +111,7 @@ static void make_blocks(partition *p)
     p->col_bits = bits_of(p->t->cols - 1);
 }
 
-/* Where each part's entries of each block begin: after those of the parts before. */
+/* The place of each part's first entry in each block: after the entries of the parts before. */
 static void place_parts(partition *p)
 {
     for (int part = 0; part < p->parts; part++) {
@@ -129,7 +130,7 @@ static inline void write_buffer(const partition *p, buffer *b, size_t size)
 {
     const int64_t to = b->written, slot = to % BUFFERED, count = b->next - to;
     b->written = b->next;
-    if (count == BUFFERED) { /* lengths that are known make these moves a few instructions */
+    if (count == BUFFERED) { /* constant lengths, which compile to a few moves */
         memcpy(p->rows + to, b->rows, sizeof b->rows);
         memcpy(p->cols + to, b->cols, sizeof b->cols);
         memcpy(p->values + (size_t)to * size, b->values, BUFFERED * size);
@@ -176,8 +177,8 @@ static void partition_triples(partition *p)
 
 /* ---- one block ------------------------------------------------------------------------------------------- */
 
-/* Words of row, column and place within the block, from the top; sorted into one of the two lists, which is
- * returned. */
+/* Makes words of row, column and place within the block, from the upper bits down, and sorts them. Returns the list
+ * that holds the result. */
 static const uint64_t *sort_block(partition *p, int block, int place_bits, uint64_t *words, uint64_t *others)
 {
     const int64_t first = p->start[block], count = p->start[block + 1] - first;
@@ -210,8 +211,8 @@ static const uint64_t *sort_block(partition *p, int block, int place_bits, uint6
     return words;
 }
 
-/* Writes the sorted block's columns and values to where it lies, and the lengths of its rows; returns how many
- * entries are left. */
+/* Writes the sorted block's columns and values over the unsorted ones, and the lengths of its rows. Returns the number
+ * of entries after combining. */
 __attribute__((always_inline)) static inline int64_t emit(partition *p, int block, const uint64_t *words,
                                                           int place_bits, const void *values, sp_value_type type,
                                                           int64_t *lengths)
@@ -244,7 +245,7 @@ __attribute__((always_inline)) static inline int64_t emit(partition *p, int bloc
     return left;
 }
 
-/* lengths[i]: of row i, zeros before. */
+/* lengths[i] is the length of row i, zero before. */
 static void sort_blocks(partition *p, int64_t *lengths)
 {
     const int place_bits = bits_of(p->largest - 1);
@@ -256,7 +257,7 @@ static void sort_blocks(partition *p, int64_t *lengths)
         char *values = (void *)(words + 2 * p->largest);
         const int64_t first = p->start[block], count = p->start[block + 1] - first;
         const uint64_t *sorted = sort_block(p, block, place_bits, words, words + p->largest);
-        if (sp_stops(&p->watch)) continue; /* they are not sorted */
+        if (sp_stops(&p->watch)) continue; /* the words are not sorted */
         memcpy(values, p->values + (size_t)first * p->size, (size_t)count * p->size);
         const void *given = p->size ? values : NULL;
         int64_t *own = lengths + p->first_row[block];
@@ -267,7 +268,7 @@ static void sort_blocks(partition *p, int64_t *lengths)
 
 /* ---- all ------------------------------------------------------------------------------------------------- */
 
-/* Moves blocks together that combining made shorter, and makes offsets of lengths. */
+/* Closes the gaps between blocks that combining made shorter, and turns lengths into offsets. */
 static void close_blocks(const partition *p, sp_csr *made)
 {
     const size_t size = sp_value_size(made->value_type);
@@ -284,7 +285,7 @@ static void close_blocks(const partition *p, sp_csr *made)
     for (int64_t i = 0; i < made->rows; i++) made->row_offsets[i + 1] += made->row_offsets[i];
 }
 
-/* Groups, counts and blocks; whether sorting by blocks keeps to its memory. */
+/* Counts groups and makes blocks. Returns whether sorting by blocks keeps to its memory. */
 static bool plan(partition *p)
 {
     while ((p->t->rows - 1) >> p->group_shift >= GROUPS) p->group_shift++;

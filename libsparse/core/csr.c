@@ -136,12 +136,13 @@ typedef struct permutation {
     const sp_csr *a;
     const int32_t *row, *column;
     sp_csr *b;
-    int shift; /* of sp_entry */
+    int shift; /* for sp_make_entry */
     sp_watch *watch;
 } permutation;
 
-/* Rows, columns and their new numbers lie anywhere: the offsets of a row are asked for 24 rows ahead, its entries 16,
- * what these columns become 8. Without it half of the time is waiting. */
+/* Rows, columns and their new numbers lie anywhere in memory. Prefetches the offsets of the row 24 rows ahead, the
+ * entries of the row 16 ahead, and the new numbers of the columns of the row 8 ahead. Without this, half of the time is
+ * waiting. */
 static inline void prefetch_row(const permutation *p, int64_t i, size_t size)
 {
     const sp_csr *a = p->a;

@@ -21,8 +21,8 @@ static inline uint32_t bits_of_float(float value)
 
 static inline float float_of_bf16(uint16_t half) { return float_of_bits((uint32_t)half << 16); }
 
-/* The exponent's bias changes by a multiplication, which is right for subnormal numbers too; infinities and NaN are
- * at least 2^16 then. */
+/* A multiplication changes the bias of the exponent, which is also right for subnormal numbers. Infinities and NaN
+ * become at least 2^16. */
 static inline float float_of_f16(uint16_t half)
 {
     const float size = float_of_bits((uint32_t)(half & 0x7fff) << 13) * 0x1p112f;
@@ -33,7 +33,7 @@ static inline float float_of_f16(uint16_t half)
 static inline uint16_t bf16_of_float(float value)
 {
     const uint32_t bits = bits_of_float(value);
-    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* a NaN must stay one when its low bits go */
+    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* a NaN must stay a NaN when its low bits are cut */
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

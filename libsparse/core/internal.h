@@ -1,4 +1,4 @@
-/* What the files of libsparse share: the context, the back-end table, checked size arithmetic. */
+/* Shared by the files of libsparse: the context, the back-end table, checked size arithmetic. */
 #ifndef SPARSE_INTERNAL_H
 #define SPARSE_INTERNAL_H
 
@@ -11,34 +11,34 @@
 extern "C" {
 #endif
 
-/* One back end: the operations that exist more than once. Each has a file of the same name in cpu/ and cuda/.
- * Matrices handed to these functions are already in the back end's space and checked for shape and type. */
+/* One back end: the operations that exist for the CPU and for CUDA. Each has files of the same name in cpu/ and cuda/.
+ * Matrices passed to these functions lie in the back end's space and are checked for shape and type. */
 typedef struct sp_backend {
     sp_space space;
-    /* The products get options without transposes, never NULL; a mask lies in the back end's space. Where C lies is
-     * for the back end to decide, by the options and by what fits. */
+    /* The options of products have no transposes and are never NULL; a mask lies in the back end's space. The back end
+     * decides where C lies, by the options and the free memory. */
     sp_status (*spgemm)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options, sp_csr *c,
                         sp_spgemm_info *info);
-    /* The pattern of the product, and in *state what the numeric phase may use (or NULL). */
+    /* Finds the pattern of the product; *state gets data for the numeric phase, or NULL. */
     sp_status (*spgemm_symbolic)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                                  sp_csr *pattern, void **state, sp_spgemm_info *info);
-    /* Values for C, whose pattern is there, in either space; products outside the pattern do not count. */
+    /* Fills values into C, whose pattern exists, in either space. Products outside the pattern are ignored. */
     sp_status (*spgemm_numeric)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                                 void *state, sp_csr *c);
     void (*spgemm_forget)(sp_context *, void *state);
     sp_status (*spgemm_markov)(sp_context *, const sp_csr *a, const sp_csr *b, const sp_markov_epilogue *epilogue,
                                sp_csr *c, sp_markov_row *rows, sp_spgemm_info *info);
-    /* G and the labels lie in the back end's space; options are never NULL. Labels that were given in host memory are
-     * below `groups`; those that were given in device memory the back end checks. */
+    /* G and the labels lie in the back end's space; options are never NULL. Labels given in host memory are checked
+     * already; the back end checks labels given in device memory. */
     sp_status (*contract)(sp_context *, const sp_csr *g, const int32_t *labels, int64_t groups,
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info);
-    /* What the plan keeps beside A in *state. A lies in the back end's space until spmm_forget. */
+    /* *state gets what the plan keeps beside A. A stays in the back end's space until spmm_forget. */
     sp_status (*spmm_prepare)(sp_context *, const sp_csr *a, int64_t width, const sp_spmm_options *options,
                               void **state, sp_spmm_info *info);
-    /* A's values have changed. */
+    /* A has new values. */
     sp_status (*spmm_refresh)(sp_context *, const sp_csr *a, void *state);
-    /* Y = alpha · reduce(A · X) + beta · Y, shapes and types checked; `argument` may be NULL. Operands lie in the
-     * back end's space; CUDA also takes X and Y of the host's that do not fit, and streams them. */
+    /* Y = alpha · reduce(A · X) + beta · Y, with checked shapes and types. `argument` may be NULL. Operands lie in the
+     * back end's space. CUDA also accepts X and Y in host memory that do not fit the device, and streams them. */
     sp_status (*spmm)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state, double alpha,
                       const sp_dense *x, double beta, sp_dense *y, int64_t *argument);
     void (*spmm_forget)(sp_context *, void *state);
@@ -52,91 +52,95 @@ typedef struct sp_backend {
                            const sp_cbsr *kept, double beta, sp_dense *y);
     sp_status (*maxk_spmm_backward)(sp_context *, const sp_csr *a, const sp_spmm_options *options, void *state,
                                     const sp_dense *gradient, sp_cbsr *kept);
-    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL where the space is the host's */
-    /* In the back end's space: to[k] = k; and to[k] = from[index[k]], entries of `size` bytes (4 or 8), -1 where the
-     * index is -1 (only with 8 bytes). `to` may be `index`. */
+    sp_status (*transpose)(sp_context *, const sp_csr *a, sp_csr *b); /* NULL for host memory */
+    /* In the back end's space. number: to[k] = k. gather: to[k] = from[index[k]], for elements of `size` bytes (4 or
+     * 8); an index of -1 gives -1 (only with 8 bytes). `to` may be `index`. */
     sp_status (*number)(sp_context *, int64_t count, int64_t *to);
     sp_status (*gather)(sp_context *, const int64_t *index, int64_t count, const void *from, size_t size, void *to);
     sp_status (*allocate)(sp_context *, size_t bytes, void **pointer); /* in the back end's space */
     void (*release)(sp_context *, void *pointer);
     sp_status (*copy)(sp_context *, void *to, sp_space to_space, const void *from, sp_space from_space, size_t bytes);
-    /* Rows of `bytes` bytes that begin `to_pitch` and `from_pitch` bytes apart; NULL: row by row with `copy`. */
+    /* Copies rows of `bytes` bytes whose beginnings are `to_pitch` and `from_pitch` bytes apart. NULL: `copy` is called
+     * for each row. */
     sp_status (*copy_rows)(sp_context *, void *to, size_t to_pitch, sp_space to_space, const void *from,
                            size_t from_pitch, sp_space from_space, size_t bytes, int64_t rows);
-    void *(*stream)(const sp_context *); /* NULL where there is none */
+    void *(*stream)(const sp_context *); /* NULL: no streams */
     void (*destroy)(sp_context *);                                    /* releases context->device_state */
-    /* Sums, where S is a pattern with one entry a column at most; not *done, and nothing made, where it has more. */
+    /* Sums, for an S that is a pattern with at most one entry a column. For another S, *done is false and nothing is
+     * made. */
     sp_status (*triple_product)(sp_context *, const sp_csr *s, const sp_csr *g, sp_csr *c, sp_spgemm_info *info,
                                 bool *done);
-    /* What stands between products. Matrices and arrays lie in the back end's space, and so does what is made;
-     * shapes, types and indices are checked. */
+    /* Operations between products. Matrices and arrays, also the results, lie in the back end's space. Shapes, types
+     * and indices are checked. */
     sp_status (*add)(sp_context *, double alpha, const sp_csr *a, double beta, const sp_csr *b, sp_csr *c);
     sp_status (*scale)(sp_context *, const sp_csr *a, const double *row_factors, const double *col_factors,
-                       void *values); /* of A's entries, scaled; may be A's own */
+                       void *values); /* values: of A's entries, scaled; may be A's own array */
     sp_status (*extract)(sp_context *, const sp_csr *a, const int32_t *rows, int64_t row_count, const int32_t *cols,
-                         int64_t col_count, sp_csr *b); /* the counts are A's where there is no list */
+                         int64_t col_count, sp_csr *b); /* without a list the count is A's */
     sp_status (*find_outside)(sp_context *, const int32_t *list, int64_t count, int64_t bound,
-                              int64_t *place); /* of the first that is not one of 0 .. bound - 1; else -1 */
+                              int64_t *place); /* place: of the first element that is not one of 0 .. bound - 1; -1 if
+                                                  there is none */
     sp_status (*top_k)(sp_context *, const sp_csr *a, int64_t k, sp_csr *b);
     sp_status (*reduce_rows)(sp_context *, const sp_csr *a, sp_combine combine, double *result);
     sp_status (*degree_order)(sp_context *, const sp_csr *a, int32_t *order);
     sp_status (*hadamard)(sp_context *, const sp_csr *a, const sp_csr *b, sp_csr *c);
     sp_status (*select)(sp_context *, const sp_csr *a, sp_select select, double bound,
-                        sp_csr *b); /* a diagonal is a whole number within 2^31 of 0 */
+                        sp_csr *b); /* the bound of a diagonal is a whole number within 2^31 of 0 */
 } sp_backend;
 
 extern const sp_backend sp_backend_cpu;
 
-/* cuda/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable) and fills
- * backend, device_state and device_name; SP_ERROR_NO_DEVICE when there is none. */
+/* device/context.cu, or core/no_cuda.c in a build without nvcc: opens device `index` (-1: the first usable one) and
+ * fills backend, device_state and device_name. SP_ERROR_NO_DEVICE if there is none. */
 sp_status sp_cuda_open(sp_context *context, int index);
 
 struct sp_context {
     const sp_backend *backend;
     sp_allocator allocator;
-    int64_t holders; /* the caller, each plan, and who else retained it; the last one to let go ends it */
+    int64_t holders; /* the number of holds: the caller's, each plan's, and those of sp_context_retain */
     int threads;
     size_t memory_budget;
     const volatile int *interrupt;
-    void *device_state; /* the CUDA back end's own struct; NULL on the CPU */
+    void *device_state; /* the struct of the CUDA back end; NULL on the CPU */
     char device_name[128];
     char error[512];
 };
 
 static inline bool sp_interrupted(const sp_context *context) { return context->interrupt && *context->interrupt; }
 
-/* How a long loop is stopped: its threads look at the interrupt flag every millisecond or so of work. Once one of them
- * has seen it set, all stop, and the loop has failed even if the flag is cleared meanwhile. */
+/* Stops a long loop: its threads look at the interrupt flag about every millisecond of work. Once one of them has seen
+ * it set, all stop, and the loop fails even if the flag is cleared meanwhile. */
 typedef struct sp_watch {
     sp_context *context;
     bool stopped;
 } sp_watch;
 
-/* Whether the loop is to end. For loops whose steps are rows or chunks. */
+/* Whether the loop must end. For loops whose steps are rows or chunks. */
 static inline bool sp_stops(sp_watch *watch)
 {
     if (sp_interrupted(watch->context)) __atomic_store_n(&watch->stopped, true, __ATOMIC_RELAXED);
     return __atomic_load_n(&watch->stopped, __ATOMIC_RELAXED);
 }
 
-/* The same for steps of some nanoseconds: looks at every 2^16th. */
+/* The same for steps of a few nanoseconds: looks at every 2^16th step. */
 enum { SP_STRIDE = 1 << 16 };
 static inline bool sp_stops_at(sp_watch *watch, int64_t step) { return step % SP_STRIDE == 0 && sp_stops(watch); }
 
-/* Where the stretch of so many steps that begins with `first` ends. */
+/* The end of the stretch of at most SP_STRIDE steps that begins with `first`. */
 static inline int64_t sp_stride_end(int64_t first, int64_t count)
 {
     return count - first < SP_STRIDE ? count : first + SP_STRIDE;
 }
 
-/* After the loop: the failure if it was stopped. */
+/* After the loop: the failure, if it was stopped. */
 static inline sp_status sp_watched(const sp_watch *watch)
 {
     return watch->stopped ? sp_fail(watch->context, SP_ERROR_INTERRUPTED, "interrupted") : SP_OK;
 }
 
-/* Threads for a loop of so many steps of a few nanoseconds. Waking a thread costs microseconds, and on a busy machine
- * waiting for one costs a time slice: it takes a tenth of a millisecond of work to be worth it. */
+/* The number of threads for a loop of `steps` steps of a few nanoseconds. Waking a thread costs microseconds, and on a
+ * busy machine waiting for one costs a time slice, so a thread should have at least a tenth of a millisecond of
+ * work. */
 static inline int sp_threads_for(const sp_context *context, int64_t steps)
 {
     const int64_t useful = 1 + steps / 50000;
@@ -153,7 +157,8 @@ static inline size_t sp_dense_size(sp_dense_type type)
     return type == SP_DENSE_F64 ? 8 : type == SP_DENSE_F32 ? 4 : 2;
 }
 
-/* What an entry's column less its row, its value or its size may be against the bound for the entry to stay. */
+/* Outcomes of comparing an entry with the bound; an entry is kept if its outcome is among those of the selection. What
+ * is compared: the column minus the row, the value, or the absolute value. */
 enum { SP_LESS = 1, SP_EQUAL = 2, SP_GREATER = 4, SP_UNORDERED = 8 };
 
 static inline unsigned sp_select_outcomes(sp_select select)
@@ -191,19 +196,19 @@ static inline const char *sp_dense_type_name(sp_dense_type type)
     return "unknown";
 }
 
-/* Checks of arguments beside those of sparse.h (require.c): a space exists and the context can reach it; arrays, which
- * may be NULL, or dense matrices do not overlap. */
+/* Checks beside those of sparse.h (require.c): that a space exists and the context can reach it; that arrays (which may
+ * be NULL) or dense matrices do not overlap. */
 sp_status sp_require_space(sp_context *context, const char *call, const char *name, sp_space space);
 sp_status sp_require_apart(sp_context *context, const char *call, const char *name, const void *array, size_t bytes,
                            const char *other_name, const void *other, size_t other_bytes);
 sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
                                  const char *other_name, const sp_dense *other);
 
-/* As sp_csr_create, without values where `like` has none. */
+/* As sp_csr_create, but without values if `like` has none. */
 sp_status sp_csr_create_like(sp_context *context, const sp_csr *like, int64_t rows, int64_t cols, int64_t nnz,
                              sp_space space, sp_csr *matrix);
 
-/* Between two dense matrices of the same shape and type, whatever their strides and spaces. */
+/* Copies between two dense matrices of the same shape and type, with any strides and spaces. */
 sp_status sp_dense_move(sp_context *context, const sp_dense *from, sp_dense *to);
 
 #ifdef __cplusplus

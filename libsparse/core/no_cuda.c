@@ -1,4 +1,4 @@
-/* Stands in for cuda/ in a build without nvcc. */
+/* Replaces all CUDA code in a build without nvcc. */
 #include "core/internal.h"
 
 sp_status sp_cuda_open(sp_context *context, int index)

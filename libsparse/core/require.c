@@ -1,5 +1,5 @@
-/* Checks of arguments, one kind a function. All take O(1), and all public calls make them, so that a wrong argument
- * is answered with a sentence that names it. */
+/* Checks of arguments, one kind a function. All take O(1). All public calls make them, so the sentence for a wrong
+ * argument names it. */
 #include "core/internal.h"
 
 sp_status sp_require(sp_context *context, const char *call, const char *name, const void *argument)
@@ -84,7 +84,7 @@ sp_status sp_require_apart(sp_context *context, const char *call, const char *na
     return a < b + other_bytes && b < a + bytes ? overlap(context, call, name, other_name) : SP_OK;
 }
 
-/* Matrices of one stride may be columns of one array side by side. */
+/* Matrices with the same stride may be different columns of one array. */
 sp_status sp_require_dense_apart(sp_context *context, const char *call, const char *name, const sp_dense *m,
                                  const char *other_name, const sp_dense *other)
 {

@@ -1,56 +1,57 @@
-/* Chunks of row-wise products, and their way into C; see rows.h. */
+/* Cuts row-wise products into chunks and joins the results to C; see rows.h. */
 #include <omp.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/rows.h"
 
-/* A thread holds a few chunks: so many a thread there are at least, unless they become too short against the few
- * hundred nanoseconds that taking one and handing it in costs. */
+/* Each thread gets at least CHUNKS chunks, unless they would be so short that the few hundred nanoseconds for taking a
+ * chunk and handing it in matter. */
 enum { CHUNKS = 128, CHUNK_LEAST = 1 << 12, CHUNK_MOST = 1 << 16, CHUNK_ROWS = 4096 };
-/* C gets its room once rows are made that could have had so many entries, or this part of all: the others are taken
- * to be like them. Until then the threads hold what they made. */
+/* The size of C is estimated once rows with a bound of SAMPLE_ENTRIES entries in all, or 1 / SAMPLE_SHARE of the total
+ * bound, are made; the other rows are assumed to be like them. Until then the threads hold their rows. */
 enum { SAMPLE_ENTRIES = 1 << 20, SAMPLE_SHARE = 32 };
-/* A thread waits when it holds more than its part of this share of C: then some row before its own takes very long,
- * or its thread has no processor. Less than this is not worth waiting, more than that the caches do not hold. */
+/* A thread waits when it holds more than its part of 1 / AHEAD_SHARE of C. Then a row before its own takes very long,
+ * or the thread that makes it has no processor. AHEAD_LEAST entries are too few to wait for; AHEAD_MOST is what the
+ * caches hold. */
 enum { AHEAD_SHARE = 32, AHEAD_LEAST = 1 << 13, AHEAD_MOST = 1 << 19 };
 
 typedef struct chunk {
     int64_t bound; /* Σ row_bound of its rows */
     int64_t count; /* entries; -1: not made yet */
-    int64_t place; /* of the first entry in C, once all chunks before this one are made */
-    int64_t next;  /* the chunk that its thread made after it, or the number of chunks */
+    int64_t place; /* place of the first entry in C, once all chunks before this one are made */
+    int64_t next;  /* the next chunk that the same thread made, or the number of chunks */
 } chunk;
 
-/* What a thread has made and not yet moved to C: chunks `first` to `last`, in the order of its buffer. */
+/* Chunks that a thread has made and not yet moved to C: `first` to `last`, in the order of its buffer. */
 typedef struct lane {
     row_buffer buffer;
-    int64_t first, last; /* first: the number of chunks if there is none */
+    int64_t first, last; /* first: the number of chunks if there are none */
 } lane;
 
-/* A product under way. */
+/* The state of one product. */
 typedef struct run {
     sp_context *context;
     const row_method *method;
-    int64_t chunk_count, *first; /* first row of each chunk, and the end */
+    int64_t chunk_count, *first; /* the first row of each chunk, and the end */
     chunk *chunks;
-    lane *lanes; /* one a thread */
+    lane *lanes; /* one for each thread */
     size_t value_size;
     int64_t bound;   /* Σ row_bound */
-    int64_t sample;  /* of these, before C gets its room */
-    int64_t largest; /* the largest of these terms */
-    sp_csr made;     /* nnz: of the chunks that have their place; row_offsets[i + 1] holds the products of row i, its
-                        length once it is made, and its end once its chunk is moved */
+    int64_t sample;  /* the part of the bound after which C is estimated */
+    int64_t largest; /* the largest row_bound */
+    sp_csr made;     /* nnz: entries of the chunks that have their place. row_offsets[i + 1] holds first the products of
+                        row i, then its length, then, once its chunk is moved, its end */
     int64_t capacity; /* of made's arrays */
-    int64_t taken;    /* chunks that threads took to make */
-    omp_lock_t lock;  /* guards made.nnz, capacity, and all that follows */
-    int64_t finished, placed;         /* chunks made; chunks that have their place: the first so many */
-    int64_t bound_done, entries_done; /* of the chunks made */
-    int copying;                      /* threads that are moving chunks to C, whose arrays must stay */
+    int64_t taken;    /* chunks that threads have taken */
+    omp_lock_t lock;  /* guards made.nnz, capacity, and all fields below */
+    int64_t finished, placed;         /* chunks made; chunks that have their place (the first `placed`) */
+    int64_t bound_done, entries_done; /* sums over the chunks made */
+    int copying;                      /* threads that are moving chunks to C; its arrays must stay where they are */
     sp_status failure;
 } run;
 
-/* Room for `capacity` entries, `used` of which are kept. */
+/* Grows the arrays to `capacity` entries and keeps the first `used`. */
 static sp_status grow_entries(sp_context *context, int64_t used, int64_t capacity, size_t value_size,
                               int32_t **columns, void **values)
 {
@@ -59,7 +60,7 @@ static sp_status grow_entries(sp_context *context, int64_t used, int64_t capacit
     return status;
 }
 
-/* The array anew, with room for `count` elements. */
+/* Moves the array to a new block of `count` elements. */
 static sp_status move_array(sp_context *context, int64_t used, int64_t count, size_t size, void **array)
 {
     void *moved;
@@ -71,8 +72,8 @@ static sp_status move_array(sp_context *context, int64_t used, int64_t count, si
     return SP_OK;
 }
 
-/* The same in new blocks. Only what is allocated at once gets huge pages: faulting C in by small ones costs 8 ns an
- * entry instead of 2. Blocks of huge pages grow slowly, though, so C moves there once, by an estimate. */
+/* The same with new blocks. Only a block allocated at once gets huge pages: first touches of small pages cost 8 ns an
+ * entry instead of 2. But blocks of huge pages grow slowly, so C moves once, to a block of its estimated size. */
 static sp_status move_entries(sp_context *context, int64_t used, int64_t capacity, size_t value_size,
                               int32_t **columns, void **values)
 {
@@ -103,7 +104,7 @@ sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b,
     sp_status status = sp_alloc(context, a->rows + 1, sizeof **products, (void **)products);
     if (status != SP_OK) return status;
     int64_t sum = 0, most = 0, *out = *products + 1;
-    double about = 0; /* the sum again, to see whether it fits */
+    double about = 0; /* the sum as a double, to detect overflow */
     bool overflow = false;
     sp_watch watch = {context, false};
 #pragma omp parallel for schedule(static) num_threads(sp_threads_for(context, a->nnz)) reduction(+ : sum, about) \
@@ -128,7 +129,7 @@ sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b,
     return SP_OK;
 }
 
-/* How many entries a row of so many products may have. */
+/* The largest possible number of entries of a row with `products` products. */
 static int64_t row_bound(const run *r, int64_t row, int64_t products)
 {
     const int64_t *room = r->method->room;
@@ -143,7 +144,7 @@ static sp_status cut_rows(run *r, int64_t total)
     const int64_t rows = r->made.rows, even = total / (CHUNKS * r->method->threads);
     const int64_t *products = r->made.row_offsets + 1;
     const int64_t most = even < CHUNK_LEAST ? CHUNK_LEAST : even > CHUNK_MOST ? CHUNK_MOST : even;
-    const int64_t room = rows / CHUNK_ROWS + total / most + 1; /* all but the last have as many rows or products */
+    const int64_t room = rows / CHUNK_ROWS + total / most + 1; /* all but the last have this many rows or products */
     sp_status status;
     TRY(sp_alloc(r->context, room + 1, sizeof *r->first, (void **)&r->first));
     TRY(sp_alloc(r->context, room, sizeof *r->chunks, (void **)&r->chunks));
@@ -165,7 +166,7 @@ done:
     return status;
 }
 
-/* How many entries C may come to have, if the rows to come are like those that are made. */
+/* Estimates the entries of C, assuming that the remaining rows are like those made so far. */
 static int64_t expected_entries(const run *r)
 {
     const double estimate = (double)r->entries_done * 1.05 * (double)r->bound / (double)(r->bound_done + 1);
@@ -173,11 +174,11 @@ static int64_t expected_entries(const run *r)
     return estimate < (double)most ? (int64_t)estimate : most;
 }
 
-/* Makes the rows of one chunk; lengths go into row_offsets[row + 1]. */
+/* Makes the rows of one chunk. Their lengths go into row_offsets[row + 1]. */
 static sp_status make_chunk(run *r, int64_t i, void *worker, row_buffer *out)
 {
     const row_method *method = r->method;
-    int64_t *lengths = r->made.row_offsets + 1; /* and before that products */
+    int64_t *lengths = r->made.row_offsets + 1; /* and until then the products */
     sp_status status = sp_interrupted(r->context) ? SP_ERROR_INTERRUPTED : SP_OK;
     if (method->rows) {
         if (status == SP_OK) status = method->rows(worker, r->first[i], r->first[i + 1], lengths, out);
@@ -193,7 +194,7 @@ static sp_status make_chunk(run *r, int64_t i, void *worker, row_buffer *out)
 
 /* ---- several threads ----------------------------------------------------------------------------------- */
 
-/* Makes room for `needed` entries and those that are expected. The lock is held. */
+/* Makes room for `needed` entries, or for the estimate if that is more. The caller holds the lock. */
 static sp_status grow_result(run *r, int64_t needed)
 {
     sp_status status;
@@ -209,7 +210,7 @@ static sp_status grow_result(run *r, int64_t needed)
     return status;
 }
 
-/* Gives their places to the chunks that follow without a gap. The lock is held. */
+/* Assigns places to the chunks that follow without a gap. The caller holds the lock. */
 static sp_status place_chunks(run *r)
 {
     if (r->capacity == 0 && r->bound_done < r->sample && r->finished < r->chunk_count) return SP_OK;
@@ -226,7 +227,7 @@ static sp_status place_chunks(run *r)
     return SP_OK;
 }
 
-/* Notes that a thread made chunk i and appended `count` entries for it. Takes the lock. */
+/* Records that a thread made chunk i and appended `count` entries for it. Takes the lock. */
 static void hand_in(run *r, lane *own, int64_t i, int64_t count, sp_status status)
 {
     omp_set_lock(&r->lock);
@@ -242,7 +243,7 @@ static void hand_in(run *r, lane *own, int64_t i, int64_t count, sp_status statu
     if (r->failure == SP_OK) r->failure = status;
 }
 
-/* Moves the thread's chunks below `placed` to C; what stays goes to the front of its buffer. */
+/* Moves the thread's chunks below `placed` to C. The remaining ones go to the front of its buffer. */
 static void move_chunks(run *r, lane *own, int64_t placed)
 {
     sp_csr *c = &r->made;
@@ -270,7 +271,8 @@ static void move_chunks(run *r, lane *own, int64_t placed)
     if (size) memmove(values, values + (size_t)from * size, (size_t)buffer->count * size);
 }
 
-/* Moves what has its place. The lock is held, and released; whether the thread should wait before it goes on. */
+/* Moves the chunks that have a place. The caller holds the lock, which is released. Returns whether the thread should
+ * wait before it goes on. */
 static bool deliver(run *r, lane *own)
 {
     const int64_t placed = r->placed, share = r->capacity / (AHEAD_SHARE * r->method->threads);
@@ -285,8 +287,7 @@ static bool deliver(run *r, lane *own)
     return may_wait && own->buffer.count > ahead;
 }
 
-/* Takes chunks as long as there are any. They are taken in order, so that the one which others wait for is always
- * being made. */
+/* Takes chunks until none are left. Chunks are taken in order, so the one that others wait for is always under way. */
 static void make_share(run *r, int thread)
 {
     const struct timespec nap = {.tv_nsec = 50000};
@@ -327,7 +328,7 @@ static sp_status make_joined(run *r)
 
 /* ---- one thread ---------------------------------------------------------------------------------------- */
 
-/* One thread: its buffer becomes C; rows, up to four at a time, reserve more than they come to have. */
+/* One thread: its buffer becomes C. Up to four rows at a time reserve their bound, which is more than they fill. */
 static sp_status make_alone(run *r)
 {
     sp_status status = SP_OK;
@@ -375,7 +376,7 @@ sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **
     TRY(sp_alloc(context, 0, sizeof *r.made.col_indices, (void **)&r.made.col_indices));
     if (!method->pattern) TRY(sp_alloc(context, 0, r.value_size, &r.made.values));
     TRY(method->threads == 1 ? make_alone(&r) : make_joined(&r));
-    /* Without realloc the arrays would be there twice, for the sake of the few percent that they are too large. */
+    /* Without realloc, giving back a few percent would take the memory of both arrays twice. */
     if (r.capacity > r.made.nnz && (context->allocator.resize || r.capacity > r.made.nnz + r.made.nnz / 8))
         TRY(grow_entries(context, r.made.nnz, r.made.nnz, r.value_size, &r.made.col_indices, &r.made.values));
 done:

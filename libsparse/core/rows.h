@@ -1,10 +1,10 @@
-/* Row-wise products on the CPU: what the general and the Markov product share.
+/* Row-wise products on the CPU: the part that the general and the Markov product share.
  *
- * A product is done row by row of A (Gustavson). Rows are cut into chunks of about equal products, threads take
- * chunks in order as they become free, and each thread appends its rows to a buffer of its own. A chunk has its place
- * in C as soon as all chunks before it are made; the thread that made it moves it there when it has made another, so
- * that beside C little is held, which still lies in the caches when it is copied, and no thread waits for the others.
- * A single thread appends to C itself.
+ * A product is formed row by row of A (Gustavson 1978). Rows are cut into chunks of about equal numbers of products.
+ * Threads take chunks in order as they become free, and each thread appends its rows to its own buffer. The place of a
+ * chunk in C is known as soon as all chunks before it are made. The thread that made it moves it there after its next
+ * chunk. So little memory is held beside C, rows are still in the caches when they are copied, and no thread waits for
+ * the others. A single thread appends to C itself.
  */
 #ifndef SPARSE_CPU_ROWS_H
 #define SPARSE_CPU_ROWS_H
@@ -14,10 +14,10 @@
 /* Finished rows of one thread. */
 typedef struct row_buffer {
     sp_context *context;
-    size_t value_size; /* 0: no values are kept */
+    size_t value_size; /* 0: there are no values */
     int64_t count, capacity;
-    int64_t expected; /* what to grow to, when not 0 */
-    bool moved;       /* to blocks of that size */
+    int64_t expected; /* capacity to grow to, if not 0 */
+    bool moved;       /* the arrays have been moved to blocks of that size */
     int32_t *columns;
     void *values;
 } row_buffer;
@@ -30,29 +30,29 @@ typedef struct row_chunks {
     int64_t *first, count;
 } row_chunks;
 
-/* What the threads work on: how a row is made, and each thread's own scratch memory. */
+/* How rows are made, and each thread's own scratch memory. */
 typedef struct row_method {
-    /* Appends row `row`, whose products are `products`, to `out`, columns ascending. */
+    /* Appends row `row`, which has `products` products, to `out`, with ascending columns. */
     sp_status (*row)(void *worker, int64_t row, int64_t products, row_buffer *out);
-    /* Or, when not NULL: appends rows first to end - 1; counts[i] holds the products of row i, and is to hold its
-     * entries. */
+    /* Used instead if not NULL: appends rows first to end - 1. counts[i] holds the products of row i and receives its
+     * number of entries. */
     sp_status (*rows)(void *worker, int64_t first, int64_t end, int64_t *counts, row_buffer *out);
     void *workers; /* one element of worker_size bytes a thread */
     size_t worker_size;
     int threads;
-    int64_t row_entries; /* about how many entries a row may have at most, to size C; 0: as many as columns */
+    int64_t row_entries; /* an estimate of the most entries a row can have, to size C; 0: the number of columns */
     const int64_t *room; /* not NULL: row i has at most room[i + 1] - room[i] entries */
     bool pattern;        /* C gets no values */
-    int64_t *bytes;      /* not NULL: what the run takes beside C is added */
-    row_chunks *chunks;  /* not NULL: gets the chunks, the caller's to free; not written when the run fails */
+    int64_t *bytes;      /* not NULL: the memory of the run beside C is added */
+    row_chunks *chunks;  /* not NULL: receives the chunks, which the caller frees; not written when the run fails */
 } row_method;
 
-/* (*products)[i + 1] = Σ over k in A's row i of nnz(B's row k); the sum and the largest. */
+/* (*products)[i + 1] = Σ over k in A's row i of nnz(B's row k). Also their sum and the largest. */
 sp_status sp_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t **products, int64_t *total,
                           int64_t *largest);
 
-/* Makes all rows and joins them into `c` (rows × cols). (*products)[i + 1] are the products of row i, `total` in
- * all; the array becomes the row offsets of C, so that nothing is kept beside them, and *products NULL. */
+/* Makes all rows and joins them into `c` (rows × cols). (*products)[i + 1] are the products of row i, `total` in all.
+ * The array becomes the row offsets of C to save memory, and *products becomes NULL. */
 sp_status sp_row_run(sp_context *context, int64_t rows, int64_t cols, int64_t **products, int64_t total,
                      const row_method *method, sp_value_type type, sp_csr *c);
 

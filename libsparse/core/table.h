@@ -1,12 +1,13 @@
-/* Hash tables keyed by column, open addressing with linear probing; and sorting of what was in them: each entry is
- * packed into 64 bits, the column above, 32 bits of load below. */
+/* Hash tables keyed by column (open addressing, linear probing), and sorting of their entries. An entry is packed into
+ * 64 bits: the column in the upper half, 32 bits of other data in the lower. */
 #ifndef SPARSE_CPU_TABLE_H
 #define SPARSE_CPU_TABLE_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* A table of 2^bits slots is at most half full with `entries`, which are below 2^27 (a sixteenth of the columns). */
+/* Bits of the number of slots that leaves a table at most half full with `entries` entries. `entries` is below 2^27, a
+ * sixteenth of the columns. */
 static inline int table_bits(int64_t entries)
 {
     int bits = 4;
@@ -14,9 +15,9 @@ static inline int table_bits(int64_t entries)
     return bits;
 }
 
-/* Multiplicative (Fibonacci) hashing: the upper bits of column × 2^64 / golden ratio. Folded first, because the
- * product alone puts columns at distances near a multiple of a Fibonacci number into the same few slots: up to 400
- * probes a column instead of 1.5. */
+/* Multiplicative (Fibonacci) hashing: the upper bits of column × 2^64 / golden ratio. The column is folded first,
+ * because the product alone maps columns at distances near a multiple of a Fibonacci number to the same few slots: up
+ * to 400 probes a column instead of 1.5. */
 static inline uint32_t hash_column(int32_t column, int bits)
 {
     const uint64_t folded = (uint64_t)(column ^ column >> 7);
@@ -32,8 +33,8 @@ static inline uint32_t float_bits(float value)
     return bits;
 }
 
-/* Sorts entries of distinct columns below `cols`; `other` has room for as many. Returns the array that holds the
- * result. Insertion sort for short lists, else a byte-wise radix sort over the bytes that columns have. */
+/* Sorts entries with distinct columns below `cols`. `other` has room for as many. Returns the array that holds the
+ * result. Insertion sort for short lists, else a radix sort by the bytes that column numbers have. */
 static inline uint64_t *sort_entries(uint64_t *list, uint64_t *other, int64_t count, int64_t cols)
 {
     if (count <= 32) {

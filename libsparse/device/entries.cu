@@ -1,4 +1,4 @@
-/* Parts of the entries of a matrix: see entries.cuh. 8 bytes for every 32 members beside their bits. */
+/* Subsets of the entries of a matrix: see entries.cuh. The counts take 8 bytes for every 32 members. */
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -42,7 +42,7 @@ static __global__ void __launch_bounds__(ENTRY_THREADS)
     if (row <= rows) to[row] = part.place(offsets[row]);
 }
 
-/* A warp has 32 entries at a time, of one word; what they are is loaded for all of them before any moves. */
+/* A warp processes 32 entries at a time, those of one word of bits. Everything is loaded before anything is stored. */
 template <typename V>
 static __global__ void __launch_bounds__(ENTRY_THREADS)
     take_entries(int64_t nnz, matrix_view<V> a, member_places part, const int32_t *names, int32_t *cols, V *values)

@@ -1,12 +1,12 @@
-/* Kernels over the entries of a matrix as one sequence, cut into equal blocks whatever the lengths of its rows; and
- * parts of such a sequence: a bit for each member that belongs, and the places of those that do. */
+/* Kernels over the entries of a matrix as one sequence, cut into equal blocks regardless of the lengths of rows; and
+ * subsets of a sequence, as a bit for each member and the places of the members. */
 #ifndef SPARSE_CUDA_ENTRIES_CUH
 #define SPARSE_CUDA_ENTRIES_CUH
 
 #include "device/common.cuh"
 
 enum { ENTRY_THREADS = 256, ENTRIES_A_THREAD = 8, ENTRIES_A_BLOCK = ENTRY_THREADS * ENTRIES_A_THREAD };
-/* 64 turns of a block, which take as long as searches of 20 probes. */
+/* 64 turns of a block, which take as long as bisections of 20 steps. */
 enum { ROWS_MARKED = 64 * ENTRY_THREADS };
 
 static inline unsigned entry_blocks(int64_t entries)
@@ -14,14 +14,14 @@ static inline unsigned entry_blocks(int64_t entries)
     return (unsigned)((entries + ENTRIES_A_BLOCK - 1) / ENTRIES_A_BLOCK);
 }
 
-/* Blocks of one thread a member. */
+/* The number of blocks with one thread for each member. */
 static inline unsigned thread_blocks(int64_t members)
 {
     return (unsigned)((members + ENTRY_THREADS - 1) / ENTRY_THREADS);
 }
 
-/* The row of an entry, the last that begins at or before it, found by a warp: 32 rows a step, so that a million take
- * four. There is at least one row. */
+/* The row of an entry (the last row that begins at or before it), found by a warp in steps of 32 rows: four steps for a
+ * million rows. There must be at least one row. */
 static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, int64_t rows, int64_t at)
 {
     const int lane = threadIdx.x % 32;
@@ -30,14 +30,14 @@ static __device__ __forceinline__ int64_t warp_row_at(const int64_t *offsets, in
         const int64_t step = (rows + 31) / 32;
         const int64_t mine = lane * step;
         const unsigned before = __ballot_sync(FULL_WARP, mine < rows && __ldg(offsets + low + mine) <= at);
-        const int64_t skipped = (31 - __clz((int)before)) * step; /* lane 0's is before */
+        const int64_t skipped = (31 - __clz((int)before)) * step; /* lane 0's row always begins before */
         low += skipped;
         rows = min(step, rows - skipped);
     }
     return low;
 }
 
-/* The last of rows 0 .. last that begins at or before an entry, found by a thread. */
+/* The last of rows 0 .. last that begins at or before entry `at`, found by one thread. */
 static __device__ __forceinline__ int row_at(const int64_t *offsets, int last, int64_t at)
 {
     int low = 0;
@@ -49,7 +49,7 @@ static __device__ __forceinline__ int row_at(const int64_t *offsets, int last, i
     return low;
 }
 
-/* The first of the entries low .. high - 1, whose columns ascend, from `column` on; else high. */
+/* The first of the entries low .. high - 1 whose column is at least `column`, else high. Columns ascend. */
 static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, int64_t low, int64_t high,
                                                          int64_t column)
 {
@@ -61,10 +61,10 @@ static __device__ __forceinline__ int64_t first_at_least(const int32_t *cols, in
     return low;
 }
 
-/* store(at, load(row, at)) for every entry of a block, all loads of a thread before its stores. A warp has 32 entries
- * at a time, of one word of bits, and 256 in all. The rows between those of the block's first and last entry mark
- * where they begin; the last mark up to an entry is its row. Where they are many, nearly all of them without entries,
- * entries look for their rows instead. */
+/* Calls store(at, load(row, at)) for every entry of a block; a thread loads all of its entries before it stores. A warp
+ * takes 32 entries at a time, those of one word of bits, and 256 in all. To find rows, each row that begins within the
+ * block marks its first entry; an entry belongs to the last mark at or before it. If the block spans very many rows,
+ * nearly all of them empty, each entry searches for its row instead. */
 template <typename Load, typename Store>
 static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, const int64_t *offsets, Load load,
                                                    Store store)
@@ -120,27 +120,28 @@ static __device__ __forceinline__ void for_entries(int64_t rows, int64_t nnz, co
 
 /* ---- parts of a sequence --------------------------------------------------------------------------------- */
 
-/* Bit m % 32 of word m / 32 says whether member m belongs; before[w] is how many do in the words before w. */
+/* Bit m % 32 of word m / 32 says whether member m belongs to the subset. before[w] is the number of members that do in
+ * the words before w. */
 struct member_places {
     const uint32_t *words;
     const int64_t *before;
 
-    /* How many belong before m, which may be the number of members. */
+    /* The number of members before m that belong. m may be the number of members. */
     __device__ __forceinline__ int64_t place(int64_t m) const
     {
         return before[m / 32] + __popc(words[m / 32] & ((1u << m % 32) - 1));
     }
 };
 
-/* In for_entries, at each of `count` entries: whether it belongs. */
+/* Called by for_entries for each of `count` entries: records whether it belongs. */
 static __device__ __forceinline__ void mark_entry(uint32_t *words, int64_t count, int64_t at, bool belongs)
 {
-    const int64_t there = count - at / 32 * 32; /* of the word's entries */
+    const int64_t there = count - at / 32 * 32; /* entries of this word */
     const unsigned word = __ballot_sync(there < 32 ? (1u << there) - 1 : FULL_WARP, belongs);
     if (threadIdx.x % 32 == 0) words[at / 32] = word;
 }
 
-/* Members first + l of the warp's lanes l belong as the bits of `ballot` say. */
+/* Records for the members first + lane of a warp whether they belong, by the bits of `ballot`. */
 static __device__ __forceinline__ void mark_warp(uint32_t *words, int64_t first, unsigned ballot)
 {
     const int shift = (int)(first % 32);
@@ -149,20 +150,20 @@ static __device__ __forceinline__ void mark_warp(uint32_t *words, int64_t first,
     if (shift > 0 && ballot >> (32 - shift)) atomicOr(words + first / 32 + 1, ballot >> (32 - shift));
 }
 
-/* A part of a sequence. */
+/* A subset of a sequence. */
 struct marked_part {
     device_array<uint32_t> words;
     device_array<int64_t> before;
     int64_t total = 0;
 
-    /* Room for the bits of so many members, none of which belongs yet. */
+    /* Makes room for `members` bits, all zero. */
     sp_status create(sp_context *context, int64_t members);
-    /* When all bits are set: fills `before` and `total`; waits. */
+    /* After all bits are set: fills `before` and `total`. Waits for the device. */
     sp_status count(sp_context *context, int64_t members);
     member_places places() const { return {words.data, before.data}; }
 };
 
-/* B = the marked entries of A, its columns renamed if there are `names`. */
+/* B = the marked entries of A. If `names` is not NULL, columns are renamed by it. */
 sp_status cuda_take_marked(sp_context *context, const sp_csr *a, const marked_part *part, int64_t cols,
                            const int32_t *names, sp_csr *b);
 

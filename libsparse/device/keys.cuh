@@ -1,4 +1,4 @@
-/* Numbers as integers in whose order they are, for selection by digits. */
+/* Maps numbers to integers of the same order, for selection by digits. */
 #ifndef SPARSE_CUDA_KEYS_CUH
 #define SPARSE_CUDA_KEYS_CUH
 
@@ -15,7 +15,7 @@ template <> struct key_type<double> {
 static __device__ __forceinline__ uint32_t bits_of(float value) { return __float_as_uint(value); }
 static __device__ __forceinline__ uint64_t bits_of(double value) { return (uint64_t)__double_as_longlong(value); }
 
-/* An integer in whose order the values are, above 0. Zeros of both signs are equal; every NaN is above infinity. */
+/* An integer above 0 in the order of the values. Zeros of both signs are equal; every NaN is above infinity. */
 template <typename T> static __device__ __forceinline__ typename key_type<T>::type key_of(T value)
 {
     using K = typename key_type<T>::type;
