@@ -1,4 +1,4 @@
-/* Device memory that ends with its scope. Public calls alone, as in check.cuh. */
+/* Device memory that is released at the end of its scope. Needs only public calls, as check.cuh. */
 #ifndef DEVICE_ARRAY_CUH
 #define DEVICE_ARRAY_CUH
 

@@ -1,5 +1,5 @@
-/* How CUDA code fails: CHECK returns a failure from the calling function, whose destructors free what it holds.
- * Public calls of sparse.h alone, so that modules above the library use it too. */
+/* Failures in CUDA code: CHECK returns a failure from the calling function, whose destructors free its memory. It needs
+ * only the public calls of sparse.h, so modules above the library use it too. */
 #ifndef DEVICE_CHECK_CUH
 #define DEVICE_CHECK_CUH
 
@@ -7,14 +7,14 @@
 
 #include "sparse.h"
 
-/* A C function, which has no destructors, uses TRY of base/try.h. */
+/* C functions have no destructors and use TRY of base/try.h. */
 #define CHECK(call)                            \
     do {                                       \
         sp_status status_ = (call);            \
         if (status_ != SP_OK) return status_;  \
     } while (0)
 
-/* After a sticky error every later call fails as well. A stream that is being captured cannot be asked. */
+/* After a sticky error every later call fails too. A stream that is being captured cannot be queried. */
 static inline bool cuda_is_lost(const sp_context *context)
 {
     const cudaStream_t stream = (cudaStream_t)sp_context_stream(context);
@@ -24,7 +24,7 @@ static inline bool cuda_is_lost(const sp_context *context)
            next != cudaErrorStreamCaptureInvalidated;
 }
 
-/* The failure of a call of the runtime, with the call's name. */
+/* The failure of a call of the CUDA runtime, with the name of the call. */
 static inline sp_status cuda_status(sp_context *context, cudaError_t error, const char *call)
 {
     if (error == cudaSuccess) return SP_OK;

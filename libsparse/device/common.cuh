@@ -1,5 +1,5 @@
-/* What the CUDA files of libsparse share: the context's state, the table of operations, the order of rows. What needs
- * no private header stands beside it and serves gnn as well: failures (check.cuh), device memory (array.cuh), launches
+/* Shared by the CUDA files of libsparse: the context's state, the table of operations, the order of rows. The headers
+ * beside it need no private header, and gnn uses them too: failures (check.cuh), device memory (array.cuh), launches
  * (launch.cuh), sums and scans of lanes and blocks (sums.cuh). */
 #ifndef SPARSE_CUDA_COMMON_CUH
 #define SPARSE_CUDA_COMMON_CUH
@@ -11,7 +11,7 @@
 
 /* ---- host: state, checked calls, arrays ---------------------------------------------------------------- */
 
-enum { SIDE_STREAMS = 6, MAILBOX = 1024 /* for counts that the host waits for */ };
+enum { SIDE_STREAMS = 6, MAILBOX = 1024 /* bytes, for counts that the host waits for */ };
 
 struct cuda_state {
     int device, processors;
@@ -23,32 +23,34 @@ struct cuda_state {
         const void *kernel;
         size_t shared;
         int blocks;
-    } grids[128]; /* of cuda_full_grid */
+    } grids[128]; /* results of cuda_full_grid */
     int known_grids;
     struct {
         char *data;
         size_t bytes;
         int turn;
-    } counts;      /* of contractions, which keep them (contract.cu) */
-    void *mailbox; /* MAILBOX bytes of host memory that the device writes without a detour */
+    } counts;      /* counts that contractions keep between calls (contract/cuda/contract.cu) */
+    void *mailbox; /* MAILBOX bytes of host memory that the device can write */
 };
 
 static inline cuda_state *cuda_state_of(sp_context *context) { return (cuda_state *)context->device_state; }
 
-/* Bytes that may still be allocated: the budget, or what is free less a reserve. */
+/* Bytes that may still be allocated: the rest of the budget, or the free memory less a reserve. */
 sp_status cuda_available(sp_context *context, size_t *bytes);
-/* Bytes in use now, from which the peak is watched; and how far they have risen since. */
+/* Starts a measurement of peak memory; *before gets the bytes in use now. cuda_peak: how far the peak rose above
+ * that. */
 sp_status cuda_watch_peak(sp_context *context, size_t *before);
 sp_status cuda_peak(sp_context *context, size_t before, int64_t *rise);
-/* The same less what C takes, which is no working memory. */
+/* The same without the memory of C. */
 sp_status cuda_peak_beside(sp_context *context, size_t before, const sp_csr *c, int64_t *rise);
 sp_status cuda_allocate(sp_context *context, size_t bytes, void **pointer);
 void cuda_release(sp_context *context, void *pointer);
-/* Gives back what contractions keep from call to call. */
+/* Releases the counts that contractions keep between calls. */
 void cuda_drop_counts(sp_context *context);
-/* Waits for the stream; SP_ERROR_INTERRUPTED if the caller asked to stop. */
+/* Waits for the stream. SP_ERROR_INTERRUPTED if the interrupt flag is set. */
 sp_status cuda_finish(sp_context *context);
-/* Side streams start after what the main stream holds; the main stream goes on after all of them. */
+/* cuda_fork: side streams start after the work queued in the main stream. cuda_join: the main stream goes on after the
+ * work of all side streams. */
 sp_status cuda_fork(sp_context *context, int streams = SIDE_STREAMS);
 sp_status cuda_join(sp_context *context, int streams = SIDE_STREAMS);
 
@@ -65,12 +67,12 @@ sp_status sp_cuda_contract(sp_context *context, const sp_csr *g, const int32_t *
 sp_status sp_cuda_triple_product(sp_context *context, const sp_csr *s, const sp_csr *g, sp_csr *c,
                                  sp_spgemm_info *info, bool *done);
 sp_status sp_cuda_transpose(sp_context *context, const sp_csr *a, sp_csr *b);
-/* The algorithms behind them. */
+/* The algorithms of sp_spgemm. */
 sp_status sp_cuda_spgemm_hash(sp_context *context, const sp_csr *a, const sp_csr *b, const sp_spgemm_options *options,
                               sp_csr *c, sp_spgemm_info *info);
 sp_status sp_cuda_spgemm_warp(sp_context *context, const sp_csr *a, const sp_csr *b,
                                 const sp_spgemm_options *options, sp_csr *c, sp_spgemm_info *info);
-/* Where the products of C's entries go, slice by slice of 32 entries: see spgemm/cuda/terms.cu. */
+/* The places of the products of C's entries, by slices of 32 entries: see spgemm/cuda/terms.cu. */
 struct product_places {
     const uint16_t *counts; /* products of each entry, 0 up to a full slice */
     const int64_t *bases;   /* products before each slice */
@@ -112,7 +114,7 @@ sp_status sp_cuda_select(sp_context *context, const sp_csr *a, sp_select select,
 
 #define CUDA_CHECK(call) CHECK(cuda_status(context, (call), #call))
 
-/* A device matrix as kernels see it; values NULL stands for ones. */
+/* A device matrix for kernels; values NULL stands for ones. */
 template <typename V> struct matrix_view {
     const int64_t *offsets;
     const int32_t *cols;
@@ -128,18 +130,19 @@ template <typename V> static inline matrix_view<V> view_of(const sp_csr *matrix)
 
 enum { MAX_CLASSES = 10, ORDER_THREADS = 256 };
 
-/* Runs of ORDER_THREADS rows, in which the members of each class are counted together. */
+/* The number of runs of ORDER_THREADS rows. The members of each class are counted run by run. */
 static inline int64_t order_runs(int64_t rows) { return (rows + ORDER_THREADS - 1) / ORDER_THREADS; }
-/* order = the rows class by class, ascending in each. counts[c · order_runs(rows) + r]: of class c in run r. */
+/* order = the rows class by class, ascending within a class. counts[c · order_runs(rows) + r] is the number of rows of
+ * class c in run r. */
 sp_status cuda_order_rows(sp_context *context, int64_t rows, const uint8_t *classes, const int32_t *counts,
                           int32_t *order);
-/* offsets[i] = Σ of counts before i, for rows + 1 offsets. */
+/* offsets[i] = Σ of the counts before i, for rows + 1 offsets. */
 sp_status cuda_scan_counts(sp_context *context, int64_t rows, const int32_t *counts, int64_t *offsets);
-/* products[i] = Σ over k in A's row i of nnz(B's row k); the offsets and columns of A, the offsets of B. */
+/* products[i] = Σ over k in A's row i of nnz(B's row k). Reads the offsets and columns of A and the offsets of B. */
 sp_status cuda_row_products(sp_context *context, const sp_csr *a, const sp_csr *b, int64_t *products);
 
-/* Lets the kernel have so much dynamic shared memory. A limit that must be raised is raised to all that the device
- * has: it belongs to the process, and what one context sets must do for every other. */
+/* Raises the kernel's limit of dynamic shared memory to at least `shared`. A limit that must be raised is raised to the
+ * device's maximum: it holds for the whole process, so it must suffice for all contexts. */
 template <typename Kernel> static sp_status cuda_allow_shared(sp_context *context, Kernel *kernel, size_t shared)
 {
     cudaFuncAttributes attributes;
@@ -151,7 +154,7 @@ template <typename Kernel> static sp_status cuda_allow_shared(sp_context *contex
     return SP_OK;
 }
 
-/* Blocks to launch so that the device is full, at most `work`; lets the kernel have its shared memory first. */
+/* *blocks = the number of blocks that fills the device, at most `work`. Also allows the kernel its shared memory. */
 template <typename Kernel>
 static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int64_t work, int *blocks)
 {
@@ -163,7 +166,8 @@ static sp_status cuda_grid(sp_context *context, Kernel *kernel, int threads, siz
     return SP_OK;
 }
 
-/* Blocks that fill the device, asked for once a kernel and context: asking takes longer than launching. */
+/* The number of blocks that fills the device. The answer is kept for each kernel and context, because asking the
+ * runtime takes longer than a launch. */
 template <typename Kernel>
 static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads, size_t shared, int *blocks)
 {
@@ -179,14 +183,15 @@ static sp_status cuda_full_grid(sp_context *context, Kernel *kernel, int threads
     return SP_OK;
 }
 
-/* What a kernel's blocks do not need of a multiprocessor's shared memory becomes first-level cache. Without a
- * preference the split stays as the kernel before had it, which may have needed more. A multiprocessor must be empty
- * to change it. */
+/* Turns the shared memory that the kernel's blocks do not need into first-level cache. Without a preference a
+ * multiprocessor keeps the split of the previous kernel, which may have needed more. The split only changes while the
+ * multiprocessor is empty. */
 template <typename Kernel>
 static sp_status cuda_leave_cache(sp_context *context, Kernel *kernel, int threads, size_t shared)
 {
     const cuda_state *state = cuda_state_of(context);
-    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* of a block; of a multiprocessor */
+    const size_t reserved = 1024, whole = state->shared_limit + reserved; /* reserved: of each block; whole: of a
+                                                                             multiprocessor */
     cudaFuncAttributes own;
     int blocks;
     CHECK(cuda_full_grid(context, kernel, threads, shared, &blocks));
@@ -211,17 +216,17 @@ constexpr int ARCH_THREADS = 2048, ARCH_BLOCKS = 32;
 
 constexpr int32_t EMPTY = -1;
 
-/* Where a table looks for a column first is its upper bits. The product alone puts columns at distances near a
- * multiple of a Fibonacci number, or drawn by a golden-ratio sequence, into the same few slots: 230 probes a column
- * in a table half full. Folded, no distance up to 100,000 takes more than 10. Folding from bit 12 keeps runs of
- * columns together, which the product spreads evenly: the squares of finite elements take 2.2 probes for the slowest
- * of 32 lanes, 3.0 with a fold from bit 7. */
+/* The hash of a column; its upper bits are the first slot to probe. The product alone maps columns at distances near a
+ * multiple of a Fibonacci number, or from a golden-ratio sequence, to the same few slots: 230 probes a column in a
+ * table half full. With the fold no distance up to 100,000 takes more than 10. A fold from bit 12 keeps runs of columns
+ * together, and the product spreads them evenly: for the squares of finite elements the slowest of 32 lanes takes 2.2
+ * probes, with a fold from bit 7 it takes 3.0. */
 static __device__ __forceinline__ uint32_t scrambled(int32_t col)
 {
     return ((uint32_t)col ^ (uint32_t)col >> 12) * 0x9e3779b1u;
 }
 
-/* The product as the CPU forms it: in f64, or for mcl's dense path in f32. Never fused with the addition. */
+/* A product as the CPU forms it: in f64, or in f32 for mcl's dense path. It is never fused with the addition. */
 static __device__ __forceinline__ double product_of(float a, float b, bool in_f32)
 {
     return in_f32 ? (double)__fmul_rn(a, b) : __dmul_rn((double)a, (double)b);

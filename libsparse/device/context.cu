@@ -1,9 +1,8 @@
 /* The CUDA back end's context: the device, its streams, its memory, and the table of operations.
  *
- * All memory comes from one stream-ordered pool that keeps what it was given, so that iterations allocate without
- * asking the driver; when the pool cannot grow it is trimmed and asked once more. The CUDA runtime is linked
- * statically and finds no driver gracefully: then the device count fails and the context stays on the CPU.
- */
+ * All memory comes from one stream-ordered pool that keeps released memory, so that iterations allocate without the
+ * driver. If the pool cannot grow, it is trimmed and asked once more. The CUDA runtime is linked statically. On a
+ * machine without a driver the device count fails, and the context stays on the CPU. */
 #include <new>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "device/common.cuh"
 #include "spmm/cuda/maxk.cuh"
 
-/* Kept free of a device whose memory is not limited by a budget: the driver needs some for itself. */
+/* Device memory that is left free if there is no budget, because the driver needs some. */
 static const size_t RESERVE = (size_t)256 << 20;
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -134,7 +133,7 @@ static sp_status copy_rows(sp_context *context, void *to, size_t to_pitch, sp_sp
     return SP_OK;
 }
 
-/* A matrix may be allocated by a thread that has not used this device yet. */
+/* The calling thread may not have used this device yet. */
 static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
 {
     CUDA_CHECK(cudaSetDevice(cuda_state_of(context)->device));
@@ -143,7 +142,7 @@ static sp_status allocate(sp_context *context, size_t bytes, void **pointer)
 
 /* ---- streams ------------------------------------------------------------------------------------------- */
 
-/* A stream that is being captured has nothing to wait for. */
+/* A stream that is being captured cannot be waited for. */
 sp_status cuda_finish(sp_context *context)
 {
     cudaStream_t stream = cuda_state_of(context)->stream;
@@ -240,7 +239,7 @@ static const sp_backend cuda_backend = {
     .select = sp_cuda_select,
 };
 
-/* Asking for a kernel's attributes fails where this build has no code for the device. */
+/* Fails if this build has no code for the device. */
 static __global__ void probe() {}
 
 static sp_status open_device(sp_context *context, int index)

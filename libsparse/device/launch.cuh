@@ -1,7 +1,6 @@
-/* Launches. A kernel that begins with, or somewhere has, wait_for_previous may be launched early: where the device can
- * (Hopper and later), its blocks come to the multiprocessors when those of the kernel before it have all begun and
- * leave room, and wait there, which takes some 0.5 us less than to begin when all is done. Header-only, as check.cuh.
- */
+/* Launches. A kernel that contains wait_for_previous may be launched early: on devices that can (Hopper and later), its
+ * blocks start when all blocks of the previous kernel have started and there is room, and wait there. This takes about
+ * 0.5 us less than starting when the previous kernel is done. Header-only, as check.cuh. */
 #ifndef DEVICE_LAUNCH_CUH
 #define DEVICE_LAUNCH_CUH
 
@@ -26,7 +25,7 @@ static inline cudaError_t launch_kernel(void (*kernel)(P...), dim3 grid, int thr
     return cudaLaunchKernelEx(&how, kernel, P(arguments)...);
 }
 
-/* Lets the next kernel's blocks come once all of this one have got here. */
+/* Allows the next kernel's blocks to start once all blocks of this one have reached this point. */
 static __device__ __forceinline__ void let_next_begin()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -34,7 +33,7 @@ static __device__ __forceinline__ void let_next_begin()
 #endif
 }
 
-/* Until all that was queued before this kernel is done. */
+/* Waits until all work queued before this kernel is done. */
 static __device__ __forceinline__ void wait_for_previous()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

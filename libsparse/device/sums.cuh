@@ -1,4 +1,4 @@
-/* Sums, maxima and scans over the lanes of a group or a warp, and over a block, each in one order. Header-only, as
+/* Sums, maxima and scans over the lanes of a group or a warp, and over a block, each in a fixed order. Header-only, as
  * check.cuh. */
 #ifndef DEVICE_SUMS_CUH
 #define DEVICE_SUMS_CUH
@@ -9,7 +9,7 @@ constexpr unsigned FULL_WARP = 0xffffffffu;
 
 /* ---- lanes --------------------------------------------------------------------------------------------- */
 
-/* The lanes of this thread's group. */
+/* The mask of the lanes of this thread's group. */
 template <int LANES> static __device__ __forceinline__ unsigned group_mask()
 {
     return LANES == 32 ? FULL_WARP : ((1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
@@ -59,7 +59,7 @@ static __device__ __forceinline__ unsigned warp_or(unsigned value)
 #endif
 }
 
-/* The sum over the lanes up to this one. */
+/* The sum over all lanes up to and including this one. */
 template <typename T> static __device__ __forceinline__ T sum_until(T value)
 {
 #pragma unroll
@@ -70,7 +70,7 @@ template <typename T> static __device__ __forceinline__ T sum_until(T value)
     return value;
 }
 
-/* The sum over the lanes before this one; *total is that over all. */
+/* The sum over the lanes before this one; *total is the sum over all. */
 static __device__ __forceinline__ int scan_lanes(int value, int *total)
 {
     const int until = sum_until(value);
@@ -80,7 +80,8 @@ static __device__ __forceinline__ int scan_lanes(int value, int *total)
 
 /* ---- a block ------------------------------------------------------------------------------------------- */
 
-/* Reduces over the block in an order fixed by THREADS; every thread gets the result. `scratch`: THREADS / 32. */
+/* Reduces over the block in an order that depends only on THREADS. Every thread gets the result. `scratch` has THREADS
+ * / 32 elements. */
 template <int THREADS, typename T, typename Op> __device__ T block_reduce(T value, Op op, uint64_t *scratch)
 {
     for (int step = 16; step > 0; step /= 2) value = op(value, __shfl_xor_sync(FULL_WARP, value, step));
@@ -113,8 +114,8 @@ template <int THREADS> __device__ int block_scan(int value, int *total, uint64_t
     return before + until - value;
 }
 
-/* True in the block that is the last of `blocks` to get here; it sees what the others have written. The ticket is 0
- * again for the next launch. */
+/* True in the last of `blocks` blocks to get here; it sees what the others have written. The ticket is 0 again for the
+ * next launch. */
 static __device__ __forceinline__ bool is_last_block(unsigned *ticket, unsigned blocks)
 {
     __shared__ bool last;
