@@ -16,14 +16,14 @@ typedef enum mcl_overlap { MCL_OVERLAP_CUT, MCL_OVERLAP_KEEP, MCL_OVERLAP_SPLIT 
 typedef enum mcl_sort { MCL_SORT_SIZE, MCL_SORT_REVSIZE, MCL_SORT_LEX, MCL_SORT_NONE } mcl_sort;
 
 typedef struct mcl_options {
-    double inflation;         /* -I, 2.0; 0: expansion and pruning only */
-    double initial_inflation; /* -i, used in the first initial_length iterations, which do not look for convergence */
+    double inflation;         /* -I, default 2.0; 0: expansion and pruning only */
+    double initial_inflation; /* -i, used in the first initial_length iterations, which do not test for convergence */
     int64_t initial_length;   /* -l, 0 */
     int64_t main_length;      /* -L, 10000 */
     double pre_inflation;     /* -pi and -if, 0: none */
     double loop_factor;       /* -c, 1.0 */
-    bool discard_loops;       /* -discard-loops, true: loops are dropped and set to the column maximum */
-    bool sum_loops;           /* --sum-loops, false: loops are set to the sum of the column without them */
+    bool discard_loops;       /* -discard-loops, true: loops are dropped, then set to the maximum of their column */
+    bool sum_loops;           /* --sum-loops, false: loops are set to the sum of their column without loops */
     double degree_power;      /* -dae, 0: weights are divided by (degree of i + degree of j)^degree_power */
     int64_t prune_number;     /* -P, 10000: cutoff is 0.99999 / P */
     double prune_cutoff;      /* -p, 0: use prune_number */
@@ -33,51 +33,51 @@ typedef struct mcl_options {
     int64_t dense_factor;     /* -sparse, 10 */
     mcl_overlap overlap;      /* -overlap, cut */
     bool force_connected;     /* -force-connected, false */
-    bool weak_attraction;     /* as in -dump cls, false: arcs of less than average weight count as well */
+    bool weak_attraction;     /* as in -dump cls, false: arcs of less than average weight count too */
     mcl_sort sort;            /* -sort, size */
 } mcl_options;
 
 void mcl_options_default(mcl_options *options);
 
-/* Sets P, S, R and pct to resource scheme 1..7. SP_ERROR_ARGUMENT otherwise. */
+/* Sets P, S, R and pct to resource scheme 1 to 7. Another scheme is SP_ERROR_ARGUMENT. */
 sp_status mcl_options_scheme(sp_context *context, mcl_options *options, int scheme);
 
 /* ---- transforms --------------------------------------------------------------------------------------- */
 
-/* A parsed -tf / -abc-tf list. */
+/* A parsed list of -tf or -abc-tf. */
 typedef struct mcl_transform mcl_transform;
 
-/* Parses SPEC, e.g. "gq(0.5),mul(10),#knn(20)". With `values_only` (-abc-tf) graph operations (#...) are refused.
- * Unknown names and missing or surplus arguments are SP_ERROR_ARGUMENT with a sentence naming the culprit. */
+/* Parses SPEC, e.g. "gq(0.5),mul(10),#knn(20)". With `values_only` (-abc-tf), graph operations (#...) are refused.
+ * Unknown names and missing or surplus arguments are SP_ERROR_ARGUMENT with a sentence that names them. The caller
+ * releases *transform by mcl_transform_free. */
 sp_status mcl_transform_parse(sp_context *context, const char *spec, bool values_only, mcl_transform **transform);
 void mcl_transform_free(sp_context *context, mcl_transform *transform);
-/* The value operations on one weight, in f64; 0 means "no edge". */
+/* Applies the value operations to one weight, in f64; 0 means "no edge". */
 double mcl_transform_value(const mcl_transform *transform, double weight);
-/* The whole list on a graph (host, f32, square), in place of *graph. Entries that become 0 are dropped. #mcl and
- * #symmcl prune as `options` say, and as usual when it is NULL. After a failure *graph holds what the operations
- * before the failed one made. */
+/* Applies the whole list to a graph (host, f32, square), in place. Entries that become 0 are dropped. #mcl and #symmcl
+ * prune as `options` say, or by the defaults if it is NULL. After a failure *graph holds the result of the operations
+ * before the failed one. */
 sp_status mcl_transform_graph(sp_context *context, const mcl_transform *transform, const mcl_options *options,
                               sp_csr *graph);
 
 /* ---- the process -------------------------------------------------------------------------------------- */
 
-/* Drops loops, sets them to the column maximum (1 for an empty column), scales them, pre-inflates, makes columns
- * stochastic: mcl's start matrix. `graph` is host, f32, square, row j = neighbours of j. A negative weight that
- * transforms leave is SP_ERROR_ARGUMENT unless `lenient`. `transform` may be NULL; it is applied after loops are
- * dropped. */
+/* Makes mcl's start matrix: drops loops, applies `transform` (which may be NULL), sets loops to the column maximum (1
+ * for an empty column), scales them, pre-inflates, and makes columns stochastic. `graph` is host, f32 and square; row j
+ * holds the neighbours of j. A negative weight after the transforms is SP_ERROR_ARGUMENT unless `lenient`. */
 sp_status mcl_start_matrix(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                            const mcl_options *options, bool lenient, sp_csr *start);
-/* The same without the last step, dividing the columns by their sums: what mcl's -write-graphx shows. */
+/* The same without the last step, the division of columns by their sums. mcl's -write-graphx shows this matrix. */
 sp_status mcl_prepared_graph(sp_context *context, const sp_csr *graph, const mcl_transform *transform,
                              const mcl_options *options, bool lenient, sp_csr *prepared);
 
-/* Empties the columns of a host matrix whose weights inflation has all rounded to 0, as mcl does. Weights of 0 beside
- * others stay. */
+/* Empties the columns of a host matrix whose weights inflation has all rounded to 0, as mcl does. Zeros beside other
+ * weights stay. */
 void mcl_drop_vanished(sp_csr *matrix);
 
-/* A matrix brought into an order of the nodes (that of sp_csr_community_order) and back. mcl_iterate does this by
- * itself; a monitor that wants the iterand calls mcl_restore, which takes matrices in any space, and NULL for "no
- * renumbering". */
+/* Renumbers a matrix by an order of its nodes (sp_csr_community_order), and back. mcl_iterate renumbers by itself. A
+ * monitor that needs the iterand in the original numbers calls mcl_restore, which takes matrices in any space. A NULL
+ * order means no renumbering. */
 sp_status mcl_renumber(sp_context *context, const sp_csr *matrix, const int32_t *order, sp_csr *renumbered);
 sp_status mcl_restore(sp_context *context, const sp_csr *renumbered, const int32_t *order, sp_csr *matrix);
 
@@ -88,7 +88,7 @@ typedef struct mcl_iteration {
     int64_t nnz_before, nnz_expanded, nnz_after, nnz_input;
     int64_t products;
     int64_t empty_columns; /* columns without an entry after expansion */
-    int64_t dense_columns; /* columns that mcl would do by its dense path */
+    int64_t dense_columns; /* columns for which mcl would take its dense path */
     double mark;          /* mean kept mass, in percent, of the worst min(1000, N) columns */
     double inflation;     /* used in this iteration */
     bool bumped;          /* inflation was raised after this iteration (from 40 on) */
@@ -96,24 +96,25 @@ typedef struct mcl_iteration {
     double seconds;       /* expansion with its epilogue, wall */
     double cpu_seconds;
     sp_spgemm_info product;
-    const int32_t *order; /* how the iterand is numbered, for mcl_restore; NULL: as the graph */
+    const int32_t *order; /* the numbering of the iterand, for mcl_restore; NULL: as in the graph */
 } mcl_iteration;
 
-/* Called before the first iteration with the matrix that it starts from (number 0, no figures), and after each with
- * the new iterand (in the context's space, numbered by iteration->order). Returning false stops the run. */
+/* Called before the first iteration with the start matrix (number 0, no figures), and after each iteration with the new
+ * iterand (in the context's space, numbered by iteration->order). Returning false stops the run. */
 typedef bool (*mcl_monitor)(void *user, const mcl_iteration *iteration, const sp_csr *iterand);
 
 typedef struct mcl_run {
     int64_t iterations;
     bool converged;
     bool stopped;         /* by the monitor */
-    double marks[3];      /* of iterations 1, 2, 3; 100 where there was none */
+    double marks[3];      /* of iterations 1, 2 and 3; 100 for an iteration that did not run */
     double synopsis;      /* (5 m1 + 2 m2 + m3) / 8 */
 } mcl_run;
 
-/* Runs expansion and inflation from `start` (host) until chaos < 1e-4, main_length or the monitor ends it; `limit`
- * is a host matrix. Expansion runs on the context's back end. Once the monitor has been called with another
- * matrix than `start` (a renumbered one, before the first iteration) `start` is not read any more: it may free it. */
+/* Runs expansion and inflation from `start` (host) until chaos is below 1e-4, after main_length iterations, or until
+ * the monitor stops it. Expansion runs on the context's back end. *limit is a host matrix. If the monitor is called
+ * with another matrix than `start` (a renumbered one, before the first iteration), `start` is not read any more and the
+ * monitor may free it. */
 sp_status mcl_iterate(sp_context *context, const sp_csr *start, const mcl_options *options, mcl_monitor monitor,
                       void *user, sp_csr *limit, mcl_run *run);
 
@@ -126,31 +127,32 @@ typedef struct mcl_clustering {
     int64_t attractors;    /* attractor systems */
     int64_t overlap;       /* surplus memberships found (cut, kept or split, by options) */
     int64_t overlap_nodes; /* nodes in more than one attractor system */
-    int64_t garbage;       /* nodes that no attractor reaches; gathered in one cluster */
+    int64_t garbage;       /* nodes that no attractor reaches; they form one cluster */
 } mcl_clustering;
 
-/* Clusters of a limit matrix (host): attractor systems and what reaches them. `graph` (host, may be NULL unless
- * force_connected) is the input graph. */
+/* The clusters of a limit matrix (host): attractor systems and the nodes that reach them. `graph` (host) is the input
+ * graph; it may be NULL unless options->force_connected is set. Release the result by mcl_clustering_free. */
 sp_status mcl_interpret(sp_context *context, const sp_csr *limit, const sp_csr *graph, const mcl_options *options,
                         mcl_clustering *clustering);
 void mcl_clustering_free(sp_context *context, mcl_clustering *clustering);
 
-/* All of it at once, from a graph (host, any values or none) to the cluster of each node in `labels` (graph.rows
- * entries); of a node in several it is the first. */
+/* All steps at once, from a graph (host, with or without values) to the cluster of each node: `labels` has graph.rows
+ * entries. A node in several clusters gets the first of them. */
 sp_status mcl_label(sp_context *context, const sp_csr *graph, const mcl_options *options, int32_t *labels,
                     int64_t *clusters);
 
-/* How well clusters fit: the figures of mcl's -analyze, whose names follow where they differ. */
+/* Measures of a clustering: the figures of mcl's -analyze, with mcl's names where they differ. */
 typedef struct mcl_measures {
     double efficiency, modularity, mass_fraction, area_fraction; /* eff, mod, mf, af */
     int64_t clusters, largest, smallest;                         /* ncl, max, min */
-    double center, average;        /* ctr, the mean size of a member's cluster; avg, of a cluster */
-    int64_t dust;                  /* DGI: so many of the smallest hold as many members as the largest */
-    int64_t half, half_size; /* TWI: all but so many of the largest hold half of the nodes; TWL: the next one's size */
-    int64_t singletons, quartets;  /* sgl, of one; qrt, of at most four */
+    double center, average;        /* ctr, the mean size of a member's cluster; avg, the mean size of a cluster */
+    int64_t dust;                  /* DGI: this many of the smallest clusters hold as many members as the largest */
+    int64_t half, half_size; /* TWI: all but this many of the largest clusters hold half of the nodes; TWL: the size of
+                                the next one */
+    int64_t singletons, quartets;  /* sgl, clusters of one node; qrt, of at most four */
 } mcl_measures;
 
-/* Measures of clusters in the matrix that the process starts from (host, f32). */
+/* Measures a clustering in the matrix that the process starts from (host, f32). */
 sp_status mcl_measure(sp_context *context, const sp_csr *start, const mcl_clustering *clustering,
                       mcl_measures *measures);
 
