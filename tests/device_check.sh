@@ -106,7 +106,7 @@ fi
 
 wanted() { [ -x "$BUILD/tests/$1" ] && [[ " ${SUITES:-$1} " == *" $1 "* ]]; } # wanted SUITE
 runs=() sanitized=()
-for source in $([ -n "$suites" ] && grep -l 'test_on_devices' tests/*/test_*.c tests/*/*/test_*.c); do
+for source in $([ -n "$suites" ] && grep -lE 'ON_(DEVICES|CUDA)\(' tests/*/test_*.c tests/*/*/test_*.c); do
     suite=$(basename "$source" .c)
     wanted "$suite" || continue
     runs+=("$suite")

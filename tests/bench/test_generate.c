@@ -66,7 +66,7 @@ static const char *const specs[] = {
     "entries:5,0",
     "rmat:9,8/sorted",
 };
-enum { SPECS = sizeof specs / sizeof *specs };
+enum { SPECS = COUNT(specs) };
 
 static sp_csr make(sp_context *context, const char *spec, uint64_t seed, sp_value_type type)
 {
@@ -89,9 +89,8 @@ static int64_t find(const sp_csr *matrix, int64_t row, int64_t col)
     return -1;
 }
 
-START_TEST(every_kind_gives_a_well_formed_matrix)
+CONTEXT_TEST(every_kind_gives_a_well_formed_matrix, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_csr matrix = make(context, specs[_i % SPECS], 1, _i < SPECS ? SP_F64 : SP_F32);
     ck_ok(context, sp_csr_check(context, &matrix));
     ck_assert_int_eq(matrix.value_type, _i < SPECS ? SP_F64 : SP_F32);
@@ -99,11 +98,9 @@ START_TEST(every_kind_gives_a_well_formed_matrix)
         test_expect(test_value(&matrix, k) > 0 && test_value(&matrix, k) <= 1, "%s: value %g", specs[_i % SPECS],
                     test_value(&matrix, k));
     sp_csr_free(context, &matrix);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(threads_do_not_matter_and_seeds_do)
+TEST(threads_do_not_matter_and_seeds_do)
 {
     sp_context *one = test_context(0, 1), *many = test_context(0, 7);
     for (uint64_t seed = 1; seed < 4; seed++) {
@@ -121,10 +118,9 @@ START_TEST(threads_do_not_matter_and_seeds_do)
     sp_context_destroy(one);
     sp_context_destroy(many);
 }
-END_TEST
 
 /* Large enough that the rows are really shared out. */
-START_TEST(threads_do_not_matter_for_large_matrices)
+TEST(threads_do_not_matter_for_large_matrices)
 {
     static const char *const large[] = {"rmat:14,8", "web:60000,8,57,70,600", "powerlaw:60000,3.4,600,67,36",
                                         "community:20000,30,600,50,300,80,1"};
@@ -136,25 +132,19 @@ START_TEST(threads_do_not_matter_for_large_matrices)
     sp_context_destroy(one);
     sp_context_destroy(many);
 }
-END_TEST
 
-START_TEST(symmetric_kinds_have_symmetric_values)
+CONTEXT_TEST(symmetric_kinds_have_symmetric_values, 0, 1)
 {
     static const char *const symmetric[] = {"grid:40,30,70", "cluster:1500,30", "fem2d:7,9,3", "fem3d:4,3,5,1,3",
                                             "torus:5,4,3", "mycielski:3", "mycielski:8"};
-    sp_context *context = test_context(0, 1);
     sp_csr a = make(context, symmetric[_i], 3, SP_F64), b;
     ck_ok(context, sp_csr_transpose(context, &a, &b));
     test_same(&a, &b, 3);
-    sp_csr_free(context, &a);
-    sp_csr_free(context, &b);
-    sp_context_destroy(context);
+    test_free(context, &a, &b);
 }
-END_TEST
 
-START_TEST(grids_keep_their_share_of_edges)
+CONTEXT_TEST(grids_keep_their_share_of_edges, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr none = make(context, "grid:40,30,0", 1, SP_F64), all = make(context, "grid:40,30,100", 1, SP_F64);
     sp_csr half = make(context, "grid:40,30,50", 1, SP_F64);
     ck_assert_int_eq(none.nnz, 0);
@@ -163,31 +153,22 @@ START_TEST(grids_keep_their_share_of_edges)
     ck_assert_int_eq(row_length(&all, 0), 2);
     ck_assert(find(&all, 39, 40) < 0); /* the end of a line of the grid is no neighbour of the next line's begin */
     ck_assert(find(&all, 41, 1) >= 0);
-    sp_csr_free(context, &none);
-    sp_csr_free(context, &all);
-    sp_csr_free(context, &half);
-    sp_context_destroy(context);
+    test_free(context, &none, &all, &half);
 }
-END_TEST
 
-START_TEST(finite_elements_couple_neighbours_by_full_blocks)
+CONTEXT_TEST(finite_elements_couple_neighbours_by_full_blocks, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr flat = make(context, "fem2d:5,4,3", 1, SP_F64), box = make(context, "fem3d:4,5,3,2,2", 1, SP_F64);
     ck_assert_int_eq(flat.rows, 60);
     ck_assert_int_eq(row_length(&flat, 0), 4 * 3);
     ck_assert_int_eq(row_length(&flat, (5 + 1) * 3), 9 * 3);
     ck_assert_int_eq(box.rows, 120);
     for (int64_t i = 0; i < box.rows; i++) ck_assert_int_eq(row_length(&box, i), 27 * 2);
-    sp_csr_free(context, &flat);
-    sp_csr_free(context, &box);
-    sp_context_destroy(context);
+    test_free(context, &flat, &box);
 }
-END_TEST
 
-START_TEST(torus_rows_hold_the_node_and_two_in_each_dimension)
+CONTEXT_TEST(torus_rows_hold_the_node_and_two_in_each_dimension, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, "torus:5,4,3", 1, SP_F64);
     static const int64_t expected[] = {0, 1, 4, 5, 15, 20, 40};
     ck_assert_int_eq(matrix.rows, 60);
@@ -195,15 +176,12 @@ START_TEST(torus_rows_hold_the_node_and_two_in_each_dimension)
     for (int k = 0; k < 7; k++) ck_assert_int_eq(matrix.col_indices[k], expected[k]);
     ck_assert_int_eq(matrix.nnz, 60 * 7);
     sp_csr_free(context, &matrix);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Each order has twice the nodes and one, three times the edges and the nodes: 5 nodes in a ring, then 11 and 20
  * edges, 23 and 71. No edge's ends have a neighbour in common. */
-START_TEST(mycielski_graphs_grow_without_triangles)
+CONTEXT_TEST(mycielski_graphs_grow_without_triangles, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t nodes = 2, edges = 1;
     char spec[] = "mycielski:2";
     for (; spec[10] <= '9'; spec[10]++) {
@@ -218,22 +196,16 @@ START_TEST(mycielski_graphs_grow_without_triangles)
         edges = 3 * edges + nodes;
         nodes = 2 * nodes + 1;
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(arrowheads_have_dense_rows_and_columns)
+CONTEXT_TEST(arrowheads_have_dense_rows_and_columns, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr full = make(context, "arrow:50,2,100", 1, SP_F64), bare = make(context, "arrow:50,0,100", 1, SP_F64);
     for (int64_t i = 0; i < 2; i++) ck_assert_int_eq(row_length(&full, i), 50);
     ck_assert_int_eq(row_length(&full, 20), 2 + 5);
     ck_assert_int_eq(bare.nnz, 5 * 50 - 2 * (1 + 2));
-    sp_csr_free(context, &full);
-    sp_csr_free(context, &bare);
-    sp_context_destroy(context);
+    test_free(context, &full, &bare);
 }
-END_TEST
 
 static void check_same_pattern(const sp_csr *a, const sp_csr *b)
 {
@@ -244,9 +216,8 @@ static void check_same_pattern(const sp_csr *a, const sp_csr *b)
     ck_assert_int_eq(memcmp(a->col_indices, b->col_indices, (size_t)a->nnz * sizeof *a->col_indices), 0);
 }
 
-START_TEST(grid_transfers_fit_each_other)
+CONTEXT_TEST(grid_transfers_fit_each_other, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_csr p = make(context, "aggregation:10,7,8", 3, SP_F64), r = make(context, "restriction:10,7,8", 3, SP_F64);
     sp_csr a = make(context, "stencil:10,7,8,7", 3, SP_F64), ra = make(context, "coarse:10,7,8", 3, SP_F64);
     sp_csr transposed, product;
@@ -255,20 +226,17 @@ START_TEST(grid_transfers_fit_each_other)
     ck_ok(context, sp_spgemm(context, &r, &a, NULL, &product, NULL));
     check_same_pattern(&product, &ra);
     sp_csr *all[] = {&p, &r, &a, &ra, &transposed, &product};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
+    for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
 }
-END_TEST
 
-START_TEST(stencils_touch_their_neighbours)
+CONTEXT_TEST(stencils_touch_their_neighbours, 0, 1)
 {
     static const struct {
         const char *spec;
         int64_t nnz, middle; /* entries of a row inside */
     } cases[] = {{"stencil:9,8,1,5", 5 * 72 - 2 * 9 - 2 * 8, 5}, {"stencil:9,8,1,9", 25 * 22, 9},
                  {"stencil:5,6,7,27", 13 * 16 * 19, 27}};
-    sp_context *context = test_context(0, 1);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_csr m = make(context, cases[i].spec, 1, SP_F64);
         int64_t longest = 0;
         for (int64_t row = 0; row < m.rows; row++)
@@ -277,15 +245,12 @@ START_TEST(stencils_touch_their_neighbours)
         ck_assert_int_eq(longest, cases[i].middle);
         sp_csr_free(context, &m);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Every node has as many as were asked for, and who is near is so for both: most arcs go both ways, and the graph of a
  * square has a long way across, unlike a random one. */
-START_TEST(nearest_neighbours_are_mutual_for_most)
+CONTEXT_TEST(nearest_neighbours_are_mutual_for_most, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_csr m = make(context, "knn:3000,8", 5, SP_F64);
     int64_t mutual = 0;
     for (int64_t row = 0; row < m.rows; row++) {
@@ -297,13 +262,10 @@ START_TEST(nearest_neighbours_are_mutual_for_most)
     }
     ck_assert_int_gt(mutual, m.nnz * 3 / 5);
     sp_csr_free(context, &m);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(full_rows_and_columns_are_full)
+CONTEXT_TEST(full_rows_and_columns_are_full, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr m = make(context, "crossed:400,3,2,5", 5, SP_F64), columns;
     int64_t full_rows = 0, full_columns = 0;
     ck_ok(context, sp_csr_transpose(context, &m, &columns));
@@ -311,18 +273,14 @@ START_TEST(full_rows_and_columns_are_full)
     for (int64_t i = 0; i < 400; i++) full_columns += row_length(&columns, i) == 400;
     ck_assert_int_eq(full_rows, 2);
     ck_assert_int_eq(full_columns, 5);
-    sp_csr_free(context, &m);
-    sp_csr_free(context, &columns);
-    sp_context_destroy(context);
+    test_free(context, &m, &columns);
 }
-END_TEST
 
 /* The sums of rows, in order of size, are those of the matrix as made. */
-START_TEST(numberings_keep_the_rows)
+CONTEXT_TEST(numberings_keep_the_rows, 0, 1)
 {
     static const char *const specs_of[3] = {"powerlaw:800,6,90,50,60", "powerlaw:800,6,90,50,60/shuffled",
                                             "powerlaw:800,6,90,50,60/sorted"};
-    sp_context *context = test_context(0, 1);
     sp_csr m[3];
     int64_t lengths[3][100] = {{0}};
     for (int i = 0; i < 3; i++) {
@@ -334,13 +292,10 @@ START_TEST(numberings_keep_the_rows)
     for (int64_t row = 1; row < 800; row++) ck_assert_int_le(row_length(&m[2], row), row_length(&m[2], row - 1));
     ck_assert_mem_ne(m[0].row_offsets, m[1].row_offsets, 801 * sizeof *m[0].row_offsets);
     for (int i = 0; i < 3; i++) sp_csr_free(context, &m[i]);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(rectangular_uniform_matrices_have_their_columns)
+CONTEXT_TEST(rectangular_uniform_matrices_have_their_columns, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, "uniform:500,7,90", 1, SP_F64);
     int32_t largest = 0;
     ck_assert_int_eq(matrix.rows, 500);
@@ -350,14 +305,11 @@ START_TEST(rectangular_uniform_matrices_have_their_columns)
     ck_assert_int_eq(largest, 89);
     ck_assert(matrix.nnz > 500 * 6);
     sp_csr_free(context, &matrix);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* In order the columns stand beside the row; shuffled they do not, though as many are the community's. */
-START_TEST(communities_keep_their_columns_inside)
+CONTEXT_TEST(communities_keep_their_columns_inside, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_csr ordered = make(context, "community:5000,20,300,50,100,80,0", 3, SP_F32);
     sp_csr shuffled = make(context, "community:5000,20,300,50,100,80,1", 3, SP_F32);
     int64_t inside = 0, near = 0;
@@ -371,15 +323,11 @@ START_TEST(communities_keep_their_columns_inside)
     ck_assert_msg(10 * inside > 6 * ordered.nnz && 10 * inside < 9 * ordered.nnz, "%lld of %lld inside",
                   (long long)inside, (long long)ordered.nnz);
     ck_assert_msg(10 * near < shuffled.nnz, "%lld of %lld beside the row", (long long)near, (long long)shuffled.nnz);
-    sp_csr_free(context, &ordered);
-    sp_csr_free(context, &shuffled);
-    sp_context_destroy(context);
+    test_free(context, &ordered, &shuffled);
 }
-END_TEST
 
-START_TEST(molecules_have_few_bonds_that_go_both_ways)
+CONTEXT_TEST(molecules_have_few_bonds_that_go_both_ways, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, "molecules:20000,20", 1, SP_F32);
     for (int64_t i = 0; i < matrix.rows; i++) {
         test_expect(row_length(&matrix, i) <= 4, "atom %lld has %lld bonds", (long long)i,
@@ -393,16 +341,13 @@ START_TEST(molecules_have_few_bonds_that_go_both_ways)
     ck_assert_msg(matrix.nnz > 2 * matrix.rows && matrix.nnz < 2.2 * (double)matrix.rows, "%lld bonds",
                   (long long)matrix.nnz);
     sp_csr_free(context, &matrix);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Hubs are what R-MAT, power laws and hosts are for: rows far above the mean, and not all of them at the begin. */
-START_TEST(skewed_kinds_have_hubs)
+CONTEXT_TEST(skewed_kinds_have_hubs, 0, 1)
 {
     static const char *const skewed[] = {"rmat:12,8", "powerlaw:4000,3.4,600,67,36", "web:4000,8,57,70,300",
                                          "community:4000,10,900,60,200,80,1"};
-    sp_context *context = test_context(0, 1);
     sp_csr matrix = make(context, skewed[_i], 2, SP_F32);
     int64_t longest = 0, where = 0;
     for (int64_t i = 0; i < matrix.rows; i++)
@@ -411,11 +356,9 @@ START_TEST(skewed_kinds_have_hubs)
                   (long long)longest, (long long)matrix.nnz);
     ck_assert(where > 0);
     sp_csr_free(context, &matrix);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(bad_specifications_are_refused)
+CONTEXT_TEST(bad_specifications_are_refused, 0, 1)
 {
     static const struct {
         const char *spec, *said;
@@ -438,8 +381,7 @@ START_TEST(bad_specifications_are_refused)
         {"blocks:9,5,4", "MOST is 4"},        {"overlap:9,2,5,4", "LARGEST is 4"},
         {"rmat:5,4/random", "rmat:SCALE,DEGREE"}, {"uniform:5,4,9/sorted", "not 5 x 9"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         sp_csr matrix;
         test_mark(&matrix, sizeof matrix);
         const sp_status status = generate_matrix(context, bad[i].spec, 1, SP_F64, &matrix);
@@ -447,11 +389,9 @@ START_TEST(bad_specifications_are_refused)
         ck_assert_msg(strstr(sp_last_error(context), bad[i].said), "\"%s\": %s", bad[i].spec, sp_last_error(context));
         ck_assert(test_is_marked(&matrix, sizeof matrix));
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(failed_allocations_leave_nothing)
+TEST(failed_allocations_leave_nothing)
 {
     static const char *const kinds[] = {"rmat:5,4", "uniform:50,4", "web:200,4,50,50,20", "powerlaw:200,4,20,50,50",
                                         "fem3d:3,3,3,1,2", "cluster:300,8", "community:200,4,20,50,9,50,1",
@@ -478,9 +418,8 @@ START_TEST(failed_allocations_leave_nothing)
         ck_assert_int_lt(fail, 100);
     }
 }
-END_TEST
 
-START_TEST(interrupts_end_the_making)
+TEST(interrupts_end_the_making)
 {
     volatile int flag = 1;
     const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
@@ -493,36 +432,32 @@ START_TEST(interrupts_end_the_making)
     ck_assert(test_is_marked(&matrix, sizeof matrix));
     sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("generate");
-    TCase *kinds = tcase_create("kinds"), *mistakes = tcase_create("mistakes");
-    tcase_set_timeout(kinds, 60);
-    tcase_set_timeout(mistakes, 60);
-    suite_add_tcase(suite, kinds);
-    suite_add_tcase(suite, mistakes);
-    tcase_add_loop_test(kinds, every_kind_gives_a_well_formed_matrix, 0, 2 * SPECS);
-    tcase_add_loop_test(kinds, threads_do_not_matter_and_seeds_do, 0, SPECS);
-    tcase_add_loop_test(kinds, threads_do_not_matter_for_large_matrices, 0, 4);
-    tcase_add_loop_test(kinds, symmetric_kinds_have_symmetric_values, 0, 7);
-    tcase_add_test(kinds, grids_keep_their_share_of_edges);
-    tcase_add_test(kinds, finite_elements_couple_neighbours_by_full_blocks);
-    tcase_add_test(kinds, torus_rows_hold_the_node_and_two_in_each_dimension);
-    tcase_add_test(kinds, mycielski_graphs_grow_without_triangles);
-    tcase_add_test(kinds, arrowheads_have_dense_rows_and_columns);
-    tcase_add_test(kinds, rectangular_uniform_matrices_have_their_columns);
-    tcase_add_test(kinds, grid_transfers_fit_each_other);
-    tcase_add_test(kinds, stencils_touch_their_neighbours);
-    tcase_add_test(kinds, nearest_neighbours_are_mutual_for_most);
-    tcase_add_test(kinds, full_rows_and_columns_are_full);
-    tcase_add_test(kinds, numberings_keep_the_rows);
-    tcase_add_test(kinds, communities_keep_their_columns_inside);
-    tcase_add_test(kinds, molecules_have_few_bonds_that_go_both_ways);
-    tcase_add_loop_test(kinds, skewed_kinds_have_hubs, 0, 4);
-    tcase_add_test(mistakes, bad_specifications_are_refused);
-    tcase_add_loop_test(mistakes, failed_allocations_leave_nothing, 0, 11);
-    tcase_add_test(mistakes, interrupts_end_the_making);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("kinds", 60),
+    TURNS(every_kind_gives_a_well_formed_matrix, 2 * SPECS),
+    TURNS(threads_do_not_matter_and_seeds_do, SPECS),
+    TURNS(threads_do_not_matter_for_large_matrices, 4),
+    TURNS(symmetric_kinds_have_symmetric_values, 7),
+    ONCE(grids_keep_their_share_of_edges),
+    ONCE(finite_elements_couple_neighbours_by_full_blocks),
+    ONCE(torus_rows_hold_the_node_and_two_in_each_dimension),
+    ONCE(mycielski_graphs_grow_without_triangles),
+    ONCE(arrowheads_have_dense_rows_and_columns),
+    ONCE(rectangular_uniform_matrices_have_their_columns),
+    ONCE(grid_transfers_fit_each_other),
+    ONCE(stencils_touch_their_neighbours),
+    ONCE(nearest_neighbours_are_mutual_for_most),
+    ONCE(full_rows_and_columns_are_full),
+    ONCE(numberings_keep_the_rows),
+    ONCE(communities_keep_their_columns_inside),
+    ONCE(molecules_have_few_bonds_that_go_both_ways),
+    TURNS(skewed_kinds_have_hubs, 4),
+    CASE("mistakes", 60),
+    ONCE(bad_specifications_are_refused),
+    TURNS(failed_allocations_leave_nothing, 11),
+    ONCE(interrupts_end_the_making),
+    {0},
+};
+
+int main(void) { return test_run("generate", tests); }

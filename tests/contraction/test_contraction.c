@@ -186,8 +186,7 @@ static void check_fused(sp_context *context, sp_context *host, const subject *s,
     test_to_host(context, &c);
     ck_ok(host, sp_csr_check(host, &c));
     product_same(&expected, &c, name);
-    sp_csr_free(context, &c);
-    sp_csr_free(context, &moved);
+    test_free(context, &c, &moved);
     sp_csr_free(host, &expected);
     free(sizes);
 }
@@ -234,9 +233,8 @@ static sp_contract_options random_options(test_random *random, int combine)
                                  .half_loops = test_below(random, 2)};
 }
 
-START_TEST(both_engines_give_what_the_definition_says)
+DEVICE_TEST(both_engines_give_what_the_definition_says, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     const int64_t cases = test_cases(240);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
         subject s = random_subject(host, seed);
@@ -248,10 +246,7 @@ START_TEST(both_engines_give_what_the_definition_says)
         }
         free_subject(host, &s);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 
@@ -271,16 +266,15 @@ static const struct shape {
     {5000, 3, 400, BLOCKS},        {5000, 3, 400, RISING},     {3000, 8, 60000, RISING},   {40000, 1, 20000, BLOCKS},
     {900, 200, 70000, RISING},     {5000, 20, 2500, BLOCKS},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { SHAPES = COUNT(shapes) };
 
 /* With TEST_CASES below 100, as where a tool slows the kernels down, a shape has one kind of values, and rows of
  * f32 one kind of numbers. */
 static bool is_left_out(int kind, int chosen) { return test_cases(100) < 100 && kind != chosen; }
 
-START_TEST(shapes_give_what_the_definition_says)
+DEVICE_TEST(shapes_give_what_the_definition_says, _i / SHAPES, 3)
 {
     const struct shape *shape = &shapes[_i % SHAPES];
-    sp_context *host = test_context(0, 1), *context = test_context(_i / SHAPES, 3);
     for (int values = TEST_POSITIVE; values <= TEST_PATTERN; values++) {
         if (is_left_out(values, _i % (TEST_PATTERN + 1))) continue;
         test_random random = test_seed((uint64_t)(_i + 1));
@@ -293,10 +287,7 @@ START_TEST(shapes_give_what_the_definition_says)
         }
         free_subject(host, &s);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- sums of f32 --------------------------------------------------------------------------------------- */
 
@@ -309,7 +300,7 @@ static const struct shape summed_shapes[] = {
     {20, 5, 8, SCATTERED},       {40, 6, 10, SCATTERED},     {80, 6, 10, SCATTERED},  {150, 8, 10, SCATTERED},
     {300, 8, 10, SCATTERED},     {600, 8, 10, SCATTERED},    {20000, 3, 9000, SKEWED}, {20000, 12, 3000, SKEWED},
 };
-enum { SUMMED_SHAPES = sizeof summed_shapes / sizeof *summed_shapes };
+enum { SUMMED_SHAPES = COUNT(summed_shapes) };
 
 typedef enum number_kind { REALS, SIGNED, FAR_APART, CANCELLING, ODD, NUMBER_KINDS } number_kind;
 
@@ -330,9 +321,8 @@ static void draw_numbers(test_random *random, number_kind kind, sp_csr *g)
         }
 }
 
-START_TEST(sums_of_f32_have_the_bits_of_sums_in_order)
+DEVICE_TEST(sums_of_f32_have_the_bits_of_sums_in_order, _i / SUMMED_SHAPES, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i / SUMMED_SHAPES, 2);
     const struct shape *shape = &summed_shapes[_i % SUMMED_SHAPES];
     for (int kind = REALS; kind < NUMBER_KINDS; kind++) {
         if (is_left_out(kind, _i % NUMBER_KINDS)) continue;
@@ -346,10 +336,7 @@ START_TEST(sums_of_f32_have_the_bits_of_sums_in_order)
         check_fused(context, host, &s, kind == REALS ? &(sp_contract_options){0} : &how, false);
         free_subject(host, &s);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- promises of the engines --------------------------------------------------------------------------- */
 
@@ -359,9 +346,8 @@ static subject usual_subject(sp_context *host, uint64_t seed, sp_value_type type
     return make_subject(host, &random, 3000, 30, 700, SKEWED, type, TEST_SIGNED);
 }
 
-START_TEST(values_do_not_depend_on_threads)
+HOST_TEST(values_do_not_depend_on_threads, 1)
 {
-    sp_context *host = test_context(0, 1);
     subject s = usual_subject(host, 5, SP_F32);
     sp_csr expected = {0};
     for (int threads = 1; threads <= 5; threads += 2) {
@@ -376,14 +362,11 @@ START_TEST(values_do_not_depend_on_threads)
     }
     sp_csr_free(host, &expected);
     free_subject(host, &s);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Three labelled nodes, two of them in group 1; a sum that cancels, a loop of the graph itself, one unlabelled node. */
-START_TEST(a_small_graph_gives_what_it_does_by_hand)
+CONTEXT_TEST(a_small_graph_gives_what_it_does_by_hand, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     const double numbers[] = {5, 1, -1, 2,
                               3, 0, 4,  0,
                               0, 8, 0,  0,
@@ -405,7 +388,7 @@ START_TEST(a_small_graph_gives_what_it_does_by_hand)
         {{.combine = SP_COMBINE_COUNT}, {1, 2, 1, 2}, 4},
     };
     sp_csr g = test_from_dense(context, 4, 4, numbers, SP_F32);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         for (int engine = CONTRACTION_AUTO; engine <= CONTRACTION_PRODUCT; engine++) {
             const contraction_options options = {.engine = (contraction_engine)engine, .how = cases[i].how};
             sp_csr c;
@@ -420,9 +403,7 @@ START_TEST(a_small_graph_gives_what_it_does_by_hand)
             sp_csr_free(context, &c);
         }
     sp_csr_free(context, &g);
-    sp_context_destroy(context);
 }
-END_TEST
 
 static void expect_refusal(sp_context *context, const sp_csr *g, const int32_t *labels, int64_t groups,
                            const sp_contract_options *how, const char *sentence)
@@ -441,9 +422,8 @@ static void expect_refusal(sp_context *context, const sp_csr *g, const int32_t *
     ck_assert(test_is_marked(&c, sizeof c));
 }
 
-START_TEST(impossible_requests_are_refused)
+CONTEXT_TEST(impossible_requests_are_refused, _i, 2)
 {
-    sp_context *context = test_context(_i, 2);
     const double numbers[] = {1, 2, 3, 4, 5, 6};
     const int32_t labels[] = {0, 3};
     sp_csr wide = test_from_dense(context, 2, 3, numbers, SP_F32);
@@ -465,14 +445,10 @@ START_TEST(impossible_requests_are_refused)
     ck_assert_int_eq(contraction_product(context, &other, &g, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     if (!_i) ck_assert_int_eq(sp_contract(context, &g, labels, SP_DEVICE, 4, NULL, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert(test_is_marked(&c, sizeof c));
-    sp_csr_free(context, &other);
-    sp_csr_free(context, &wide);
-    sp_csr_free(context, &g);
-    sp_context_destroy(context);
+    test_free(context, &other, &wide, &g);
 }
-END_TEST
 
-START_TEST(interrupt_flag_ends_a_contraction)
+TEST(interrupt_flag_ends_a_contraction)
 {
     volatile int interrupt = 1;
     sp_context *host = test_context(0, 1), *context;
@@ -490,10 +466,9 @@ START_TEST(interrupt_flag_ends_a_contraction)
     free_subject(host, &s);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* C itself aside: labels sorted, group sizes, cells, and rows that are there twice while they are joined. */
-START_TEST(working_memory_is_small_beside_graph_and_quotient)
+TEST(working_memory_is_small_beside_graph_and_quotient)
 {
     test_heap heap = {.fail_at = -1};
     sp_allocator allocator = test_allocator(&heap);
@@ -520,7 +495,6 @@ START_TEST(working_memory_is_small_beside_graph_and_quotient)
     free_subject(host, &s);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- general S ----------------------------------------------------------------------------------------- */
 
@@ -600,25 +574,20 @@ static void check_triple(sp_context *context, sp_context *host, uint64_t seed)
         sp_csr_free(host, &direct);
     }
     sp_csr *const all[] = {&s, &g, &mask, &between, &expected, &c};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(host, all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(host, all[i]);
     free(labels);
 }
 
-START_TEST(triple_products_are_two_products)
+DEVICE_TEST(triple_products_are_two_products, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     const int64_t cases = test_cases(160);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) check_triple(context, host, seed);
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(impossible_triple_products_are_refused)
+CONTEXT_TEST(impossible_triple_products_are_refused, _i, 1)
 {
     const double numbers[] = {1, 1, 0, 1, 1, 1};
     const sp_spgemm_options turned = {.transpose_a = true};
-    sp_context *context = test_context(_i, 1);
     sp_csr g = test_from_dense(context, 2, 2, numbers, SP_F32), c;
     sp_csr wide = test_from_dense(context, 2, 3, numbers, SP_F32);
     sp_csr other = test_from_dense(context, 2, 2, numbers, SP_F64);
@@ -629,14 +598,11 @@ START_TEST(impossible_triple_products_are_refused)
     ck_assert_int_eq(sp_triple_product(context, &g, &g, &turned, &c, NULL), SP_ERROR_ARGUMENT);
     ck_assert(test_is_marked(&c, sizeof c));
     sp_csr *const all[] = {&g, &wide, &other};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
+    for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
 }
-END_TEST
 
-START_TEST(overlapping_and_weighted_groups_give_the_definition)
+DEVICE_TEST(overlapping_and_weighted_groups_give_the_definition, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 120; seed++) {
         test_random random = test_seed(seed);
         const int64_t n = 1 + test_below(&random, 30), m = 1 + test_below(&random, 12);
@@ -668,19 +634,14 @@ START_TEST(overlapping_and_weighted_groups_give_the_definition)
         ck_assert_int_eq(k, c.nnz);
         free(weights);
         sp_csr_free(context, &c);
-        sp_csr_free(host, &s);
-        sp_csr_free(host, &g);
+        test_free(host, &s, &g);
     }
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
-START_TEST(statistics_of_groups_agree_with_the_quotient)
+HOST_TEST(statistics_of_groups_agree_with_the_quotient, 2)
 {
-    sp_context *host = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 100; seed++) {
         subject s = random_subject(host, seed);
         contraction_group *group = calloc((size_t)s.groups + 1, sizeof *group);
@@ -706,19 +667,15 @@ START_TEST(statistics_of_groups_agree_with_the_quotient)
                         "%s: group %lld has %lld nodes, %g, %g, %g", s.name, (long long)p, (long long)group[p].size,
                         group[p].internal, group[p].cut, group[p].conductance);
         }
-        free(sizes);
-        free(group);
+        free_all(sizes, group);
         sp_csr_free(host, &c);
         free_subject(host, &s);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Two triangles joined by an edge: each leaves with 1 of its weight 7. */
-START_TEST(conductance_of_two_triangles_is_a_seventh)
+HOST_TEST(conductance_of_two_triangles_is_a_seventh, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double edges[] = {0, 1, 1, 0, 0, 0,  1, 0, 1, 0, 0, 0,  1, 1, 0, 1, 0, 0,
                             0, 0, 1, 0, 1, 1,  0, 0, 0, 1, 0, 1,  0, 0, 0, 1, 1, 0};
     const int32_t labels[] = {0, 0, 0, 1, 1, 1}, together[] = {0, 0, 0, 0, 0, 0};
@@ -733,13 +690,10 @@ START_TEST(conductance_of_two_triangles_is_a_seventh)
     ck_assert(group[0].internal == 14 && group[0].cut == 0 && group[0].conductance == 0 && group[1].size == 0);
     ck_assert_int_eq(contraction_groups(host, &g, labels, 1, group), SP_ERROR_ARGUMENT);
     sp_csr_free(host, &g);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(compact_labels_leave_no_group_empty)
+HOST_TEST(compact_labels_leave_no_group_empty, 1)
 {
-    sp_context *host = test_context(0, 1);
     int32_t labels[] = {7, -1, 3, 7, 9, -5, 3}, *old;
     const int32_t expected[] = {1, -1, 0, 1, 2, -5, 0};
     int64_t groups = 11;
@@ -759,9 +713,7 @@ START_TEST(compact_labels_leave_no_group_empty)
     groups = 0;
     ck_ok(host, contraction_compact(host, 0, labels, &groups, NULL));
     ck_assert_int_eq(groups, 0);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- matching ------------------------------------------------------------------------------------------ */
 
@@ -779,9 +731,8 @@ static double edge_weight(const sp_csr *g, int64_t i, int64_t j, bool *there)
 /* Groups are numbered as their lowest nodes come, and hold one node or two neighbours; of two neighbours one is in a
  * pair; and as a pair was made when one of the two was visited, that node then had no heavier free neighbour: one of
  * each pair at least has no heavier neighbour among the nodes that stayed alone. */
-START_TEST(matchings_are_maximal_and_heavy)
+HOST_TEST(matchings_are_maximal_and_heavy, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 60; seed++) {
         test_random random = test_seed(seed);
         sp_csr g = test_communities(host, &random, 1 + test_below(&random, 8), 1 + test_below(&random, 9), 0.6, 0.1);
@@ -829,15 +780,12 @@ START_TEST(matchings_are_maximal_and_heavy)
         }
         sp_csr_free(host, &g);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* A path whose middle edge is the heaviest, but for loops, which match nobody: if an inner node comes first the
  * middle is taken, else both ends. A star of equal edges around node 2: if it comes first it takes node 0. */
-START_TEST(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals)
+HOST_TEST(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double heavy[] = {9, 1, 0, 0,  1, 0, 5, 0,  0, 5, 0, 1,  0, 0, 1, 9};
     const double equal[] = {0, 0, 2, 0,  0, 0, 2, 0,  2, 2, 0, 2,  0, 0, 2, 0};
     sp_csr path = test_from_dense(host, 4, 4, heavy, SP_F64), star = test_from_dense(host, 4, 4, equal, SP_F32);
@@ -856,11 +804,8 @@ START_TEST(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals)
     test_expect(middle >= 16 && ends >= 16, "%d times the middle, %d times the ends", middle, ends);
     /* Node 0 wins when it or the centre comes first: half of all orders. */
     test_expect(lowest >= 20 && lowest <= 44, "%d times the lowest", lowest);
-    sp_csr_free(host, &path);
-    sp_csr_free(host, &star);
-    sp_context_destroy(host);
+    test_free(host, &path, &star);
 }
-END_TEST
 
 /* ---- hierarchies --------------------------------------------------------------------------------------- */
 
@@ -905,9 +850,8 @@ static void check_hierarchy(sp_context *context, sp_context *host, const sp_csr 
     ck_assert_ptr_null(levels.level);
 }
 
-START_TEST(maps_of_a_hierarchy_compose_to_the_direct_contraction)
+DEVICE_TEST(maps_of_a_hierarchy_compose_to_the_direct_contraction, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 20; seed++) {
         test_random random = test_seed(seed);
         sp_csr g = test_matrix(host, &random, 60, 60, 0.1, SP_F32, TEST_INTEGERS);
@@ -915,14 +859,10 @@ START_TEST(maps_of_a_hierarchy_compose_to_the_direct_contraction)
             check_hierarchy(context, host, &g, (contraction_engine)engine, seed);
         sp_csr_free(host, &g);
     }
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails)
+HOST_TEST(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double apart[] = {1, 0, 0, 2}, pair[] = {0, 1, 1, 0};
     sp_csr loops = test_from_dense(host, 2, 2, apart, SP_F32), edge = test_from_dense(host, 2, 2, pair, SP_F32);
     sp_csr wide = test_from_dense(host, 1, 4, apart, SP_F32);
@@ -943,12 +883,8 @@ START_TEST(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails)
     ck_assert_str_eq(sp_last_error(host), "enough");
     ck_assert(levels.count == 0 && !levels.level);
     ck_assert_int_eq(contraction_repeat(host, &wide, 5, match_labeller, &seed, NULL, &levels), SP_ERROR_ARGUMENT);
-    sp_csr_free(host, &wide);
-    sp_csr_free(host, &loops);
-    sp_csr_free(host, &edge);
-    sp_context_destroy(host);
+    test_free(host, &wide, &loops, &edge);
 }
-END_TEST
 
 /* ---- undirected graphs --------------------------------------------------------------------------------- */
 
@@ -958,8 +894,7 @@ static sp_csr undirected(sp_context *host, test_random *random, int64_t nodes, s
     sp_csr half = test_matrix(host, random, nodes, nodes, 0.1, type, TEST_SIGNED), transpose, g;
     ck_ok(host, sp_csr_transpose(host, &half, &transpose));
     ck_ok(host, sp_csr_add(host, 1, &half, 1, &transpose, &g));
-    sp_csr_free(host, &transpose);
-    sp_csr_free(host, &half);
+    test_free(host, &transpose, &half);
     return g;
 }
 
@@ -976,9 +911,8 @@ static bool is_symmetric(sp_context *host, const sp_csr *c)
     return same;
 }
 
-START_TEST(mirrored_quotients_of_undirected_graphs_are_symmetric)
+DEVICE_TEST(mirrored_quotients_of_undirected_graphs_are_symmetric, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     int rounded = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         test_random random = test_seed(seed);
@@ -998,21 +932,15 @@ START_TEST(mirrored_quotients_of_undirected_graphs_are_symmetric)
         ck_ok(host, sp_csr_select(host, &c, SP_SELECT_LOWER, 0, &lower));
         ck_ok(host, sp_csr_select(host, &before, SP_SELECT_LOWER, 0, &lower_before));
         product_same(&lower_before, &lower, "lower triangle");
-        sp_csr_free(host, &lower_before);
-        sp_csr_free(host, &lower);
-        sp_csr_free(host, &before);
+        test_free(host, &lower_before, &lower, &before);
         sp_csr_free(context, &c);
         sp_csr_free(host, &g);
     }
     test_expect(rounded > 0, "no quotient had rounding to mend");
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(what_has_no_mirror_image_stays)
+HOST_TEST(what_has_no_mirror_image_stays, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double numbers[] = {1, 2, 0, 3, 4, 5, 0, 0, 6}, none[] = {0};
     sp_csr c = test_from_dense(host, 3, 3, numbers, SP_F64), wide = test_from_dense(host, 1, 3, numbers, SP_F64);
     sp_csr same = test_from_dense(host, 3, 3, numbers, SP_F64), empty = test_from_dense(host, 0, 0, none, SP_F32);
@@ -1023,17 +951,11 @@ START_TEST(what_has_no_mirror_image_stays)
     ck_ok(host, contraction_mirror(host, &empty, &symmetric));
     ck_assert(symmetric);
     ck_assert_int_eq(contraction_mirror(host, &wide, &symmetric), SP_ERROR_ARGUMENT);
-    sp_csr_free(host, &empty);
-    sp_csr_free(host, &same);
-    sp_csr_free(host, &wide);
-    sp_csr_free(host, &c);
-    sp_context_destroy(host);
+    test_free(host, &empty, &same, &wide, &c);
 }
-END_TEST
 
-START_TEST(levels_of_an_undirected_hierarchy_are_symmetric)
+DEVICE_TEST(levels_of_an_undirected_hierarchy_are_symmetric, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 10; seed++) {
         test_random random = test_seed(seed);
         const contraction_options options = {.engine = seed % 2 ? CONTRACTION_FUSED : CONTRACTION_PRODUCT,
@@ -1047,10 +969,7 @@ START_TEST(levels_of_an_undirected_hierarchy_are_symmetric)
         contraction_hierarchy_free(context, &levels);
         sp_csr_free(host, &g);
     }
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- scipy --------------------------------------------------------------------------------------------- */
 
@@ -1104,9 +1023,8 @@ static void check_quotient(sp_context *context, sp_context *host, FILE *file, co
     sp_csr_free(host, &expected);
 }
 
-START_TEST(quotients_are_those_of_scipy)
+DEVICE_TEST(quotients_are_those_of_scipy, _i, 2)
 {
-    sp_context *context = test_context(_i, 2), *host = test_context(0, 1);
     FILE *file = fopen(fixtures, "r");
     char type[16];
     int cases = 0;
@@ -1126,48 +1044,43 @@ START_TEST(quotients_are_those_of_scipy)
     }
     test_expect(cases >= 200 && feof(file), "%s holds %d cases", fixtures, cases);
     fclose(file);
-    sp_context_destroy(host);
-    sp_context_destroy(context);
 }
-END_TEST
+
+static const test_entry scipy_tests[] = {CASE("engines", 120), ON_DEVICES(quotients_are_those_of_scipy), {0}};
+
+static const test_entry tests[] = {
+    CASE("random", 120),
+    ON_DEVICES(both_engines_give_what_the_definition_says),
+    CASE("shapes", 120),
+    TURNS_ON_DEVICES(shapes_give_what_the_definition_says, SHAPES),
+    CASE("sums", 120),
+    TURNS_ON_DEVICES(sums_of_f32_have_the_bits_of_sums_in_order, SUMMED_SHAPES),
+    CASE("engines", 120),
+    ON_DEVICES(values_do_not_depend_on_threads),
+    ON_DEVICES(a_small_graph_gives_what_it_does_by_hand),
+    ON_DEVICES(impossible_requests_are_refused),
+    ON_DEVICES(interrupt_flag_ends_a_contraction),
+    ONCE(working_memory_is_small_beside_graph_and_quotient),
+    ON_DEVICES(triple_products_are_two_products),
+    ON_DEVICES(impossible_triple_products_are_refused),
+    ON_DEVICES(overlapping_and_weighted_groups_give_the_definition),
+    CASE("groups", 120),
+    ONCE(statistics_of_groups_agree_with_the_quotient),
+    ONCE(conductance_of_two_triangles_is_a_seventh),
+    ONCE(compact_labels_leave_no_group_empty),
+    ONCE(matchings_are_maximal_and_heavy),
+    ONCE(the_heaviest_neighbour_is_taken_and_the_lowest_of_equals),
+    ON_DEVICES(maps_of_a_hierarchy_compose_to_the_direct_contraction),
+    ON_DEVICES(mirrored_quotients_of_undirected_graphs_are_symmetric),
+    ONCE(what_has_no_mirror_image_stays),
+    ON_DEVICES(levels_of_an_undirected_hierarchy_are_symmetric),
+    ONCE(a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails),
+    {0},
+};
 
 /* With the name of a file of gen_contraction.py: only that file's cases. */
 int main(int argc, char **argv)
 {
-    Suite *suite = suite_create("contraction");
-    /* CK_RUN_CASE runs one of them. */
-    TCase *engines = tcase_create("engines"), *groups = tcase_create("groups");
-    TCase *random = tcase_create("random"), *limits = tcase_create("shapes"), *sums = tcase_create("sums");
-    TCase *all[] = {random, limits, sums, engines, groups};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        tcase_set_timeout(all[i], 120);
-        suite_add_tcase(suite, all[i]);
-    }
-    if (argc > 1) {
-        fixtures = argv[1];
-        test_on_devices(engines, quotients_are_those_of_scipy);
-        return test_run(suite);
-    }
-    test_on_devices(random, both_engines_give_what_the_definition_says);
-    test_loop_on_devices(limits, shapes_give_what_the_definition_says, SHAPES);
-    test_loop_on_devices(sums, sums_of_f32_have_the_bits_of_sums_in_order, SUMMED_SHAPES);
-    test_on_devices(engines, values_do_not_depend_on_threads);
-    test_on_devices(engines, a_small_graph_gives_what_it_does_by_hand);
-    test_on_devices(engines, impossible_requests_are_refused);
-    test_on_devices(engines, interrupt_flag_ends_a_contraction);
-    tcase_add_test(engines, working_memory_is_small_beside_graph_and_quotient);
-    test_on_devices(engines, triple_products_are_two_products);
-    test_on_devices(engines, impossible_triple_products_are_refused);
-    test_on_devices(engines, overlapping_and_weighted_groups_give_the_definition);
-    tcase_add_test(groups, statistics_of_groups_agree_with_the_quotient);
-    tcase_add_test(groups, conductance_of_two_triangles_is_a_seventh);
-    tcase_add_test(groups, compact_labels_leave_no_group_empty);
-    tcase_add_test(groups, matchings_are_maximal_and_heavy);
-    tcase_add_test(groups, the_heaviest_neighbour_is_taken_and_the_lowest_of_equals);
-    test_on_devices(groups, maps_of_a_hierarchy_compose_to_the_direct_contraction);
-    test_on_devices(groups, mirrored_quotients_of_undirected_graphs_are_symmetric);
-    tcase_add_test(groups, what_has_no_mirror_image_stays);
-    test_on_devices(groups, levels_of_an_undirected_hierarchy_are_symmetric);
-    tcase_add_test(groups, a_hierarchy_ends_where_nothing_is_contracted_or_the_labeller_fails);
-    return test_run(suite);
+    if (argc > 1) fixtures = argv[1];
+    return test_run("contraction", fixtures ? scipy_tests : tests);
 }

@@ -179,7 +179,7 @@ static void expect_close(const subject *s, int64_t count, const double *is, cons
 
 static const int64_t shapes[][2] = {{0, 5},   {5, 0},    {1, 1},  {7, 3},     {33, 16},    {130, 41},
                                     {65, 256}, {1000, 7}, {3, 1500}, {2100, 20}, {300, 96}};
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { SHAPES = COUNT(shapes) };
 
 /* ---- multiply ------------------------------------------------------------------------------------------ */
 
@@ -222,11 +222,7 @@ static void check_product(subject *s, bool transpose_a, bool transpose_b, int64_
     expect_close(s, m * n, is, wanted, s->tolerance * (1 + sqrt((double)k)), what);
     end_matrix(s, &x);
     end_matrix(s, &y);
-    free(a);
-    free(b);
-    free(c);
-    free(wanted);
-    free(is);
+    free_all(a, b, c, wanted, is);
 }
 
 static void products(subject *s)
@@ -234,15 +230,14 @@ static void products(subject *s)
     static const int64_t size[][3] = {{0, 3, 4},     {3, 0, 4},     {3, 4, 0},     {1, 1, 1},
                                       {5, 7, 3},     {64, 16, 33},  {16, 7, 9000}, {300, 41, 20},
                                       {20, 300, 40}, {260, 270, 50}, {40, 16, 300}, {1, 40, 70}};
-    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+    for (size_t i = 0; i < COUNT(size); i++)
         for (int t = 0; t < 4; t++) {
             static const double alpha[] = {1, 1, -0.5, 2}, beta[] = {0, 1, 0.5, 0};
             check_product(s, t & 1, t & 2, size[i][0], size[i][1], size[i][2], alpha[t], beta[t]);
         }
 }
 
-START_TEST(multiplies_as_defined) { on_subjects(_i, products); }
-END_TEST
+TEST(multiplies_as_defined) { on_subjects(_i, products); }
 
 /* Products that are large enough for the ways that only large ones take, and their errors beside Σ |a·b|: f32
  * additions of k terms in whatever order stay well below k · 2^-24 of it. */
@@ -272,10 +267,10 @@ static void check_large_product(subject *s, bool transpose_a, bool transpose_b, 
     end_matrix(s, &x);
     end_matrix(s, &y);
     void *all[] = {a, b, c, wanted, size, flipped_a, flipped_b, is};
-    for (size_t e = 0; e < sizeof all / sizeof *all; e++) free(all[e]);
+    for (size_t e = 0; e < COUNT(all); e++) free(all[e]);
 }
 
-START_TEST(large_products_keep_the_digits_of_f32)
+TEST(large_products_keep_the_digits_of_f32)
 {
     for (int layout = 0; layout < LAYOUTS; layout += layout_step()) {
         subject s = make_subject(_i, SP_DENSE_F32, layout, 0);
@@ -297,9 +292,8 @@ START_TEST(large_products_keep_the_digits_of_f32)
         free_subject(&s);
     }
 }
-END_TEST
 
-START_TEST(refuses_products_that_blas_cannot_count)
+TEST(refuses_products_that_blas_cannot_count)
 {
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
     float none = 0;
@@ -311,7 +305,6 @@ START_TEST(refuses_products_that_blas_cannot_count)
     end_matrix(&s, &c);
     free_subject(&s);
 }
-END_TEST
 
 /* ---- activation and dropout ---------------------------------------------------------------------------- */
 
@@ -363,16 +356,11 @@ static void check_pointwise(subject *s, int64_t rows, int64_t cols, gnn_activati
     for (int64_t k = 0; k < count; k++) sums_wanted[k % cols] += dx_wanted[k];
     expect_close(s, cols, total, sums_wanted, s->tolerance * (1 + sqrt((double)rows)), "backward, sums");
     drop_array(s, sums);
-    free(sums_wanted);
-    free(total);
+    free_all(sums_wanted, total);
     end_matrix(s, &from);
     drop_array(s, biases);
     for (int k = 0; k < 4; k++) free(results[k]);
-    free(x);
-    free(dy);
-    free(bias);
-    free(y_wanted);
-    free(dx_wanted);
+    free_all(x, dy, bias, y_wanted, dx_wanted);
 }
 
 static void pointwise(subject *s)
@@ -387,8 +375,7 @@ static void pointwise(subject *s)
                                     (shape + a) % 2 == 0);
 }
 
-START_TEST(activations_and_dropout_go_forward_and_back) { on_subjects(_i, pointwise); }
-END_TEST
+TEST(activations_and_dropout_go_forward_and_back) { on_subjects(_i, pointwise); }
 
 /* ---- dense layers -------------------------------------------------------------------------------------- */
 
@@ -418,13 +405,10 @@ static void check_dense(subject *s, int64_t rows, int64_t in, int64_t out, int c
     for (int k = 0; k < count; k++) {
         end_matrix(s, &x[k]);
         end_matrix(s, &w[k]);
-        free(number[k][0]);
-        free(number[k][1]);
+        free_all(number[k][0], number[k][1]);
     }
     drop_array(s, biases);
-    free(wanted);
-    free(bias);
-    free(is);
+    free_all(wanted, bias, is);
 }
 
 /* X has `in` columns, the gradients `out` and out + 1; the second one lacks a third of the rows. */
@@ -464,15 +448,12 @@ static void check_dense_backward(subject *s, int64_t rows, int64_t in, int64_t o
         expect_close(s, in * (out + k), dw_is, dw_wanted[k], tolerance, "dense layer backward, weights");
         end_matrix(s, &g[k]);
         end_matrix(s, &w[k]);
-        free(dw_is);
-        free(dw_wanted[k]);
-        free(number[k][0]);
-        free(number[k][1]);
+        free_all(dw_is, dw_wanted[k], number[k][0], number[k][1]);
     }
     end_matrix(s, &from);
     drop_array(s, sums);
     void *all[] = {z, x, wanted, sums_wanted, is, total};
-    for (size_t e = 0; e < sizeof all / sizeof *all; e++) free(all[e]);
+    for (size_t e = 0; e < COUNT(all); e++) free(all[e]);
 }
 
 /* Shapes for the passes of narrow products and of large ones, and for those that have none. */
@@ -483,7 +464,7 @@ static void dense_layers(subject *s)
                                       {1300, 28, 7}, {3000, 8, 2}};
     static const gnn_activation activations[] = {GNN_LINEAR, GNN_RELU, GNN_ELU};
     ck_ok(s->context, s->back->set_step(s->engine, 5));
-    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+    for (size_t i = 0; i < COUNT(size); i++)
         for (int variant = 0; variant < 6; variant++) {
             const gnn_pointwise how = {activations[variant % 3], variant < 3 ? 0 : 0.4, 3};
             const int count = 1 + (variant + (int)i) % 2;
@@ -494,10 +475,9 @@ static void dense_layers(subject *s)
         }
 }
 
-START_TEST(dense_layers_go_forward_and_back) { on_subjects(_i, dense_layers); }
-END_TEST
+TEST(dense_layers_go_forward_and_back) { on_subjects(_i, dense_layers); }
 
-START_TEST(relu_lets_nan_through)
+TEST(relu_lets_nan_through)
 {
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
     const double bad[] = {NAN, -1, INFINITY, 2};
@@ -508,7 +488,6 @@ START_TEST(relu_lets_nan_through)
     free(y);
     free_subject(&s);
 }
-END_TEST
 
 static double *dropped_ones(subject *s, double rate, uint64_t site, int64_t count)
 {
@@ -530,7 +509,7 @@ static int64_t differences(const double *a, const double *b, int64_t count)
 }
 
 /* A share p of n numbers is within 5 √(p (1 - p) n) of p·n but once in 10^6 seeds; the seed is fixed. */
-START_TEST(dropout_draws_by_seed_step_site_and_place)
+TEST(dropout_draws_by_seed_step_site_and_place)
 {
     enum { COUNT = 100003 };
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
@@ -551,14 +530,9 @@ START_TEST(dropout_draws_by_seed_step_site_and_place)
     const double others = 0.42 * COUNT, within = 5 * sqrt(0.42 * 0.58 * COUNT);
     ck_assert(fabs((double)differences(first, site, COUNT) - others) < within);
     ck_assert(fabs((double)differences(first, step, COUNT) - others) < within);
-    free(first);
-    free(again);
-    free(site);
-    free(all);
-    free(step);
+    free_all(first, again, site, all, step);
     free_subject(&s);
 }
-END_TEST
 
 /* ---- copies and sums ----------------------------------------------------------------------------------- */
 
@@ -589,7 +563,7 @@ static void check_movement(subject *s, int64_t rows, int64_t cols)
     end_matrix(s, &from);
     drop_array(s, totals);
     void *all[] = {x, y, sums, added, filled, none, copied, plused, fulls, summed};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
 }
 
 static void check_gathered_rows(subject *s, int64_t rows, int64_t cols)
@@ -609,10 +583,7 @@ static void check_gathered_rows(subject *s, int64_t rows, int64_t cols)
     expect_close(s, wanted_rows * cols, is, wanted, 0, "gathered rows");
     end_matrix(s, &from);
     drop_array(s, places);
-    free(x);
-    free(wanted);
-    free(place);
-    free(is);
+    free_all(x, wanted, place, is);
 }
 
 static void movement(subject *s)
@@ -623,11 +594,10 @@ static void movement(subject *s)
     }
 }
 
-START_TEST(copies_adds_fills_sums_and_gathers) { on_subjects(_i, movement); }
-END_TEST
+TEST(copies_adds_fills_sums_and_gathers) { on_subjects(_i, movement); }
 
 /* f32 sums of 300,000 equal numbers: one chain of additions would be wrong in the third digit. */
-START_TEST(sums_of_many_rows_keep_their_digits)
+TEST(sums_of_many_rows_keep_their_digits)
 {
     enum { ROWS = 300000 };
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
@@ -641,11 +611,9 @@ START_TEST(sums_of_many_rows_keep_their_digits)
     ck_assert_double_eq_tol(is[1], ROWS * (double)0.1f, 3e4 * 1e-7);
     end_matrix(&s, &from);
     drop_array(&s, totals);
-    free(x);
-    free(is);
+    free_all(x, is);
     free_subject(&s);
 }
-END_TEST
 
 /* ---- losses -------------------------------------------------------------------------------------------- */
 
@@ -678,11 +646,7 @@ static loss_case make_loss_case(subject *s, int64_t rows, int64_t cols, bool pic
 
 static void free_loss_case(loss_case *c)
 {
-    free(c->logits);
-    free(c->node);
-    free(c->label);
-    free(c->target);
-    free(c->split);
+    free_all(c->logits, c->node, c->label, c->target, c->split);
 }
 
 static double log_sum(const double *x, int64_t cols)
@@ -783,12 +747,10 @@ static void check_loss(subject *s, int64_t rows, int64_t cols, bool picked, bool
     expect_close(s, cols, sums_are, sum, s->tolerance * fmax(1, scale / 10) * fmax(1, size), "its sums");
     end_matrix(s, &logits);
     drop_array(s, sums);
-    free(sum);
-    free(sums_are);
+    free_all(sum, sums_are);
     void *arrays[] = {node, split, label, target, scores};
-    for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) drop_array(s, arrays[k]);
-    free(gradient);
-    free(gradient_is);
+    for (size_t k = 0; k < COUNT(arrays); k++) drop_array(s, arrays[k]);
+    free_all(gradient, gradient_is);
     free_loss_case(&c);
 }
 
@@ -802,10 +764,9 @@ static void losses(subject *s)
                     check_loss(s, shapes[shape][0], shapes[shape][1], (shape + k) % 2, softmax, scales[k]);
 }
 
-START_TEST(losses_scores_and_gradients_are_those_of_the_formulas) { on_subjects(_i, losses); }
-END_TEST
+TEST(losses_scores_and_gradients_are_those_of_the_formulas) { on_subjects(_i, losses); }
 
-START_TEST(loss_of_nan_is_nan)
+TEST(loss_of_nan_is_nan)
 {
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
     const double x[] = {1, NAN, 2, 0};
@@ -829,7 +790,6 @@ START_TEST(loss_of_nan_is_nan)
     drop_array(&s, scores);
     free_subject(&s);
 }
-END_TEST
 
 static void check_probabilities(subject *s, int64_t rows, int64_t cols, bool softmax, double scale)
 {
@@ -846,10 +806,7 @@ static void check_probabilities(subject *s, int64_t rows, int64_t cols, bool sof
     double *is = take_matrix(s, &to), *in_place = take_matrix(s, &from);
     expect_close(s, rows * cols, is, wanted, s->tolerance * (1 + scale), "probabilities");
     expect_close(s, rows * cols, in_place, is, 0, "probabilities in place");
-    free(x);
-    free(wanted);
-    free(is);
-    free(in_place);
+    free_all(x, wanted, is, in_place);
 }
 
 static void probabilities(subject *s)
@@ -861,8 +818,7 @@ static void probabilities(subject *s)
         }
 }
 
-START_TEST(probabilities_are_those_of_the_formulas) { on_subjects(_i, probabilities); }
-END_TEST
+TEST(probabilities_are_those_of_the_formulas) { on_subjects(_i, probabilities); }
 
 /* ---- optimizers ---------------------------------------------------------------------------------------- */
 
@@ -909,16 +865,13 @@ static void check_optimizer(subject *s, const gnn_optimizer_options *how, gnn_ra
         take(s, 1, sizeof now, pace, &now);
         ck_assert_int_eq(now.steps, t);
         drop_array(s, gradients);
-        free(g);
-        free(is);
+        free_all(g, is);
     }
     drop_array(s, weights);
     drop_array(s, first);
     drop_array(s, second);
     drop_array(s, pace);
-    free(w);
-    free(m);
-    free(v);
+    free_all(w, m, v);
 }
 
 static void optimizers(subject *s)
@@ -929,7 +882,7 @@ static void optimizers(subject *s)
         {.method = GNN_ADAMW, .rate = 0.02, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .decay = 0.1},
         {.method = GNN_SGD, .rate = 0.1},
         {.method = GNN_SGD, .rate = 0.1, .beta1 = 0.9, .decay = 1e-2}};
-    for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+    for (size_t k = 0; k < COUNT(methods); k++) {
         check_optimizer(s, &methods[k], (gnn_range){0, 10007}, 10007);
         check_optimizer(s, &methods[k], (gnn_range){3, 70}, 131);
         check_optimizer(s, &methods[k], (gnn_range){0, 0}, 5);
@@ -937,8 +890,7 @@ static void optimizers(subject *s)
     }
 }
 
-START_TEST(optimizers_follow_the_recurrences) { on_subjects(_i, optimizers); }
-END_TEST
+TEST(optimizers_follow_the_recurrences) { on_subjects(_i, optimizers); }
 
 /* ---- attention ----------------------------------------------------------------------------------------- */
 
@@ -968,7 +920,7 @@ static void check_heads(subject *s, int64_t nodes, int heads, int64_t width)
     drop_array(s, v);
     drop_array(s, dv);
     void *all[] = {h, vector, ds, dh, scores, dh_wanted, dv_wanted, out_is, dh_is, dv_is};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
 }
 
 static void heads(subject *s)
@@ -981,8 +933,7 @@ static void heads(subject *s)
     check_heads(s, 40, 1, 300);
 }
 
-START_TEST(head_scores_go_forward_and_back) { on_subjects(_i, heads); }
-END_TEST
+TEST(head_scores_go_forward_and_back) { on_subjects(_i, heads); }
 
 /* A pattern with its transpose and where the transpose's entries stand in it, in the engine's space as well. */
 typedef struct edges {
@@ -1025,10 +976,7 @@ static edges make_edges(subject *s, int64_t rows, int64_t cols, double density, 
 
 static void free_edges(subject *s, edges *e)
 {
-    sp_csr_free(s->context, &e->a);
-    sp_csr_free(s->context, &e->transpose);
-    sp_csr_free(s->context, &e->a_there);
-    sp_csr_free(s->context, &e->transpose_there);
+    test_free(s->context, &e->a, &e->transpose, &e->a_there, &e->transpose_there);
     drop_array(s, e->places_there);
     free(e->places);
 }
@@ -1104,7 +1052,7 @@ static void check_edges(subject *s, int64_t rows, int64_t cols, double density, 
     drop_array(s, work);
     free_edges(s, &e);
     void *all[] = {left, right, weight, wanted, scores, dl_is, dr_is, dl_wanted, dr_wanted};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
 }
 
 static void edge_cases(subject *s)
@@ -1116,11 +1064,10 @@ static void edge_cases(subject *s)
     check_edges(s, 40, 700, 0.02, true);
 }
 
-START_TEST(edge_scores_go_forward_and_back) { on_subjects(_i, edge_cases); }
-END_TEST
+TEST(edge_scores_go_forward_and_back) { on_subjects(_i, edge_cases); }
 
 /* A row and a column of 6,000 entries: beyond what a few lanes take alone. */
-START_TEST(edge_gradients_of_hubs_are_complete)
+TEST(edge_gradients_of_hubs_are_complete)
 {
     enum { NODES = 6000 };
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
@@ -1157,10 +1104,9 @@ START_TEST(edge_gradients_of_hubs_are_complete)
     drop_array(&s, places_there);
     sp_csr_free(s.context, &a);
     void *all[] = {ones, weight, offsets, places, cols, left, right};
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+    for (size_t k = 0; k < COUNT(all); k++) free(all[k]);
     free_subject(&s);
 }
-END_TEST
 
 static void gathers(subject *s)
 {
@@ -1179,15 +1125,11 @@ static void gathers(subject *s)
         drop_array(s, source);
         drop_array(s, places);
         drop_array(s, to);
-        free(from);
-        free(wanted);
-        free(place);
-        free(is);
+        free_all(from, wanted, place, is);
     }
 }
 
-START_TEST(gathers_numbers) { on_subjects(_i, gathers); }
-END_TEST
+TEST(gathers_numbers) { on_subjects(_i, gathers); }
 
 /* ---- maximum ------------------------------------------------------------------------------------------- */
 
@@ -1212,10 +1154,7 @@ static void check_maximum(subject *s, int64_t rows, int64_t nodes, int64_t cols,
     end_matrix(s, &gradient);
     drop_array(s, arguments);
     free_edges(s, &e);
-    free(dy);
-    free(wanted);
-    free(argument);
-    free(is);
+    free_all(dy, wanted, argument, is);
 }
 
 static void maxima(subject *s)
@@ -1227,8 +1166,7 @@ static void maxima(subject *s)
     check_maximum(s, 900, 20, 33, 0.02, true);
 }
 
-START_TEST(maxima_give_gradients_to_where_they_came_from) { on_subjects(_i, maxima); }
-END_TEST
+TEST(maxima_give_gradients_to_where_they_came_from) { on_subjects(_i, maxima); }
 
 /* ---- products where MaxK kept ------------------------------------------------------------------------ */
 
@@ -1256,13 +1194,7 @@ static void check_kept(subject *s, int64_t rows, int64_t cols, int64_t k, int64_
     end_matrix(s, &w_there);
     drop_array(s, kept.columns);
     drop_array(s, kept.values);
-    free(left);
-    free(right);
-    free(wanted);
-    free(zeros);
-    free(narrow);
-    free(wide);
-    free(is);
+    free_all(left, right, wanted, zeros, narrow, wide, is);
 }
 
 static void kept_products(subject *s)
@@ -1274,8 +1206,7 @@ static void kept_products(subject *s)
     check_kept(s, 9, 65536, 1, 2);
 }
 
-START_TEST(products_where_maxk_kept_are_those_of_the_formula) { on_subjects(_i, kept_products); }
-END_TEST
+TEST(products_where_maxk_kept_are_those_of_the_formula) { on_subjects(_i, kept_products); }
 
 /* ---- repeatability, capture, life ------------------------------------------------------------------------ */
 
@@ -1297,8 +1228,7 @@ static void repeatable_bits(int device, int threads, double *to)
     memcpy(to, first, COLS * COLS * sizeof *to);
     memcpy(to + COLS * COLS, second, COLS * sizeof *to);
     for (int k = 0; k < GNN_SPLITS; k++) to[COLS * COLS + COLS + k] = is[k].loss;
-    free(first);
-    free(second);
+    free_all(first, second);
     end_matrix(&s, &x);
     drop_array(&s, sums);
     drop_array(&s, label);
@@ -1338,7 +1268,7 @@ static void way_back_bits(int device, int threads, double *to)
     free_subject(&s);
 }
 
-START_TEST(sums_have_the_same_bits_whatever_the_threads)
+TEST(sums_have_the_same_bits_whatever_the_threads)
 {
     enum { COUNT = 16 * 16 + 16 + GNN_SPLITS };
     double first[COUNT], again[COUNT], *way = numbers(WAY_BITS), *way_again = numbers(WAY_BITS);
@@ -1351,13 +1281,11 @@ START_TEST(sums_have_the_same_bits_whatever_the_threads)
         ck_assert_msg(memcmp(way, way_again, WAY_BITS * sizeof *way) == 0,
                       "%d threads give other bits on the way back", threads);
     }
-    free(way);
-    free(way_again);
+    free_all(way, way_again);
 }
-END_TEST
 
 /* Dropout of ones, a product and a step, recorded once: each replay draws the masks of its own step. */
-START_TEST(captured_work_runs_at_each_replay_with_its_own_step)
+TEST(captured_work_runs_at_each_replay_with_its_own_step)
 {
     enum { COUNT = 1000 };
     subject s = make_subject(_i, SP_DENSE_F32, 0, 0);
@@ -1387,8 +1315,7 @@ START_TEST(captured_work_runs_at_each_replay_with_its_own_step)
             s.engine->step = step + 1;
             for (int64_t i = 0; i < 40; i++) first += is[i * 25] * is[i * 25];
             ck_assert_double_eq_tol(squares[0], first, 1e-3);
-            free(is);
-            free(squares);
+            free_all(is, squares);
         }
         s.back->forget(s.engine, graph);
     }
@@ -1398,9 +1325,8 @@ START_TEST(captured_work_runs_at_each_replay_with_its_own_step)
     free(ones);
     free_subject(&s);
 }
-END_TEST
 
-START_TEST(engines_free_what_they_took_when_memory_runs_out)
+TEST(engines_free_what_they_took_when_memory_runs_out)
 {
     bool made = false;
     for (int64_t fail_at = 0; !made; fail_at++) {
@@ -1421,35 +1347,32 @@ START_TEST(engines_free_what_they_took_when_memory_runs_out)
         sp_context_destroy(context);
     }
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gnn dense");
-    TCase *tcase = tcase_create("dense");
-    tcase_set_timeout(tcase, 300);
-    test_on_devices(tcase, multiplies_as_defined);
-    test_on_devices(tcase, large_products_keep_the_digits_of_f32);
-    test_on_devices(tcase, refuses_products_that_blas_cannot_count);
-    test_on_devices(tcase, activations_and_dropout_go_forward_and_back);
-    test_on_devices(tcase, dense_layers_go_forward_and_back);
-    test_on_devices(tcase, relu_lets_nan_through);
-    test_on_devices(tcase, dropout_draws_by_seed_step_site_and_place);
-    test_on_devices(tcase, copies_adds_fills_sums_and_gathers);
-    test_on_devices(tcase, sums_of_many_rows_keep_their_digits);
-    test_on_devices(tcase, losses_scores_and_gradients_are_those_of_the_formulas);
-    test_on_devices(tcase, loss_of_nan_is_nan);
-    test_on_devices(tcase, probabilities_are_those_of_the_formulas);
-    test_on_devices(tcase, optimizers_follow_the_recurrences);
-    test_on_devices(tcase, head_scores_go_forward_and_back);
-    test_on_devices(tcase, edge_scores_go_forward_and_back);
-    test_on_devices(tcase, edge_gradients_of_hubs_are_complete);
-    test_on_devices(tcase, gathers_numbers);
-    test_on_devices(tcase, maxima_give_gradients_to_where_they_came_from);
-    test_on_devices(tcase, products_where_maxk_kept_are_those_of_the_formula);
-    test_on_devices(tcase, sums_have_the_same_bits_whatever_the_threads);
-    test_on_devices(tcase, captured_work_runs_at_each_replay_with_its_own_step);
-    test_on_devices(tcase, engines_free_what_they_took_when_memory_runs_out);
-    suite_add_tcase(suite, tcase);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("dense", 300),
+    ON_DEVICES(multiplies_as_defined),
+    ON_DEVICES(large_products_keep_the_digits_of_f32),
+    ON_DEVICES(refuses_products_that_blas_cannot_count),
+    ON_DEVICES(activations_and_dropout_go_forward_and_back),
+    ON_DEVICES(dense_layers_go_forward_and_back),
+    ON_DEVICES(relu_lets_nan_through),
+    ON_DEVICES(dropout_draws_by_seed_step_site_and_place),
+    ON_DEVICES(copies_adds_fills_sums_and_gathers),
+    ON_DEVICES(sums_of_many_rows_keep_their_digits),
+    ON_DEVICES(losses_scores_and_gradients_are_those_of_the_formulas),
+    ON_DEVICES(loss_of_nan_is_nan),
+    ON_DEVICES(probabilities_are_those_of_the_formulas),
+    ON_DEVICES(optimizers_follow_the_recurrences),
+    ON_DEVICES(head_scores_go_forward_and_back),
+    ON_DEVICES(edge_scores_go_forward_and_back),
+    ON_DEVICES(edge_gradients_of_hubs_are_complete),
+    ON_DEVICES(gathers_numbers),
+    ON_DEVICES(maxima_give_gradients_to_where_they_came_from),
+    ON_DEVICES(products_where_maxk_kept_are_those_of_the_formula),
+    ON_DEVICES(sums_have_the_same_bits_whatever_the_threads),
+    ON_DEVICES(captured_work_runs_at_each_replay_with_its_own_step),
+    ON_DEVICES(engines_free_what_they_took_when_memory_runs_out),
+    {0},
+};
+
+int main(void) { return test_run("gnn dense", tests); }

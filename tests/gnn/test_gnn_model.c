@@ -27,7 +27,7 @@ static mat zeros(int64_t rows, int64_t cols)
 {
     mat m = {rows, cols, arena + arena_used};
     arena_used += (size_t)(rows * cols);
-    test_expect(arena_used <= sizeof arena / sizeof *arena, "the arena is too small");
+    test_expect(arena_used <= COUNT(arena), "the arena is too small");
     for (int64_t k = 0; k < rows * cols; k++) m.v[k] = 0;
     return m;
 }
@@ -299,8 +299,7 @@ static void free_example(sp_context *host, example *e)
 {
     for (int i = 0; i < MOST_LAYERS; i++) sp_csr_free(host, &e->a[i]);
     sp_csr_free(host, &e->x_sparse);
-    free(e->x);
-    free(e->weights);
+    free_all(e->x, e->weights);
 }
 
 /* ---- what runs them ------------------------------------------------------------------------------------ */
@@ -556,23 +555,17 @@ static void check_layer(int device, gnn_layer layer, bool maxk)
     sp_context_destroy(host);
 }
 
-START_TEST(gcn_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GCN, false); }
-END_TEST
-START_TEST(sage_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_SAGE, false); }
-END_TEST
-START_TEST(sage_max_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_SAGE_MAX, false); }
-END_TEST
-START_TEST(gin_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GIN, false); }
-END_TEST
-START_TEST(gat_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GAT, false); }
-END_TEST
-START_TEST(maxk_and_its_gradients_follow_the_formula)
+TEST(gcn_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GCN, false); }
+TEST(sage_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_SAGE, false); }
+TEST(sage_max_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_SAGE_MAX, false); }
+TEST(gin_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GIN, false); }
+TEST(gat_and_its_gradients_follow_the_formula) { check_layer(_i, GNN_GAT, false); }
+TEST(maxk_and_its_gradients_follow_the_formula)
 {
     check_layer(_i, GNN_GCN, true);
     check_layer(_i, GNN_SAGE, true);
     check_layer(_i, GNN_GIN, true);
 }
-END_TEST
 
 /* ---- operators ----------------------------------------------------------------------------------------- */
 
@@ -590,9 +583,8 @@ static double operator_entry(gnn_layer layer, const double *graph, int64_t nodes
     return (weight + loop) / (sqrt(degree[0]) * sqrt(degree[1]));
 }
 
-START_TEST(operators_are_those_of_their_definitions)
+HOST_TEST(operators_are_those_of_their_definitions, 2)
 {
-    sp_context *host = test_context(0, 2);
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(60); seed++) {
         test_random random = test_seed(seed);
         const int64_t nodes = seed % 20 == 0 ? 400 : test_below(&random, 12);
@@ -621,31 +613,22 @@ START_TEST(operators_are_those_of_their_definitions)
             }
         ck_assert_int_eq(made.nnz, entries);
         free(numbers);
-        sp_csr_free(host, &graph);
-        sp_csr_free(host, &made);
+        test_free(host, &graph, &made);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(the_gcn_operator_of_a_symmetric_graph_is_symmetric_to_the_last_bit)
+HOST_TEST(the_gcn_operator_of_a_symmetric_graph_is_symmetric_to_the_last_bit, 2)
 {
-    sp_context *host = test_context(0, 2);
     test_random random = test_seed(5);
     sp_csr graph = random_graph(host, &random, 40, true), made, mirrored;
     ck_ok(host, gnn_operator(host, &graph, GNN_GCN, SP_F32, &made));
     ck_ok(host, sp_csr_transpose(host, &made, &mirrored));
     test_same(&made, &mirrored, 5);
-    sp_csr_free(host, &graph);
-    sp_csr_free(host, &made);
-    sp_csr_free(host, &mirrored);
-    sp_context_destroy(host);
+    test_free(host, &graph, &made, &mirrored);
 }
-END_TEST
 
-START_TEST(operators_of_impossible_graphs_are_refused)
+HOST_TEST(operators_of_impossible_graphs_are_refused, 1)
 {
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(5);
     const double negative[] = {0, -2, 1, 0};
     sp_csr wide = test_matrix(host, &random, 3, 4, 0.5, SP_F32, TEST_SIGNED), made;
@@ -659,18 +642,13 @@ START_TEST(operators_of_impossible_graphs_are_refused)
     ck_assert(test_is_marked(&made, sizeof made));
     ck_assert_int_eq(gnn_operator(host, &graph, (gnn_layer)9, SP_F32, &made), SP_ERROR_ARGUMENT);
     ck_ok(host, gnn_operator(host, &graph, GNN_SAGE, SP_F32, &made));
-    sp_csr_free(host, &made);
-    sp_csr_free(host, &wide);
-    sp_csr_free(host, &graph);
-    sp_context_destroy(host);
+    test_free(host, &made, &wide, &graph);
 }
-END_TEST
 
 /* ---- models -------------------------------------------------------------------------------------------- */
 
-START_TEST(a_graph_of_one_node_is_no_exception)
+HOST_TEST(a_graph_of_one_node_is_no_exception, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double loop = 1;
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int looped = 0; looped < 2; looped++) {
@@ -687,13 +665,10 @@ START_TEST(a_graph_of_one_node_is_no_exception)
             free_runner(&r);
             free_example(host, &e);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(one_model_takes_blocks_of_any_shape_after_each_other)
+HOST_TEST(one_model_takes_blocks_of_any_shape_after_each_other, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
         example first = draw_example(host, 50, (gnn_layer)layer, 2, SYMMETRIC, 0, 0);
         runner r = make_runner(_i, &first);
@@ -724,13 +699,10 @@ START_TEST(one_model_takes_blocks_of_any_shape_after_each_other)
         free_runner(&r);
         free_example(host, &first);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(dropout_ends_with_training)
+HOST_TEST(dropout_ends_with_training, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int variant = 0; variant < (layer == GNN_SAGE_MAX ? 1 : 3); variant++) {
             example e = draw_example(host, 60, (gnn_layer)layer, 2, DIRECTED, variant, DROPOUT);
@@ -744,13 +716,10 @@ START_TEST(dropout_ends_with_training)
             free_runner(&r);
             free_example(host, &e);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(what_is_aggregated_is_kept_until_another_block_comes)
+HOST_TEST(what_is_aggregated_is_kept_until_another_block_comes, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer < GNN_GAT; layer++) {
         example e = draw_example(host, 71, (gnn_layer)layer, 2, SYMMETRIC, 0, 0);
         e.o.keep_aggregated = true;
@@ -778,13 +747,10 @@ START_TEST(what_is_aggregated_is_kept_until_another_block_comes)
         free_runner(&r);
         free_example(host, &e);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(maxk_of_all_columns_is_linear)
+HOST_TEST(maxk_of_all_columns_is_linear, 1)
 {
-    sp_context *host = test_context(0, 1);
     example e = draw_example(host, 81, GNN_GCN, 3, DIRECTED, 0, 0);
     e.o.maxk = e.o.hidden;
     runner r = make_runner(_i, &e);
@@ -806,13 +772,10 @@ START_TEST(maxk_of_all_columns_is_linear)
     for (int64_t k = 0; k < y.rows * y.cols; k++) ck_assert_double_eq_tol(found[k], (double)y.v[k], 1e-12);
     free_runner(&r);
     free_example(host, &e);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(single_precision_is_as_good_as_it_can_be)
+HOST_TEST(single_precision_is_as_good_as_it_can_be, 1)
 {
-    sp_context *host = test_context(0, 1);
     runner r = open_runner(_i);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int64_t c = 0; c < test_cases(12); c++) {
@@ -828,17 +791,14 @@ START_TEST(single_precision_is_as_good_as_it_can_be)
             free_example(host, &e);
         }
     free_runner(&r);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Logits and gradients differ by what bf16 rounds off, 2^-9 of a number, and differ they do: rows of 32 numbers are
  * gathered as they are, but not those of 36. */
-START_TEST(sixteen_bit_gathers_lose_what_rounding_takes)
+HOST_TEST(sixteen_bit_gathers_lose_what_rounding_takes, 1)
 {
     static const gnn_layer layers[] = {GNN_GCN, GNN_SAGE, GNN_GIN};
-    sp_context *host = test_context(0, 1);
-    for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
+    for (size_t l = 0; l < COUNT(layers); l++)
         for (int variant = 0; variant < 2; variant++) {
             static double numbers[2][2][5000];
             double largest = 0, difference = 0;
@@ -870,12 +830,10 @@ START_TEST(sixteen_bit_gathers_lose_what_rounding_takes)
                               (int)layers[l], variant, what ? "gradients" : "logits", difference, largest);
             }
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Enough entries for threads to share the columns among them. */
-START_TEST(symmetry_is_found_whatever_the_threads)
+TEST(symmetry_is_found_whatever_the_threads)
 {
     enum { N = 1800 };
     for (int threads = 1; threads <= 3; threads++) {
@@ -906,7 +864,6 @@ START_TEST(symmetry_is_found_whatever_the_threads)
         sp_context_destroy(context);
     }
 }
-END_TEST
 
 /* The back end's product with tiles, by the layout of m16n8k16's left operand: lane l has of rows l / 4 and 8 below
  * it the columns 2 (l mod 4) and the one after it, and 8 to the right of these. On the CPU, where there is none. */
@@ -946,8 +903,7 @@ static void whole_pass(runner *r, double *logits, double *gradients)
     ck_ok(r->context, sp_dense_copy(r->context, &host, r->engine->space, &gradient));
     ck_ok(r->context, gnn_model_backward(r->model, r->block, &r->x, &gradient));
     to_host(r, gradients, gnn_model_gradients(r->model), gnn_model_size(r->model));
-    sp_dense_free(r->context, &host);
-    sp_dense_free(r->context, &gradient);
+    test_free_dense(r->context, &host, &gradient);
 }
 
 static double largest_of(const double *numbers, const double *less, int64_t count)
@@ -987,11 +943,10 @@ static void expect_near(const double *a, const double *b, int64_t count, int lay
 }
 
 /* Three communities with a third of all possible edges: most lies in tiles. The last panel and tile are not whole. */
-START_TEST(dense_tiles_set_apart_change_nothing_but_rounding)
+HOST_TEST(dense_tiles_set_apart_change_nothing_but_rounding, 2)
 {
     enum { GROUP = 1201, N = 3 * GROUP, IN = 50, HIDDEN = 70, OUT = 33 };
     static double logits[2][N * OUT], gradients[2][1 << 14];
-    sp_context *host = test_context(0, 2);
     test_random random = test_seed(31);
     gnn_backend slow = gnn_backend_cpu;
     sp_csr graph = test_communities(host, &random, 3, GROUP, 0.33, 0.01);
@@ -1031,14 +986,11 @@ START_TEST(dense_tiles_set_apart_change_nothing_but_rounding)
         free_runner(&r);
     }
     sp_csr_free(host, &graph);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* What was recorded once is right for other weights, features and steps: masks are drawn anew. */
-START_TEST(a_full_batch_pass_can_be_recorded_and_replayed)
+HOST_TEST(a_full_batch_pass_can_be_recorded_and_replayed, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int variant = 0; variant < (layer == GNN_SAGE_MAX ? 1 : 2); variant++) {
             const bool maxk = variant == 1 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
@@ -1069,13 +1021,10 @@ START_TEST(a_full_batch_pass_can_be_recorded_and_replayed)
             free_runner(&r);
             free_example(host, &e);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(weights_start_within_their_bounds_and_biases_too)
+HOST_TEST(weights_start_within_their_bounds_and_biases_too, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
         runner r = open_runner(_i);
         const gnn_model_options o = {.layer = (gnn_layer)layer, .inputs = 40, .hidden = 30, .outputs = 7,
@@ -1109,9 +1058,7 @@ START_TEST(weights_start_within_their_bounds_and_biases_too)
         free(numbers);
         free_runner(&r);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
@@ -1151,9 +1098,8 @@ done:
     return status;
 }
 
-START_TEST(every_allocation_may_fail_and_nothing_grows_after_the_first_pass)
+HOST_TEST(every_allocation_may_fail_and_nothing_grows_after_the_first_pass, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int layer = GNN_GCN; layer <= GNN_GAT; layer++)
         for (int variant = 0; variant < (layer == GNN_SAGE_MAX ? 1 : 3); variant++) {
             const bool maxk = variant == 1 && layer != GNN_GAT && layer != GNN_SAGE_MAX;
@@ -1180,13 +1126,11 @@ START_TEST(every_allocation_may_fail_and_nothing_grows_after_the_first_pass)
             }
             free_example(host, &e);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- mistakes ------------------------------------------------------------------------------------------ */
 
-START_TEST(impossible_models_are_refused_and_say_why)
+TEST(impossible_models_are_refused_and_say_why)
 {
     const gnn_model_options good = {.inputs = 5, .outputs = 3, .hidden = 4};
     const struct {
@@ -1218,7 +1162,7 @@ START_TEST(impossible_models_are_refused_and_say_why)
     };
     runner r = open_runner(_i);
     gnn_model *model;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         ck_assert_int_eq(gnn_model_create(r.engine, &bad[i].o, &model), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(model);
         ck_assert_msg(strstr(sp_last_error(r.context), bad[i].why), "%s", sp_last_error(r.context));
@@ -1230,11 +1174,9 @@ START_TEST(impossible_models_are_refused_and_say_why)
     ck_assert_int_eq(gnn_model_shape(r.model)->layers, 2);
     free_runner(&r);
 }
-END_TEST
 
-START_TEST(passes_with_what_does_not_fit_are_refused)
+HOST_TEST(passes_with_what_does_not_fit_are_refused, 1)
 {
-    sp_context *host = test_context(0, 1);
     example e = draw_example(host, 7, GNN_SAGE_MAX, 2, SAMPLED, 0, 0);
     runner r = make_runner(_i, &e);
     const sp_dense *logits, nothing = {.type = SP_DENSE_F64, .space = r.engine->space};
@@ -1269,13 +1211,10 @@ START_TEST(passes_with_what_does_not_fit_are_refused)
     ck_assert_int_eq(gnn_model_backward(r.model, r.block, &r.x, &nothing), SP_ERROR_ARGUMENT);
     free_runner(&r);
     free_example(host, &e);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(blocks_with_more_rows_than_columns_are_refused)
+DEVICE_TEST(blocks_with_more_rows_than_columns_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1), *host = test_context(0, 1);
     test_random random = test_seed(1);
     sp_csr tall = test_matrix(host, &random, 4, 3, 0.5, SP_F32, TEST_SIGNED);
     sp_csr wide = test_matrix(host, &random, 3, 4, 0.5, SP_F32, TEST_SIGNED);
@@ -1287,12 +1226,8 @@ START_TEST(blocks_with_more_rows_than_columns_are_refused)
     ck_assert_int_eq(gnn_block_create(engine, &wide, (gnn_layer)5, false, 4, &block), SP_ERROR_ARGUMENT);
     ck_assert_ptr_null(block);
     gnn_engine_free(engine);
-    sp_csr_free(host, &tall);
-    sp_csr_free(host, &wide);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_free(host, &tall, &wide);
 }
-END_TEST
 
 /* ---- optimizers ---------------------------------------------------------------------------------------- */
 
@@ -1307,9 +1242,8 @@ static void fill_gradients(runner *r, test_random *random)
 }
 
 /* A run that is interrupted, and goes on with another optimizer that is given the state of the first. */
-START_TEST(an_optimizer_goes_on_from_the_state_of_another)
+HOST_TEST(an_optimizer_goes_on_from_the_state_of_another, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int method = 0; method < 4; method++) {
         const gnn_optimizer_options how = {.method = method < 2 ? (gnn_method)method : GNN_SGD, .decay = 0.01,
                                            .beta1 = method == 2 ? 0.9 : 0};
@@ -1352,20 +1286,15 @@ START_TEST(an_optimizer_goes_on_from_the_state_of_another)
         }
         ck_assert_int_eq(memcmp(result[0], result[1], (size_t)size * 8), 0);
         ck_assert_int_ne(memcmp(result[0], e.weights, (size_t)size * 8), 0);
-        free(result[0]);
-        free(result[1]);
-        free(kept);
+        free_all(result[0], result[1], kept);
         free_runner(&r);
         free_example(host, &e);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Plain descent: w - rate · (gradient + decay · w), of the first layer's parameters alone where that is asked for. */
-START_TEST(rate_and_decay_are_what_was_asked_for)
+HOST_TEST(rate_and_decay_are_what_was_asked_for, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int first_layer = 0; first_layer < 2; first_layer++) {
         const gnn_optimizer_options how = {.method = GNN_SGD, .rate = 0.5, .decay = 0.25,
                                            .decay_first_layer = first_layer};
@@ -1392,16 +1321,13 @@ START_TEST(rate_and_decay_are_what_was_asked_for)
             }
         }
         gnn_optimizer_free(optimizer);
-        free(found);
-        free(gradient);
+        free_all(found, gradient);
         free_runner(&r);
         free_example(host, &e);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(impossible_optimizers_are_refused_and_say_why)
+TEST(impossible_optimizers_are_refused_and_say_why)
 {
     const struct {
         gnn_optimizer_options o;
@@ -1417,7 +1343,7 @@ START_TEST(impossible_optimizers_are_refused_and_say_why)
     gnn_optimizer *optimizer;
     ck_ok(r.context, gnn_model_create(r.engine, &(gnn_model_options){.inputs = 5, .outputs = 3, .hidden = 4},
                                       &r.model));
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
         ck_assert_int_eq(gnn_optimizer_create(r.model, &bad[i].o, &optimizer), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(optimizer);
         ck_assert_msg(strstr(sp_last_error(r.context), bad[i].why), "%s", sp_last_error(r.context));
@@ -1427,7 +1353,6 @@ START_TEST(impossible_optimizers_are_refused_and_say_why)
     gnn_optimizer_free(optimizer);
     free_runner(&r);
 }
-END_TEST
 
 /* ---- products with features and with hidden numbers ---------------------------------------------------- */
 
@@ -1510,42 +1435,36 @@ static void check_features(runner *r, test_random *random, const sp_dense *there
         }
     }
     for (int k = 0; k < count; k++) {
-        sp_dense_free(r->context, &b_there[k]);
-        sp_dense_free(r->context, &g_there[k]);
-        sp_dense_free(r->context, &c[k]);
-        sp_dense_free(r->context, &d[k]);
-        free(b[k]);
-        free(g[k]);
+        test_free_dense(r->context, &b_there[k], &g_there[k], &c[k], &d[k]);
+        free_all(b[k], g[k]);
     }
 }
 
-START_TEST(features_are_multiplied_in_either_type)
+TEST(features_are_multiplied_in_either_type)
 {
     static const int64_t widths[] = {17, 20, 256, 259, 500, 512, 600, 1024}, narrow[] = {1, 7, 8, 9, 16, 17};
     runner r = open_runner(_i);
     test_random random = test_seed(91);
-    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+    for (size_t w = 0; w < COUNT(widths); w++) {
         double *x;
         sp_dense there = draw_rows(&r, &random, 9001, widths[w], SP_DENSE_F32, true, &x), rounded;
         ck_ok(r.context, gnn_rows_create(r.engine, there.rows, widths[w], SP_DENSE_F32, &rounded));
         rounded.type = SP_DENSE_BF16;
         rounded.stride = 2 * rounded.stride;
         ck_ok(r.context, r.engine->backend->round(r.engine, &there, &rounded));
-        for (size_t n = 0; n < sizeof narrow / sizeof *narrow; n++)
+        for (size_t n = 0; n < COUNT(narrow); n++)
             if ((w + n) % 3 == 0 || widths[w] == 500)
                 for (int count = 1; count <= 2; count++)
                     check_features(&r, &random, &there, &rounded, x, count, narrow[n]);
         rounded.type = SP_DENSE_F32;
-        sp_dense_free(r.context, &rounded);
-        sp_dense_free(r.context, &there);
+        test_free_dense(r.context, &rounded, &there);
         free(x);
     }
     free_runner(&r);
 }
-END_TEST
 
 /* Y has the bits of a forward pass by itself, and C is Y·W. */
-START_TEST(hidden_numbers_are_finished_and_multiplied)
+TEST(hidden_numbers_are_finished_and_multiplied)
 {
     static const int64_t widths[] = {4, 7, 8, 16, 20, 32, 36};
     static const int64_t first[] = {7, 8, 3, 16, 20}, second[] = {0, 7, 9, 5, 3};
@@ -1553,8 +1472,8 @@ START_TEST(hidden_numbers_are_finished_and_multiplied)
     test_random random = test_seed(92);
     const gnn_backend *backend = r.engine->backend;
     for (int type = 0; type < 2; type++)
-        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
-            for (size_t n = 0; n < sizeof first / sizeof *first; n++) {
+        for (size_t w = 0; w < COUNT(widths); w++)
+            for (size_t n = 0; n < COUNT(first); n++) {
                 const sp_dense_type t = type ? SP_DENSE_F64 : SP_DENSE_F32;
                 const int64_t rows = 1 + test_below(&random, 700), cols[2] = {first[n], second[n]};
                 const gnn_pointwise how = {n % 2 ? GNN_RELU : GNN_ELU, w % 2 ? 0.4 : 0, 3};
@@ -1580,62 +1499,50 @@ START_TEST(hidden_numbers_are_finished_and_multiplied)
                 }
                 for (int k = 0; k < (cols[1] ? 2 : 1); k++)
                     check_product(&r, numbers, false, widths[w], weights[k], &c[k], k ? "the second" : "the first");
-                sp_dense_free(r.context, &host);
-                sp_dense_free(r.context, &expected);
-                sp_dense_free(r.context, &alone);
-                sp_dense_free(r.context, &bias);
-                sp_dense_free(r.context, &y);
+                test_free_dense(r.context, &host, &expected, &alone, &bias, &y);
                 free(numbers);
                 for (int k = 0; k < 2; k++) {
-                    sp_dense_free(r.context, &v[k]);
-                    sp_dense_free(r.context, &c[k]);
+                    test_free_dense(r.context, &v[k], &c[k]);
                     free(weights[k]);
                 }
             }
     free_runner(&r);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gnn_model");
-    TCase *formulas = tcase_create("formulas"), *models = tcase_create("models");
-    TCase *optimizers = tcase_create("optimizers");
-    tcase_set_timeout(formulas, 300);
-    tcase_set_timeout(models, 300);
-    tcase_set_timeout(optimizers, 300);
-    test_on_devices(formulas, gcn_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, sage_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, sage_max_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, gin_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, gat_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, maxk_and_its_gradients_follow_the_formula);
-    test_on_devices(formulas, single_precision_is_as_good_as_it_can_be);
-    tcase_add_test(models, operators_are_those_of_their_definitions);
-    tcase_add_test(models, the_gcn_operator_of_a_symmetric_graph_is_symmetric_to_the_last_bit);
-    tcase_add_test(models, operators_of_impossible_graphs_are_refused);
-    test_on_devices(models, a_graph_of_one_node_is_no_exception);
-    test_on_devices(models, one_model_takes_blocks_of_any_shape_after_each_other);
-    test_on_devices(models, dropout_ends_with_training);
-    test_on_devices(models, what_is_aggregated_is_kept_until_another_block_comes);
-    test_on_devices(models, maxk_of_all_columns_is_linear);
-    test_on_devices(models, sixteen_bit_gathers_lose_what_rounding_takes);
-    test_on_devices(models, features_are_multiplied_in_either_type);
-    test_on_devices(models, hidden_numbers_are_finished_and_multiplied);
-    test_on_devices(models, dense_tiles_set_apart_change_nothing_but_rounding);
-    tcase_add_test(models, symmetry_is_found_whatever_the_threads);
-    tcase_add_loop_test(models, a_full_batch_pass_can_be_recorded_and_replayed, 1, test_devices());
-    if (test_devices() == 1) test_count_skipped(1);
-    test_on_devices(models, weights_start_within_their_bounds_and_biases_too);
-    tcase_add_test(models, every_allocation_may_fail_and_nothing_grows_after_the_first_pass);
-    test_on_devices(models, impossible_models_are_refused_and_say_why);
-    test_on_devices(models, passes_with_what_does_not_fit_are_refused);
-    test_on_devices(models, blocks_with_more_rows_than_columns_are_refused);
-    test_on_devices(optimizers, an_optimizer_goes_on_from_the_state_of_another);
-    test_on_devices(optimizers, rate_and_decay_are_what_was_asked_for);
-    test_on_devices(optimizers, impossible_optimizers_are_refused_and_say_why);
-    suite_add_tcase(suite, formulas);
-    suite_add_tcase(suite, models);
-    suite_add_tcase(suite, optimizers);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("formulas", 300),
+    ON_DEVICES(gcn_and_its_gradients_follow_the_formula),
+    ON_DEVICES(sage_and_its_gradients_follow_the_formula),
+    ON_DEVICES(sage_max_and_its_gradients_follow_the_formula),
+    ON_DEVICES(gin_and_its_gradients_follow_the_formula),
+    ON_DEVICES(gat_and_its_gradients_follow_the_formula),
+    ON_DEVICES(maxk_and_its_gradients_follow_the_formula),
+    ON_DEVICES(single_precision_is_as_good_as_it_can_be),
+    CASE("models", 300),
+    ONCE(operators_are_those_of_their_definitions),
+    ONCE(the_gcn_operator_of_a_symmetric_graph_is_symmetric_to_the_last_bit),
+    ONCE(operators_of_impossible_graphs_are_refused),
+    ON_DEVICES(a_graph_of_one_node_is_no_exception),
+    ON_DEVICES(one_model_takes_blocks_of_any_shape_after_each_other),
+    ON_DEVICES(dropout_ends_with_training),
+    ON_DEVICES(what_is_aggregated_is_kept_until_another_block_comes),
+    ON_DEVICES(maxk_of_all_columns_is_linear),
+    ON_DEVICES(sixteen_bit_gathers_lose_what_rounding_takes),
+    ON_DEVICES(features_are_multiplied_in_either_type),
+    ON_DEVICES(hidden_numbers_are_finished_and_multiplied),
+    ON_DEVICES(dense_tiles_set_apart_change_nothing_but_rounding),
+    ONCE(symmetry_is_found_whatever_the_threads),
+    ON_CUDA(a_full_batch_pass_can_be_recorded_and_replayed),
+    ON_DEVICES(weights_start_within_their_bounds_and_biases_too),
+    ONCE(every_allocation_may_fail_and_nothing_grows_after_the_first_pass),
+    ON_DEVICES(impossible_models_are_refused_and_say_why),
+    ON_DEVICES(passes_with_what_does_not_fit_are_refused),
+    ON_DEVICES(blocks_with_more_rows_than_columns_are_refused),
+    CASE("optimizers", 300),
+    ON_DEVICES(an_optimizer_goes_on_from_the_state_of_another),
+    ON_DEVICES(rate_and_decay_are_what_was_asked_for),
+    ON_DEVICES(impossible_optimizers_are_refused_and_say_why),
+    {0},
+};
+
+int main(void) { return test_run("gnn_model", tests); }

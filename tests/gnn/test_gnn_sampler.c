@@ -162,8 +162,7 @@ static subject random_subject(sp_context *host, uint64_t seed)
 static void free_subject(sp_context *host, subject *s)
 {
     sp_csr_free(host, &s->a);
-    free(s->clusters);
-    free(s->nodes);
+    free_all(s->clusters, s->nodes);
 }
 
 static sample draw_subject(place *p, const subject *s, int64_t bulk, int64_t pass)
@@ -312,9 +311,8 @@ static void check_batches(const subject *s, const sample *all)
     free(wanted);
 }
 
-START_TEST(minibatches_are_neighbourhoods_in_the_graph)
+HOST_TEST(minibatches_are_neighbourhoods_in_the_graph, 1)
 {
-    sp_context *host = test_context(0, 1);
     const int64_t cases = test_cases(300);
     place p = place_open(_i, 2, 1);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
@@ -326,9 +324,7 @@ START_TEST(minibatches_are_neighbourhoods_in_the_graph)
         free_subject(host, &s);
     }
     place_close(&p);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- sameness ----------------------------------------------------------------------------------------- */
 
@@ -356,9 +352,8 @@ static void same_samples(const subject *s, const sample *x, const sample *y, con
     }
 }
 
-START_TEST(bulks_threads_and_back_ends_give_the_same_minibatches)
+HOST_TEST(bulks_threads_and_back_ends_give_the_same_minibatches, 1)
 {
-    sp_context *host = test_context(0, 1);
     const int64_t cases = test_cases(120), bulks[] = {1, 3, 64, 0};
     place p = place_open(0, 1, 1), others[] = {place_open(_i, 2, 1), place_open(_i, 1, 1)};
     for (uint64_t seed = 1000; seed < 1000 + (uint64_t)cases; seed++) {
@@ -377,15 +372,12 @@ START_TEST(bulks_threads_and_back_ends_give_the_same_minibatches)
     place_close(&p);
     place_close(&others[0]);
     place_close(&others[1]);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Rows longer than what is sorted in registers, and than what fits shared memory; more draws than a warp has
  * lanes. */
-START_TEST(long_rows_give_the_same_on_both_back_ends)
+HOST_TEST(long_rows_give_the_same_on_both_back_ends, 1)
 {
-    sp_context *host = test_context(0, 1);
     const int64_t n = 9000, fanouts[] = {40, 3000, 8990, 20000};
     int32_t *row = malloc((size_t)n * 4 * sizeof *row), *col = malloc((size_t)n * 4 * sizeof *col);
     ck_assert(row && col);
@@ -419,15 +411,11 @@ START_TEST(long_rows_give_the_same_on_both_back_ends)
             place_close(&other);
         }
     free_subject(host, &s);
-    free(row);
-    free(col);
-    sp_context_destroy(host);
+    free_all(row, col);
 }
-END_TEST
 
-START_TEST(passes_and_seeds_differ_and_repeat)
+HOST_TEST(passes_and_seeds_differ_and_repeat, 1)
 {
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(7);
     subject s = {.nodes = numbers(200), .count = 200, .name = "passes"};
     s.a = test_matrix(host, &random, 200, 200, 0.1, SP_F32, TEST_POSITIVE);
@@ -457,9 +445,7 @@ START_TEST(passes_and_seeds_differ_and_repeat)
         place_close(&other);
     }
     free_subject(host, &s);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- distributions ------------------------------------------------------------------------------------ */
 
@@ -548,9 +534,8 @@ static void count_sets(int device, const sp_csr *a, const gnn_sampler_options *o
     place_close(&p);
 }
 
-START_TEST(all_sets_of_neighbours_are_equally_likely)
+HOST_TEST(all_sets_of_neighbours_are_equally_likely, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double weights[HUBS] = {1, 2, 3, 4, 5, 6}, equal[HUBS] = {1, 1, 1, 1, 1, 1};
     for (int own = 0; own < 2; own++)
         for (int s = 1; s < HUBS; s++) {
@@ -563,14 +548,11 @@ START_TEST(all_sets_of_neighbours_are_equally_likely)
             expect_frequencies("node-wise", 1 << HUBS, counts, chances);
             sp_csr_free(host, &a);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Batches of one and of three rows, which hear the same: squares of weights count, as often for all. */
-START_TEST(nodes_of_a_layer_are_successive_draws_by_squared_weights)
+HOST_TEST(nodes_of_a_layer_are_successive_draws_by_squared_weights, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double weights[HUBS] = {1, 1.5, 0.75, 2, 1.25, 0.5};
     double squares[HUBS];
     for (int j = 0; j < HUBS; j++) squares[j] = weights[j] * weights[j];
@@ -587,9 +569,7 @@ START_TEST(nodes_of_a_layer_are_successive_draws_by_squared_weights)
                 expect_frequencies(kind_names[kind], 1 << HUBS, counts, chances);
                 sp_csr_free(host, &a);
             }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Mean and standard error over samples. */
 typedef struct estimate {
@@ -614,10 +594,9 @@ static void expect_mean(const estimate *e, double should, const char *what, int6
                 should);
 }
 
-START_TEST(node_wise_sums_are_estimated_without_bias)
+HOST_TEST(node_wise_sums_are_estimated_without_bias, 1)
 {
     enum { NODES = 30, PASSES = 1500 };
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(11);
     sp_csr a = test_matrix(host, &random, NODES, NODES, 0.4, SP_F32, TEST_SIGNED);
     double x[NODES];
@@ -651,15 +630,12 @@ START_TEST(node_wise_sums_are_estimated_without_bias)
     place_close(&p);
     free(nodes);
     sp_csr_free(host, &a);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Before rows are scaled an entry is divided by the chance of its column, whose mean over all samples is then the
  * entry. A row's own entry is divided by nothing: beside it the others show by what they were. */
-START_TEST(layer_wise_weights_are_without_bias)
+HOST_TEST(layer_wise_weights_are_without_bias, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double weights[HUBS] = {1, 1.5, 0.75, 2, 1.25, 0.5};
     sp_csr a = star(host, weights, true);
     int32_t *nodes = numbers(HUBS + SPOKES);
@@ -696,15 +672,12 @@ START_TEST(layer_wise_weights_are_without_bias)
         }
     free(nodes);
     sp_csr_free(host, &a);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- edges of what can be asked for ------------------------------------------------------------------- */
 
-START_TEST(large_fan_outs_give_whole_neighbourhoods)
+HOST_TEST(large_fan_outs_give_whole_neighbourhoods, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 20; seed++) {
         test_random random = test_seed(seed);
         const int64_t n = 1 + test_below(&random, 60);
@@ -732,13 +705,10 @@ START_TEST(large_fan_outs_give_whole_neighbourhoods)
         }
         free_subject(host, &s);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(clusters_give_the_graph_between_their_nodes)
+HOST_TEST(clusters_give_the_graph_between_their_nodes, 1)
 {
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(5);
     sp_csr a = test_communities(host, &random, 6, 10, 0.5, 0.05);
     int32_t clusters[60];
@@ -770,13 +740,10 @@ START_TEST(clusters_give_the_graph_between_their_nodes)
     gnn_sampler_free(sampler);
     place_close(&p);
     sp_csr_free(host, &a);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(graphs_without_edges_and_passes_without_nodes_are_sampled)
+HOST_TEST(graphs_without_edges_and_passes_without_nodes_are_sampled, 1)
 {
-    sp_context *host = test_context(0, 1);
     int32_t *nodes = numbers(5), clusters[5] = {0, 0, 1, 1, 1};
     for (int kind = GNN_SAMPLE_NODE; kind <= GNN_SAMPLE_CLUSTER; kind++)
         for (int64_t n = 0; n <= 5; n += n ? 4 : 1) {
@@ -804,13 +771,10 @@ START_TEST(graphs_without_edges_and_passes_without_nodes_are_sampled)
             sp_csr_free(host, &a);
         }
     free(nodes);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(impossible_requests_are_refused)
+HOST_TEST(impossible_requests_are_refused, 1)
 {
-    sp_context *host = test_context(0, 1);
     const double entries[9] = {0, 1, 1, 1, 0, 0, 1, 1, 0};
     sp_csr a = test_from_dense(host, 3, 3, entries, SP_F32), wide = test_from_dense(host, 1, 9, entries, SP_F32);
     const int32_t bad[] = {0, -1, 0}, high[] = {0, 3, 0};
@@ -845,17 +809,13 @@ START_TEST(impossible_requests_are_refused)
     ck_assert_int_eq(gnn_sampler_begin(sampler, NULL, -1, 0), SP_ERROR_ARGUMENT);
     gnn_sampler_free(sampler);
     place_close(&p);
-    sp_csr_free(host, &a);
-    sp_csr_free(host, &wide);
-    sp_context_destroy(host);
+    test_free(host, &a, &wide);
 }
-END_TEST
 
 /* Fails each allocation in turn: a bulk that finds no memory is tried again in halves, so that many runs succeed, and
  * with the minibatches that they would have given; those that do not leave nothing behind. */
-START_TEST(every_failed_allocation_is_survived)
+HOST_TEST(every_failed_allocation_is_survived, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int kind = GNN_SAMPLE_NODE; kind <= GNN_SAMPLE_CLUSTER; kind++) {
         test_random random = test_seed(3);
         subject s = {.nodes = numbers(40), .count = 40, .clusters = numbers(40), .name = "failures"};
@@ -897,32 +857,26 @@ START_TEST(every_failed_allocation_is_survived)
         place_close(&whole);
         free_subject(host, &s);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gnn_sampler");
-    TCase *structure = tcase_create("structure"), *distribution = tcase_create("distribution"),
-          *edges = tcase_create("edges");
-    TCase *all[] = {structure, distribution, edges};
-    for (int i = 0; i < 3; i++) {
-        tcase_set_timeout(all[i], 120);
-        suite_add_tcase(suite, all[i]);
-    }
-    test_on_devices(structure, minibatches_are_neighbourhoods_in_the_graph);
-    test_on_devices(structure, bulks_threads_and_back_ends_give_the_same_minibatches);
-    test_on_devices(structure, long_rows_give_the_same_on_both_back_ends);
-    test_on_devices(structure, passes_and_seeds_differ_and_repeat);
-    test_on_devices(structure, clusters_give_the_graph_between_their_nodes);
-    test_on_devices(distribution, all_sets_of_neighbours_are_equally_likely);
-    test_on_devices(distribution, nodes_of_a_layer_are_successive_draws_by_squared_weights);
-    test_on_devices(distribution, node_wise_sums_are_estimated_without_bias);
-    test_on_devices(distribution, layer_wise_weights_are_without_bias);
-    test_on_devices(edges, large_fan_outs_give_whole_neighbourhoods);
-    test_on_devices(edges, graphs_without_edges_and_passes_without_nodes_are_sampled);
-    test_on_devices(edges, impossible_requests_are_refused);
-    tcase_add_test(edges, every_failed_allocation_is_survived);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("structure", 120),
+    ON_DEVICES(minibatches_are_neighbourhoods_in_the_graph),
+    ON_DEVICES(bulks_threads_and_back_ends_give_the_same_minibatches),
+    ON_DEVICES(long_rows_give_the_same_on_both_back_ends),
+    ON_DEVICES(passes_and_seeds_differ_and_repeat),
+    ON_DEVICES(clusters_give_the_graph_between_their_nodes),
+    CASE("distribution", 120),
+    ON_DEVICES(all_sets_of_neighbours_are_equally_likely),
+    ON_DEVICES(nodes_of_a_layer_are_successive_draws_by_squared_weights),
+    ON_DEVICES(node_wise_sums_are_estimated_without_bias),
+    ON_DEVICES(layer_wise_weights_are_without_bias),
+    CASE("edges", 120),
+    ON_DEVICES(large_fan_outs_give_whole_neighbourhoods),
+    ON_DEVICES(graphs_without_edges_and_passes_without_nodes_are_sampled),
+    ON_DEVICES(impossible_requests_are_refused),
+    ONCE(every_failed_allocation_is_survived),
+    {0},
+};
+
+int main(void) { return test_run("gnn_sampler", tests); }

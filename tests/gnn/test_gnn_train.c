@@ -120,7 +120,7 @@ static void refuses_data(const gnn_data *data, sp_status status, const char *sen
     ck_assert_msg(strstr(sp_last_error(host), sentence) != NULL, "\"%s\", not \"%s\"", sp_last_error(host), sentence);
 }
 
-START_TEST(the_first_node_that_is_wrong_is_named)
+TEST(the_first_node_that_is_wrong_is_named)
 {
     for (int sparse = 0; sparse < 2; sparse++) {
         gnn_data data = make_data(host, sparse, false);
@@ -150,9 +150,8 @@ START_TEST(the_first_node_that_is_wrong_is_named)
         gnn_data_free(host, &data);
     }
 }
-END_TEST
 
-START_TEST(shapes_that_do_not_fit_are_refused)
+TEST(shapes_that_do_not_fit_are_refused)
 {
     gnn_data data = make_data(host, false, true);
     data.features.dense.rows--;
@@ -171,7 +170,6 @@ START_TEST(shapes_that_do_not_fit_are_refused)
     ck_assert_int_eq(gnn_data_check(host, &data), SP_ERROR_MATRIX);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* Of magnitudes; entries of a pattern are ones. */
 static double row_sum(const gnn_features *x, int64_t row)
@@ -184,7 +182,7 @@ static double row_sum(const gnn_features *x, int64_t row)
     return sum;
 }
 
-START_TEST(normalised_rows_sum_to_one)
+TEST(normalised_rows_sum_to_one)
 {
     for (int kind = 0; kind < 3; kind++) { /* dense, sparse, a pattern */
         gnn_data data = make_data(host, kind > 0, false);
@@ -203,7 +201,6 @@ START_TEST(normalised_rows_sum_to_one)
         gnn_data_free(host, &data);
     }
 }
-END_TEST
 
 static void count_split(const gnn_data *data, int32_t class, int64_t count[GNN_SPLITS])
 {
@@ -211,7 +208,7 @@ static void count_split(const gnn_data *data, int32_t class, int64_t count[GNN_S
     for (int64_t i = 0; i < NODES; i++) count[data->split[i]] += data->labels[i] == class;
 }
 
-START_TEST(splits_have_so_many_nodes_of_each_class)
+TEST(splits_have_so_many_nodes_of_each_class)
 {
     gnn_data data = make_data(host, false, false);
     int64_t count[GNN_SPLITS];
@@ -234,9 +231,8 @@ START_TEST(splits_have_so_many_nodes_of_each_class)
     ck_assert_int_eq(gnn_data_draw_split(host, &data, 0, 30, 3), SP_ERROR_ARGUMENT);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(every_node_can_be_drawn_for_training)
+TEST(every_node_can_be_drawn_for_training)
 {
     enum { DRAWS = 400 };
     gnn_data data = make_data(host, false, false);
@@ -249,7 +245,6 @@ START_TEST(every_node_can_be_drawn_for_training)
         test_expect(drawn[i] > 55 && drawn[i] < 145, "node %lld: %d of %d", (long long)i, drawn[i], DRAWS);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* ---- renumbering --------------------------------------------------------------------------------------- */
 
@@ -313,7 +308,7 @@ static void is_moved(const gnn_data *given, const gnn_data *moved)
     }
 }
 
-START_TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
+TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
 {
     for (int sparse = 0; sparse < 2; sparse++)
         for (int several = 0; several < 2; several++) {
@@ -332,9 +327,8 @@ START_TEST(renumbered_data_are_the_same_and_their_communities_lie_together)
             gnn_data_free(host, &moved);
         }
 }
-END_TEST
 
-START_TEST(data_that_do_not_gain_keep_their_numbers)
+TEST(data_that_do_not_gain_keep_their_numbers)
 {
     static const char *const specs[] = {"community:40000,350,4000,50,800,80,1",
                                         "community:40000,350,4000,50,800,80,0"};
@@ -359,18 +353,16 @@ START_TEST(data_that_do_not_gain_keep_their_numbers)
         gnn_data_free(host, &large);
     }
 }
-END_TEST
 
-START_TEST(models_with_maxk_keep_the_numbers_unless_told_otherwise)
+TEST(models_with_maxk_keep_the_numbers_unless_told_otherwise)
 {
     const gnn_model_options relu = {.hidden = 8}, maxk = {.hidden = 8, .maxk = 4};
     ck_assert_int_eq(gnn_order_for(&relu, GNN_ORDER_AUTO), GNN_ORDER_AUTO);
     ck_assert_int_eq(gnn_order_for(&maxk, GNN_ORDER_AUTO), GNN_ORDER_KEEP);
     ck_assert_int_eq(gnn_order_for(&maxk, GNN_ORDER_COMMUNITY), GNN_ORDER_COMMUNITY);
 }
-END_TEST
 
-START_TEST(mistakes_in_renumbered_data_name_the_node)
+TEST(mistakes_in_renumbered_data_name_the_node)
 {
     gnn_data data = make_mixed(host, false, false);
     ck_ok(host, gnn_data_renumber(host, &data, GNN_ORDER_COMMUNITY));
@@ -382,7 +374,6 @@ START_TEST(mistakes_in_renumbered_data_name_the_node)
     refuses_data(&data, SP_ERROR_NOT_FINITE, "feature 3 of node 17 ");
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* ---- what is learnt ------------------------------------------------------------------------------------ */
 
@@ -403,7 +394,7 @@ static void learns(int device, const gnn_data *data, const gnn_trainer_options *
 
 static const char *const layer_names[] = {"GCN", "SAGE", "SAGE max", "GIN", "GAT"};
 
-START_TEST(every_layer_learns_communities_full_batch)
+TEST(every_layer_learns_communities_full_batch)
 {
     for (int sparse = 0; sparse < 2; sparse++) {
         gnn_data data = make_data(host, sparse, false);
@@ -414,9 +405,8 @@ START_TEST(every_layer_learns_communities_full_batch)
         gnn_data_free(host, &data);
     }
 }
-END_TEST
 
-START_TEST(every_layer_learns_communities_by_every_sampler)
+TEST(every_layer_learns_communities_by_every_sampler)
 {
     static const char *const sampler_names[] = {"node", "layer", "FastGCN", "cluster"};
     gnn_data data = make_data(host, true, false);
@@ -438,9 +428,8 @@ START_TEST(every_layer_learns_communities_by_every_sampler)
         }
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(every_method_and_maxk_learn)
+TEST(every_method_and_maxk_learn)
 {
     gnn_data data = make_data(host, false, false);
     for (int method = GNN_ADAM; method <= GNN_SGD; method++) {
@@ -454,9 +443,8 @@ START_TEST(every_method_and_maxk_learn)
     }
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(nodes_with_several_classes_are_learnt)
+TEST(nodes_with_several_classes_are_learnt)
 {
     gnn_data data = make_data(host, true, true);
     for (int sampled = 0; sampled < 2; sampled++) {
@@ -466,11 +454,10 @@ START_TEST(nodes_with_several_classes_are_learnt)
     }
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* ---- the same again ------------------------------------------------------------------------------------ */
 
-START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
+TEST(a_seed_gives_the_same_losses_bit_for_bit)
 {
     enum { EPOCHS = 6 };
     gnn_data data = make_data(host, true, false);
@@ -489,10 +476,9 @@ START_TEST(a_seed_gives_the_same_losses_bit_for_bit)
         }
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* After epochs with another seed and another split, full batch and sampled. */
-START_TEST(a_restarted_trainer_is_one_that_was_made_anew)
+TEST(a_restarted_trainer_is_one_that_was_made_anew)
 {
     enum { EPOCHS = 6 };
     gnn_data data = make_data(host, true, false);
@@ -519,10 +505,9 @@ START_TEST(a_restarted_trainer_is_one_that_was_made_anew)
         }
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* Each minibatch is a community, which by its wrong nodes would have other edges inside. */
-START_TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
+TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
 {
     gnn_data given = make_mixed(host, false, false), moved = make_mixed(host, false, false);
     gnn_trainer_options options = usual(GNN_SAGE);
@@ -542,10 +527,9 @@ START_TEST(clusters_are_those_of_the_nodes_wherever_their_rows_are)
     gnn_data_free(host, &given);
     gnn_data_free(host, &moved);
 }
-END_TEST
 
 /* Random numbers are the same on both, and in epochs that are replayed: only rounding differs. */
-START_TEST(devices_train_alike)
+TEST(devices_train_alike)
 {
     enum { EPOCHS = 8 };
     for (int way = 0; way < 4; way++) {
@@ -566,11 +550,10 @@ START_TEST(devices_train_alike)
         gnn_data_free(host, &data);
     }
 }
-END_TEST
 
 /* Without dropout of the features, dense ones (way 0), sparse ones (1), f64 (2), A·X kept (3), sparse ones in f64
  * (4), patterns (5) make little difference. */
-START_TEST(ways_to_hold_features_make_no_difference)
+TEST(ways_to_hold_features_make_no_difference)
 {
     enum { EPOCHS = 5 };
     gnn_epoch first[EPOCHS], other[EPOCHS];
@@ -593,11 +576,10 @@ START_TEST(ways_to_hold_features_make_no_difference)
             gnn_data_free(host, &data);
         }
 }
-END_TEST
 
 /* With fan-outs above every degree, no dropout and next to no steps, minibatches have the loss of the whole; more of
  * them than are read at once. */
-START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
+TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
 {
     test_random random = test_seed(SEED);
     gnn_data data = {.classes = 3};
@@ -628,7 +610,6 @@ START_TEST(minibatches_of_all_neighbours_have_the_loss_of_the_whole)
     }
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* Entries (i, j) with i + j divisible by 3 and i < j go (way 0), or have another weight (way 1). */
 static void make_directed(sp_csr *g, int way)
@@ -648,7 +629,7 @@ static void make_directed(sp_csr *g, int way)
 }
 
 /* What a step goes down is the gradient of the loss that is reported, also where edges have a direction. */
-START_TEST(gradients_are_those_of_the_loss_on_directed_graphs)
+TEST(gradients_are_those_of_the_loss_on_directed_graphs)
 {
     for (int way = 0; way < 2; way++)
         for (int layer = GNN_GCN; layer <= GNN_GAT; layer++) {
@@ -685,11 +666,10 @@ START_TEST(gradients_are_those_of_the_loss_on_directed_graphs)
             gnn_data_free(host, &data);
         }
 }
-END_TEST
 
 /* ---- the course of a training --------------------------------------------------------------------------- */
 
-START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
+TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
 {
     enum { EPOCHS = 200 };
     gnn_data data = make_data(host, false, false);
@@ -714,10 +694,9 @@ START_TEST(patience_ends_a_training_and_the_best_parameters_are_kept)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* From epoch 4 on the rate is 0 for all that f32 can tell. */
-START_TEST(the_learning_rate_follows_its_schedule)
+TEST(the_learning_rate_follows_its_schedule)
 {
     enum { EPOCHS = 8 };
     gnn_data data = make_data(host, false, false);
@@ -733,9 +712,8 @@ START_TEST(the_learning_rate_follows_its_schedule)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(evaluations_come_at_their_interval_and_at_the_end)
+TEST(evaluations_come_at_their_interval_and_at_the_end)
 {
     enum { EPOCHS = 8 };
     gnn_data data = make_data(host, false, false);
@@ -757,9 +735,8 @@ START_TEST(evaluations_come_at_their_interval_and_at_the_end)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(losses_are_read_at_their_interval_and_at_the_end)
+TEST(losses_are_read_at_their_interval_and_at_the_end)
 {
     enum { EPOCHS = 8 };
     gnn_data data = make_data(host, false, false);
@@ -780,9 +757,8 @@ START_TEST(losses_are_read_at_their_interval_and_at_the_end)
     }
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(a_loss_that_is_no_number_ends_the_training)
+TEST(a_loss_that_is_no_number_ends_the_training)
 {
     gnn_data data = make_data(host, false, false);
     for (int sampled = 0; sampled < 2; sampled++) {
@@ -801,12 +777,11 @@ START_TEST(a_loss_that_is_no_number_ends_the_training)
     }
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* ---- prediction ---------------------------------------------------------------------------------------- */
 
 /* Predictions with probabilities, for trainers of both kinds; the fraction that is right is the accuracy. */
-START_TEST(predictions_are_what_the_accuracy_counts)
+TEST(predictions_are_what_the_accuracy_counts)
 {
     for (int several = 0; several < 2; several++) {
         gnn_data data = make_data(host, true, several);
@@ -839,10 +814,9 @@ START_TEST(predictions_are_what_the_accuracy_counts)
         gnn_data_free(host, &data);
     }
 }
-END_TEST
 
 /* A model is trained on data as they are, saved, and used on the same data renumbered. */
-START_TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
+TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
 {
     for (int several = 0; several < 2; several++) {
         gnn_data given = make_mixed(host, true, several), moved = make_mixed(host, true, several);
@@ -875,11 +849,10 @@ START_TEST(predictions_on_renumbered_data_are_those_of_the_nodes)
         gnn_data_free(host, &moved);
     }
 }
-END_TEST
 
 /* ---- saved trainers ------------------------------------------------------------------------------------ */
 
-START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
+TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
 {
     enum { BEFORE = 4, AFTER = 5 };
     gnn_data data = make_data(host, true, false);
@@ -910,9 +883,8 @@ START_TEST(a_restored_trainer_goes_on_as_if_it_had_not_stopped)
             }
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
+TEST(saved_options_build_a_trainer_that_predicts_the_same)
 {
     gnn_data data = make_data(host, true, false), unlabelled = data;
     gnn_trainer_options options = usual(GNN_GAT);
@@ -948,7 +920,6 @@ START_TEST(saved_options_build_a_trainer_that_predicts_the_same)
     free_subject(&b);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* As save.c has it: all after the checksum, which is the third word. */
 static void set_checksum(char *bytes, int64_t size)
@@ -973,7 +944,7 @@ static void make_older(char *bytes, int64_t *size)
     set_checksum(bytes, *size);
 }
 
-START_TEST(saved_bytes_hold_the_names_of_the_classes)
+TEST(saved_bytes_hold_the_names_of_the_classes)
 {
     gnn_data data = make_data(host, true, false);
     const gnn_trainer_options options = usual(GNN_GCN);
@@ -1016,9 +987,8 @@ START_TEST(saved_bytes_hold_the_names_of_the_classes)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(damaged_bytes_are_refused_and_change_nothing)
+TEST(damaged_bytes_are_refused_and_change_nothing)
 {
     gnn_data data = make_data(host, false, false);
     const gnn_trainer_options options = usual(GNN_GCN);
@@ -1043,10 +1013,9 @@ START_TEST(damaged_bytes_are_refused_and_change_nothing)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* Whoever makes such bytes can make their checksum, too. */
-START_TEST(bytes_that_lie_do_no_harm)
+TEST(bytes_that_lie_do_no_harm)
 {
     enum { HEAD = 296 };
     static const int64_t lies[] = {-1, 0, 1, 3, 17, 1 << 20, INT64_C(1) << 31, INT64_C(1) << 61, INT64_MAX,
@@ -1062,7 +1031,7 @@ START_TEST(bytes_that_lie_do_no_harm)
     set_checksum(bytes, size);
     ck_ok(s.context, gnn_trainer_restore(s.trainer, bytes, size)); /* the checksum is right */
     for (int64_t at = 24; at < HEAD; at += 8)
-        for (size_t k = 0; k < sizeof lies / sizeof *lies; k++) {
+        for (size_t k = 0; k < COUNT(lies); k++) {
             gnn_saved saved;
             char kept[8];
             memcpy(kept, bytes + at, 8);
@@ -1082,7 +1051,6 @@ START_TEST(bytes_that_lie_do_no_harm)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 /* A word of the head, or a number behind it, is another: the sentence says what is wrong with that. */
 static void refuses_word(const subject *s, char *bytes, int64_t size, int64_t at, const void *word, size_t count,
@@ -1102,7 +1070,7 @@ static void refuses_word(const subject *s, char *bytes, int64_t size, int64_t at
     memcpy(bytes + at, kept, count);
 }
 
-START_TEST(saved_options_that_exclude_each_other_are_refused)
+TEST(saved_options_that_exclude_each_other_are_refused)
 {
     enum { LAYER = 4, MAXK = 11, KEEP = 13, HALF = 14, DROPOUT = 17, RATE = 21 };
     static const int64_t one = 1, maxima = GNN_SAGE_MAX, many = 1 << 16;
@@ -1124,7 +1092,7 @@ START_TEST(saved_options_that_exclude_each_other_are_refused)
     subject s = make_subject(0, &data, &options, 7);
     train(&s, 2, epochs);
     ck_ok(s.context, gnn_trainer_save(s.trainer, false, (void **)&bytes, &size));
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         snprintf(sentence, sizeof sentence, "%s%s", what, cases[c].sentence);
         refuses_word(&s, bytes, size, 8 * cases[c].word, cases[c].value, 8, sentence);
     }
@@ -1134,9 +1102,8 @@ START_TEST(saved_options_that_exclude_each_other_are_refused)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(saved_numbers_that_are_not_finite_are_refused)
+TEST(saved_numbers_that_are_not_finite_are_refused)
 {
     enum { HEAD = 296 };
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -1161,9 +1128,8 @@ START_TEST(saved_numbers_that_are_not_finite_are_refused)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
-START_TEST(numbers_that_are_not_finite_are_not_saved)
+TEST(numbers_that_are_not_finite_are_not_saved)
 {
     gnn_data data = make_data(host, true, false);
     const gnn_trainer_options options = usual(GNN_GCN);
@@ -1178,7 +1144,6 @@ START_TEST(numbers_that_are_not_finite_are_not_saved)
     free_subject(&s);
     gnn_data_free(host, &data);
 }
-END_TEST
 
 static void refuses_bytes(const gnn_data *data, const gnn_trainer_options *options, const void *bytes, int64_t size,
                           const char *sentence)
@@ -1190,7 +1155,7 @@ static void refuses_bytes(const gnn_data *data, const gnn_trainer_options *optio
     free_subject(&s);
 }
 
-START_TEST(models_of_another_shape_are_refused_with_the_difference)
+TEST(models_of_another_shape_are_refused_with_the_difference)
 {
     gnn_data data = make_data(host, false, false), several = make_data(host, false, true);
     const gnn_trainer_options options = usual(GNN_GCN);
@@ -1221,13 +1186,11 @@ START_TEST(models_of_another_shape_are_refused_with_the_difference)
     gnn_data_free(host, &data);
     gnn_data_free(host, &several);
 }
-END_TEST
 
 /* ---- what cannot be ------------------------------------------------------------------------------------ */
 
-START_TEST(impossible_options_are_refused)
+CONTEXT_TEST(impossible_options_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     gnn_data data = make_data(context, false, false);
     const gnn_trainer_options good = usual(GNN_GCN);
     gnn_trainer_options bad[7] = {good, good, good, good, good, good, good};
@@ -1248,9 +1211,7 @@ START_TEST(impossible_options_are_refused)
     }
     gnn_engine_free(engine);
     gnn_data_free(context, &data);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Everything a trainer does, with the allocation numbered `fail_at` failing. */
 static sp_status whole_life(sp_context *context, const gnn_data *data, const gnn_trainer_options *options)
@@ -1277,7 +1238,7 @@ static sp_status whole_life(sp_context *context, const gnn_data *data, const gnn
     return status;
 }
 
-START_TEST(failing_allocations_leak_nothing)
+TEST(failing_allocations_leak_nothing)
 {
     test_heap heap = {.fail_at = -1};
     sp_allocator allocator = test_allocator(&heap);
@@ -1306,9 +1267,8 @@ START_TEST(failing_allocations_leak_nothing)
     gnn_data_free(host, &data);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are)
+TEST(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are)
 {
     test_heap heap = {.fail_at = -1};
     sp_allocator allocator = test_allocator(&heap);
@@ -1338,57 +1298,51 @@ START_TEST(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are)
     gnn_data_free(context, &given);
     sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gnn: training");
-    TCase *data = tcase_create("data"), *training = tcase_create("training"), *saving = tcase_create("saving");
-    TCase *all[] = {data, training, saving};
-    for (int i = 0; i < 3; i++) {
-        tcase_set_timeout(all[i], 300);
-        tcase_add_checked_fixture(all[i], open_host, close_host);
-        suite_add_tcase(suite, all[i]);
-    }
-    tcase_add_test(data, the_first_node_that_is_wrong_is_named);
-    tcase_add_test(data, shapes_that_do_not_fit_are_refused);
-    tcase_add_test(data, normalised_rows_sum_to_one);
-    tcase_add_test(data, splits_have_so_many_nodes_of_each_class);
-    tcase_add_test(data, every_node_can_be_drawn_for_training);
-    tcase_add_test(data, renumbered_data_are_the_same_and_their_communities_lie_together);
-    tcase_add_test(data, data_that_do_not_gain_keep_their_numbers);
-    tcase_add_test(data, models_with_maxk_keep_the_numbers_unless_told_otherwise);
-    tcase_add_test(data, mistakes_in_renumbered_data_name_the_node);
-    test_on_devices(training, every_layer_learns_communities_full_batch);
-    test_on_devices(training, every_layer_learns_communities_by_every_sampler);
-    test_on_devices(training, every_method_and_maxk_learn);
-    test_on_devices(training, nodes_with_several_classes_are_learnt);
-    test_on_devices(training, a_seed_gives_the_same_losses_bit_for_bit);
-    test_on_devices(training, a_restarted_trainer_is_one_that_was_made_anew);
-    test_on_devices(training, clusters_are_those_of_the_nodes_wherever_their_rows_are);
-    tcase_add_loop_test(training, devices_train_alike, 1, test_devices());
-    if (test_devices() == 1) test_count_skipped(1);
-    test_on_devices(training, ways_to_hold_features_make_no_difference);
-    test_on_devices(training, minibatches_of_all_neighbours_have_the_loss_of_the_whole);
-    tcase_add_test(training, gradients_are_those_of_the_loss_on_directed_graphs);
-    test_on_devices(training, patience_ends_a_training_and_the_best_parameters_are_kept);
-    test_on_devices(training, the_learning_rate_follows_its_schedule);
-    test_on_devices(training, evaluations_come_at_their_interval_and_at_the_end);
-    test_on_devices(training, losses_are_read_at_their_interval_and_at_the_end);
-    test_on_devices(training, a_loss_that_is_no_number_ends_the_training);
-    test_on_devices(training, predictions_are_what_the_accuracy_counts);
-    test_on_devices(training, predictions_on_renumbered_data_are_those_of_the_nodes);
-    test_on_devices(saving, a_restored_trainer_goes_on_as_if_it_had_not_stopped);
-    test_on_devices(saving, saved_options_build_a_trainer_that_predicts_the_same);
-    test_on_devices(saving, saved_bytes_hold_the_names_of_the_classes);
-    test_on_devices(saving, damaged_bytes_are_refused_and_change_nothing);
-    tcase_add_test(saving, bytes_that_lie_do_no_harm);
-    tcase_add_test(saving, saved_options_that_exclude_each_other_are_refused);
-    tcase_add_test(saving, saved_numbers_that_are_not_finite_are_refused);
-    tcase_add_test(saving, numbers_that_are_not_finite_are_not_saved);
-    tcase_add_test(saving, models_of_another_shape_are_refused_with_the_difference);
-    test_on_devices(saving, impossible_options_are_refused);
-    tcase_add_test(saving, failing_allocations_leak_nothing);
-    tcase_add_test(data, data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE_WITH("data", 300, open_host, close_host),
+    ONCE(the_first_node_that_is_wrong_is_named),
+    ONCE(shapes_that_do_not_fit_are_refused),
+    ONCE(normalised_rows_sum_to_one),
+    ONCE(splits_have_so_many_nodes_of_each_class),
+    ONCE(every_node_can_be_drawn_for_training),
+    ONCE(renumbered_data_are_the_same_and_their_communities_lie_together),
+    ONCE(data_that_do_not_gain_keep_their_numbers),
+    ONCE(models_with_maxk_keep_the_numbers_unless_told_otherwise),
+    ONCE(mistakes_in_renumbered_data_name_the_node),
+    ONCE(data_that_cannot_be_renumbered_for_want_of_memory_stay_as_they_are),
+    CASE_WITH("training", 300, open_host, close_host),
+    ON_DEVICES(every_layer_learns_communities_full_batch),
+    ON_DEVICES(every_layer_learns_communities_by_every_sampler),
+    ON_DEVICES(every_method_and_maxk_learn),
+    ON_DEVICES(nodes_with_several_classes_are_learnt),
+    ON_DEVICES(a_seed_gives_the_same_losses_bit_for_bit),
+    ON_DEVICES(a_restarted_trainer_is_one_that_was_made_anew),
+    ON_DEVICES(clusters_are_those_of_the_nodes_wherever_their_rows_are),
+    ON_CUDA(devices_train_alike),
+    ON_DEVICES(ways_to_hold_features_make_no_difference),
+    ON_DEVICES(minibatches_of_all_neighbours_have_the_loss_of_the_whole),
+    ONCE(gradients_are_those_of_the_loss_on_directed_graphs),
+    ON_DEVICES(patience_ends_a_training_and_the_best_parameters_are_kept),
+    ON_DEVICES(the_learning_rate_follows_its_schedule),
+    ON_DEVICES(evaluations_come_at_their_interval_and_at_the_end),
+    ON_DEVICES(losses_are_read_at_their_interval_and_at_the_end),
+    ON_DEVICES(a_loss_that_is_no_number_ends_the_training),
+    ON_DEVICES(predictions_are_what_the_accuracy_counts),
+    ON_DEVICES(predictions_on_renumbered_data_are_those_of_the_nodes),
+    CASE_WITH("saving", 300, open_host, close_host),
+    ON_DEVICES(a_restored_trainer_goes_on_as_if_it_had_not_stopped),
+    ON_DEVICES(saved_options_build_a_trainer_that_predicts_the_same),
+    ON_DEVICES(saved_bytes_hold_the_names_of_the_classes),
+    ON_DEVICES(damaged_bytes_are_refused_and_change_nothing),
+    ONCE(bytes_that_lie_do_no_harm),
+    ONCE(saved_options_that_exclude_each_other_are_refused),
+    ONCE(saved_numbers_that_are_not_finite_are_refused),
+    ONCE(numbers_that_are_not_finite_are_not_saved),
+    ONCE(models_of_another_shape_are_refused_with_the_difference),
+    ON_DEVICES(impossible_options_are_refused),
+    ONCE(failing_allocations_leak_nothing),
+    {0},
+};
+
+int main(void) { return test_run("gnn: training", tests); }

@@ -203,7 +203,7 @@ static void expect_refusal(size_t reader, const char *what, bool names_line)
     ck_assert_int_eq(heap.live_bytes, 0);
 }
 
-START_TEST(what_has_no_end_is_refused_without_taking_memory)
+TEST(what_has_no_end_is_refused_without_taking_memory)
 {
     static const struct {
         const char *name, *text;
@@ -211,7 +211,7 @@ START_TEST(what_has_no_end_is_refused_without_taking_memory)
     } fillings[] = {{"zeros", "", 1}, {"letters", "y", 1}, {"digits", "1", 1}, {"blanks", " ", 1}};
     const size_t reader = (size_t)_i;
     snprintf(path, sizeof path, "/tmp/test_endless.%ld", (long)getpid());
-    for (size_t i = 0; i < sizeof fillings / sizeof *fillings; i++) {
+    for (size_t i = 0; i < COUNT(fillings); i++) {
         /* Blanks between words of mcl's matrices need no memory. */
         if (fillings[i].text[0] == ' ' && strcmp(readers[reader].name, "native") == 0) continue;
         write_endless(readers[reader].head, fillings[i].text, fillings[i].length, (packing)((reader + i) % PACKINGS));
@@ -219,10 +219,9 @@ START_TEST(what_has_no_end_is_refused_without_taking_memory)
     }
     unlink(path);
 }
-END_TEST
 
 /* Words that end in colons, and fields in a line for a few of them. */
-START_TEST(endless_lines_of_short_words_are_refused_or_read_in_parts)
+TEST(endless_lines_of_short_words_are_refused_or_read_in_parts)
 {
     snprintf(path, sizeof path, "/tmp/test_endless.%ld", (long)getpid());
     for (size_t reader = 0; reader < 2; reader++) {
@@ -233,7 +232,6 @@ START_TEST(endless_lines_of_short_words_are_refused_or_read_in_parts)
     expect_refusal(4, "colons", true);
     unlink(path);
 }
-END_TEST
 
 static void expect_error(sp_context *context, const char *text, size_t count, io_read_options options, size_t block,
                          const char *beginning)
@@ -246,13 +244,13 @@ static void expect_error(sp_context *context, const char *text, size_t count, io
 }
 
 /* The limit is the same wherever blocks end, and with a line feed in the end or not. */
-START_TEST(limits_do_not_depend_on_blocks)
+TEST(limits_do_not_depend_on_blocks)
 {
     enum { ROOM = 3 << 20 };
     static const size_t blocks[] = {0, 1 << 16, 1 << 20, (1 << 20) + 77, 3 << 20};
     char *text = malloc(ROOM);
     sp_context *context = test_context(0, 2);
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    for (size_t i = 0; i < COUNT(blocks); i++)
         for (int ends = 0; ends < 2; ends++)
             for (int extra = -1; extra < 2; extra++) {
                 io_graph graph;
@@ -275,16 +273,15 @@ START_TEST(limits_do_not_depend_on_blocks)
             }
     memset(text, 'x', ROOM);
     memcpy(text, "a b\nc \0", 7);
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+    for (size_t i = 0; i < COUNT(blocks); i++)
         expect_error(context, text, ROOM, (io_read_options){.format = IO_ABC}, blocks[i],
                      "in:2: the line holds a NUL byte");
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 /* Rows of any number of features are read. */
-START_TEST(long_rows_of_features_are_read)
+TEST(long_rows_of_features_are_read)
 {
     enum { COLUMNS = 1 << 20 };
     snprintf(path, sizeof path, "/tmp/test_endless.%ld", (long)getpid());
@@ -301,18 +298,14 @@ START_TEST(long_rows_of_features_are_read)
     sp_context_destroy(context);
     unlink(path);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("endless");
-    TCase *cases = tcase_create("endless");
-    tcase_set_timeout(cases, 300);
-    tcase_add_loop_test(cases, what_has_no_end_is_refused_without_taking_memory, 0,
-                        (int)(sizeof readers / sizeof *readers));
-    tcase_add_test(cases, endless_lines_of_short_words_are_refused_or_read_in_parts);
-    tcase_add_test(cases, limits_do_not_depend_on_blocks);
-    tcase_add_test(cases, long_rows_of_features_are_read);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("endless", 300),
+    TURNS(what_has_no_end_is_refused_without_taking_memory, COUNT(readers)),
+    ONCE(endless_lines_of_short_words_are_refused_or_read_in_parts),
+    ONCE(limits_do_not_depend_on_blocks),
+    ONCE(long_rows_of_features_are_read),
+    {0},
+};
+
+int main(void) { return test_run("endless", tests); }

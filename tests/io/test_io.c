@@ -98,7 +98,7 @@ static void expect_error(const char *text, io_read_options options, const char *
 
 #define MARK "\xef\xbb\xbf"
 
-START_TEST(a_byte_order_mark_is_no_part_of_the_text)
+TEST(a_byte_order_mark_is_no_part_of_the_text)
 {
     expect_arcs(MARK "a b 2\nb a 3\n", as(IO_ABC), "a>b:2 b>a:3", 2);
     expect_arcs(MARK "a b 2\n" MARK "a b 3\n", as(IO_ABC), "a>b:2 " MARK "a>b:3", 3);
@@ -124,27 +124,25 @@ START_TEST(a_byte_order_mark_is_no_part_of_the_text)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
-START_TEST(compression_that_is_not_read_is_named)
+TEST(compression_that_is_not_read_is_named)
 {
     static const char xz[] = "\xfd" "7zXZ\0\0\4", bzip2[] = "BZh91AY&SY\x12", zip[] = "PK\3\4\x14\0\0";
     const io_read_options all[] = {as(IO_AUTO), as(IO_ABC), lenient(IO_ABC), as(IO_MTX)};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         expect_failure(xz, sizeof xz, all[i], "in: compressed by xz, which is not read; unpack it first");
         expect_failure(bzip2, sizeof bzip2, all[i], "in: compressed by bzip2, which is not read; unpack it first");
         expect_failure(zip, sizeof zip, all[i], "in: a zip archive, which is not read here; unpack it first");
     }
     expect_arcs("BZh9 b\nPK b\n", as(IO_ABC), "BZh9>b:1 PK>b:1", 3);
 }
-END_TEST
 
-START_TEST(text_of_other_systems_is_named)
+TEST(text_of_other_systems_is_named)
 {
     static const char little[] = "\xff\xfe" "a\0 \0b\0\n", big[] = "\xfe\xff\0a\0 \0b\0\n";
     static const char mac[] = "a b 1\rb c 2\r";
     const io_read_options all[] = {as(IO_AUTO), as(IO_ABC), as(IO_SIF), as(IO_METIS)};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < COUNT(all); i++) {
         expect_failure(little, sizeof little - 1, all[i], "in: text in UTF-16, which is not read; save it as UTF-8");
         expect_failure(big, sizeof big - 1, all[i], "in: text in UTF-16, which is not read; save it as UTF-8");
         expect_error(mac, all[i], "in: its lines end with CR alone");
@@ -153,9 +151,8 @@ START_TEST(text_of_other_systems_is_named)
     expect_arcs("a b 1\r", as(IO_ABC), "a>b:1", 2);
     expect_arcs("a b 2\rc d\n", as(IO_ABC), "a>b:2", 2);
 }
-END_TEST
 
-START_TEST(hits_read_as_pairs_are_seen)
+TEST(hits_read_as_pairs_are_seen)
 {
 #define HIT "q\ts\t90.5\t100\t1\t0\t1\t100\t1\t100\t1e-5\t 50\n"
     static const struct {
@@ -170,7 +167,7 @@ START_TEST(hits_read_as_pairs_are_seen)
                  {"q\ts\t90\n" HIT, false},
                  {"# nothing", false}};
     sp_context *context = test_context(0, 1);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         io_graph graph = read_text(context, cases[i].text, as(IO_ABC));
         ck_assert_msg(graph.blast_hits == cases[i].hits, "%s", cases[i].text);
         io_graph_free(context, &graph);
@@ -182,10 +179,9 @@ START_TEST(hits_read_as_pairs_are_seen)
     sp_context_destroy(context);
 #undef HIT
 }
-END_TEST
 
 /* What follows a NUL byte is not looked at, whether it has been read or not: a tab would make other fields. */
-START_TEST(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks)
+CONTEXT_TEST(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks, 0, 2)
 {
     static const struct {
         const char *text;
@@ -194,8 +190,7 @@ START_TEST(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks)
     } cases[] = {{"a b\nc d e f\0 g\th\n", 17, "in:2: the weight is not a number (got \"e\")"},
                  {"a b\nc d 1\0 g\th\n", 15, "in:2: the line holds a NUL byte"},
                  {"a b\nc\0 d\te\n", 12, "in:2: the line holds a NUL byte"}};
-    sp_context *context = test_context(0, 2);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t block = 0; block < 24; block++) {
             const io_read_options options = as(IO_ABC);
             io_graph graph;
@@ -204,11 +199,9 @@ START_TEST(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks)
             test_expect(strncmp(sp_last_error(context), cases[i].error, strlen(cases[i].error)) == 0,
                         "\"%s\" instead of \"%s\", blocks of %zu", sp_last_error(context), cases[i].error, block);
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(names_decide_where_the_content_does_not)
+TEST(names_decide_where_the_content_does_not)
 {
     static const struct {
         const char *name, *text;
@@ -227,7 +220,7 @@ START_TEST(names_decide_where_the_content_does_not)
     const io_read_options strict = {.refuse_others = true};
     sp_context *context = test_context(0, 2);
     io_graph graph;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const char *name = cases[i].name, *text = cases[i].text;
         ck_ok(context, io_read_memory(context, name, text, strlen(text), &automatic, 0, &graph));
         ck_assert_int_eq(graph.format, cases[i].format);
@@ -242,39 +235,34 @@ START_TEST(names_decide_where_the_content_does_not)
     expect_error("2 1\n2 1\n", strict, "in: not a matrix and not a STRING file");
     expect_error("", strict, "in: the file is empty");
 }
-END_TEST
 
 /* ---- label triples -------------------------------------------------------------------------------------- */
 
-START_TEST(abc_reads_labels_in_order_of_first_appearance)
+TEST(abc_reads_labels_in_order_of_first_appearance)
 {
     expect_arcs("b a 1\na c 2.5\n", as(IO_ABC), "b>a:1 a>c:2.5", 3);
     expect_arcs("# comment\n\n  # another\n \t \n", as(IO_ABC), "", 0);
 }
-END_TEST
 
-START_TEST(abc_splits_at_tabs_if_there_are_any)
+TEST(abc_splits_at_tabs_if_there_are_any)
 {
     expect_arcs("a b\tc d\t0.5\n", as(IO_ABC), "a b>c d:0.5", 2);
     expect_arcs("a\t\tb\t3\na\t c\t4\textra", as(IO_ABC), "a>b:3 a>c:4", 3);
     expect_arcs("a  b \t 3\r\n", as(IO_ABC), "a  b >3:1", 2);
     expect_arcs(" a \v b\f7 8 9\n", as(IO_ABC), "a>b:7", 2);
 }
-END_TEST
 
-START_TEST(abc_takes_a_missing_weight_as_one_and_zero_as_no_arc)
+TEST(abc_takes_a_missing_weight_as_one_and_zero_as_no_arc)
 {
     expect_arcs("a b\na\tb\t\nc d 0\ne e 2\n", as(IO_ABC), "a>b:1 a>b:1 e>e:2", 5);
 }
-END_TEST
 
-START_TEST(abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere)
+TEST(abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere)
 {
     expect_arcs("a\tb\r\nb c 2\r\nc\td\t3", as(IO_ABC), "a>b:1 b>c:2 c>d:3", 4);
 }
-END_TEST
 
-START_TEST(abc_strict_refuses_odd_lines_by_number)
+TEST(abc_strict_refuses_odd_lines_by_number)
 {
     expect_error("a b 1\nbroken\n", as(IO_ABC), "in:2: one field where two labels are expected, with a tab or blank "
                                                  "between them (got \"broken\")");
@@ -291,9 +279,8 @@ START_TEST(abc_strict_refuses_odd_lines_by_number)
     expect_error("#\na b 1\na b -3\n", as(IO_ABC), "in:3: the weight is negative (got \"-3\")");
     expect_failure("a b 1\na\0c b 2\n", 14, as(IO_ABC), "in:2: the line holds a NUL byte");
 }
-END_TEST
 
-START_TEST(abc_messages_cut_and_escape_what_they_quote)
+TEST(abc_messages_cut_and_escape_what_they_quote)
 {
     expect_error("a b \x01\x7f\xc3\xa9x\n", as(IO_ABC),
                  "in:1: the weight is not a number (got \"\\x01\\x7f\\xc3\\xa9x\"); write a decimal number, and no "
@@ -305,11 +292,9 @@ START_TEST(abc_messages_cut_and_escape_what_they_quote)
     memcpy(text, "a b ", 4);
     expect_failure(text, sizeof text, as(IO_ABC), "in:1: the weight is not a number (got \"\\x02\\x02");
 }
-END_TEST
 
-START_TEST(abc_lenient_does_as_mcl_and_counts)
+CONTEXT_TEST(abc_lenient_does_as_mcl_and_counts, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_graph graph =
         read_text(context, "a b nan\nbroken\na b 3.5abc\na b -2\na b 1e39\nd e 0x10\nd e 0xg\nd e 2e+\nc d 7\n",
                   lenient(IO_ABC));
@@ -324,13 +309,11 @@ START_TEST(abc_lenient_does_as_mcl_and_counts)
     ck_assert_str_eq(arcs_of(&graph), "xy>z:3 a>b:1");
     ck_assert_int_eq(graph.odd_lines, 1);
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
 static double scale(void *user, double weight) { return *(double *)user * weight; }
 
-START_TEST(transforms_apply_in_f64_before_the_weight_is_checked)
+TEST(transforms_apply_in_f64_before_the_weight_is_checked)
 {
     double factor = 1e-300;
     io_read_options options = {.format = IO_ABC, .transform = scale, .transform_user = &factor};
@@ -343,20 +326,18 @@ START_TEST(transforms_apply_in_f64_before_the_weight_is_checked)
     factor = 0;
     expect_arcs("a b 3\n", options, "", 2);
 }
-END_TEST
 
 /* ---- SIF, ETC, STRING, BLAST ---------------------------------------------------------------------------- */
 
-START_TEST(sif_and_etc_fan_out_from_the_first_label)
+TEST(sif_and_etc_fan_out_from_the_first_label)
 {
     expect_arcs("a pp b c\td\n#x pp y\ne\nf pp b #c d\n", as(IO_SIF), "a>b:1 a>c:1 a>d:1 f>b:1", 6);
     expect_arcs("a b\tc\nd\r\n", as(IO_ETC), "a>b:1 a>c:1", 4);
     expect_error("a pp b\nc pp\n", as(IO_SIF), "in:2: a relation without a target");
     expect_arcs("a pp b\nc pp\n", lenient(IO_SIF), "a>b:1", 3);
 }
-END_TEST
 
-START_TEST(expected_values_follow_a_colon)
+TEST(expected_values_follow_a_colon)
 {
     io_read_options options = {.format = IO_SIF, .expect_values = true};
     expect_arcs("a:2 pp b:3 c:4.5 d e:0\n", options, "a:2>b:3 a:2>c:4.5 a:2>d:1", 5);
@@ -370,9 +351,8 @@ START_TEST(expected_values_follow_a_colon)
     expect_arcs("a pp b:3x c: :3 b::3 b:q d:nan\n", options, "a>b:3 a>x:1 a>c::1 a>:3:1 a>b::3:1 a>b:q:1 a>d:1", 8);
     expect_arcs("a pp:2c b: \t3 d:3ef:4 g:2e1e\n", options, "a>c:1 a>b:3 a>d:3 a>f:4 a>g:20 a>e:1", 7);
 }
-END_TEST
 
-START_TEST(string_links_are_found_by_their_header)
+TEST(string_links_are_found_by_their_header)
 {
     const char *text = "protein1 protein2 experiments combined_score\nA B 10 900\nB A 10 900\nA C 0 150\nD E 7 400\n";
     expect_arcs(text, automatic, "A>B:900 B>A:900 A>C:150 D>E:400", 5);
@@ -388,9 +368,8 @@ START_TEST(string_links_are_found_by_their_header)
     expect_error("protein1 protein2 x\nA B y\n", as(IO_STRING), "in:2: the weight is not a number");
     expect_arcs("protein1 protein2 x\nA B 1\nA C\n", lenient(IO_STRING), "A>B:1", 2);
 }
-END_TEST
 
-START_TEST(string_scores_are_transformed_after_the_cutoff)
+TEST(string_scores_are_transformed_after_the_cutoff)
 {
     const char *text = "protein1 protein2 combined_score\nA B 900\nA C 150\nD E 400\n";
     double factor = 0.01;
@@ -405,11 +384,10 @@ START_TEST(string_scores_are_transformed_after_the_cutoff)
     expect_arcs("protein1 protein2 x\nA B 700.1\n",
                 (io_read_options){.format = IO_STRING, .minimum_score = 700.1}, "A>B:700.099976", 2);
 }
-END_TEST
 
 static io_read_options blast(io_blast_score score) { return (io_read_options){.format = IO_BLAST, .blast = score}; }
 
-START_TEST(blast_tables_offer_three_scores)
+TEST(blast_tables_offer_three_scores)
 {
     const char *text = "# comment\n"
                        "q1\ts1\t27.5\t334\t229\t10\t117\t445\t98\t423\t1e-38\t 141\n"
@@ -426,9 +404,8 @@ START_TEST(blast_tables_offer_three_scores)
     expect_error("a\t\t1\t1\t1\t1\t1\t1\t1\t1\t1\t9\n", blast(IO_BLAST_BITS), "in:1: the subject is empty");
     expect_arcs("a\tb\n", lenient(IO_BLAST), "", 0);
 }
-END_TEST
 
-START_TEST(blast_scores_are_transformed_as_weights)
+TEST(blast_scores_are_transformed_as_weights)
 {
     const char *text = "q1\ts1\t27.5\t1\t1\t1\t1\t1\t1\t1\t1e-38\t 141\n"
                        "q2\ts2\t20\t1\t1\t1\t1\t1\t1\t1\t2.5\t20\n";
@@ -444,9 +421,8 @@ START_TEST(blast_scores_are_transformed_as_weights)
     options.any_sign = true;
     expect_arcs(text, options, "q1>s1:-38", 4);
 }
-END_TEST
 
-START_TEST(transforms_as_weights_are_read_are_for_labels)
+TEST(transforms_as_weights_are_read_are_for_labels)
 {
     double factor = 2;
     const io_read_options options = {.transform = scale, .transform_user = &factor};
@@ -455,13 +431,12 @@ START_TEST(transforms_as_weights_are_read_are_for_labels)
     expect_error("2 1 1\n2 3\n1 3\n", options, "in: METIS, and -abc-tf");
     expect_arcs("(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mclmatrix\nbegin\n0 1:3 $\n)\n", options, "0>1:3", 2);
 }
-END_TEST
 
 /* ---- native --------------------------------------------------------------------------------------------- */
 
 #define HEADER "(mclheader\nmcltype matrix\ndimensions 3x3\n)\n"
 
-START_TEST(native_text_is_read_as_it_occurs_in_the_wild)
+TEST(native_text_is_read_as_it_occurs_in_the_wild)
 {
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:2 2 $\n1 0:3 $\n2 2 $\n)\n", automatic, "0>1:2 0>2:1 1>0:3 2>2:1", 3);
     expect_arcs("(mclheader\nmcltype matrix\ndimensions 3x3\n)\n\n(mclmatrix\nbegin\n\n0    1:0.5  $\n2    0:0.5   "
@@ -474,19 +449,16 @@ START_TEST(native_text_is_read_as_it_occurs_in_the_wild)
         automatic, "2>0:3 2>1:2", 3);
     expect_arcs("(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n", automatic, "", 0);
 }
-END_TEST
 
-START_TEST(native_repetitions_and_zeros_are_settled_as_mcl_does)
+TEST(native_repetitions_and_zeros_are_settled_as_mcl_does)
 {
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 2:2 1:5 2:9 1:7 $\n1 0:0 2:1 $\n0 1:8 $\n)\n", automatic,
                 "0>1:5 0>2:2 1>2:1 0>1:8", 3);
 }
-END_TEST
 
-START_TEST(native_columns_of_endless_repetition_keep_their_first_entries)
+CONTEXT_TEST(native_columns_of_endless_repetition_keep_their_first_entries, 0, 1)
 {
     enum { ROUNDS = 40000 };
-    sp_context *context = test_context(0, 1);
     char *text = malloc(200 + ROUNDS * 20), expected[100];
     size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions 9x9\n)\n(mclmatrix\nbegin\n3 8:7\n");
     for (int i = 0; i < ROUNDS; i++)
@@ -497,11 +469,9 @@ START_TEST(native_columns_of_endless_repetition_keep_their_first_entries)
     ck_assert_str_eq(arcs_of(&graph), expected);
     io_graph_free(context, &graph);
     free(text);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(native_domains_give_ids)
+TEST(native_domains_give_ids)
 {
     const char *two = "(mclheader\nmcltype matrix\ndimensions 2x2\n)\n";
     char text[400];
@@ -522,9 +492,8 @@ START_TEST(native_domains_give_ids)
     snprintf(text, sizeof text, "%s(mcldoms\n5 9 $\n)\n(mcldoms\n5 9 $\n)\n(mclmatrix\nbegin\n)\n", two);
     expect_error(text, automatic, "in:8: a second domain");
 }
-END_TEST
 
-START_TEST(native_text_refuses_what_is_no_graph)
+TEST(native_text_refuses_what_is_no_graph)
 {
     expect_error("(mclheader\nmcltype matrix\ndimensions 3x4\n)\n(mclmatrix\nbegin\n)\n", automatic,
                  "in: rows (3) and columns (4) are not the same nodes");
@@ -556,12 +525,10 @@ START_TEST(native_text_refuses_what_is_no_graph)
     expect_error("(mclheader\nmcltype matrix\ndimensions 2000000000x2000000000\n)\n(mclmatrix\nbegin\n)\n", automatic,
                  "in: the header claims 2000000000 nodes");
 }
-END_TEST
 
 /* Tokens and comments that lie across the ends of the reader's buffer. */
-START_TEST(native_text_longer_than_a_buffer_is_read_whole)
+CONTEXT_TEST(native_text_longer_than_a_buffer_is_read_whole, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const int64_t nodes = 40000;
     char *text = malloc(4000000);
     size_t at = (size_t)sprintf(text, "(mclheader\nmcltype matrix\ndimensions %lldx%lld\n)\n(mclmatrix\nbegin\n",
@@ -582,9 +549,7 @@ START_TEST(native_text_longer_than_a_buffer_is_read_whole)
     }
     io_graph_free(context, &graph);
     free(text);
-    sp_context_destroy(context);
 }
-END_TEST
 
 typedef struct bytes {
     char data[400];
@@ -627,7 +592,7 @@ static bytes binary_matrix(int64_t cols, int64_t rows, int32_t id, float value, 
     return made;
 }
 
-START_TEST(native_binary_is_read_and_its_lies_are_refused)
+TEST(native_binary_is_read_and_its_lies_are_refused)
 {
     sp_context *context = test_context(0, 1);
     bytes good = binary_matrix(2, 2, 1, 2.5f, 64);
@@ -665,14 +630,13 @@ START_TEST(native_binary_is_read_and_its_lies_are_refused)
     good.data[52] = 3; /* entries of the first column */
     expect_failure(good.data, good.count, automatic,
                    "in: byte 76: a vector with more entries than the matrix has rows");
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < COUNT(bad); i++)
         expect_failure(bad[i].made.data, bad[i].made.count, automatic, bad[i].message);
 }
-END_TEST
 
 /* ---- Matrix Market -------------------------------------------------------------------------------------- */
 
-START_TEST(matrix_market_is_read_in_its_kinds)
+CONTEXT_TEST(matrix_market_is_read_in_its_kinds, 0, 1)
 {
     expect_arcs("%%MatrixMarket matrix coordinate real general\n% c\n\n3 3 2\n1 2 0.5\n3 1 2e0\n", automatic,
                 "1>0:0.5 0>2:2", 3);
@@ -681,7 +645,6 @@ START_TEST(matrix_market_is_read_in_its_kinds)
                 "1>0:7", 2);
     expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", lenient(IO_MTX),
                 "1>0:-3 0>1:3", 2);
-    sp_context *context = test_context(0, 1);
     io_graph graph =
         read_text(context, "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", automatic);
     ck_assert(graph.symmetric && graph.format == IO_MTX);
@@ -690,13 +653,11 @@ START_TEST(matrix_market_is_read_in_its_kinds)
     ck_assert(!graph.symmetric);
     ck_assert_int_eq(graph.lines, 3);
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
 #define GENERAL "%%MatrixMarket matrix coordinate real general\n"
 
-START_TEST(matrix_market_lies_are_refused)
+TEST(matrix_market_lies_are_refused)
 {
     char *endless = calloc(1, 70001);
     memset(endless, '%', 70000);
@@ -735,11 +696,10 @@ START_TEST(matrix_market_lies_are_refused)
     expect_error(GENERAL "2000000000 2000000000 0\n", automatic, "in: the header claims 2000000000 nodes");
     expect_error(GENERAL "2000000000 2000000000 9000000000000000000\n1 1 1\n", automatic, "in:3: 1 entries, but");
 }
-END_TEST
 
 /* ---- values of any sign, METIS -------------------------------------------------------------------------- */
 
-START_TEST(values_of_any_sign_are_read_strictly_otherwise)
+CONTEXT_TEST(values_of_any_sign_are_read_strictly_otherwise, 0, 1)
 {
     const io_read_options any = {.any_sign = true};
     expect_arcs("a\tb\t-1.5\r\nb\ta\r\n", any, "a>b:-1.5 b>a:1", 2);
@@ -748,16 +708,13 @@ START_TEST(values_of_any_sign_are_read_strictly_otherwise)
     expect_arcs(GENERAL "2 2 1\n1 1 -1\n", any, "0>0:-1", 2);
     expect_arcs("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n", any, "1>0:-3 0>1:3", 2);
     expect_arcs(HEADER "(mclmatrix\nbegin\n0 1:-2 $\n)\n", any, "0>1:-2", 3);
-    sp_context *context = test_context(0, 1);
     io_graph graph = read_text(context, "a b -2\nb c -1\n", any);
     ck_assert_int_eq(graph.negative, 2);
     ck_assert_int_eq(graph.odd_lines, 0);
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(metis_graphs_are_read_in_their_kinds)
+CONTEXT_TEST(metis_graphs_are_read_in_their_kinds, 0, 1)
 {
     expect_arcs("3 2\n2 3\n1\n1\n", as(IO_METIS), "0>1:1 0>2:1 1>0:1 2>0:1", 3);
     expect_arcs("% c\n4 1 1\r\n\r\n% inner\n4 2.5\r\n\n2 2.5", as(IO_METIS), "1>3:2.5 3>1:2.5", 4);
@@ -765,15 +722,12 @@ START_TEST(metis_graphs_are_read_in_their_kinds)
     expect_arcs("2 1 110\n5 7 2\n1 2 1\n", as(IO_METIS), "0>1:1 1>0:1", 2);
     expect_arcs("3 0\n", as(IO_METIS), "", 3);
     expect_arcs("2 1\n2\n1\n\n\n", as(IO_METIS), "0>1:1 1>0:1", 2);
-    sp_context *context = test_context(0, 1);
     io_graph graph = read_text(context, "2 1\n2\n1\n", as(IO_METIS));
     ck_assert(graph.undirected && !graph.symmetric && graph.names.count == 0);
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(metis_lies_are_refused)
+TEST(metis_lies_are_refused)
 {
     expect_error("", as(IO_METIS), "in:1: no header");
     expect_error("% only\n", as(IO_METIS), "in:2: no header");
@@ -795,10 +749,9 @@ START_TEST(metis_lies_are_refused)
     expect_error("2 1\n1 1\n", as(IO_METIS), "in:2: node 1 is its own neighbour; METIS graphs have no loops");
     expect_error("2000000000 0\n", as(IO_METIS), "in: the header claims 2000000000 nodes");
 }
-END_TEST
 
 /* A METIS graph in which node i + 1 neighbours i and i + 2, read with any threads and blocks. */
-START_TEST(metis_nodes_are_numbered_across_slices)
+TEST(metis_nodes_are_numbered_across_slices)
 {
     enum { NODES = 3000 };
     char *text = malloc(NODES * 24);
@@ -824,7 +777,6 @@ START_TEST(metis_nodes_are_numbered_across_slices)
         }
     free(text);
 }
-END_TEST
 
 /* ---- files: tab, compression ---------------------------------------------------------------------------- */
 
@@ -911,7 +863,7 @@ static void expect_tab(const char *tab, const char *arcs, const char *error)
 
 #define SYMMETRIC(kind, size) "%%MatrixMarket matrix coordinate " kind "\n" size "\n"
 
-START_TEST(symmetric_files_hold_one_of_both_directions)
+CONTEXT_TEST(symmetric_files_hold_one_of_both_directions, 0, 1)
 {
     expect_error(SYMMETRIC("real symmetric", "2 2 2") "2 1 1\n1 2 1\n", automatic,
                  "in:4: entry 1 2 is the mirror image of an earlier one, and in a symmetric file each stands for both; "
@@ -925,19 +877,16 @@ START_TEST(symmetric_files_hold_one_of_both_directions)
     expect_arcs(SYMMETRIC("real symmetric", "2 2 3") "2 1 1\n2 1 3\n1 2 0\n", automatic, "0>1:1 0>1:3", 2);
     expect_arcs(SYMMETRIC("real general", "2 2 2") "2 1 1\n1 2 3\n", automatic, "0>1:1 1>0:3", 2);
     sp_csr matrix;
-    sp_context *context = test_context(0, 1);
     const io_adjacency_options options = {0};
     FILE *file = fopen(path_of("a.mtx"), "w");
     fputs(SYMMETRIC("pattern symmetric", "2 2 2") "2 1\n1 2\n", file);
     fclose(file);
     ck_assert_int_ne(io_read_adjacency(context, path_of("a.mtx"), &options, &matrix), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "a.mtx:4: entry 1 2 is the mirror image"));
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Entries on either side of the diagonal, zeros, comments; with any threads and blocks. */
-START_TEST(the_second_of_two_mirror_images_is_named)
+TEST(the_second_of_two_mirror_images_is_named)
 {
     enum { NODES = 30, ENTRIES = 60 };
     char *text = malloc(ENTRIES * 30 + 100);
@@ -979,9 +928,8 @@ START_TEST(the_second_of_two_mirror_images_is_named)
     for (int i = 0; i < 2; i++) sp_context_destroy(contexts[i]);
     free(text);
 }
-END_TEST
 
-START_TEST(tab_files_name_the_nodes)
+TEST(tab_files_name_the_nodes)
 {
     expect_tab("3\ta b\n5\tc\n", "a b>c:1", NULL);
     expect_tab("# x\n0 z\n\n3  a b\n4\ty\n5\tc \tq\r\n9\tw\n", "a b>c \tq:1", NULL);
@@ -993,9 +941,8 @@ START_TEST(tab_files_name_the_nodes)
     expect_tab("5\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
     expect_tab("3\ta\n3\tb\n", NULL, ":2: an id that is not above the one before");
 }
-END_TEST
 
-START_TEST(a_tab_file_that_names_next_to_nothing_is_refused)
+TEST(a_tab_file_that_names_next_to_nothing_is_refused)
 {
     enum { PADDING = 200000 };
     sp_context *context = test_context(0, 1);
@@ -1014,7 +961,6 @@ START_TEST(a_tab_file_that_names_next_to_nothing_is_refused)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 static size_t gzip(const void *data, size_t count, void *into, size_t room)
 {
@@ -1100,8 +1046,7 @@ static void check_compressed(size_t (*compress)(const void *, size_t, void *, si
     ck_assert_msg(status != SP_OK && strncmp(sp_last_error(context), message, strlen(message)) == 0, "%s",
                   sp_last_error(context));
     io_graph_free(context, &plain);
-    free(text);
-    free(packed);
+    free_all(text, packed);
     sp_context_destroy(context);
 }
 
@@ -1115,11 +1060,9 @@ static size_t zstd(const void *data, size_t count, void *into, size_t room)
     return size;
 }
 
-START_TEST(gzip_members_are_read_whole_or_refused) { check_compressed(gzip, "gzip"); }
-END_TEST
+TEST(gzip_members_are_read_whole_or_refused) { check_compressed(gzip, "gzip"); }
 
-START_TEST(zstd_frames_are_read_whole_or_refused) { check_compressed(zstd, "zstd"); }
-END_TEST
+TEST(zstd_frames_are_read_whole_or_refused) { check_compressed(zstd, "zstd"); }
 
 /* Reading blocks of any size meets the same thing first: the malformed line, or the damage before it. */
 static void check_damage(size_t (*compress)(const void *, size_t, void *, size_t))
@@ -1136,7 +1079,7 @@ static void check_damage(size_t (*compress)(const void *, size_t, void *, size_t
         const int64_t at = 16 + test_below(&random, (int64_t)size - 16);
         const char flip = (char)(1 << test_below(&random, 8));
         packed[at] = (char)(packed[at] ^ flip);
-        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+        for (size_t b = 0; b < COUNT(blocks); b++) {
             io_graph graph;
             test_expect(io_read_memory(context, "in", packed, size, &automatic, blocks[b], &graph) != SP_OK,
                         "byte %lld is damaged, and accepted", (long long)at);
@@ -1148,21 +1091,18 @@ static void check_damage(size_t (*compress)(const void *, size_t, void *, size_t
         packed[at] = (char)(packed[at] ^ flip);
     }
     test_expect(lines > 0, "no malformed line is met");
-    free(text);
-    free(packed);
+    free_all(text, packed);
     sp_context_destroy(context);
 }
 
-START_TEST(what_comes_before_damage_is_read_whatever_the_block_size)
+TEST(what_comes_before_damage_is_read_whatever_the_block_size)
 {
     check_damage(gzip);
     check_damage(zstd);
 }
-END_TEST
 
-START_TEST(gzip_padding_is_skipped_and_garbage_refused)
+CONTEXT_TEST(gzip_padding_is_skipped_and_garbage_refused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char packed[200] = {0};
     size_t size = gzip("a b 1\n", 6, packed, sizeof packed);
     io_graph graph = read_bytes(context, packed, size + 50, automatic);
@@ -1170,11 +1110,9 @@ START_TEST(gzip_padding_is_skipped_and_garbage_refused)
     io_graph_free(context, &graph);
     packed[size + 20] = 'x';
     expect_failure(packed, size + 50, automatic, "in: bytes that are no gzip data follow");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(errors_inside_compressed_data_have_the_line_of_the_text)
+TEST(errors_inside_compressed_data_have_the_line_of_the_text)
 {
     char packed[300];
     const char *text = "a b 1\nb c 2\nc d x\n";
@@ -1182,11 +1120,9 @@ START_TEST(errors_inside_compressed_data_have_the_line_of_the_text)
     size += gzip(text + 8, strlen(text) - 8, packed + size, sizeof packed - size);
     expect_failure(packed, size, automatic, "in:3: the weight is not a number (got \"x\")");
 }
-END_TEST
 
-START_TEST(a_dash_is_standard_input_and_output)
+CONTEXT_TEST(a_dash_is_standard_input_and_output, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int saved[2] = {dup(0), dup(1)}, ends[2];
     fflush(stdout);
     ck_assert_int_eq(pipe(ends), 0);
@@ -1209,13 +1145,10 @@ START_TEST(a_dash_is_standard_input_and_output)
     ck_assert_int_eq(written, SP_OK);
     ck_assert_int_ne(status, SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "(standard input):2: one field"));
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read_are_named)
+CONTEXT_TEST(files_that_cannot_be_read_are_named, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_graph graph;
     ck_assert_int_ne(io_read_graph(context, path_of("none"), &automatic, &graph), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "none: No such file"));
@@ -1225,13 +1158,11 @@ START_TEST(files_that_cannot_be_read_are_named)
     io_read_options options = {.interrupt = &interrupt};
     write_file(path_of("x.abc"), "a b 1\n", 6);
     ck_assert_int_eq(io_read_graph(context, path_of("x.abc"), &options, &graph), SP_ERROR_INTERRUPTED);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- the parallel reader -------------------------------------------------------------------------------- */
 
-START_TEST(threads_and_block_sizes_change_nothing)
+TEST(threads_and_block_sizes_change_nothing)
 {
     static const int threads[] = {1, 2, 7};
     static const size_t blocks[] = {0, 1, 64, 1000, 4096};
@@ -1244,7 +1175,7 @@ START_TEST(threads_and_block_sizes_change_nothing)
         io_graph expected = read_bytes(alone, text, count, automatic);
         for (size_t t = 0; t < 3; t++) {
             sp_context *context = test_context(0, threads[t]);
-            for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+            for (size_t b = 0; b < COUNT(blocks); b++) {
                 io_graph graph;
                 ck_ok(context, io_read_memory(context, "in", text, count, &automatic, blocks[b], &graph));
                 same_graphs(&expected, &graph);
@@ -1257,9 +1188,8 @@ START_TEST(threads_and_block_sizes_change_nothing)
         free(text);
     }
 }
-END_TEST
 
-START_TEST(the_first_error_in_the_file_wins_whatever_the_threads)
+TEST(the_first_error_in_the_file_wins_whatever_the_threads)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         test_random random = test_seed(seed);
@@ -1294,9 +1224,8 @@ START_TEST(the_first_error_in_the_file_wins_whatever_the_threads)
         free(text);
     }
 }
-END_TEST
 
-START_TEST(labels_of_any_length_are_told_apart)
+TEST(labels_of_any_length_are_told_apart)
 {
     const uint64_t seed = 5;
     test_random random = test_seed(seed);
@@ -1331,14 +1260,11 @@ START_TEST(labels_of_any_length_are_told_apart)
         io_graph_free(context, &graph);
         sp_context_destroy(context);
     }
-    free(text);
-    free(first);
-    free(drawn);
+    free_all(text, first, drawn);
 }
-END_TEST
 
 /* More labels than wide slots take, short ones and long ones. */
-START_TEST(a_million_labels_are_numbered_by_their_first_appearance)
+TEST(a_million_labels_are_numbered_by_their_first_appearance)
 {
     enum { LABELS = 1100000 };
     char *text = malloc(LABELS * 48);
@@ -1367,15 +1293,12 @@ START_TEST(a_million_labels_are_numbered_by_their_first_appearance)
         io_graph_free(context, &graph);
         sp_context_destroy(context);
     }
-    free(text);
-    free(ids);
+    free_all(text, ids);
 }
-END_TEST
 
 /* A table that says it has all the labels there can be; its names would not fit a test. */
-START_TEST(labels_beyond_two_to_the_31_are_refused)
+CONTEXT_TEST(labels_beyond_two_to_the_31_are_refused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_labels labels = {.file = "in", .slot_count = 6000, .id_bits = 32};
     uint32_t *slots = malloc(6000 * sizeof *slots);
     int32_t id;
@@ -1386,9 +1309,7 @@ START_TEST(labels_beyond_two_to_the_31_are_refused)
                      SP_ERROR_OVERFLOW);
     ck_assert_str_eq(sp_last_error(context), "in: more than 2147483647 labels");
     free(slots);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* A line of a list, of fields that mean something to one format or another. */
 static size_t write_list(test_random *random, char *text)
@@ -1396,14 +1317,14 @@ static size_t write_list(test_random *random, char *text)
     static const char *const fields[] = {"1 ", "2 ", "3 ", "4 ", "2\t\t", "1:5 ", "x:2 ", "b: 7 ", "c:8y ", "% ", "# "};
     size_t at = 0;
     for (int64_t left = test_below(random, 60); left > 0; left--) {
-        const int64_t most = test_below(random, 20) ? 5 : (int64_t)(sizeof fields / sizeof *fields);
+        const int64_t most = test_below(random, 20) ? 5 : (int64_t)(COUNT(fields));
         at += (size_t)sprintf(text + at, "%s", fields[test_below(random, most)]);
     }
     text[at++] = '\n';
     return at;
 }
 
-START_TEST(long_lines_in_parts_are_the_same)
+TEST(long_lines_in_parts_are_the_same)
 {
     const uint64_t seed = 11 + (uint64_t)_i;
     test_random random = test_seed(seed);
@@ -1435,11 +1356,9 @@ START_TEST(long_lines_in_parts_are_the_same)
         sp_context_destroy(alone);
     }
 }
-END_TEST
 
-START_TEST(a_line_longer_than_many_blocks_is_read)
+CONTEXT_TEST(a_line_longer_than_many_blocks_is_read, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     size_t length = 300000;
     char *text = malloc(length + 20);
     memset(text, 'x', length);
@@ -1451,13 +1370,11 @@ START_TEST(a_line_longer_than_many_blocks_is_read)
     ck_assert_int_eq(graph.lines, 2);
     io_graph_free(context, &graph);
     free(text);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- numbers -------------------------------------------------------------------------------------------- */
 
-START_TEST(decimals_are_read_exactly)
+TEST(decimals_are_read_exactly)
 {
     const uint64_t seed = 20;
     test_random random = test_seed(seed);
@@ -1480,9 +1397,8 @@ START_TEST(decimals_are_read_exactly)
                     "seed %llu: %s is %.17g, not %.17g", (unsigned long long)seed, text, theirs, ours);
     }
 }
-END_TEST
 
-START_TEST(what_is_no_decimal_is_not_read)
+TEST(what_is_no_decimal_is_not_read)
 {
     static const struct {
         const char *text;
@@ -1490,7 +1406,7 @@ START_TEST(what_is_no_decimal_is_not_read)
     } cases[] = {{"", 0},     {"-", 0},     {"+.", 0},  {".", 0},   {"e5", 0},   {"nan", 0},   {"inf", 0},
                  {"-inf", 0}, {"0x10", 1},  {"1e", 1},  {"1e+", 1}, {"1e+x", 1}, {"5.", 2},    {".5", 2},
                  {"1,5", 1},  {"1.0D2", 3}, {"--1", 0}, {"+-1", 0}, {"1e5x", 3}, {"1.2.3", 3}, {"1_000", 1}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         double value;
         const char *end = io_parse_decimal(cases[i].text, cases[i].text + strlen(cases[i].text), &value);
         ck_assert_msg(end == cases[i].text + cases[i].taken, "%s: %td taken", cases[i].text, end - cases[i].text);
@@ -1502,7 +1418,6 @@ START_TEST(what_is_no_decimal_is_not_read)
     io_parse_decimal(tiny, tiny + strlen(tiny), &value);
     ck_assert(value == 0 && signbit(value));
 }
-END_TEST
 
 /* ---- packed arcs and their matrix ----------------------------------------------------------------------- */
 
@@ -1529,7 +1444,7 @@ static size_t write_packed(test_random *random, io_format format, char *text)
 }
 
 /* Taken over row by row or by way of triples: what sp_csr_from_coo makes of the arcs one by one. */
-START_TEST(the_matrix_of_packed_arcs_is_that_of_their_triples)
+TEST(the_matrix_of_packed_arcs_is_that_of_their_triples)
 {
     static const io_format formats[] = {IO_ETC, IO_SIF, IO_NATIVE};
     static const sp_combine rules[] = {SP_COMBINE_MAX, SP_COMBINE_FIRST, SP_COMBINE_SUM};
@@ -1554,16 +1469,14 @@ START_TEST(the_matrix_of_packed_arcs_is_that_of_their_triples)
         ck_ok(context, sp_csr_check(context, &made));
         test_same(&made, &expected, seed);
         ck_assert(!packed.packed && !packed.heads);
-        sp_csr_free(context, &made);
-        sp_csr_free(context, &expected);
+        test_free(context, &made, &expected);
         io_graph_free(context, &packed);
         io_graph_free(context, &spread);
         sp_context_destroy(context);
     }
 }
-END_TEST
 
-START_TEST(weights_that_are_zero_as_f32_make_no_arc)
+TEST(weights_that_are_zero_as_f32_make_no_arc)
 {
     expect_arcs("a b 1e-50\na c 1.4e-45\n", as(IO_ABC), "a>c:1.40129846e-45", 3);
     expect_arcs("a b:1e-50 c:1.4e-45\n", (io_read_options){.format = IO_ETC, .expect_values = true},
@@ -1572,7 +1485,6 @@ START_TEST(weights_that_are_zero_as_f32_make_no_arc)
     expect_arcs("(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mclmatrix\nbegin\n0 0:1e-50 1:1 $\n)\n", automatic,
                 "0>1:1", 2);
 }
-END_TEST
 
 /* A weight as text in all forms, or as a native or METIS one. */
 static const char *draw_weight(test_random *random)
@@ -1615,7 +1527,7 @@ static size_t write_wide(test_random *random, io_format format, char *text, doub
     return at + (size_t)sprintf(text + at, format == IO_NATIVE ? ")\n" : "");
 }
 
-START_TEST(weights_of_f64_are_those_of_the_text)
+TEST(weights_of_f64_are_those_of_the_text)
 {
     static const io_format formats[] = {IO_ABC, IO_ETC, IO_MTX, IO_NATIVE, IO_STRING, IO_BLAST};
     const io_format format = formats[_i];
@@ -1637,7 +1549,6 @@ START_TEST(weights_of_f64_are_those_of_the_text)
         sp_context_destroy(context);
     }
 }
-END_TEST
 
 static void expect_vast(const char *text, io_format format, int64_t line)
 {
@@ -1653,7 +1564,7 @@ static void expect_vast(const char *text, io_format format, int64_t line)
     }
 }
 
-START_TEST(the_first_line_beyond_2_to_the_53_is_known)
+TEST(the_first_line_beyond_2_to_the_53_is_known)
 {
     expect_vast("a b 1\nc d 9007199254740992\ne f 9007199254740991\n", IO_ABC, 0);
     expect_vast("a b 1\nc d 9007199254740993\ne f 1e300\n", IO_ABC, 2);
@@ -1662,7 +1573,6 @@ START_TEST(the_first_line_beyond_2_to_the_53_is_known)
     expect_vast("(mclheader\nmcltype matrix\ndimensions 2x2\n)\n(mclmatrix\nbegin\n0 0:1\n1:1e16 $\n)\n", IO_NATIVE, 8);
     expect_vast("2 1 001\n2 1e16\n1 1e16\n", IO_METIS, 2);
 }
-END_TEST
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
@@ -1799,7 +1709,7 @@ static void check_memory(const shape *s, sp_value_type type, const char *text, s
     ck_assert_int_eq(l.heap.live_bytes, 0);
 }
 
-START_TEST(readers_take_no_more_memory_than_promised)
+TEST(readers_take_no_more_memory_than_promised)
 {
     const shape *s = &shapes[_i];
     const size_t size = s->new_labels ? 8 << 20 : 16 << 20;
@@ -1811,11 +1721,10 @@ START_TEST(readers_take_no_more_memory_than_promised)
     }
     free(text);
 }
-END_TEST
 
 /* METIS files whose lines are two bytes, back to nodes of one digit: 0: the other halves of the edges are missing; 1:
  * there are as many arcs ahead, in two bytes too. */
-START_TEST(metis_lines_of_two_bytes_are_refused_before_they_take_much)
+TEST(metis_lines_of_two_bytes_are_refused_before_they_take_much)
 {
     enum { LINES = 8 << 20 };
     char *text = malloc(4 * LINES + 100);
@@ -1836,10 +1745,9 @@ START_TEST(metis_lines_of_two_bytes_are_refused_before_they_take_much)
     ck_assert_int_eq(l.heap.live_bytes, 0);
     free(text);
 }
-END_TEST
 
 /* A column of ids of many digits, then one id again and again. */
-START_TEST(a_native_column_of_repeated_entries_is_settled_in_time)
+TEST(a_native_column_of_repeated_entries_is_settled_in_time)
 {
     enum { IDS = 1500000, AGAIN = 5 };
     char *text = malloc(IDS * (8 + 2 * AGAIN) + 200);
@@ -1860,10 +1768,9 @@ START_TEST(a_native_column_of_repeated_entries_is_settled_in_time)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 /* Entries of four bytes on both sides of the diagonal, empty lines between them. */
-START_TEST(mixed_triangles_take_no_more_memory_than_promised)
+TEST(mixed_triangles_take_no_more_memory_than_promised)
 {
     enum { ENTRIES = 4 << 20 };
     char *text = malloc(5 * ENTRIES + 100);
@@ -1880,10 +1787,9 @@ START_TEST(mixed_triangles_take_no_more_memory_than_promised)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 /* Label files that take the most memory for their bytes: ever new names; short words for nodes in several groups. */
-START_TEST(label_readers_take_no_more_memory_than_promised)
+TEST(label_readers_take_no_more_memory_than_promised)
 {
     enum { LINES = 1 << 20, NODES = 90 };
     const bool overlapping = _i;
@@ -1921,13 +1827,11 @@ START_TEST(label_readers_take_no_more_memory_than_promised)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
-START_TEST(label_clusters_are_lines_of_labels)
+CONTEXT_TEST(label_clusters_are_lines_of_labels, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 2, 3}, groups[] = {0};
     uint32_t name_offsets[] = {0, 1, 3, 4};
     int32_t members[] = {0, 2, 1};
@@ -1939,9 +1843,7 @@ START_TEST(label_clusters_are_lines_of_labels)
     io_put_label_clusters(output, &clusters, &labels);
     ck_ok(context, io_output_commit(output));
     ck_assert_str_eq(contents(path_of("out")), "a\tc\nbb\n");
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* What mcl 22-282 wrote for a clustering of 30 nodes in one cluster. */
 static const char native_clusters[] = "# cline: mcl k.mci \"-o\" \"k.cls\"\n"
@@ -1956,9 +1858,8 @@ static const char native_domain_clusters[] = "(mclheader\nmcltype matrix\ndimens
                                              "0  1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25\n"
                                              "     26 27 28 29 30 $\n)\n";
 
-START_TEST(native_clusters_are_written_as_mcl_does)
+CONTEXT_TEST(native_clusters_are_written_as_mcl_does, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 30}, ids[30];
     int32_t members[30];
     for (int i = 0; i < 30; i++) {
@@ -1974,27 +1875,22 @@ START_TEST(native_clusters_are_written_as_mcl_does)
     ck_ok(context, io_write_native_clusters(context, path_of("out"), &none, NULL, false, NULL));
     ck_assert_str_eq(contents(path_of("out")),
                      "(mclheader\nmcltype matrix\ndimensions 0x0\n)\n(mclmatrix\nbegin\n)\n");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(native_columns_are_as_wide_as_the_largest_id_plus_one)
+CONTEXT_TEST(native_columns_are_as_wide_as_the_largest_id_plus_one, 0, 1)
 {
     static const struct {
         int64_t nodes;
         const char *line;
     } cases[] = {{9, "\n0 0 $\n"}, {10, "\n0  0 $\n"}, {99, "\n0  0 $\n"}, {100, "\n0   0 $\n"}};
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 1};
     int32_t members[] = {0};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const io_clusters clusters = {cases[i].nodes, 1, offsets, members};
         ck_ok(context, io_write_native_clusters(context, path_of("out"), &clusters, NULL, false, NULL));
         ck_assert_ptr_nonnull(strstr(contents(path_of("out")), cases[i].line));
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Part of what mcl 22-282 wrote with -write-graph: lines are broken by the ids' width, not by the values'. */
 static const char native_graph[] = "(mclheader\nmcltype matrix\ndimensions 60x60\n)\n(mclmatrix\nbegin\n"
@@ -2010,20 +1906,17 @@ static sp_csr columns_of(sp_context *context, io_graph *graph)
     return matrix;
 }
 
-START_TEST(native_graphs_are_written_as_mcl_does)
+CONTEXT_TEST(native_graphs_are_written_as_mcl_does, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_graph graph = read_text(context, native_graph, automatic);
     sp_csr matrix = columns_of(context, &graph);
     ck_ok(context, io_write_native_matrix(context, path_of("out"), &matrix, NULL, NULL, 7, false, NULL));
     ck_assert_str_eq(contents(path_of("out")), native_graph);
     sp_csr_free(context, &matrix);
     io_graph_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(native_matrices_survive_writing_and_reading)
+TEST(native_matrices_survive_writing_and_reading)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
         sp_context *context = test_context(0, 2);
@@ -2049,7 +1942,6 @@ START_TEST(native_matrices_survive_writing_and_reading)
         sp_context_destroy(context);
     }
 }
-END_TEST
 
 /* ---- graphs in every format ------------------------------------------------------------------------------ */
 
@@ -2059,9 +1951,8 @@ static void same_text(const char *text, sp_context *context, const sp_csr *matri
     ck_assert_str_eq(contents(path_of("out")), text);
 }
 
-START_TEST(graphs_are_written_as_their_formats_have_them)
+CONTEXT_TEST(graphs_are_written_as_their_formats_have_them, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 2, 3, 4}, groups[] = {0}, sizes[] = {5, 6, 7};
     int32_t columns[] = {1, 2, 0, 0};
     float values[] = {0.5f, 3, 0.5f, 3}, ones[] = {2, 3, 2, 3};
@@ -2087,13 +1978,10 @@ START_TEST(graphs_are_written_as_their_formats_have_them)
               (io_write_options){.format = IO_MTX});
     same_text("3 2 010\n5 2 3\n6 1\n7 1\n", context, &m,
               (io_write_options){.format = IO_METIS, .constraints = 1, .node_weights = sizes});
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(metis_writing_refuses_what_metis_has_not)
+CONTEXT_TEST(metis_writing_refuses_what_metis_has_not, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 1, 2};
     int32_t columns[] = {1, 0}, loops[] = {0, 1};
     float values[] = {2, 3};
@@ -2108,9 +1996,7 @@ START_TEST(metis_writing_refuses_what_metis_has_not)
     ck_assert_int_ne(io_write_graph(context, path_of("out"), &m, &options), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "is a loop"));
     ck_assert_int_eq(files_in_folder(), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
 static size_t length_of(const char *path)
 {
@@ -2128,8 +2014,7 @@ static bool same_files(const char *one, const char *other)
                       memcmp(a, b, count) == 0;
     fclose(first);
     fclose(second);
-    free(a);
-    free(b);
+    free_all(a, b);
     return same;
 }
 
@@ -2155,20 +2040,18 @@ static sp_csr skewed_matrix(sp_context *context, test_random *random)
     sp_csr matrix;
     ck_ok(context, sp_csr_from_coo(context, ROWS, ROWS, 2 * FULL, rows, cols, values, SP_F32, SP_COMBINE_FIRST, false,
                                    &matrix));
-    free(rows);
-    free(cols);
-    free(values);
+    free_all(rows, cols, values);
     return matrix;
 }
 
-START_TEST(graphs_survive_writing_and_reading_whatever_the_threads)
+TEST(graphs_survive_writing_and_reading_whatever_the_threads)
 {
     static const io_format formats[] = {IO_MTX, IO_NATIVE, IO_CSR, IO_TSV};
     const uint64_t seed = 11;
     test_random random = test_seed(seed);
     sp_context *context = test_context(0, 1), *many = test_context(0, 5);
     sp_csr matrix = skewed_matrix(context, &random);
-    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+    for (size_t f = 0; f < COUNT(formats); f++) {
         const io_write_options options = {.format = formats[f]};
         const io_read_options reading = {.format = formats[f]};
         ck_ok(context, io_write_graph(context, path_of("one"), &matrix, &options));
@@ -2195,9 +2078,8 @@ START_TEST(graphs_survive_writing_and_reading_whatever_the_threads)
     sp_context_destroy(many);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(metis_graphs_survive_writing_and_reading)
+TEST(metis_graphs_survive_writing_and_reading)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         sp_context *context = test_context(0, 2);
@@ -2223,17 +2105,13 @@ START_TEST(metis_graphs_survive_writing_and_reading)
         sp_csr_free(context, &again);
         io_graph_free(context, &graph);
         sp_csr_free(context, &matrix);
-        free(tails);
-        free(heads);
-        free(weights);
+        free_all(tails, heads, weights);
         sp_context_destroy(context);
     }
 }
-END_TEST
 
-START_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte)
+CONTEXT_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 2, 3, 3}, groups[] = {0};
     int32_t columns[] = {1, 2, 0};
     double values[] = {0.1, -1e300, 3};
@@ -2277,9 +2155,7 @@ START_TEST(binary_matrices_keep_everything_and_notice_every_changed_byte)
                        "in: byte ");
         file[at] = (char)(file[at] ^ 0x20);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- numbers as text ------------------------------------------------------------------------------------ */
 
@@ -2292,7 +2168,7 @@ static void expect_number(const char *text, double value, bool single)
                   (int)length, written, text);
 }
 
-START_TEST(numbers_are_written_with_the_fewest_digits)
+TEST(numbers_are_written_with_the_fewest_digits)
 {
     expect_number("0", 0, true);
     expect_number("0.1", 0.1, true);
@@ -2317,9 +2193,8 @@ START_TEST(numbers_are_written_with_the_fewest_digits)
             ck_assert_int_eq(strtoll(text, NULL, 10), n + k);
         }
 }
-END_TEST
 
-START_TEST(written_numbers_are_read_back_the_same)
+TEST(written_numbers_are_read_back_the_same)
 {
     const uint64_t seed = 30;
     test_random random = test_seed(seed);
@@ -2351,7 +2226,6 @@ START_TEST(written_numbers_are_read_back_the_same)
                     (unsigned long long)seed, wide, text);
     }
 }
-END_TEST
 
 /* ---- labels of nodes ------------------------------------------------------------------------------------ */
 
@@ -2424,7 +2298,7 @@ static void expect_label_error(const char *graph, const char *text, io_label_opt
 static const io_label_options from_one = {.base = 1}, from_zero = {.base = 0},
                               loose = {.base = 1, .skip_unknown = true}, compact = {.base = 1, .compact = true};
 
-START_TEST(label_files_are_told_apart_by_content)
+TEST(label_files_are_told_apart_by_content)
 {
     expect_labels(four_numbers, "2\n1\r\n# c\n\n2\n2", from_one, "1 0 1 1");
     expect_labels(four_numbers, "x y\nx y\nz\nz\n", (io_label_options){.format = IO_LABELS_LIST, .base = 1},
@@ -2450,41 +2324,34 @@ START_TEST(label_files_are_told_apart_by_content)
                   "# mcl\n(mclheader\nmcltype matrix\ndimensions 4x2\n)\n(mclmatrix\nbegin\n0 0 2 $\n1 1 3 $\n)\n",
                   from_one, "0 1 0 1");
 }
-END_TEST
 
-START_TEST(nodes_of_several_groups_make_a_matrix)
+CONTEXT_TEST(nodes_of_several_groups_make_a_matrix, 0, 1)
 {
     expect_labels(four_names, "a x\nb x\nb y\nc y\nd y\n", from_one, "0:0,1 1:1,2,3|x|y");
     expect_labels(four_names, "a\tb\tc\na\td\n", from_one, "0:0,1,2 1:0,3");
     expect_labels(four_names, "a x 0.5\nb x\na y .5\n", (io_label_options){.format = IO_LABELS_PAIRS, .base = 1},
                   "0:0*0.5,1*1 1:0*0.5|x|y");
     expect_labels(four_names, "a x\na x\nb x\n", from_one, "0 0 - -|x");
-    sp_context *context = test_context(0, 1);
     io_labelling l;
     int64_t nodes;
     ck_ok(context, read_labels(context, four_names, automatic, "a x\nb y\nb x\n", from_one, &l, &nodes));
     ck_assert(l.unlabelled == 2 && l.first_unlabelled == 2 && l.groups == 2 && l.format == IO_LABELS_PAIRS);
     io_labelling_free(context, &l);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(labels_far_apart_are_numbered_anew_or_refused)
+CONTEXT_TEST(labels_far_apart_are_numbered_anew_or_refused, 0, 1)
 {
     const char *text = "2000000000\n7\n7\n2000000000\n";
     expect_label_error(four_numbers, text, from_one, "l: labels up to 2000000000 would make as many groups");
     expect_labels(four_numbers, text, compact, "1 0 0 1");
-    sp_context *context = test_context(0, 1);
     io_labelling l;
     int64_t nodes;
     ck_ok(context, read_labels(context, four_numbers, automatic, text, compact, &l, &nodes));
     ck_assert(l.groups == 2 && l.numbers[0] == 6 && l.numbers[1] == 1999999999);
     io_labelling_free(context, &l);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(bad_labels_are_refused_by_line)
+TEST(bad_labels_are_refused_by_line)
 {
     expect_label_error(four_numbers, "1\n2\n", from_one, "l:2: 2 labels, but the graph has 4 nodes");
     expect_label_error(four_numbers, "1\n1\n1\n1\n1\n", from_one,
@@ -2516,7 +2383,6 @@ START_TEST(bad_labels_are_refused_by_line)
     expect_label_error(five_seven, "(mclheader\nmcltype matrix\ndimensions 2x1\n)\n(mclmatrix\nbegin\n0 0 $\n)\n",
                        from_one, "l: row 0 is no node of the graph");
 }
-END_TEST
 
 /* ---- output files --------------------------------------------------------------------------------------- */
 
@@ -2527,9 +2393,8 @@ static io_output *open_output(sp_context *context, const char *path)
     return output;
 }
 
-START_TEST(output_appears_at_commit_and_not_before)
+CONTEXT_TEST(output_appears_at_commit_and_not_before, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     write_file(path_of("out"), "old", 3);
     ck_assert_int_eq(chmod(path_of("out"), 0640), 0);
     io_output *output = open_output(context, path_of("out"));
@@ -2550,13 +2415,10 @@ START_TEST(output_appears_at_commit_and_not_before)
     ck_assert_str_eq(contents(path_of("out")), "new -9223372036854775808 42 x");
     ck_assert_int_eq(files_in_folder(), 1);
     io_output_discard(NULL);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(output_longer_than_its_buffer_is_complete)
+CONTEXT_TEST(output_longer_than_its_buffer_is_complete, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     size_t length = 200000;
     char *text = malloc(length + 1);
     for (size_t i = 0; i < length; i++) text[i] = (char)('a' + i % 26);
@@ -2576,13 +2438,10 @@ START_TEST(output_longer_than_its_buffer_is_complete)
     ck_assert_int_eq(fgetc(file), EOF);
     fclose(file);
     free(text);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(output_in_shared_memory_replaces_a_longer_file)
+CONTEXT_TEST(output_in_shared_memory_replaces_a_longer_file, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char path[64];
     snprintf(path, sizeof path, "/dev/shm/test_io.%ld", (long)getpid());
     FILE *old = fopen(path, "wb");
@@ -2596,13 +2455,10 @@ START_TEST(output_in_shared_memory_replaces_a_longer_file)
         ck_assert_str_eq(contents(path), "new");
         unlink(path);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(outputs_that_cannot_be_are_refused_before_the_work)
+CONTEXT_TEST(outputs_that_cannot_be_are_refused_before_the_work, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_output *output;
     ck_assert_int_ne(io_output_check(context, path_of("none/out")), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "none"));
@@ -2619,13 +2475,10 @@ START_TEST(outputs_that_cannot_be_are_refused_before_the_work)
     ck_ok(context, io_output_check(context, "/dev/null"));
     ck_ok(context, io_output_check(context, "-"));
     ck_assert_int_eq(files_in_folder(), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(write_errors_are_reported_at_commit)
+CONTEXT_TEST(write_errors_are_reported_at_commit, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     if (access("/dev/full", W_OK) == 0) {
         io_output *full = open_output(context, "/dev/full");
         for (int i = 0; i < 30000; i++) io_output_string(full, "0123456789");
@@ -2639,13 +2492,10 @@ START_TEST(write_errors_are_reported_at_commit)
     ck_assert_int_ne(io_output_commit(output), SP_OK);
     ck_assert_int_eq(files_in_folder(), 1);
     ck_assert_int_eq(rmdir(path_of("out")), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_pipe_is_written_directly)
+CONTEXT_TEST(a_pipe_is_written_directly, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     ck_assert_int_eq(mkfifo(path_of("pipe"), 0600), 0);
     int reader = open(path_of("pipe"), O_RDONLY | O_NONBLOCK);
     io_output *output = open_output(context, path_of("pipe"));
@@ -2658,13 +2508,10 @@ START_TEST(a_pipe_is_written_directly)
     struct stat about;
     stat(path_of("pipe"), &about);
     ck_assert(S_ISFIFO(about.st_mode));
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_symbolic_link_keeps_pointing_to_its_file)
+CONTEXT_TEST(a_symbolic_link_keeps_pointing_to_its_file, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     write_file(path_of("real"), "old", 3);
     ck_assert_int_eq(symlink("real", path_of("link")), 0);
     io_output *output = open_output(context, path_of("link"));
@@ -2674,11 +2521,9 @@ START_TEST(a_symbolic_link_keeps_pointing_to_its_file)
     struct stat about;
     lstat(path_of("link"), &about);
     ck_assert(S_ISLNK(about.st_mode));
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(an_output_that_is_the_input_is_known_by_any_name)
+TEST(an_output_that_is_the_input_is_known_by_any_name)
 {
     const char *pipe_name = "/dev/null";
     char real[128], other[128], linked[128], hard[128], none[128];
@@ -2696,7 +2541,6 @@ START_TEST(an_output_that_is_the_input_is_known_by_any_name)
     ck_assert(!io_output_is_input(other, real) && !io_output_is_input(none, real) && !io_output_is_input(none, none));
     ck_assert(!io_output_is_input(pipe_name, pipe_name) && !io_output_is_input(folder, folder));
 }
-END_TEST
 
 static bool is_one_place(const char *one, const char *other)
 {
@@ -2709,7 +2553,7 @@ static bool is_one_place(const char *one, const char *other)
     return io_output_same_place(&a, &b);
 }
 
-START_TEST(outputs_of_one_place_are_known_by_any_name)
+TEST(outputs_of_one_place_are_known_by_any_name)
 {
     char one[128], longest[5000];
     snprintf(one, sizeof one, "%s", path_of("one"));
@@ -2727,11 +2571,9 @@ START_TEST(outputs_of_one_place_are_known_by_any_name)
     ck_assert(is_one_place(one, path_of("link")) && !is_one_place(one, path_of("hard")));
     ck_assert(is_one_place("-", "-") && !is_one_place("/dev/null", "/dev/null") && !is_one_place("-", one));
 }
-END_TEST
 
-START_TEST(an_account_names_what_was_written)
+CONTEXT_TEST(an_account_names_what_was_written, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char account[600], name[420];
     const bool fresh = !io_output_account(account, sizeof account); /* not where other tests ran in this process */
     if (fresh) ck_assert_str_eq(account, "no file was written");
@@ -2753,13 +2595,10 @@ START_TEST(an_account_names_what_was_written)
     char cut[20];
     io_output_account(cut, sizeof cut);
     ck_assert_uint_lt(strlen(cut), sizeof cut);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(outputs_of_one_result_appear_together)
+CONTEXT_TEST(outputs_of_one_result_appear_together, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_output *outputs[3];
     static const char *const names[] = {"one", "two", "three"};
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -2771,13 +2610,10 @@ START_TEST(outputs_of_one_result_appear_together)
         ck_assert_int_eq(files_in_folder(), attempt == 0 ? 0 : 3);
     }
     ck_ok(context, io_output_commit_all(outputs, 0));
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(signal_handlers_can_remove_what_is_unfinished)
+CONTEXT_TEST(signal_handlers_can_remove_what_is_unfinished, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_output *one = open_output(context, path_of("one")), *two = open_output(context, path_of("two")), *same;
     ck_assert_int_ne(io_output_open(context, path_of("one"), &same), SP_OK);
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "already being written"));
@@ -2788,14 +2624,11 @@ START_TEST(signal_handlers_can_remove_what_is_unfinished)
     ck_assert_int_ne(io_output_commit(one), SP_OK);
     io_output_discard(two);
     ck_assert_int_eq(files_in_folder(), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* In a container another process can have our number. */
-START_TEST(a_temporary_file_of_another_process_stays)
+CONTEXT_TEST(a_temporary_file_of_another_process_stays, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char others[420];
     snprintf(others, sizeof others, "%s.tmp.%ld", path_of("out"), (long)getpid());
     write_file(others, "half", 4);
@@ -2805,9 +2638,7 @@ START_TEST(a_temporary_file_of_another_process_stays)
     ck_assert_str_eq(contents(path_of("out")), "new");
     ck_assert_str_eq(contents(others), "half");
     ck_assert_int_eq(files_in_folder(), 2);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* The only temporary file in the folder. */
 static void find_temporary(char path[420])
@@ -2820,9 +2651,8 @@ static void find_temporary(char path[420])
     ck_assert_str_ne(path, "");
 }
 
-START_TEST(a_temporary_file_that_was_replaced_is_neither_published_nor_removed)
+CONTEXT_TEST(a_temporary_file_that_was_replaced_is_neither_published_nor_removed, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char path[420];
     write_file(path_of("out"), "old", 3);
     for (int end = 0; end < 4; end++) {
@@ -2849,13 +2679,10 @@ START_TEST(a_temporary_file_that_was_replaced_is_neither_published_nor_removed)
         }
         ck_assert_int_eq(files_in_folder(), 1);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(names_of_temporary_files_are_not_confused)
+CONTEXT_TEST(names_of_temporary_files_are_not_confused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     char path[420];
     io_output *one = open_output(context, path_of("one")), *same;
     find_temporary(path);
@@ -2864,9 +2691,7 @@ START_TEST(names_of_temporary_files_are_not_confused)
     ck_assert_int_ne(io_output_open(context, path_of("./one"), &same), SP_OK);
     io_output_discard(one);
     ck_assert_int_eq(files_in_folder(), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- failing allocations -------------------------------------------------------------------------------- */
 
@@ -2926,7 +2751,7 @@ static void exhaust(const void *data, size_t count, const io_read_options *optio
     ck_assert_int_eq(heap.live_blocks, 0);
 }
 
-START_TEST(readers_survive_every_failed_allocation)
+TEST(readers_survive_every_failed_allocation)
 {
     const sample *s = &samples[_i];
     char packed[1000];
@@ -2937,9 +2762,8 @@ START_TEST(readers_survive_every_failed_allocation)
         exhaust(packed, size, &s->options, 1, 0, fail_all);
     }
 }
-END_TEST
 
-START_TEST(the_parallel_reader_survives_failed_allocations_while_tables_grow)
+TEST(the_parallel_reader_survives_failed_allocations_while_tables_grow)
 {
     test_random random = test_seed(3);
     size_t count;
@@ -2948,9 +2772,8 @@ START_TEST(the_parallel_reader_survives_failed_allocations_while_tables_grow)
     exhaust(text, count, &options, 2, 16384, true);
     free(text);
 }
-END_TEST
 
-START_TEST(writers_survive_a_failed_allocation)
+TEST(writers_survive_a_failed_allocation)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -2967,7 +2790,6 @@ START_TEST(writers_survive_a_failed_allocation)
     sp_context_destroy(context);
     ck_assert_int_eq(heap.live_blocks, 0);
 }
-END_TEST
 
 static const struct {
     const char *graph, *labels;
@@ -2982,7 +2804,7 @@ static const struct {
      {.base = 1}},
 };
 
-START_TEST(label_readers_survive_every_failed_allocation)
+TEST(label_readers_survive_every_failed_allocation)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -3013,11 +2835,9 @@ START_TEST(label_readers_survive_every_failed_allocation)
     sp_context_destroy(context);
     ck_assert_int_eq(heap.live_blocks, 0);
 }
-END_TEST
 
-START_TEST(zeros_of_binary_matrices_are_no_arcs)
+CONTEXT_TEST(zeros_of_binary_matrices_are_no_arcs, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 3, 3, 5}, kept[][4] = {{0, 2, 2, 3}, {0, 1, 1, 2}};
     int32_t columns[] = {0, 1, 2, 0, 2}, kept_columns[][3] = {{1, 2, 0}, {1, 0}};
     double values[] = {0, 2, 1e-60, 3, -0.0}, kept_values[][3] = {{2, 1e-60, 3}, {2, 3}};
@@ -3040,11 +2860,9 @@ START_TEST(zeros_of_binary_matrices_are_no_arcs)
         io_graph_free(context, &graph);
     }
     ck_assert_int_eq(remove(path_of("out")), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(graph_writers_survive_every_failed_allocation)
+TEST(graph_writers_survive_every_failed_allocation)
 {
     static const io_format formats[] = {IO_MTX, IO_ABC, IO_NATIVE, IO_METIS, IO_CSR};
     test_heap heap = {.fail_at = -1};
@@ -3056,7 +2874,7 @@ START_TEST(graph_writers_survive_every_failed_allocation)
     sp_context *context;
     ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
     const int64_t blocks = heap.live_blocks;
-    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+    for (size_t f = 0; f < COUNT(formats); f++) {
         const io_write_options options = {.format = formats[f]};
         sp_status status = SP_ERROR_HOST_MEMORY;
         for (int64_t n = 0; status != SP_OK; n++) {
@@ -3074,9 +2892,8 @@ START_TEST(graph_writers_survive_every_failed_allocation)
     sp_context_destroy(context);
     ck_assert_int_eq(heap.live_blocks, 0);
 }
-END_TEST
 
-START_TEST(binary_readers_survive_every_failed_allocation)
+TEST(binary_readers_survive_every_failed_allocation)
 {
     sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 1, 2}, groups[] = {0};
@@ -3098,132 +2915,115 @@ START_TEST(binary_readers_survive_every_failed_allocation)
         exhaust(file, count, &options, 1, 0, false);
     }
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("io");
-    TCase *cases = tcase_create("formats");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 60);
-    tcase_add_test(cases, a_byte_order_mark_is_no_part_of_the_text);
-    tcase_add_test(cases, compression_that_is_not_read_is_named);
-    tcase_add_test(cases, text_of_other_systems_is_named);
-    tcase_add_test(cases, hits_read_as_pairs_are_seen);
-    tcase_add_test(cases, what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks);
-    tcase_add_test(cases, names_decide_where_the_content_does_not);
-    tcase_add_test(cases, abc_reads_labels_in_order_of_first_appearance);
-    tcase_add_test(cases, abc_splits_at_tabs_if_there_are_any);
-    tcase_add_test(cases, abc_takes_a_missing_weight_as_one_and_zero_as_no_arc);
-    tcase_add_test(cases, abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere);
-    tcase_add_test(cases, abc_strict_refuses_odd_lines_by_number);
-    tcase_add_test(cases, abc_messages_cut_and_escape_what_they_quote);
-    tcase_add_test(cases, abc_lenient_does_as_mcl_and_counts);
-    tcase_add_test(cases, transforms_apply_in_f64_before_the_weight_is_checked);
-    tcase_add_test(cases, sif_and_etc_fan_out_from_the_first_label);
-    tcase_add_test(cases, expected_values_follow_a_colon);
-    tcase_add_test(cases, string_links_are_found_by_their_header);
-    tcase_add_test(cases, string_scores_are_transformed_after_the_cutoff);
-    tcase_add_test(cases, blast_tables_offer_three_scores);
-    tcase_add_test(cases, blast_scores_are_transformed_as_weights);
-    tcase_add_test(cases, transforms_as_weights_are_read_are_for_labels);
-    tcase_add_test(cases, native_text_is_read_as_it_occurs_in_the_wild);
-    tcase_add_test(cases, native_repetitions_and_zeros_are_settled_as_mcl_does);
-    tcase_add_test(cases, native_columns_of_endless_repetition_keep_their_first_entries);
-    tcase_add_test(cases, native_domains_give_ids);
-    tcase_add_test(cases, native_text_refuses_what_is_no_graph);
-    tcase_add_test(cases, native_text_longer_than_a_buffer_is_read_whole);
-    tcase_add_test(cases, native_binary_is_read_and_its_lies_are_refused);
-    tcase_add_test(cases, matrix_market_is_read_in_its_kinds);
-    tcase_add_test(cases, matrix_market_lies_are_refused);
-    tcase_add_test(cases, values_of_any_sign_are_read_strictly_otherwise);
-    tcase_add_test(cases, metis_graphs_are_read_in_their_kinds);
-    tcase_add_test(cases, metis_lies_are_refused);
-    tcase_add_test(cases, the_second_of_two_mirror_images_is_named);
-    tcase_add_test(cases, label_files_are_told_apart_by_content);
-    tcase_add_test(cases, nodes_of_several_groups_make_a_matrix);
-    tcase_add_test(cases, labels_far_apart_are_numbered_anew_or_refused);
-    tcase_add_test(cases, bad_labels_are_refused_by_line);
+static const test_entry tests[] = {
+    CASE("formats", 60),
+    ONCE(a_byte_order_mark_is_no_part_of_the_text),
+    ONCE(compression_that_is_not_read_is_named),
+    ONCE(text_of_other_systems_is_named),
+    ONCE(hits_read_as_pairs_are_seen),
+    ONCE(what_is_wrong_before_a_nul_byte_does_not_depend_on_blocks),
+    ONCE(names_decide_where_the_content_does_not),
+    ONCE(abc_reads_labels_in_order_of_first_appearance),
+    ONCE(abc_splits_at_tabs_if_there_are_any),
+    ONCE(abc_takes_a_missing_weight_as_one_and_zero_as_no_arc),
+    ONCE(abc_ends_a_line_at_cr_lf_and_the_last_one_anywhere),
+    ONCE(abc_strict_refuses_odd_lines_by_number),
+    ONCE(abc_messages_cut_and_escape_what_they_quote),
+    ONCE(abc_lenient_does_as_mcl_and_counts),
+    ONCE(transforms_apply_in_f64_before_the_weight_is_checked),
+    ONCE(sif_and_etc_fan_out_from_the_first_label),
+    ONCE(expected_values_follow_a_colon),
+    ONCE(string_links_are_found_by_their_header),
+    ONCE(string_scores_are_transformed_after_the_cutoff),
+    ONCE(blast_tables_offer_three_scores),
+    ONCE(blast_scores_are_transformed_as_weights),
+    ONCE(transforms_as_weights_are_read_are_for_labels),
+    ONCE(native_text_is_read_as_it_occurs_in_the_wild),
+    ONCE(native_repetitions_and_zeros_are_settled_as_mcl_does),
+    ONCE(native_columns_of_endless_repetition_keep_their_first_entries),
+    ONCE(native_domains_give_ids),
+    ONCE(native_text_refuses_what_is_no_graph),
+    ONCE(native_text_longer_than_a_buffer_is_read_whole),
+    ONCE(native_binary_is_read_and_its_lies_are_refused),
+    ONCE(matrix_market_is_read_in_its_kinds),
+    ONCE(matrix_market_lies_are_refused),
+    ONCE(values_of_any_sign_are_read_strictly_otherwise),
+    ONCE(metis_graphs_are_read_in_their_kinds),
+    ONCE(metis_lies_are_refused),
+    ONCE(the_second_of_two_mirror_images_is_named),
+    ONCE(label_files_are_told_apart_by_content),
+    ONCE(nodes_of_several_groups_make_a_matrix),
+    ONCE(labels_far_apart_are_numbered_anew_or_refused),
+    ONCE(bad_labels_are_refused_by_line),
+    CASE("parallel reading and numbers", 120),
+    ONCE(threads_and_block_sizes_change_nothing),
+    ONCE(the_first_error_in_the_file_wins_whatever_the_threads),
+    ONCE(labels_of_any_length_are_told_apart),
+    ONCE(a_million_labels_are_numbered_by_their_first_appearance),
+    ONCE(labels_beyond_two_to_the_31_are_refused),
+    TURNS(long_lines_in_parts_are_the_same, 3),
+    ONCE(a_line_longer_than_many_blocks_is_read),
+    ONCE(decimals_are_read_exactly),
+    ONCE(what_is_no_decimal_is_not_read),
+    ONCE(numbers_are_written_with_the_fewest_digits),
+    ONCE(written_numbers_are_read_back_the_same),
+    ONCE(metis_nodes_are_numbered_across_slices),
+    ONCE(gzip_members_are_read_whole_or_refused),
+    ONCE(zstd_frames_are_read_whole_or_refused),
+    ONCE(what_comes_before_damage_is_read_whatever_the_block_size),
+    ONCE(gzip_padding_is_skipped_and_garbage_refused),
+    ONCE(errors_inside_compressed_data_have_the_line_of_the_text),
+    CASE("memory", 120),
+    ONCE(the_matrix_of_packed_arcs_is_that_of_their_triples),
+    ONCE(weights_that_are_zero_as_f32_make_no_arc),
+    TURNS(weights_of_f64_are_those_of_the_text, 6),
+    ONCE(the_first_line_beyond_2_to_the_53_is_known),
+    TURNS(readers_take_no_more_memory_than_promised, COUNT(shapes)),
+    TURNS(metis_lines_of_two_bytes_are_refused_before_they_take_much, 2),
+    TURNS(mixed_triangles_take_no_more_memory_than_promised, 2),
+    ONCE(a_native_column_of_repeated_entries_is_settled_in_time),
+    TURNS(label_readers_take_no_more_memory_than_promised, 2),
+    CASE_WITH("files", 120, make_folder, remove_folder),
+    ONCE(tab_files_name_the_nodes),
+    ONCE(a_tab_file_that_names_next_to_nothing_is_refused),
+    ONCE(a_dash_is_standard_input_and_output),
+    ONCE(files_that_cannot_be_read_are_named),
+    ONCE(label_clusters_are_lines_of_labels),
+    ONCE(native_clusters_are_written_as_mcl_does),
+    ONCE(native_columns_are_as_wide_as_the_largest_id_plus_one),
+    ONCE(native_graphs_are_written_as_mcl_does),
+    ONCE(native_matrices_survive_writing_and_reading),
+    ONCE(graphs_are_written_as_their_formats_have_them),
+    ONCE(metis_writing_refuses_what_metis_has_not),
+    ONCE(graphs_survive_writing_and_reading_whatever_the_threads),
+    ONCE(metis_graphs_survive_writing_and_reading),
+    ONCE(symmetric_files_hold_one_of_both_directions),
+    ONCE(binary_matrices_keep_everything_and_notice_every_changed_byte),
+    ONCE(output_appears_at_commit_and_not_before),
+    ONCE(output_longer_than_its_buffer_is_complete),
+    ONCE(output_in_shared_memory_replaces_a_longer_file),
+    ONCE(outputs_that_cannot_be_are_refused_before_the_work),
+    ONCE(write_errors_are_reported_at_commit),
+    ONCE(a_pipe_is_written_directly),
+    ONCE(a_symbolic_link_keeps_pointing_to_its_file),
+    ONCE(an_output_that_is_the_input_is_known_by_any_name),
+    ONCE(signal_handlers_can_remove_what_is_unfinished),
+    ONCE(a_temporary_file_of_another_process_stays),
+    ONCE(a_temporary_file_that_was_replaced_is_neither_published_nor_removed),
+    ONCE(names_of_temporary_files_are_not_confused),
+    ONCE(outputs_of_one_place_are_known_by_any_name),
+    ONCE(an_account_names_what_was_written),
+    ONCE(outputs_of_one_result_appear_together),
+    ONCE(writers_survive_a_failed_allocation),
+    ONCE(zeros_of_binary_matrices_are_no_arcs),
+    ONCE(graph_writers_survive_every_failed_allocation),
+    ONCE(binary_readers_survive_every_failed_allocation),
+    CASE("failing allocations", 120),
+    TURNS(readers_survive_every_failed_allocation, COUNT(samples)),
+    TURNS(label_readers_survive_every_failed_allocation, COUNT(label_samples)),
+    ONCE(the_parallel_reader_survives_failed_allocations_while_tables_grow),
+    {0},
+};
 
-    cases = tcase_create("parallel reading and numbers");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, threads_and_block_sizes_change_nothing);
-    tcase_add_test(cases, the_first_error_in_the_file_wins_whatever_the_threads);
-    tcase_add_test(cases, labels_of_any_length_are_told_apart);
-    tcase_add_test(cases, a_million_labels_are_numbered_by_their_first_appearance);
-    tcase_add_test(cases, labels_beyond_two_to_the_31_are_refused);
-    tcase_add_loop_test(cases, long_lines_in_parts_are_the_same, 0, 3);
-    tcase_add_test(cases, a_line_longer_than_many_blocks_is_read);
-    tcase_add_test(cases, decimals_are_read_exactly);
-    tcase_add_test(cases, what_is_no_decimal_is_not_read);
-    tcase_add_test(cases, numbers_are_written_with_the_fewest_digits);
-    tcase_add_test(cases, written_numbers_are_read_back_the_same);
-    tcase_add_test(cases, metis_nodes_are_numbered_across_slices);
-    tcase_add_test(cases, gzip_members_are_read_whole_or_refused);
-    tcase_add_test(cases, zstd_frames_are_read_whole_or_refused);
-    tcase_add_test(cases, what_comes_before_damage_is_read_whatever_the_block_size);
-    tcase_add_test(cases, gzip_padding_is_skipped_and_garbage_refused);
-    tcase_add_test(cases, errors_inside_compressed_data_have_the_line_of_the_text);
-
-    cases = tcase_create("memory");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, the_matrix_of_packed_arcs_is_that_of_their_triples);
-    tcase_add_test(cases, weights_that_are_zero_as_f32_make_no_arc);
-    tcase_add_loop_test(cases, weights_of_f64_are_those_of_the_text, 0, 6);
-    tcase_add_test(cases, the_first_line_beyond_2_to_the_53_is_known);
-    tcase_add_loop_test(cases, readers_take_no_more_memory_than_promised, 0, (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_loop_test(cases, metis_lines_of_two_bytes_are_refused_before_they_take_much, 0, 2);
-    tcase_add_loop_test(cases, mixed_triangles_take_no_more_memory_than_promised, 0, 2);
-    tcase_add_test(cases, a_native_column_of_repeated_entries_is_settled_in_time);
-    tcase_add_loop_test(cases, label_readers_take_no_more_memory_than_promised, 0, 2);
-
-    cases = tcase_create("files");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, make_folder, remove_folder);
-    tcase_add_test(cases, tab_files_name_the_nodes);
-    tcase_add_test(cases, a_tab_file_that_names_next_to_nothing_is_refused);
-    tcase_add_test(cases, a_dash_is_standard_input_and_output);
-    tcase_add_test(cases, files_that_cannot_be_read_are_named);
-    tcase_add_test(cases, label_clusters_are_lines_of_labels);
-    tcase_add_test(cases, native_clusters_are_written_as_mcl_does);
-    tcase_add_test(cases, native_columns_are_as_wide_as_the_largest_id_plus_one);
-    tcase_add_test(cases, native_graphs_are_written_as_mcl_does);
-    tcase_add_test(cases, native_matrices_survive_writing_and_reading);
-    tcase_add_test(cases, graphs_are_written_as_their_formats_have_them);
-    tcase_add_test(cases, metis_writing_refuses_what_metis_has_not);
-    tcase_add_test(cases, graphs_survive_writing_and_reading_whatever_the_threads);
-    tcase_add_test(cases, metis_graphs_survive_writing_and_reading);
-    tcase_add_test(cases, symmetric_files_hold_one_of_both_directions);
-    tcase_add_test(cases, binary_matrices_keep_everything_and_notice_every_changed_byte);
-    tcase_add_test(cases, output_appears_at_commit_and_not_before);
-    tcase_add_test(cases, output_longer_than_its_buffer_is_complete);
-    tcase_add_test(cases, output_in_shared_memory_replaces_a_longer_file);
-    tcase_add_test(cases, outputs_that_cannot_be_are_refused_before_the_work);
-    tcase_add_test(cases, write_errors_are_reported_at_commit);
-    tcase_add_test(cases, a_pipe_is_written_directly);
-    tcase_add_test(cases, a_symbolic_link_keeps_pointing_to_its_file);
-    tcase_add_test(cases, an_output_that_is_the_input_is_known_by_any_name);
-    tcase_add_test(cases, signal_handlers_can_remove_what_is_unfinished);
-    tcase_add_test(cases, a_temporary_file_of_another_process_stays);
-    tcase_add_test(cases, a_temporary_file_that_was_replaced_is_neither_published_nor_removed);
-    tcase_add_test(cases, names_of_temporary_files_are_not_confused);
-    tcase_add_test(cases, outputs_of_one_place_are_known_by_any_name);
-    tcase_add_test(cases, an_account_names_what_was_written);
-    tcase_add_test(cases, outputs_of_one_result_appear_together);
-    tcase_add_test(cases, writers_survive_a_failed_allocation);
-    tcase_add_test(cases, zeros_of_binary_matrices_are_no_arcs);
-    tcase_add_test(cases, graph_writers_survive_every_failed_allocation);
-    tcase_add_test(cases, binary_readers_survive_every_failed_allocation);
-
-    cases = tcase_create("failing allocations");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_loop_test(cases, readers_survive_every_failed_allocation, 0, (int)(sizeof samples / sizeof *samples));
-    tcase_add_loop_test(cases, label_readers_survive_every_failed_allocation, 0,
-                        (int)(sizeof label_samples / sizeof *label_samples));
-    tcase_add_test(cases, the_parallel_reader_survives_failed_allocations_while_tables_grow);
-    return test_run(suite);
-}
+int main(void) { return test_run("io", tests); }

@@ -104,10 +104,7 @@ static sample make_sample(test_random *random, sample_options o)
 
 static void free_sample(sample *s)
 {
-    free(s->sizes);
-    free(s->weights);
-    free(s->edge);
-    free(s->text);
+    free_all(s->sizes, s->weights, s->edge, s->text);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------- */
@@ -134,7 +131,7 @@ static void expect_sample(const sample *s, const io_graph *graph, uint64_t seed)
                     (double)io_arc_weight(graph, e));
 }
 
-START_TEST(nodes_and_edges_are_read_with_all_that_they_have)
+TEST(nodes_and_edges_are_read_with_all_that_they_have)
 {
     const int64_t cases = test_cases(120);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
@@ -156,7 +153,6 @@ START_TEST(nodes_and_edges_are_read_with_all_that_they_have)
         free_sample(&s);
     }
 }
-END_TEST
 
 static void expect_numbers(const char *text, int constraints, const char *weights, const char *sizes)
 {
@@ -176,7 +172,7 @@ static void expect_numbers(const char *text, int constraints, const char *weight
     sp_context_destroy(context);
 }
 
-START_TEST(sizes_and_weights_of_nodes_are_kept)
+TEST(sizes_and_weights_of_nodes_are_kept)
 {
     expect_numbers("2 1\n2\n1\n", 0, "", "");
     expect_numbers("4 2 010\n10 2\n20 1\n30 4\n40 3\n", 1, "10 20 30 40", "");
@@ -187,7 +183,6 @@ START_TEST(sizes_and_weights_of_nodes_are_kept)
     expect_numbers("2 0 110\n1 2\n3 4\n\n\n", 1, "2 4", "1 3");
     expect_numbers("0 0 011\n", 1, "", "");
 }
-END_TEST
 
 static void expect_error(const char *text, const char *beginning)
 {
@@ -205,7 +200,7 @@ static void expect_error(const char *text, const char *beginning)
         }
 }
 
-START_TEST(wrong_sizes_and_weights_of_nodes_are_refused)
+TEST(wrong_sizes_and_weights_of_nodes_are_refused)
 {
     expect_error("2 1 010\n-1 2\n1 1\n", "in:2: a size or weight of the node that is no whole number from 0 to 2^53");
     expect_error("2 1 010\n1 2\n1.5 1\n", "in:3: a size or weight of the node");
@@ -220,10 +215,9 @@ START_TEST(wrong_sizes_and_weights_of_nodes_are_refused)
     expect_error("1 0 010\n1\n2\nx\n", "in:3: a line of node 2");
     expect_error("1 0 010\nx\n2\n", "in:2: a size or weight of the node");
 }
-END_TEST
 
 /* Nodes with weights and no edges: what takes the most memory for its text. */
-START_TEST(weights_of_nodes_take_no_more_memory_than_promised)
+TEST(weights_of_nodes_take_no_more_memory_than_promised)
 {
     enum { NODES = 12 << 20 };
     char *text = malloc(2 * NODES + 100);
@@ -247,7 +241,6 @@ START_TEST(weights_of_nodes_take_no_more_memory_than_promised)
     }
     free(text);
 }
-END_TEST
 
 /* ---- the first wrong line ------------------------------------------------------------------------------- */
 
@@ -336,7 +329,7 @@ static size_t print_wrong(wrong_graph *g, test_random *random)
     return at;
 }
 
-START_TEST(the_first_wrong_line_is_named)
+TEST(the_first_wrong_line_is_named)
 {
     const int64_t cases = test_cases(150);
     sp_context *contexts[] = {test_context(0, 1), test_context(0, 2), test_context(0, 3)};
@@ -362,9 +355,8 @@ START_TEST(the_first_wrong_line_is_named)
     for (int i = 0; i < 3; i++) sp_context_destroy(contexts[i]);
     free(g);
 }
-END_TEST
 
-START_TEST(what_is_wrong_is_said_with_nodes_and_lines)
+TEST(what_is_wrong_is_said_with_nodes_and_lines)
 {
     expect_error("3 2\n2\n1 3\n% c\n\n", "in:3: node 2 names node 3, but that does not name it in line 5; write each");
     expect_error("3 2\n2\n% c\n1\n2\n", "in:4: node 2 does not name node 3, but that names it in line 5; write each");
@@ -383,10 +375,9 @@ START_TEST(what_is_wrong_is_said_with_nodes_and_lines)
     expect_error("4 3\n2 3\n1\n", "in:3: 3 neighbours, but the header says 3 edges, which makes 6");
     expect_error("4 3\n2 3\n1 4\n1", "in:4: 5 neighbours, but the header says 3 edges");
 }
-END_TEST
 
 /* Long lines, whose repetitions a table finds; all of them are repeated, and none. */
-START_TEST(neighbours_named_twice_are_found_in_long_lines)
+TEST(neighbours_named_twice_are_found_in_long_lines)
 {
     enum { NODES = 5000 };
     char *text = malloc(NODES * 40);
@@ -409,7 +400,6 @@ START_TEST(neighbours_named_twice_are_found_in_long_lines)
     }
     free(text);
 }
-END_TEST
 
 /* ---- recognition by content ----------------------------------------------------------------------------- */
 
@@ -425,7 +415,7 @@ static io_format format_of(const char *text, size_t count)
     return format;
 }
 
-START_TEST(graphs_are_known_by_their_content)
+TEST(graphs_are_known_by_their_content)
 {
     const int64_t cases = test_cases(300);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
@@ -443,7 +433,6 @@ START_TEST(graphs_are_known_by_their_content)
         free_sample(&s);
     }
 }
-END_TEST
 
 /* Lists of edges in several manners: a header of counts, both directions, sorted, weights, comments. */
 static size_t print_list(char *text, test_random *random)
@@ -477,7 +466,7 @@ static bool is_graph(const char *text, size_t count)
     return right;
 }
 
-START_TEST(lists_of_edges_are_no_graphs)
+TEST(lists_of_edges_are_no_graphs)
 {
     const int64_t cases = test_cases(600);
     char *text = malloc(1 << 20);
@@ -494,9 +483,8 @@ START_TEST(lists_of_edges_are_no_graphs)
     test_expect(both <= 2 + cases / 50, "%d lists of %lld are taken for graphs", both, (long long)cases);
     free(text);
 }
-END_TEST
 
-START_TEST(what_fits_both_ways_is_a_graph_if_counts_fit)
+TEST(what_fits_both_ways_is_a_graph_if_counts_fit)
 {
     static const struct {
         const char *text;
@@ -517,10 +505,9 @@ START_TEST(what_fits_both_ways_is_a_graph_if_counts_fit)
                  {"# c\n2 1\n2\n1\n", IO_ABC},
                  {"2 1\n2\na\n", IO_ABC},
                  {"", IO_ABC}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         test_expect(format_of(cases[i].text, strlen(cases[i].text)) == cases[i].format, "%s", cases[i].text);
 }
-END_TEST
 
 /* ---- writing -------------------------------------------------------------------------------------------- */
 
@@ -535,7 +522,7 @@ static void write_sample(sp_context *context, const io_graph *graph, const sp_cs
     ck_ok(context, io_write_graph(context, path, matrix, &options));
 }
 
-START_TEST(what_is_written_is_read_again)
+TEST(what_is_written_is_read_again)
 {
     const int64_t cases = test_cases(100);
     snprintf(path, sizeof path, "/tmp/test_metis.%ld", (long)getpid());
@@ -560,9 +547,8 @@ START_TEST(what_is_written_is_read_again)
     }
     unlink(path);
 }
-END_TEST
 
-START_TEST(the_header_says_what_nodes_and_edges_have)
+TEST(the_header_says_what_nodes_and_edges_have)
 {
     const struct {
         io_write_options options;
@@ -577,7 +563,7 @@ START_TEST(the_header_says_what_nodes_and_edges_have)
                  {{.constraints = 1, .node_weights = (const int64_t[]){5, 0}, .node_sizes = (const int64_t[]){4, 9}}, 0,
                   "2 0 110\n4 5\n9 0\n"}};
     snprintf(path, sizeof path, "/tmp/test_metis.%ld", (long)getpid());
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_context *context = test_context(0, 1);
         float values[2] = {cases[i].value, cases[i].value};
         int32_t columns[2] = {1, 0};
@@ -596,9 +582,8 @@ START_TEST(the_header_says_what_nodes_and_edges_have)
     }
     unlink(path);
 }
-END_TEST
 
-START_TEST(numbers_of_nodes_that_metis_has_not_are_not_written)
+CONTEXT_TEST(numbers_of_nodes_that_metis_has_not_are_not_written, 0, 1)
 {
     const struct {
         io_write_options options;
@@ -606,38 +591,33 @@ START_TEST(numbers_of_nodes_that_metis_has_not_are_not_written)
     } cases[] = {{{.constraints = 1, .node_weights = (const int64_t[]){5, -1}}, "METIS takes sizes and weights"},
                  {{.node_sizes = (const int64_t[]){(INT64_C(1) << 53) + 1, 1}}, "METIS takes sizes and weights"},
                  {{.node_weights = (const int64_t[]){5, 1}}, "0 weights a node; METIS graphs have 1 to 1024"}};
-    sp_context *context = test_context(0, 1);
     int64_t offsets[3] = {0, 0, 0};
     const sp_csr m = {.rows = 2, .cols = 2, .row_offsets = offsets};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         io_write_options options = cases[i].options;
         options.format = IO_METIS;
         ck_assert_int_ne(io_write_graph(context, "/tmp/test_metis.none", &m, &options), SP_OK);
         ck_assert_ptr_nonnull(strstr(sp_last_error(context), cases[i].error));
         ck_assert_int_ne(access("/tmp/test_metis.none", F_OK), 0);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("metis");
-    TCase *cases = tcase_create("metis");
-    tcase_set_timeout(cases, 300);
-    tcase_add_test(cases, nodes_and_edges_are_read_with_all_that_they_have);
-    tcase_add_test(cases, sizes_and_weights_of_nodes_are_kept);
-    tcase_add_test(cases, wrong_sizes_and_weights_of_nodes_are_refused);
-    tcase_add_test(cases, weights_of_nodes_take_no_more_memory_than_promised);
-    tcase_add_test(cases, the_first_wrong_line_is_named);
-    tcase_add_test(cases, what_is_wrong_is_said_with_nodes_and_lines);
-    tcase_add_test(cases, neighbours_named_twice_are_found_in_long_lines);
-    tcase_add_test(cases, graphs_are_known_by_their_content);
-    tcase_add_test(cases, lists_of_edges_are_no_graphs);
-    tcase_add_test(cases, what_fits_both_ways_is_a_graph_if_counts_fit);
-    tcase_add_test(cases, what_is_written_is_read_again);
-    tcase_add_test(cases, the_header_says_what_nodes_and_edges_have);
-    tcase_add_test(cases, numbers_of_nodes_that_metis_has_not_are_not_written);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("metis", 300),
+    ONCE(nodes_and_edges_are_read_with_all_that_they_have),
+    ONCE(sizes_and_weights_of_nodes_are_kept),
+    ONCE(wrong_sizes_and_weights_of_nodes_are_refused),
+    ONCE(weights_of_nodes_take_no_more_memory_than_promised),
+    ONCE(the_first_wrong_line_is_named),
+    ONCE(what_is_wrong_is_said_with_nodes_and_lines),
+    ONCE(neighbours_named_twice_are_found_in_long_lines),
+    ONCE(graphs_are_known_by_their_content),
+    ONCE(lists_of_edges_are_no_graphs),
+    ONCE(what_fits_both_ways_is_a_graph_if_counts_fit),
+    ONCE(what_is_written_is_read_again),
+    ONCE(the_header_says_what_nodes_and_edges_have),
+    ONCE(numbers_of_nodes_that_metis_has_not_are_not_written),
+    {0},
+};
+
+int main(void) { return test_run("metis", tests); }

@@ -124,7 +124,7 @@ static void refused_array(const bytes *from, const char *sentence)
     sp_context_destroy(context);
 }
 
-START_TEST(every_version_of_the_header_is_read)
+CONTEXT_TEST(every_version_of_the_header_is_read, 0, 2)
 {
     static const float values[] = {1, 2, 3, 4, 5, 6};
     static const char *const headers[] = {
@@ -132,7 +132,6 @@ START_TEST(every_version_of_the_header_is_read)
         "{\"shape\": (2L, 3L), \"fortran_order\": False, \"descr\": \"<f4\"}          ",
         "{ 'fortran_order' : False , 'descr' : '<f4' , 'shape' : ( 2 , 3 , ) , }",
     };
-    sp_context *context = test_context(0, 2);
     for (int version = 1; version <= 3; version++) {
         const bytes file = npy(version, headers[version - 1], values, sizeof values);
         io_array array = read_array(context, &file);
@@ -141,13 +140,10 @@ START_TEST(every_version_of_the_header_is_read)
         ck_assert_int_eq(memcmp(array.values, values, sizeof values), 0);
         io_array_free(context, &array);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(arrays_of_no_dimension_and_of_no_elements_are_read)
+CONTEXT_TEST(arrays_of_no_dimension_and_of_no_elements_are_read, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const int64_t seven = 7;
     bytes file = array_of("<i8", "False", "()", &seven, 8);
     io_array array = read_array(context, &file);
@@ -157,12 +153,10 @@ START_TEST(arrays_of_no_dimension_and_of_no_elements_are_read)
     array = read_array(context, &file);
     ck_assert(array.dimensions == 2 && array.count == 0);
     io_array_free(context, &array);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Values of every type, in one byte order and the other, become the same f32 and whole numbers. */
-START_TEST(every_type_becomes_f32)
+CONTEXT_TEST(every_type_becomes_f32, 0, 2)
 {
     static const struct {
         const char *type, *values;
@@ -185,8 +179,7 @@ START_TEST(every_type_becomes_f32)
         {">f4", "\x3f\x80\0\0\xbf\0\0\0\0\0\0\0", 12, {1, -0.5f, 0}},
         {"<f8", "\0\0\0\0\0\0\xf0\x3f\0\0\0\0\0\0\xe0\xbf\0\0\0\0\0\0\0\0", 24, {1, -0.5f, 0}},
     };
-    sp_context *context = test_context(0, 2);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = array_of(cases[c].type, "False", "(3,)", cases[c].values, cases[c].count);
         io_array array = read_array(context, &file);
         ck_ok(context, io_array_to_f32(context, "a", &array));
@@ -195,24 +188,19 @@ START_TEST(every_type_becomes_f32)
                           (double)((float *)array.values)[i]);
         io_array_free(context, &array);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(half_precision_keeps_infinity_and_nan)
+CONTEXT_TEST(half_precision_keeps_infinity_and_nan, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const bytes file = array_of("<f2", "False", "(3,)", "\0\x7c\0\xfc\1\x7e", 6);
     io_array array = read_array(context, &file);
     ck_ok(context, io_array_to_f32(context, "a", &array));
     const float *values = array.values;
     ck_assert(values[0] == INFINITY && values[1] == -INFINITY && isnan(values[2]));
     io_array_free(context, &array);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(whole_numbers_that_do_not_fit_are_refused)
+CONTEXT_TEST(whole_numbers_that_do_not_fit_are_refused, 0, 1)
 {
     static const struct {
         const char *type, *values, *sentence;
@@ -224,22 +212,18 @@ START_TEST(whole_numbers_that_do_not_fit_are_refused)
         {"<f4", "\0\0\x80\x3f", "an array of no whole numbers", 4},
         {"|S3", "csr", "an array of no whole numbers", 3},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = array_of(cases[c].type, "False", "(1,)", cases[c].values, cases[c].count);
         io_array array = read_array(context, &file);
         failed(context, io_array_to_i32(context, "a", &array), "a: ", cases[c].sentence);
         io_array_free(context, &array);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(fortran_order_is_turned_around)
+CONTEXT_TEST(fortran_order_is_turned_around, 0, 2)
 {
     enum { ROWS = 67, COLS = 45 };
     static double turned[ROWS * COLS];
-    sp_context *context = test_context(0, 2);
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLS; j++) turned[j * ROWS + i] = i * 100 + j;
     const bytes file = array_of("<f8", "True", "(67, 45)", turned, sizeof turned);
@@ -250,13 +234,10 @@ START_TEST(fortran_order_is_turned_around)
     io_array_free(context, &array);
     const bytes cube = array_of("|u1", "True", "(2, 1, 2)", "abcd", 4);
     refused_array(&cube, "more than two dimensions in Fortran order");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(text_is_read_narrow_and_wide)
+CONTEXT_TEST(text_is_read_narrow_and_wide, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const bytes narrow = array_of("|S3", "False", "()", "csr", 3);
     const bytes wide = array_of("<U3", "False", "()", "c\0\0\0s\0\0\0r\0\0\0", 12);
     const bytes other = array_of("<U1", "False", "()", "\xe9\0\0\0", 4);
@@ -266,11 +247,9 @@ START_TEST(text_is_read_narrow_and_wide)
         io_array_free(context, &array);
     }
     refused_array(&other, "text that is not ASCII");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(what_is_no_array_of_numbers_is_refused)
+TEST(what_is_no_array_of_numbers_is_refused)
 {
     static const struct {
         const char *header, *sentence;
@@ -295,7 +274,7 @@ START_TEST(what_is_no_array_of_numbers_is_refused)
         {"{'descr': '<f4', 'fortran_order'", "no header of an array"},
         {"", "no header of an array"},
     };
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = npy(1, cases[c].header, "\0\0\x80\x3f", 4);
         refused_array(&file, cases[c].sentence);
     }
@@ -304,9 +283,8 @@ START_TEST(what_is_no_array_of_numbers_is_refused)
     const bytes other = {.at = "no array of NumPy, but text", .count = 27};
     refused_array(&other, "no array of NumPy");
 }
-END_TEST
 
-START_TEST(an_array_that_is_cut_anywhere_is_refused)
+TEST(an_array_that_is_cut_anywhere_is_refused)
 {
     bytes file = array_of("<f4", "False", "(2,)", "\0\0\x80\x3f\0\0\x80\x3f", 8);
     const size_t all = file.count;
@@ -314,14 +292,12 @@ START_TEST(an_array_that_is_cut_anywhere_is_refused)
     file.count = all + 1;
     refused_array(&file, "the header wants 8 bytes of values, there are 9; the file is too long");
 }
-END_TEST
 
-START_TEST(arrays_are_written_as_numpy_does)
+CONTEXT_TEST(arrays_are_written_as_numpy_does, 0, 1)
 {
     static const char expected[] = "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
                                    "                                                          \n";
     static float values[] = {1, 2, 3, 4, 5, 6};
-    sp_context *context = test_context(0, 1);
     const char *path = path_of("a.npy");
     char written[256];
     io_output *output;
@@ -335,15 +311,12 @@ START_TEST(arrays_are_written_as_numpy_does)
     fclose(file);
     ck_assert_int_eq(memcmp(written, expected, 128), 0);
     ck_assert_int_eq(memcmp(written + 128, values, sizeof values), 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* 40 MB by several threads, plain and compressed. */
-START_TEST(large_arrays_are_read_by_all_threads)
+CONTEXT_TEST(large_arrays_are_read_by_all_threads, 0, 3)
 {
     enum { COUNT = 10000019 };
-    sp_context *context = test_context(0, 3);
     float *values = malloc(COUNT * sizeof *values);
     for (int64_t i = 0; i < COUNT; i++) values[i] = (float)(i % 9973);
     io_array array = {.type = IO_F32, .dimensions = 1, .shape = {COUNT}, .count = COUNT, .item_size = 4,
@@ -363,9 +336,7 @@ START_TEST(large_arrays_are_read_by_all_threads)
         io_array_free(context, &array);
     }
     free(values);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- .npz -------------------------------------------------------------------------------------------- */
 
@@ -484,7 +455,7 @@ static bytes one_member(member_options o)
     return end_archive(&made);
 }
 
-START_TEST(members_are_read_however_they_are_written)
+CONTEXT_TEST(members_are_read_however_they_are_written, 0, 2)
 {
     static const member_options ways[] = {{.flags = 0},
                                           {.deflate = true},
@@ -492,19 +463,16 @@ START_TEST(members_are_read_however_they_are_written)
                                           {.deflate = true, .zip64 = true},
                                           {.deflate = true, .descriptor = true},
                                           {.descriptor = true}};
-    sp_context *context = test_context(0, 2);
-    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+    for (size_t w = 0; w < COUNT(ways); w++) {
         const bytes file = one_member(ways[w]);
         io_array array;
         ck_ok(context, read_member(context, &file, &array));
         ck_assert(array.count == 3 && ((float *)array.values)[1] == -0.5f);
         io_array_free(context, &array);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(members_that_cannot_be_read_are_refused)
+CONTEXT_TEST(members_that_cannot_be_read_are_refused, 0, 1)
 {
     static const struct {
         member_options how;
@@ -516,9 +484,8 @@ START_TEST(members_that_cannot_be_read_are_refused)
         {{.method = 12}, "a.npy: a compression that is not read"},
         {{.method = 8}, "a.npy: damaged data"},
     };
-    sp_context *context = test_context(0, 1);
     io_array array;
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = one_member(cases[c].how);
         failed(context, read_member(context, &file, &array), "z: ", cases[c].sentence);
         ck_assert_ptr_null(array.values);
@@ -526,13 +493,10 @@ START_TEST(members_that_cannot_be_read_are_refused)
     bytes none = one_member((member_options){.deflate = true});
     memcpy(memchr(none.at + none.count - 80, 'a', 60), "c", 1);
     failed(context, read_member(context, &none, &array), "z: ", "a: there is no such member");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(an_archive_that_is_cut_anywhere_is_refused)
+CONTEXT_TEST(an_archive_that_is_cut_anywhere_is_refused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     for (int deflate = 0; deflate < 2; deflate++) {
         bytes file = one_member((member_options){.deflate = deflate});
         for (const size_t all = file.count; file.count > 0;) {
@@ -541,15 +505,12 @@ START_TEST(an_archive_that_is_cut_anywhere_is_refused)
             ck_assert_msg(read_member(context, &file, &array) != SP_OK, "%zu of %zu bytes", file.count, all);
         }
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Whatever byte changes, and however: the same values or a refusal. */
-START_TEST(an_archive_with_a_changed_byte_is_read_rightly_or_refused)
+CONTEXT_TEST(an_archive_with_a_changed_byte_is_read_rightly_or_refused, 0, 1)
 {
     static const unsigned char changes[] = {1, 0x80, 0xff};
-    sp_context *context = test_context(0, 1);
     int64_t refused = 0;
     for (int deflate = 0; deflate < 2; deflate++) {
         bytes file = one_member((member_options){.deflate = deflate, .zip64 = true});
@@ -567,11 +528,9 @@ START_TEST(an_archive_with_a_changed_byte_is_read_rightly_or_refused)
             }
     }
     ck_assert_int_gt(refused, 500);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_member_that_claims_more_than_it_holds_takes_no_memory)
+TEST(a_member_that_claims_more_than_it_holds_takes_no_memory)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -593,7 +552,6 @@ START_TEST(a_member_that_claims_more_than_it_holds_takes_no_memory)
     test_expect(heap.peak_bytes < 8 << 20, "%lld bytes", (long long)heap.peak_bytes);
     sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- matrices in archives ---------------------------------------------------------------------------- */
 
@@ -637,11 +595,10 @@ static sp_status read_matrix(sp_context *context, const csr_members *m, sp_csr *
     return status;
 }
 
-START_TEST(matrices_are_read_sorted_and_without_repeated_entries)
+CONTEXT_TEST(matrices_are_read_sorted_and_without_repeated_entries, 0, 2)
 {
     static const csr_members sorted = {"\2\3", "\0\2\3", "\0\2\1", "\5\6\7", "csr", 3, 3, 3};
     static const csr_members unsorted = {"\2\3", "\0\3\4", "\2\0\2\1", "\1\5\5\7", NULL, 3, 4, 4};
-    sp_context *context = test_context(0, 2);
     for (int u = 0; u < 2; u++) {
         sp_csr m;
         ck_ok(context, read_matrix(context, u ? &unsorted : &sorted, &m));
@@ -651,11 +608,9 @@ START_TEST(matrices_are_read_sorted_and_without_repeated_entries)
         ck_assert(test_value(&m, 0) == 5 && test_value(&m, 1) == 6 && test_value(&m, 2) == 7);
         sp_csr_free(context, &m);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(matrices_that_contradict_themselves_are_refused)
+CONTEXT_TEST(matrices_that_contradict_themselves_are_refused, 0, 1)
 {
     static const struct {
         csr_members m;
@@ -670,19 +625,15 @@ START_TEST(matrices_that_contradict_themselves_are_refused)
         {{"\2\3", "\0\2\3", "\0\2\1", "\5\6", "csr", 3, 3, 2}, "no sparse matrix: indices and data differ"},
         {{"\2\3", "\0\2\3", "\0\2\1", "\5\6\7", "csc", 3, 3, 3}, "a sparse matrix that is not CSR"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         sp_csr matrix;
         failed(context, read_matrix(context, &cases[c].m, &matrix), "z: ", cases[c].sentence);
         ck_assert_ptr_null(matrix.row_offsets);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(matrices_survive_writing_and_reading)
+CONTEXT_TEST(matrices_survive_writing_and_reading, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     test_random random = test_seed(5);
     for (int kind = 0; kind < 3; kind++) {
         sp_csr made = test_matrix(context, &random, 50, 70, kind == 2 ? 0 : 0.1, SP_F32,
@@ -703,12 +654,9 @@ START_TEST(matrices_survive_writing_and_reading)
             back.values = NULL;
         }
         test_same(&made, &back, random.seed);
-        sp_csr_free(context, &made);
-        sp_csr_free(context, &back);
+        test_free(context, &made, &back);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- pickles ----------------------------------------------------------------------------------------- */
 
@@ -761,9 +709,8 @@ static sp_status unpickle_matrix(sp_context *context, const bytes *from, sp_csr 
     return status;
 }
 
-START_TEST(pickled_matrices_are_read)
+CONTEXT_TEST(pickled_matrices_are_read, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const bytes good = pickled_matrix("csr_matrix"), other = pickled_matrix("csc_matrix");
     sp_csr m;
     ck_ok(context, unpickle_matrix(context, &good, &m));
@@ -772,13 +719,10 @@ START_TEST(pickled_matrices_are_read)
     ck_assert(test_value(&m, 0) == 5 && test_value(&m, 2) == 7);
     sp_csr_free(context, &m);
     failed(context, unpickle_matrix(context, &other, &m), "p: ", "no CSR matrix of scipy");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused)
+CONTEXT_TEST(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     bytes file = pickled_matrix("csr_matrix");
     const size_t all = file.count;
     sp_csr m;
@@ -791,15 +735,12 @@ START_TEST(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused)
             sp_csr_free(context, &m);
             file.at[at] ^= (unsigned char)change;
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(dictionaries_of_lists_become_graphs)
+CONTEXT_TEST(dictionaries_of_lists_become_graphs, 0, 1)
 {
     /* {0: [1, 2], 1: [0, 1, 0], 2: []} */
     static const char text[] = "\x80\2}(K\0](K\1K\2eK\1](K\0K\1K\0eK\2]u.";
-    sp_context *context = test_context(0, 1);
     io_pickle *pickle;
     sp_csr m;
     ck_ok(context, open_pickle(context, text, sizeof text - 1, &pickle));
@@ -808,11 +749,9 @@ START_TEST(dictionaries_of_lists_become_graphs)
     sp_csr_free(context, &m);
     failed(context, io_pickle_lists(pickle, 2, &m), "p: ", "byte 29 of the pickle: a list with what is no node");
     io_pickle_close(pickle);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(pickles_that_are_not_of_arrays_are_refused)
+CONTEXT_TEST(pickles_that_are_not_of_arrays_are_refused, 0, 1)
 {
     static const struct {
         const char *text, *sentence;
@@ -833,19 +772,16 @@ START_TEST(pickles_that_are_not_of_arrays_are_refused)
         {"cos", "byte 1 of the pickle: the pickle ends too soon"},
         {"N\x91.", "byte 2 of the pickle: an operation that arrays do not need"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         io_pickle *pickle;
         const sp_status status = open_pickle(context, cases[c].text, strlen(cases[c].text), &pickle);
         failed(context, status, "p: ", cases[c].sentence);
         ck_assert_ptr_null(pickle);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Lists of small numbers, and what takes no bytes beside its name. */
-START_TEST(pickles_take_no_more_memory_than_promised)
+TEST(pickles_take_no_more_memory_than_promised)
 {
     enum { COUNT = 2 << 20 };
     static const char *const values[] = {"K\1", "N"};
@@ -870,7 +806,6 @@ START_TEST(pickles_take_no_more_memory_than_promised)
     }
     free(text);
 }
-END_TEST
 
 /* ---- features ---------------------------------------------------------------------------------------- */
 
@@ -887,7 +822,7 @@ static const char *dense_text(const sp_dense *dense)
     return text;
 }
 
-START_TEST(features_are_read_from_text)
+CONTEXT_TEST(features_are_read_from_text, 0, 2)
 {
     static const struct {
         const char *text, *expected;
@@ -899,8 +834,7 @@ START_TEST(features_are_read_from_text)
         {"\t1\t2\n3\t4\n", "1 2|3 4|"},
         {"7\n", "7|"},
     };
-    sp_context *context = test_context(0, 2);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         sp_dense dense;
         sp_csr sparse;
         ck_ok(context, io_read_features(context, text_of("f.csv", cases[c].text), NULL, &dense, &sparse));
@@ -908,15 +842,12 @@ START_TEST(features_are_read_from_text)
         ck_assert_ptr_null(sparse.row_offsets);
         sp_dense_free(context, &dense);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Lines of more than a block, and as many that threads share them. */
-START_TEST(features_of_long_and_many_lines_are_read)
+CONTEXT_TEST(features_of_long_and_many_lines_are_read, 0, 3)
 {
     static const int64_t shapes[][2] = {{3, 100000}, {60000, 3}};
-    sp_context *context = test_context(0, 3);
     for (int s = 0; s < 2; s++) {
         const int64_t rows = shapes[s][0], cols = shapes[s][1];
         char *text = malloc((size_t)(rows * cols) * 8 + 1000000), *at = text;
@@ -932,13 +863,10 @@ START_TEST(features_of_long_and_many_lines_are_read)
         sp_dense_free(context, &dense);
         free(text);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(features_are_read_from_both_forms_of_matrix_market)
+CONTEXT_TEST(features_are_read_from_both_forms_of_matrix_market, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_dense dense;
     sp_csr sparse;
     const char *coordinate = "%%MatrixMarket matrix coordinate real general\n2 3 3\n1 3 -1.5\n2 1 2\n1 1 0\n";
@@ -950,13 +878,10 @@ START_TEST(features_are_read_from_both_forms_of_matrix_market)
     ck_ok(context, io_read_features(context, text_of("f.mtx", array), NULL, &dense, &sparse));
     ck_assert_str_eq(dense_text(&dense), "1 0 -5|2 4 6|");
     sp_dense_free(context, &dense);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(features_of_numpy_are_taken_as_they_are)
+CONTEXT_TEST(features_of_numpy_are_taken_as_they_are, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_dense dense;
     sp_csr sparse;
     const bytes file = array_of("<f8", "False", "(1, 3)", doubles, 24);
@@ -968,11 +893,9 @@ START_TEST(features_of_numpy_are_taken_as_they_are)
     ck_ok(context, io_read_features(context, file_of("f.npz", packed.at, packed.count), NULL, &dense, &sparse));
     ck_assert(!dense.values && sparse.nnz == 3 && test_value(&sparse, 2) == 7);
     sp_csr_free(context, &sparse);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(features_that_are_none_are_refused)
+CONTEXT_TEST(features_that_are_none_are_refused, 0, 1)
 {
     static const struct {
         const char *text, *sentence;
@@ -994,21 +917,17 @@ START_TEST(features_that_are_none_are_refused)
         {"%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", ":3: an index that is not within"},
         {"%%MatrixMarket matrix coordinate real general\n2 2000000000 0\n", ": the header claims 2000000000 nodes"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         sp_dense dense;
         sp_csr sparse;
         const char *path = text_of("f.txt", cases[c].text);
         failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, cases[c].sentence);
         ck_assert(!dense.values && !sparse.row_offsets);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(features_that_are_not_finite_are_refused_by_row)
+CONTEXT_TEST(features_that_are_not_finite_are_refused_by_row, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     sp_dense dense;
     sp_csr sparse;
     const bytes nan = array_of("<f4", "False", "(3, 1)", "\0\0\0\0\0\0\xc0\x7f\0\0\xc0\x7f", 12);
@@ -1020,11 +939,9 @@ START_TEST(features_that_are_not_finite_are_refused_by_row)
     const bytes flat = array_of("<f4", "False", "(3,)", "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     path = file_of("f.npy", flat.at, flat.count);
     failed(context, io_read_features(context, path, NULL, &dense, &sparse), path, ": 1 dimensions; features");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(text_of_features_takes_no_more_memory_than_promised)
+TEST(text_of_features_takes_no_more_memory_than_promised)
 {
     enum { LINES = 1 << 19 };
     test_heap heap = {.fail_at = -1};
@@ -1043,7 +960,6 @@ START_TEST(text_of_features_takes_no_more_memory_than_promised)
     sp_context_destroy(context);
     free(text);
 }
-END_TEST
 
 /* ---- classes ----------------------------------------------------------------------------------------- */
 
@@ -1062,7 +978,7 @@ static const char *classes_text(const io_classes *c)
     return text;
 }
 
-START_TEST(classes_are_numbers_or_names)
+CONTEXT_TEST(classes_are_numbers_or_names, 0, 1)
 {
     static const struct {
         const char *text, *expected;
@@ -1079,18 +995,15 @@ START_TEST(classes_are_numbers_or_names)
         {"%%MatrixMarket matrix array integer general\n4 1\n2\n0\n-1\n1\n", "3: 2 0 -1 1"},
         {"%%MatrixMarket matrix coordinate pattern general\n3 1 1\n2 1\n", "1: 0 1 0"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         io_classes classes;
         ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), cases[c].expected);
         io_classes_free(context, &classes);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(labels_that_are_missing_are_unknown)
+CONTEXT_TEST(labels_that_are_missing_are_unknown, 0, 1)
 {
     static const struct {
         const char *text, *expected;
@@ -1108,18 +1021,15 @@ START_TEST(labels_that_are_missing_are_unknown)
         {"\"none\"\nmild\n\"0.5\"\n", "3: 1 2 0 \"0.5\" \"none\" mild"}, /* quotes are a part of a name */
         {"Nancy\nNaN1\nnano\n", "3: 1 0 2 NaN1 Nancy nano"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         io_classes classes;
         ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), cases[c].expected);
         io_classes_free(context, &classes);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(whole_numbers_may_be_written_as_decimals)
+CONTEXT_TEST(whole_numbers_may_be_written_as_decimals, 0, 1)
 {
     static const struct {
         const char *text, *expected;
@@ -1129,23 +1039,19 @@ START_TEST(whole_numbers_may_be_written_as_decimals)
         {"class\n1.0\n\n0.0\n", "2: 1 -1 0"},
         {"alpha\nbeta\n1.0\n1\n0.37\n", "5: 3 4 2 1 0 0.37 1 1.0 alpha beta"}, /* names remain names */
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         io_classes classes;
         ck_ok(context, io_read_classes(context, text_of("l.txt", cases[c].text), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), cases[c].expected);
         io_classes_free(context, &classes);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(floats_of_numpy_are_classes_where_they_are_whole)
+CONTEXT_TEST(floats_of_numpy_are_classes_where_they_are_whole, 0, 1)
 {
     static const float narrow[] = {1, -1, 0, 7, 2.5f};
     static const double wide[] = {3, -1, 65535, 0, 0.37, 65536, -2, 1e300};
     float missing[2] = {NAN, 4};
-    sp_context *context = test_context(0, 1);
     io_classes classes;
     const struct {
         const char *type, *shape, *expected;
@@ -1164,22 +1070,20 @@ START_TEST(floats_of_numpy_are_classes_where_they_are_whole)
                {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"65536\"); number the classes", wide + 5, 8},
                {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"-2\"); number the classes", wide + 6, 8},
                {"<f8", "(1,)", ": element 0 (from 0) is no class (got \"1e+300\"); number the classes", wide + 7, 8}};
-    for (size_t c = 0; c < sizeof good / sizeof *good; c++) {
+    for (size_t c = 0; c < COUNT(good); c++) {
         const bytes file = array_of(good[c].type, "False", good[c].shape, good[c].values, good[c].count);
         ck_ok(context, io_read_classes(context, file_of("l.npy", file.at, file.count), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), good[c].expected);
         io_classes_free(context, &classes);
     }
-    for (size_t c = 0; c < sizeof bad / sizeof *bad; c++) {
+    for (size_t c = 0; c < COUNT(bad); c++) {
         const bytes file = array_of(bad[c].type, "False", bad[c].shape, bad[c].values, bad[c].count);
         const char *path = file_of("l.npy", file.at, file.count);
         failed(context, io_read_classes(context, path, NULL, &classes), path, bad[c].sentence);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(classes_of_numpy_have_one_dimension_or_two)
+CONTEXT_TEST(classes_of_numpy_have_one_dimension_or_two, 0, 1)
 {
     static const struct {
         const char *type, *shape, *values, *expected;
@@ -1190,19 +1094,16 @@ START_TEST(classes_of_numpy_have_one_dimension_or_two)
         {"|b1", "(2, 3)", "\1\0\1\0\0\0", "3: 101 000", 6},
         {"<f4", "(1, 2)", "\0\0\x80\x3f\0\0\0\0", "2: 10", 8},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const bytes file = array_of(cases[c].type, "False", cases[c].shape, cases[c].values, cases[c].count);
         io_classes classes;
         ck_ok(context, io_read_classes(context, file_of("l.npy", file.at, file.count), NULL, &classes));
         ck_assert_str_eq(classes_text(&classes), cases[c].expected);
         io_classes_free(context, &classes);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(what_is_no_class_is_refused)
+CONTEXT_TEST(what_is_no_class_is_refused, 0, 1)
 {
     static const struct {
         const char *text, *sentence;
@@ -1224,9 +1125,8 @@ START_TEST(what_is_no_class_is_refused)
         {"", ": no labels"},
         {"%%MatrixMarket matrix array integer general\n1 2\n1\n2\n", ": row 0 (from 0) has a number other"},
     };
-    sp_context *context = test_context(0, 1);
     io_classes classes;
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const char *path = text_of("l.txt", cases[c].text);
         failed(context, io_read_classes(context, path, NULL, &classes), path, cases[c].sentence);
         ck_assert(!classes.labels && !classes.targets);
@@ -1237,27 +1137,21 @@ START_TEST(what_is_no_class_is_refused)
     const bytes cube = array_of("|i1", "False", "(1, 1, 1)", "\0", 1);
     path = file_of("l.npy", cube.at, cube.count);
     failed(context, io_read_classes(context, path, NULL, &classes), path, ": 3 dimensions");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(masks_are_no_numbers)
+CONTEXT_TEST(masks_are_no_numbers, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int32_t *numbers;
     int64_t count;
     const bytes file = array_of("|b1", "False", "(3,)", "\1\0\1", 3);
     const char *path = file_of("n.npy", file.at, file.count);
     failed(context, io_read_numbers(context, path, NULL, 0, 5, NULL, &numbers, &count), path,
            ": bools, not numbers; of a mask save numpy.flatnonzero");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(numbers_are_read_within_their_range)
+CONTEXT_TEST(numbers_are_read_within_their_range, 0, 1)
 {
     static const char *const words[] = {"none", "some", NULL};
-    sp_context *context = test_context(0, 1);
     int32_t *numbers;
     int64_t count;
     ck_ok(context, io_read_numbers(context, text_of("n", "3\n\n5 \n# 7\n4"), NULL, 3, 5, NULL, &numbers, &count));
@@ -1273,22 +1167,17 @@ START_TEST(numbers_are_read_within_their_range)
     path = file_of("n.npy", file.at, file.count);
     failed(context, io_read_numbers(context, path, NULL, 3, 5, NULL, &numbers, &count), path,
            ": element 1 (from 0) is out of range (got \"2\")");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(names_are_read_and_differ)
+CONTEXT_TEST(names_are_read_and_differ, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_names names;
     ck_ok(context, io_read_names(context, text_of("c", "7\nred wine\n"), NULL, &names));
     ck_assert(names.count == 2 && io_name_length(&names, 1) == 8 && memcmp(io_name(&names, 1), "red wine", 8) == 0);
     io_names_free(context, &names);
     const char *path = text_of("c", "a\nb\na\n");
     failed(context, io_read_names(context, path, NULL, &names), path, ":3: a name that is there twice (got \"a\")");
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- graphs ------------------------------------------------------------------------------------------ */
 
@@ -1307,7 +1196,7 @@ static const char *graph_text(const sp_csr *m)
     return text;
 }
 
-START_TEST(graphs_are_read_from_every_format)
+CONTEXT_TEST(graphs_are_read_from_every_format, 0, 2)
 {
     static const struct {
         const char *name, *text, *expected, *undirected;
@@ -1322,8 +1211,7 @@ START_TEST(graphs_are_read_from_every_format)
         {"g.mci", "(mclheader\nmcltype matrix\ndimensions 3x3\n)\n(mclmatrix\nbegin\n0 1:2 $\n)\n", "|0:2||",
          "1:2|0:2||"},
     };
-    sp_context *context = test_context(0, 2);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (size_t c = 0; c < COUNT(cases); c++)
         for (int undirected = 0; undirected < 2; undirected++) {
             const io_adjacency_options options = {.nodes = 3, .undirected = undirected};
             sp_csr m;
@@ -1332,15 +1220,12 @@ START_TEST(graphs_are_read_from_every_format)
             ck_assert_str_eq(graph_text(&m), undirected ? cases[c].undirected : cases[c].expected);
             sp_csr_free(context, &m);
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(graphs_are_read_from_binary_files)
+CONTEXT_TEST(graphs_are_read_from_binary_files, 0, 2)
 {
     static const csr_members ones = {"\2\2", "\0\1\2", "\1\0", "\1\1", "csr", 3, 2, 2};
     static const csr_members zeros = {"\2\2", "\0\2\3", "\0\1\0", "\0\5\1", "csr", 3, 3, 3};
-    sp_context *context = test_context(0, 2);
     const io_adjacency_options options = {.nodes = 0};
     sp_csr m;
     bytes file = csr_archive(&ones);
@@ -1356,11 +1241,9 @@ START_TEST(graphs_are_read_from_binary_files)
     ck_ok(context, io_read_adjacency(context, file_of("g.npz", file.at, file.count), &options, &m));
     ck_assert_str_eq(graph_text(&m), "1:5|0:1|");
     sp_csr_free(context, &m);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(what_is_no_graph_of_numbered_nodes_is_refused)
+CONTEXT_TEST(what_is_no_graph_of_numbered_nodes_is_refused, 0, 1)
 {
     static const struct {
         const char *name, *text, *sentence;
@@ -1376,10 +1259,9 @@ START_TEST(what_is_no_graph_of_numbered_nodes_is_refused)
         {"g.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 2 0\n", ":2: rows and columns differ"},
         {"g.txt", "protein1 protein2 combined_score\na b 900\n", ": nodes with names"},
     };
-    sp_context *context = test_context(0, 1);
     const io_adjacency_options options = {.nodes = 3};
     sp_csr m;
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const char *path = text_of(cases[c].name, cases[c].text);
         failed(context, io_read_adjacency(context, path, &options, &m), path, cases[c].sentence);
         ck_assert_ptr_null(m.row_offsets);
@@ -1390,15 +1272,12 @@ START_TEST(what_is_no_graph_of_numbered_nodes_is_refused)
     failed(context, io_read_adjacency(context, path, &options, &m), path, ": 2 rows and 3 columns");
     path = text_of("far.tsv", "0 2147483000\n");
     failed(context, io_read_adjacency(context, path, &(io_adjacency_options){.nodes = 0}, &m), path, ": the header");
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
-START_TEST(class_maps_give_every_node_its_classes)
+CONTEXT_TEST(class_maps_give_every_node_its_classes, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     io_classes classes;
     const char *path = text_of("c.json", "{\"1\": 2,\n \"0\": 0, \"2\": -1}\n");
     ck_ok(context, io_read_class_map(context, path, NULL, 3, &classes));
@@ -1412,11 +1291,9 @@ START_TEST(class_maps_give_every_node_its_classes)
     ck_ok(context, io_read_class_map(context, path, NULL, 2, &classes));
     ck_assert_str_eq(classes_text(&classes), "3: 010 101");
     io_classes_free(context, &classes);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(class_maps_that_are_none_are_refused)
+CONTEXT_TEST(class_maps_that_are_none_are_refused, 0, 1)
 {
     static const struct {
         const char *text, *sentence;
@@ -1440,18 +1317,15 @@ START_TEST(class_maps_that_are_none_are_refused)
         {"{\"0\": [1, 0", ":1: a list that does not end"},
         {"{0: 1}", ":1: no node"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         io_classes classes;
         const char *path = text_of("c.json", cases[c].text);
         failed(context, io_read_class_map(context, path, NULL, 2, &classes), path, cases[c].sentence);
         ck_assert(!classes.labels && !classes.targets);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(roles_are_read_and_refused)
+CONTEXT_TEST(roles_are_read_and_refused, 0, 1)
 {
     static const struct {
         const char *text, *sentence;
@@ -1462,20 +1336,17 @@ START_TEST(roles_are_read_and_refused)
         {"{\"tr\": 0}", ":1: no list"},
         {"{\"tr\": [0]", ":1: no comma and no end"},
     };
-    sp_context *context = test_context(0, 1);
     uint8_t *roles;
     const char *good = text_of("r.json", "{\"va\": [2], \"te\": [], \"tr\": [0]}");
     ck_ok(context, io_read_roles(context, good, NULL, 3, &roles));
     ck_assert(roles[0] == 1 && roles[1] == 0 && roles[2] == 2);
     sp_free(context, roles);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < COUNT(cases); c++) {
         const char *path = text_of("r.json", cases[c].text);
         failed(context, io_read_roles(context, path, NULL, 3, &roles), path, cases[c].sentence);
         ck_assert_ptr_null(roles);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- failing allocations ----------------------------------------------------------------------------- */
 
@@ -1561,7 +1432,7 @@ static void exhaust(reading read, const char *path)
     sp_context_destroy(context);
 }
 
-START_TEST(readers_survive_every_failed_allocation)
+TEST(readers_survive_every_failed_allocation)
 {
     static const csr_members sorted = {"\2\2", "\0\1\2", "\1\0", "\5\6", "csr", 3, 2, 2};
     static const csr_members unsorted = {"\2\2", "\0\2\3", "\1\0\0", "\0\6\2", "csr", 3, 3, 3};
@@ -1584,75 +1455,60 @@ START_TEST(readers_survive_every_failed_allocation)
     exhaust(take_labels, text_of("l.mtx", "%%MatrixMarket matrix array integer general\n1 2\n1\n0\n"));
     exhaust(take_map, text_of("c.json", "{\"0\": [1, 0], \"1\": [0, 1]}"));
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("arrays");
-    TCase *cases = tcase_create("npy");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, make_folder, remove_folder);
-    tcase_add_test(cases, every_version_of_the_header_is_read);
-    tcase_add_test(cases, arrays_of_no_dimension_and_of_no_elements_are_read);
-    tcase_add_test(cases, every_type_becomes_f32);
-    tcase_add_test(cases, half_precision_keeps_infinity_and_nan);
-    tcase_add_test(cases, whole_numbers_that_do_not_fit_are_refused);
-    tcase_add_test(cases, fortran_order_is_turned_around);
-    tcase_add_test(cases, text_is_read_narrow_and_wide);
-    tcase_add_test(cases, what_is_no_array_of_numbers_is_refused);
-    tcase_add_test(cases, an_array_that_is_cut_anywhere_is_refused);
-    tcase_add_test(cases, arrays_are_written_as_numpy_does);
-    tcase_add_test(cases, large_arrays_are_read_by_all_threads);
+static const test_entry tests[] = {
+    CASE_WITH("npy", 120, make_folder, remove_folder),
+    ONCE(every_version_of_the_header_is_read),
+    ONCE(arrays_of_no_dimension_and_of_no_elements_are_read),
+    ONCE(every_type_becomes_f32),
+    ONCE(half_precision_keeps_infinity_and_nan),
+    ONCE(whole_numbers_that_do_not_fit_are_refused),
+    ONCE(fortran_order_is_turned_around),
+    ONCE(text_is_read_narrow_and_wide),
+    ONCE(what_is_no_array_of_numbers_is_refused),
+    ONCE(an_array_that_is_cut_anywhere_is_refused),
+    ONCE(arrays_are_written_as_numpy_does),
+    ONCE(large_arrays_are_read_by_all_threads),
+    CASE_WITH("npz", 120, make_folder, remove_folder),
+    ONCE(members_are_read_however_they_are_written),
+    ONCE(members_that_cannot_be_read_are_refused),
+    ONCE(an_archive_that_is_cut_anywhere_is_refused),
+    ONCE(an_archive_with_a_changed_byte_is_read_rightly_or_refused),
+    ONCE(a_member_that_claims_more_than_it_holds_takes_no_memory),
+    ONCE(matrices_are_read_sorted_and_without_repeated_entries),
+    ONCE(matrices_that_contradict_themselves_are_refused),
+    ONCE(matrices_survive_writing_and_reading),
+    CASE("pickles", 120),
+    ONCE(pickled_matrices_are_read),
+    ONCE(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused),
+    ONCE(dictionaries_of_lists_become_graphs),
+    ONCE(pickles_that_are_not_of_arrays_are_refused),
+    ONCE(pickles_take_no_more_memory_than_promised),
+    CASE_WITH("nodes", 120, make_folder, remove_folder),
+    ONCE(features_are_read_from_text),
+    ONCE(features_of_long_and_many_lines_are_read),
+    ONCE(features_are_read_from_both_forms_of_matrix_market),
+    ONCE(features_of_numpy_are_taken_as_they_are),
+    ONCE(features_that_are_none_are_refused),
+    ONCE(features_that_are_not_finite_are_refused_by_row),
+    ONCE(text_of_features_takes_no_more_memory_than_promised),
+    ONCE(classes_are_numbers_or_names),
+    ONCE(labels_that_are_missing_are_unknown),
+    ONCE(whole_numbers_may_be_written_as_decimals),
+    ONCE(floats_of_numpy_are_classes_where_they_are_whole),
+    ONCE(masks_are_no_numbers),
+    ONCE(classes_of_numpy_have_one_dimension_or_two),
+    ONCE(what_is_no_class_is_refused),
+    ONCE(numbers_are_read_within_their_range),
+    ONCE(names_are_read_and_differ),
+    ONCE(graphs_are_read_from_every_format),
+    ONCE(graphs_are_read_from_binary_files),
+    ONCE(what_is_no_graph_of_numbered_nodes_is_refused),
+    ONCE(class_maps_give_every_node_its_classes),
+    ONCE(class_maps_that_are_none_are_refused),
+    ONCE(roles_are_read_and_refused),
+    ONCE(readers_survive_every_failed_allocation),
+    {0},
+};
 
-    cases = tcase_create("npz");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, make_folder, remove_folder);
-    tcase_add_test(cases, members_are_read_however_they_are_written);
-    tcase_add_test(cases, members_that_cannot_be_read_are_refused);
-    tcase_add_test(cases, an_archive_that_is_cut_anywhere_is_refused);
-    tcase_add_test(cases, an_archive_with_a_changed_byte_is_read_rightly_or_refused);
-    tcase_add_test(cases, a_member_that_claims_more_than_it_holds_takes_no_memory);
-    tcase_add_test(cases, matrices_are_read_sorted_and_without_repeated_entries);
-    tcase_add_test(cases, matrices_that_contradict_themselves_are_refused);
-    tcase_add_test(cases, matrices_survive_writing_and_reading);
-
-    cases = tcase_create("pickles");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, pickled_matrices_are_read);
-    tcase_add_test(cases, a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused);
-    tcase_add_test(cases, dictionaries_of_lists_become_graphs);
-    tcase_add_test(cases, pickles_that_are_not_of_arrays_are_refused);
-    tcase_add_test(cases, pickles_take_no_more_memory_than_promised);
-
-    cases = tcase_create("nodes");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, make_folder, remove_folder);
-    tcase_add_test(cases, features_are_read_from_text);
-    tcase_add_test(cases, features_of_long_and_many_lines_are_read);
-    tcase_add_test(cases, features_are_read_from_both_forms_of_matrix_market);
-    tcase_add_test(cases, features_of_numpy_are_taken_as_they_are);
-    tcase_add_test(cases, features_that_are_none_are_refused);
-    tcase_add_test(cases, features_that_are_not_finite_are_refused_by_row);
-    tcase_add_test(cases, text_of_features_takes_no_more_memory_than_promised);
-    tcase_add_test(cases, classes_are_numbers_or_names);
-    tcase_add_test(cases, labels_that_are_missing_are_unknown);
-    tcase_add_test(cases, whole_numbers_may_be_written_as_decimals);
-    tcase_add_test(cases, floats_of_numpy_are_classes_where_they_are_whole);
-    tcase_add_test(cases, masks_are_no_numbers);
-    tcase_add_test(cases, classes_of_numpy_have_one_dimension_or_two);
-    tcase_add_test(cases, what_is_no_class_is_refused);
-    tcase_add_test(cases, numbers_are_read_within_their_range);
-    tcase_add_test(cases, names_are_read_and_differ);
-    tcase_add_test(cases, graphs_are_read_from_every_format);
-    tcase_add_test(cases, graphs_are_read_from_binary_files);
-    tcase_add_test(cases, what_is_no_graph_of_numbered_nodes_is_refused);
-    tcase_add_test(cases, class_maps_give_every_node_its_classes);
-    tcase_add_test(cases, class_maps_that_are_none_are_refused);
-    tcase_add_test(cases, roles_are_read_and_refused);
-    tcase_add_test(cases, readers_survive_every_failed_allocation);
-    return test_run(suite);
-}
+int main(void) { return test_run("arrays", tests); }

@@ -37,8 +37,7 @@ static mcl_clustering cluster(sp_context *context, const sp_csr *graph, const mc
     ck_ok(context, mcl_start_matrix(context, graph, NULL, options, false, &start));
     ck_ok(context, mcl_iterate(context, &start, options, NULL, NULL, &limit, &run));
     ck_ok(context, mcl_interpret(context, &limit, graph, options, &clustering));
-    sp_csr_free(context, &start);
-    sp_csr_free(context, &limit);
+    test_free(context, &start, &limit);
     return clustering;
 }
 
@@ -58,23 +57,19 @@ static const char *labels_text(sp_context *context, const sp_csr *graph, const m
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 
-START_TEST(defaults_are_scheme_six)
+CONTEXT_TEST(defaults_are_scheme_six, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     mcl_options options = defaults(), six = options;
     ck_ok(context, mcl_options_scheme(context, &six, 6));
     ck_assert_int_eq(memcmp(&options, &six, sizeof six), 0);
     ck_assert(options.inflation == 2 && options.main_length == 10000 && options.overlap == MCL_OVERLAP_CUT);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(schemes_set_the_published_numbers)
+CONTEXT_TEST(schemes_set_the_published_numbers, 0, 1)
 {
     static const int64_t expected[7][3] = {{3000, 400, 500}, {4000, 500, 600}, {5000, 600, 700},
                                            {6000, 700, 800}, {7000, 800, 900}, {10000, 1100, 1400},
                                            {10000, 1200, 1600}};
-    sp_context *context = test_context(0, 1);
     for (int scheme = 1; scheme <= 7; scheme++) {
         mcl_options options = defaults();
         ck_ok(context, mcl_options_scheme(context, &options, scheme));
@@ -86,9 +81,7 @@ START_TEST(schemes_set_the_published_numbers)
     mcl_options options = defaults();
     ck_assert_int_eq(mcl_options_scheme(context, &options, 0), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(mcl_options_scheme(context, &options, 8), SP_ERROR_ARGUMENT);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- start matrix -------------------------------------------------------------------------------------- */
 
@@ -109,61 +102,54 @@ static void check_start(int64_t n, const double *numbers, const mcl_options *opt
             entry++;
         }
     ck_assert_int_eq(entry, start.nnz);
-    sp_csr_free(context, &graph);
-    sp_csr_free(context, &start);
+    test_free(context, &graph, &start);
     sp_context_destroy(context);
 }
 
 /* A path 0 -2- 1 -4- 2 with a loop of 9 on node 1, and node 3 alone. */
 static const double path[] = {0, 2, 0, 0, 2, 9, 4, 0, 0, 4, 0, 0, 0, 0, 0, 0};
 
-START_TEST(loops_become_the_column_maximum)
+TEST(loops_become_the_column_maximum)
 {
     const double expected[] = {.5, .5, 0, 0, .2, .4, .4, 0, 0, .5, .5, 0, 0, 0, 0, 1};
     mcl_options options = defaults();
     check_start(4, path, &options, expected);
 }
-END_TEST
 
-START_TEST(kept_loops_are_left_alone_and_none_is_added)
+TEST(kept_loops_are_left_alone_and_none_is_added)
 {
     const double expected[] = {0, 1, 0, 0, 2. / 15, 9. / 15, 4. / 15, 0, 0, 1, 0, 0, 0, 0, 0, 0};
     mcl_options options = defaults();
     options.discard_loops = false;
     check_start(4, path, &options, expected);
 }
-END_TEST
 
-START_TEST(loop_factor_scales_the_diagonal)
+TEST(loop_factor_scales_the_diagonal)
 {
     const double expected[] = {.75, .25, 0, 0, 2. / 18, 12. / 18, 4. / 18, 0, 0, .25, .75, 0, 0, 0, 0, 1};
     mcl_options options = defaults();
     options.loop_factor = 3;
     check_start(4, path, &options, expected);
 }
-END_TEST
 
-START_TEST(pre_inflation_sharpens_columns)
+TEST(pre_inflation_sharpens_columns)
 {
     const double expected[] = {.5, .5, 0, 0, 1. / 9, 4. / 9, 4. / 9, 0, 0, .5, .5, 0, 0, 0, 0, 1};
     mcl_options options = defaults();
     options.pre_inflation = 2;
     check_start(4, path, &options, expected);
 }
-END_TEST
 
-START_TEST(rows_of_the_graph_are_columns_of_the_process)
+TEST(rows_of_the_graph_are_columns_of_the_process)
 {
     /* An arc 0 → 1 only. */
     const double arc[] = {0, 3, 0, 0}, expected[] = {.5, .5, 0, 1};
     mcl_options options = defaults();
     check_start(2, arc, &options, expected);
 }
-END_TEST
 
-START_TEST(odd_graphs_are_refused)
+CONTEXT_TEST(odd_graphs_are_refused, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const double negative[] = {0, -1, -1, 0};
     const mcl_options options = defaults();
     sp_csr graph = test_from_dense(context, 2, 2, negative, SP_F32), start;
@@ -186,32 +172,23 @@ START_TEST(odd_graphs_are_refused)
     sp_csr wide = test_from_dense(context, 1, 2, path, SP_F32), f64 = test_from_dense(context, 2, 2, path, SP_F64);
     ck_assert_int_eq(mcl_start_matrix(context, &wide, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(mcl_start_matrix(context, &f64, NULL, &options, false, &start), SP_ERROR_ARGUMENT);
-    sp_csr_free(context, &wide);
-    sp_csr_free(context, &f64);
-    sp_context_destroy(context);
+    test_free(context, &wide, &f64);
 }
-END_TEST
 
-START_TEST(prepared_graph_has_loops_and_unscaled_weights)
+CONTEXT_TEST(prepared_graph_has_loops_and_unscaled_weights, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const double expected[] = {2, 2, 0, 0, 2, 4, 4, 0, 0, 4, 4, 0, 0, 0, 0, 1};
     const mcl_options options = defaults();
     sp_csr graph = test_from_dense(context, 4, 4, path, SP_F32), prepared;
     sp_csr wanted = test_from_dense(context, 4, 4, expected, SP_F32);
     ck_ok(context, mcl_prepared_graph(context, &graph, NULL, &options, false, &prepared));
     test_same(&wanted, &prepared, 0);
-    sp_csr_free(context, &graph);
-    sp_csr_free(context, &prepared);
-    sp_csr_free(context, &wanted);
-    sp_context_destroy(context);
+    test_free(context, &graph, &prepared, &wanted);
 }
-END_TEST
 
-START_TEST(community_order_brings_groups_together_and_can_be_undone)
+CONTEXT_TEST(community_order_brings_groups_together_and_can_be_undone, 0, 2)
 {
     enum { GROUPS = 8, SIZE = 25, N = GROUPS * SIZE };
-    sp_context *context = test_context(0, 2);
     test_random random = test_seed(51);
     sp_csr ordered = test_communities(context, &random, GROUPS, SIZE, 0.8, 0.002), graph, moved, back;
     int32_t mix[N], unmix[N], place[N], *order;
@@ -236,9 +213,7 @@ START_TEST(community_order_brings_groups_together_and_can_be_undone)
     sp_csr *all[] = {&ordered, &graph, &moved, &back};
     for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
     sp_free(context, order);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- iteration ----------------------------------------------------------------------------------------- */
 
@@ -301,9 +276,8 @@ static sp_csr row_of_nodes(sp_context *context, int n)
     return graph;
 }
 
-START_TEST(iteration_reports_what_it_did)
+CONTEXT_TEST(iteration_reports_what_it_did, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     test_random random = test_seed(21);
     sp_csr graph = test_communities(context, &random, 8, 25, 0.5, 0.01), limit;
     mcl_options options = defaults();
@@ -330,11 +304,8 @@ START_TEST(iteration_reports_what_it_did)
     for (int i = 0; i < 3; i++) ck_assert_double_eq_tol(run.marks[i], r.seen[i].mark, 1e-9);
     ck_assert_double_lt(run.marks[0], 99.9);
     ck_assert_double_eq_tol(run.synopsis, (5 * run.marks[0] + 2 * run.marks[1] + run.marks[2]) / 8, 1e-9);
-    sp_csr_free(context, &graph);
-    sp_csr_free(context, &limit);
-    sp_context_destroy(context);
+    test_free(context, &graph, &limit);
 }
-END_TEST
 
 static int compare_floats(const void *a, const void *b)
 {
@@ -342,10 +313,9 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-START_TEST(mark_is_the_mean_of_the_worst_thousand_columns)
+CONTEXT_TEST(mark_is_the_mean_of_the_worst_thousand_columns, _i, 2)
 {
     enum { N = 1400 };
-    sp_context *context = test_context(_i, 2);
     test_random random = test_seed(23);
     sp_csr start = test_stochastic(context, &random, N, 12), product, limit;
     mcl_options options = defaults();
@@ -366,18 +336,12 @@ START_TEST(mark_is_the_mean_of_the_worst_thousand_columns)
     ck_ok(context, mcl_iterate(context, &start, &options, watch, &r, &limit, &run));
     ck_assert_double_eq_tol(run.marks[0], worst, 1e-3);
     ck_assert(masses[0] < masses[N - 1] && run.marks[1] == 100);
-    free(rows);
-    free(masses);
-    sp_csr_free(context, &start);
-    sp_csr_free(context, &product);
-    sp_csr_free(context, &limit);
-    sp_context_destroy(context);
+    free_all(rows, masses);
+    test_free(context, &start, &product, &limit);
 }
-END_TEST
 
-START_TEST(numbers_that_are_none_end_the_process)
+CONTEXT_TEST(numbers_that_are_none_end_the_process, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(27);
     sp_csr start = test_stochastic(context, &random, 50, 8), limit;
     ((float *)start.values)[100] = NAN;
@@ -388,13 +352,10 @@ START_TEST(numbers_that_are_none_end_the_process)
     ck_assert(test_is_marked(&limit, sizeof limit));
     ck_assert_ptr_nonnull(strstr(sp_last_error(context), "column"));
     sp_csr_free(context, &start);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(monitor_and_main_length_end_the_run)
+CONTEXT_TEST(monitor_and_main_length_end_the_run, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     sp_csr graph = row_of_nodes(context, 40);
     mcl_options options = defaults();
     record stopped = {.stop_after = 2}, limited = {0};
@@ -406,13 +367,10 @@ START_TEST(monitor_and_main_length_end_the_run)
     ck_assert(!run.stopped && !run.converged);
     ck_assert_int_eq(run.iterations, 3);
     sp_csr_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(no_iterations_leave_the_start_matrix)
+CONTEXT_TEST(no_iterations_leave_the_start_matrix, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     sp_csr graph = row_of_nodes(context, 5), limit;
     mcl_options options = defaults();
     options.main_length = 0;
@@ -421,15 +379,11 @@ START_TEST(no_iterations_leave_the_start_matrix)
     ck_assert_int_eq(run.iterations, 0);
     ck_assert(run.marks[0] == 100 && run.synopsis == 100);
     ck_assert_int_eq(limit.nnz, 13);
-    sp_csr_free(context, &graph);
-    sp_csr_free(context, &limit);
-    sp_context_destroy(context);
+    test_free(context, &graph, &limit);
 }
-END_TEST
 
-START_TEST(initial_inflation_lasts_its_length)
+CONTEXT_TEST(initial_inflation_lasts_its_length, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     sp_csr graph = row_of_nodes(context, 40);
     mcl_options options = defaults();
     options.initial_length = 2;
@@ -440,13 +394,10 @@ START_TEST(initial_inflation_lasts_its_length)
     ck_assert_int_eq(run.iterations, 4);
     for (int i = 0; i < 4; i++) ck_assert(fabs(r.seen[i].inflation - (i < 2 ? 1.2 : 2)) < 1e-6);
     sp_csr_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(inflation_rises_after_forty_iterations)
+CONTEXT_TEST(inflation_rises_after_forty_iterations, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     sp_csr graph = row_of_nodes(context, 60);
     mcl_options options = defaults();
     options.inflation = 1.01;
@@ -463,11 +414,9 @@ START_TEST(inflation_rises_after_forty_iterations)
         ck_assert_double_eq_tol(r.seen[i].next_inflation, inflation, 1e-6);
     }
     sp_csr_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(interrupt_flag_ends_the_process)
+TEST(interrupt_flag_ends_the_process)
 {
     volatile int interrupt = 1;
     sp_context *host = test_context(0, 1), *context;
@@ -480,17 +429,14 @@ START_TEST(interrupt_flag_ends_the_process)
     test_mark(&limit, sizeof limit);
     ck_assert_int_eq(mcl_iterate(context, &start, &options, NULL, NULL, &limit, &run), SP_ERROR_INTERRUPTED);
     ck_assert(test_is_marked(&limit, sizeof limit));
-    sp_csr_free(host, &graph);
-    sp_csr_free(host, &start);
+    test_free(host, &graph, &start);
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* A small graph, and one with so many edges that its nodes are renumbered. */
-START_TEST(limit_does_not_depend_on_threads_or_runs)
+HOST_TEST(limit_does_not_depend_on_threads_or_runs, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (int large = 0; large < 2; large++) {
         test_random random = test_seed(31);
         sp_csr graph = large ? test_communities(host, &random, 2, 350, 0.8, 0.05)
@@ -510,12 +456,9 @@ START_TEST(limit_does_not_depend_on_threads_or_runs)
             else first = limit;
             sp_context_destroy(context);
         }
-        sp_csr_free(host, &first);
-        sp_csr_free(host, &graph);
+        test_free(host, &first, &graph);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- interpretation ------------------------------------------------------------------------------------ */
 
@@ -544,9 +487,8 @@ static void check_clusters(int64_t n, const double *numbers, const mcl_options *
 static const double two_stars[] = {0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0, /**/ 0, 1, 0, 0, 0, 0,
                                    0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 0, 1, 0, /**/ 0, 0, 0, 1, 0, 0};
 
-START_TEST(labels_are_the_clusters_whatever_the_values_type)
+CONTEXT_TEST(labels_are_the_clusters_whatever_the_values_type, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     mcl_options options = defaults();
     const double triangles[] = {0, 2, 2, 0, 0, 0, 2, 0, 2, 1, 0, 0, 2, 2, 0, 0, 0, 0,
                                 0, 1, 0, 0, 2, 2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 2, 0};
@@ -570,18 +512,15 @@ START_TEST(labels_are_the_clusters_whatever_the_values_type)
     int64_t clusters;
     ck_assert_int_eq(mcl_label(context, &graph, &options, labels, &clusters), SP_ERROR_ARGUMENT);
     sp_csr_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(nodes_join_the_attractor_they_reach)
+TEST(nodes_join_the_attractor_they_reach)
 {
     mcl_options options = defaults();
     check_clusters(6, two_stars, &options, "0,1,2 3,4,5");
 }
-END_TEST
 
-START_TEST(clusters_come_in_the_order_asked_for)
+CONTEXT_TEST(clusters_come_in_the_order_asked_for, 0, 1)
 {
     /* Attractors 0 (alone), 1 (with 2), 3 (with 4, 5), 6 (with 7). */
     const double limit[64] = {[0 * 8 + 0] = 1, [1 * 8 + 1] = 1, [2 * 8 + 1] = 1, [3 * 8 + 3] = 1,
@@ -590,7 +529,6 @@ START_TEST(clusters_come_in_the_order_asked_for)
     check_clusters(8, limit, &options, "3,4,5 1,2 6,7 0");
     options.sort = MCL_SORT_LEX;
     check_clusters(8, limit, &options, "0 1,2 3,4,5 6,7");
-    sp_context *context = test_context(0, 1);
     options.sort = MCL_SORT_REVSIZE;
     mcl_clustering clustering = interpret(context, 8, limit, &options);
     ck_assert_int_eq(clustering.clusters, 4);
@@ -598,16 +536,14 @@ START_TEST(clusters_come_in_the_order_asked_for)
         ck_assert_int_ge(clustering.offsets[c + 1] - clustering.offsets[c],
                          clustering.offsets[c] - clustering.offsets[c - 1]);
     mcl_clustering_free(context, &clustering);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Node 2 goes half to the attractor 0 and half to the system of 1 and 3, nodes 4 and 5 likewise; 6 goes to 0. */
 static const double shared_nodes[49] = {[0 * 7 + 0] = 1,  [1 * 7 + 1] = .5, [1 * 7 + 3] = .5, [3 * 7 + 1] = .5,
                                         [3 * 7 + 3] = .5, [2 * 7 + 0] = .5, [2 * 7 + 3] = .5, [4 * 7 + 0] = .5,
                                         [4 * 7 + 1] = .5, [5 * 7 + 0] = .5, [5 * 7 + 3] = .5, [6 * 7 + 0] = 1};
 
-START_TEST(overlap_is_cut_kept_or_split)
+CONTEXT_TEST(overlap_is_cut_kept_or_split, 0, 1)
 {
     mcl_options options = defaults();
     check_clusters(7, shared_nodes, &options, "1,2,3,4,5 0,6"); /* the system with more attractors wins */
@@ -615,19 +551,16 @@ START_TEST(overlap_is_cut_kept_or_split)
     check_clusters(7, shared_nodes, &options, "0,2,4,5,6 1,2,3,4,5");
     options.overlap = MCL_OVERLAP_SPLIT;
     check_clusters(7, shared_nodes, &options, "2,4,5 0,6 1,3");
-    sp_context *context = test_context(0, 1);
     mcl_clustering clustering = interpret(context, 7, shared_nodes, &options);
     ck_assert_int_eq(clustering.attractors, 2);
     ck_assert_int_eq(clustering.overlap, 3);
     ck_assert_int_eq(clustering.overlap_nodes, 3);
     ck_assert_int_eq(clustering.garbage, 0);
     mcl_clustering_free(context, &clustering);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Attractors 0, 1, 2; node 3 shares 0 and 1, nodes 4 and 6 share all three, node 5 shares 1 and 2. */
-START_TEST(split_groups_nodes_that_share_two_clusters)
+TEST(split_groups_nodes_that_share_two_clusters)
 {
     const double third = 1. / 3;
     const double limit[49] = {[0 * 7 + 0] = 1,     [1 * 7 + 1] = 1,     [2 * 7 + 2] = 1,     [3 * 7 + 0] = .5,
@@ -643,9 +576,8 @@ START_TEST(split_groups_nodes_that_share_two_clusters)
     options.overlap = MCL_OVERLAP_CUT;
     check_clusters(7, limit, &options, "0,3,4,6 1,5 2");
 }
-END_TEST
 
-START_TEST(light_entries_attract_nobody)
+TEST(light_entries_attract_nobody)
 {
     /* Node 0 has a loop and an arc, to 1 which goes on to 2, or to 2 itself: the heavier of the two counts. */
     const double arc[] = {.45, .55, 0, 0, 0, 1, 0, 0, 1}, loop[] = {.55, 0, .45, 1, 0, 0, 0, 0, 1};
@@ -653,24 +585,19 @@ START_TEST(light_entries_attract_nobody)
     check_clusters(3, arc, &options, "0,1,2");
     check_clusters(3, loop, &options, "0,1 2");
 }
-END_TEST
 
-START_TEST(unreached_nodes_make_one_cluster)
+CONTEXT_TEST(unreached_nodes_make_one_cluster, 0, 1)
 {
     const double limit[25] = {[0 * 5 + 0] = 1, [3 * 5 + 0] = 1};
     mcl_options options = defaults();
     check_clusters(5, limit, &options, "1,2,4 0,3");
-    sp_context *context = test_context(0, 1);
     mcl_clustering clustering = interpret(context, 5, limit, &options);
     ck_assert_int_eq(clustering.garbage, 3);
     mcl_clustering_free(context, &clustering);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(clusters_split_into_components_when_forced)
+CONTEXT_TEST(clusters_split_into_components_when_forced, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     /* One attractor for all, but the graph joins only 0-2 and 1-3; 4 is alone. */
     const double limit[25] = {[0] = 1, [5] = 1, [10] = 1, [15] = 1, [20] = 1};
     const double edges[25] = {[0 * 5 + 2] = 1, [2 * 5 + 0] = 1, [1 * 5 + 3] = 1, [3 * 5 + 1] = 1};
@@ -686,17 +613,13 @@ START_TEST(clusters_split_into_components_when_forced)
     ck_assert_str_eq(text(&clustering), "0,2 1,3 4");
     mcl_clustering_free(context, &clustering);
     ck_assert_int_eq(mcl_interpret(context, &matrix, NULL, &options, &clustering), SP_ERROR_ARGUMENT);
-    sp_csr_free(context, &matrix);
-    sp_csr_free(context, &graph);
-    sp_context_destroy(context);
+    test_free(context, &matrix, &graph);
 }
-END_TEST
 
 /* Nodes 0 to 2 attract, and 3 goes to 0 and to 2: clusters 0,3 and 2,3 overlap. 3 has its home in the first, so that
  * the arc from 2 to it does not count, as with mcl; the one from 0 does. */
-START_TEST(nodes_of_two_clusters_are_reached_in_the_first)
+CONTEXT_TEST(nodes_of_two_clusters_are_reached_in_the_first, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const double limit[16] = {[0] = 1, [5] = 1, [10] = 1, [12] = 0.5, [14] = 0.5};
     const double edges[16] = {[0 * 4 + 3] = 1, [2 * 4 + 3] = 1};
     sp_csr matrix = test_from_dense(context, 4, 4, limit, SP_F32);
@@ -711,20 +634,16 @@ START_TEST(nodes_of_two_clusters_are_reached_in_the_first)
     ck_ok(context, mcl_interpret(context, &matrix, &graph, &options, &clustering));
     ck_assert_str_eq(text(&clustering), "0,3 1 2 3");
     mcl_clustering_free(context, &clustering);
-    sp_csr_free(context, &matrix);
-    sp_csr_free(context, &graph);
-    sp_context_destroy(context);
+    test_free(context, &matrix, &graph);
 }
-END_TEST
 
 /* ---- measures ------------------------------------------------------------------------------------------ */
 
 /* A path of five nodes with loops, cut into 0,1,2 and 3,4. Worked out by hand: 2 and 3 keep two thirds of their mass,
  * the others all; efficiencies 2/3, 1, 1/2, 2/3 and 1; arcs weigh 1/2 at the ends and 2/3 elsewhere, 3 in all, of
  * which the clusters have 11/6 and 7/6, within them 3/2 and 5/6. */
-START_TEST(measures_are_those_worked_out_by_hand)
+CONTEXT_TEST(measures_are_those_worked_out_by_hand, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     double walk[25] = {0};
     for (int i = 0; i < 5; i++)
         for (int j = i > 0 ? i - 1 : 0; j <= i + 1 && j < 5; j++) walk[5 * i + j] = i == 0 || i == 4 ? 0.5 : 1 / 3.0;
@@ -751,15 +670,12 @@ START_TEST(measures_are_those_worked_out_by_hand)
     clustering.nodes = 4;
     ck_assert_int_eq(mcl_measure(context, &start, &clustering, &m), SP_ERROR_ARGUMENT);
     sp_csr_free(context, &start);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- the whole way ------------------------------------------------------------------------------------- */
 
-START_TEST(empty_and_single_graphs_work)
+CONTEXT_TEST(empty_and_single_graphs_work, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     const mcl_options options = defaults();
     const double nothing[] = {0};
     for (int64_t n = 0; n <= 1; n++) {
@@ -770,13 +686,11 @@ START_TEST(empty_and_single_graphs_work)
         mcl_clustering_free(context, &clustering);
         sp_csr_free(context, &graph);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* The example of mcl's manual: cat hat 0.2, hat bat 0.16, bat cat 1, bat bit 0.125, bit fit 0.25, fit hit 0.5,
  * hit bit 0.16. */
-START_TEST(cat_and_hat_part_from_bit_and_hit)
+CONTEXT_TEST(cat_and_hat_part_from_bit_and_hit, _i, 1)
 {
     enum { CAT, HAT, BAT, BIT, FIT, HIT, N };
     const double edges[N * N] = {[CAT * N + HAT] = .2,   [HAT * N + CAT] = .2,   [HAT * N + BAT] = .16,
@@ -784,21 +698,17 @@ START_TEST(cat_and_hat_part_from_bit_and_hit)
                                  [BAT * N + BIT] = .125, [BIT * N + BAT] = .125, [BIT * N + FIT] = .25,
                                  [FIT * N + BIT] = .25,  [FIT * N + HIT] = .5,   [HIT * N + FIT] = .5,
                                  [HIT * N + BIT] = .16,  [BIT * N + HIT] = .16};
-    sp_context *context = test_context(_i, 1);
     const mcl_options options = defaults();
     sp_csr graph = test_from_dense(context, N, N, edges, SP_F32);
     mcl_clustering clustering = cluster(context, &graph, &options);
     ck_assert_str_eq(text(&clustering), "0,1,2 3,4,5");
     mcl_clustering_free(context, &clustering);
     sp_csr_free(context, &graph);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(planted_groups_are_found)
+CONTEXT_TEST(planted_groups_are_found, _i, 0)
 {
     enum { GROUPS = 10, SIZE = 30 };
-    sp_context *context = test_context(_i, 0);
     for (uint64_t seed = 1; seed <= 3; seed++) {
         test_random random = test_seed(seed);
         sp_csr graph = test_communities(context, &random, GROUPS, SIZE, 0.7, 0.003);
@@ -813,12 +723,10 @@ START_TEST(planted_groups_are_found)
         mcl_clustering_free(context, &clustering);
         sp_csr_free(context, &graph);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Pruned hard, on graphs without clear groups: each node in one cluster, and the same clusters on either device. */
-START_TEST(every_node_has_one_cluster_on_any_device)
+TEST(every_node_has_one_cluster_on_any_device)
 {
     sp_context *host = test_context(0, 2), *context = test_context(_i, 0);
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -849,50 +757,46 @@ START_TEST(every_node_has_one_cluster_on_any_device)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("mcl");
-    TCase *setup = tcase_create("setup"), *process = tcase_create("process"), *reading = tcase_create("reading");
-    TCase *whole = tcase_create("whole");
-    TCase *cases[] = {setup, process, reading, whole};
-    for (int i = 0; i < 4; i++) {
-        tcase_set_timeout(cases[i], 120);
-        suite_add_tcase(suite, cases[i]);
-    }
-    tcase_add_test(setup, defaults_are_scheme_six);
-    tcase_add_test(setup, schemes_set_the_published_numbers);
-    tcase_add_test(setup, loops_become_the_column_maximum);
-    tcase_add_test(setup, kept_loops_are_left_alone_and_none_is_added);
-    tcase_add_test(setup, loop_factor_scales_the_diagonal);
-    tcase_add_test(setup, pre_inflation_sharpens_columns);
-    tcase_add_test(setup, rows_of_the_graph_are_columns_of_the_process);
-    tcase_add_test(setup, odd_graphs_are_refused);
-    tcase_add_test(setup, prepared_graph_has_loops_and_unscaled_weights);
-    tcase_add_test(setup, community_order_brings_groups_together_and_can_be_undone);
-    test_on_devices(process, iteration_reports_what_it_did);
-    test_on_devices(process, mark_is_the_mean_of_the_worst_thousand_columns);
-    test_on_devices(process, numbers_that_are_none_end_the_process);
-    test_on_devices(process, monitor_and_main_length_end_the_run);
-    test_on_devices(process, no_iterations_leave_the_start_matrix);
-    test_on_devices(process, initial_inflation_lasts_its_length);
-    test_on_devices(process, inflation_rises_after_forty_iterations);
-    test_on_devices(process, interrupt_flag_ends_the_process);
-    test_on_devices(process, limit_does_not_depend_on_threads_or_runs);
-    tcase_add_test(reading, labels_are_the_clusters_whatever_the_values_type);
-    tcase_add_test(reading, nodes_join_the_attractor_they_reach);
-    tcase_add_test(reading, clusters_come_in_the_order_asked_for);
-    tcase_add_test(reading, overlap_is_cut_kept_or_split);
-    tcase_add_test(reading, split_groups_nodes_that_share_two_clusters);
-    tcase_add_test(reading, light_entries_attract_nobody);
-    tcase_add_test(reading, unreached_nodes_make_one_cluster);
-    tcase_add_test(reading, clusters_split_into_components_when_forced);
-    tcase_add_test(reading, nodes_of_two_clusters_are_reached_in_the_first);
-    tcase_add_test(reading, measures_are_those_worked_out_by_hand);
-    test_on_devices(whole, empty_and_single_graphs_work);
-    test_on_devices(whole, cat_and_hat_part_from_bit_and_hit);
-    test_on_devices(whole, planted_groups_are_found);
-    test_on_devices(whole, every_node_has_one_cluster_on_any_device);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("setup", 120),
+    ONCE(defaults_are_scheme_six),
+    ONCE(schemes_set_the_published_numbers),
+    ONCE(loops_become_the_column_maximum),
+    ONCE(kept_loops_are_left_alone_and_none_is_added),
+    ONCE(loop_factor_scales_the_diagonal),
+    ONCE(pre_inflation_sharpens_columns),
+    ONCE(rows_of_the_graph_are_columns_of_the_process),
+    ONCE(odd_graphs_are_refused),
+    ONCE(prepared_graph_has_loops_and_unscaled_weights),
+    ONCE(community_order_brings_groups_together_and_can_be_undone),
+    CASE("process", 120),
+    ON_DEVICES(iteration_reports_what_it_did),
+    ON_DEVICES(mark_is_the_mean_of_the_worst_thousand_columns),
+    ON_DEVICES(numbers_that_are_none_end_the_process),
+    ON_DEVICES(monitor_and_main_length_end_the_run),
+    ON_DEVICES(no_iterations_leave_the_start_matrix),
+    ON_DEVICES(initial_inflation_lasts_its_length),
+    ON_DEVICES(inflation_rises_after_forty_iterations),
+    ON_DEVICES(interrupt_flag_ends_the_process),
+    ON_DEVICES(limit_does_not_depend_on_threads_or_runs),
+    CASE("reading", 120),
+    ONCE(labels_are_the_clusters_whatever_the_values_type),
+    ONCE(nodes_join_the_attractor_they_reach),
+    ONCE(clusters_come_in_the_order_asked_for),
+    ONCE(overlap_is_cut_kept_or_split),
+    ONCE(split_groups_nodes_that_share_two_clusters),
+    ONCE(light_entries_attract_nobody),
+    ONCE(unreached_nodes_make_one_cluster),
+    ONCE(clusters_split_into_components_when_forced),
+    ONCE(nodes_of_two_clusters_are_reached_in_the_first),
+    ONCE(measures_are_those_worked_out_by_hand),
+    CASE("whole", 120),
+    ON_DEVICES(empty_and_single_graphs_work),
+    ON_DEVICES(cat_and_hat_part_from_bit_and_hit),
+    ON_DEVICES(planted_groups_are_found),
+    ON_DEVICES(every_node_has_one_cluster_on_any_device),
+    {0},
+};
+
+int main(void) { return test_run("mcl", tests); }

@@ -330,17 +330,14 @@ static void check_recorded(const recorded *r, int64_t nodes, const char *graph_t
     sp_context_destroy(context);
 }
 
-START_TEST(directed_graph_becomes_what_mcl_makes_of_it) { check_recorded(&directed_cases[_i], 6, directed); }
-END_TEST
+TEST(directed_graph_becomes_what_mcl_makes_of_it) { check_recorded(&directed_cases[_i], 6, directed); }
 
-START_TEST(undirected_graph_becomes_what_mcl_makes_of_it) { check_recorded(&undirected_cases[_i], 8, undirected); }
-END_TEST
+TEST(undirected_graph_becomes_what_mcl_makes_of_it) { check_recorded(&undirected_cases[_i], 8, undirected); }
 
-START_TEST(weights_a_step_above_tied_ones_go_where_mcl_drops_them)
+TEST(weights_a_step_above_tied_ones_go_where_mcl_drops_them)
 {
     check_recorded(&nearly_tied_cases[_i], 21, nearly_tied);
 }
-END_TEST
 
 /* ---- the dense reference ------------------------------------------------------------------------------- */
 
@@ -483,9 +480,8 @@ static sp_csr graph_of_dense(sp_context *context, const dense *g)
     return test_from_dense(context, NODES, NODES, numbers, SP_F32);
 }
 
-START_TEST(random_graphs_agree_with_the_dense_reference)
+CONTEXT_TEST(random_graphs_agree_with_the_dense_reference, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 24; seed++) {
         test_random random = test_seed(seed);
         const bool both_ways = references[_i].naive == ILS || seed % 2;
@@ -495,19 +491,15 @@ START_TEST(random_graphs_agree_with_the_dense_reference)
         ck_ok(context, apply(context, references[_i].spec, &graph));
         ck_ok(context, sp_csr_check(context, &graph));
         test_same(&graph, &wanted, seed);
-        sp_csr_free(context, &graph);
-        sp_csr_free(context, &wanted);
+        test_free(context, &graph, &wanted);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- other properties ---------------------------------------------------------------------------------- */
 
 /* With every other seed under heavy pruning, which the transform takes from its options. */
-START_TEST(clustering_keeps_the_arcs_within_clusters)
+CONTEXT_TEST(clustering_keeps_the_arcs_within_clusters, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 6; seed++) {
         test_random random = test_seed(seed);
         sp_csr graph = test_communities(context, &random, 6, 8, 0.8, 0.05), start, limit;
@@ -537,23 +529,18 @@ START_TEST(clustering_keeps_the_arcs_within_clusters)
         ck_ok(context, mcl_transform_graph(context, transform, seed % 2 ? &options : NULL, &graph));
         test_same(&graph, &wanted, seed);
         mcl_transform_free(context, transform);
-        sp_csr_free(context, &graph);
-        sp_csr_free(context, &start);
-        sp_csr_free(context, &limit);
-        sp_csr_free(context, &wanted);
+        test_free(context, &graph, &start, &limit, &wanted);
         mcl_clustering_free(context, &clusters);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(threads_do_not_change_the_result)
+TEST(threads_do_not_change_the_result)
 {
     static const char *const specs[] = {"gq(0.1),mul(3)", "#knn(9)", "#knnj(9)", "#ceilnb(9)", "#ils()", "rand(0.5)"};
     sp_context *one = test_context(0, 1), *two = test_context(0, 2);
     test_random random = test_seed(5);
     sp_csr graph = test_communities(one, &random, 40, 40, 0.7, 0.01);
-    for (size_t k = 0; k < sizeof specs / sizeof *specs; k++) {
+    for (size_t k = 0; k < COUNT(specs); k++) {
         sp_csr a, b;
         ck_ok(one, sp_csr_copy(one, &graph, SP_HOST, &a));
         ck_ok(two, sp_csr_copy(two, &graph, SP_HOST, &b));
@@ -567,9 +554,8 @@ START_TEST(threads_do_not_change_the_result)
     sp_context_destroy(one);
     sp_context_destroy(two);
 }
-END_TEST
 
-START_TEST(rand_keeps_about_the_share_asked_for)
+CONTEXT_TEST(rand_keeps_about_the_share_asked_for, 0, 2)
 {
     static const struct {
         const char *spec;
@@ -577,8 +563,7 @@ START_TEST(rand_keeps_about_the_share_asked_for)
     } cases[] = {
         {"rand(0)", 0, 0}, {"rand(1)", 1, 1}, {"rand(0.3)", 0.27, 0.33}, {"rand(0.8),rand(0.5)", 0.37, 0.43},
     };
-    sp_context *context = test_context(0, 2);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         test_random random = test_seed(9);
         sp_csr graph = test_communities(context, &random, 20, 30, 0.8, 0.01);
         const double before = (double)graph.nnz;
@@ -587,12 +572,10 @@ START_TEST(rand_keeps_about_the_share_asked_for)
         ck_assert_msg(share >= cases[k].low && share <= cases[k].high, "%s kept %g", cases[k].spec, share);
         sp_csr_free(context, &graph);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* What -abc-tf makes of a weight, as mcl -abc-tf ... -write-graph showed. */
-START_TEST(value_lists_run_in_f32)
+CONTEXT_TEST(value_lists_run_in_f32, 0, 1)
 {
     static const struct {
         const char *spec;
@@ -603,8 +586,7 @@ START_TEST(value_lists_run_in_f32)
         {"acos()", 0.1, 1.47062886},            {"acos()", 1.7, 0},                   {"mul(0),add(1)", 2.5, 1},
         {" gq( 1 ) ,\tmul (2) ", 3.3, 6.5999999}, {"", 0.3, 0.300000012},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         mcl_transform *transform;
         ck_ok(context, mcl_transform_parse(context, cases[k].spec, true, &transform));
         const double made = mcl_transform_value(transform, cases[k].weight);
@@ -612,13 +594,11 @@ START_TEST(value_lists_run_in_f32)
                       cases[k].weight, made, cases[k].expected);
         mcl_transform_free(context, transform);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- mistakes ------------------------------------------------------------------------------------------ */
 
-START_TEST(mistakes_in_a_list_are_named)
+CONTEXT_TEST(mistakes_in_a_list_are_named, 0, 1)
 {
     static const struct {
         const char *spec;
@@ -655,19 +635,16 @@ START_TEST(mistakes_in_a_list_are_named)
         {"#shrug()", false, SP_ERROR_UNSUPPORTED, "#shrug"},
         {"#ssq(1)", false, SP_ERROR_UNSUPPORTED, "#ssq"},
     };
-    sp_context *context = test_context(0, 1);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         mcl_transform *transform = NULL;
         const sp_status status = mcl_transform_parse(context, cases[k].spec, cases[k].values_only, &transform);
         ck_assert_msg(status == cases[k].status && !transform, "%s: %s", cases[k].spec, sp_status_string(status));
         ck_assert_msg(strstr(sp_last_error(context), cases[k].said) != NULL, "%s: \"%s\" lacks \"%s\"",
                       cases[k].spec, sp_last_error(context), cases[k].said);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(graphs_that_an_operation_cannot_take_are_refused)
+CONTEXT_TEST(graphs_that_an_operation_cannot_take_are_refused, 0, 2)
 {
     static const struct {
         const char *spec;
@@ -678,8 +655,7 @@ START_TEST(graphs_that_an_operation_cannot_take_are_refused)
         {"add(-2),#knn(2)", SP_ERROR_UNSUPPORTED},    {"add(-2),#ceilnb(2)", SP_ERROR_UNSUPPORTED},
         {"#ils()", SP_ERROR_UNSUPPORTED},             {"add(-2),#mcl(2)", SP_ERROR_ARGUMENT},
     };
-    sp_context *context = test_context(0, 2);
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    for (size_t k = 0; k < COUNT(cases); k++) {
         sp_csr graph = graph_of_text(context, 6, directed);
         const sp_status status = apply(context, cases[k].spec, &graph);
         ck_assert_msg(status == cases[k].status, "%s: %s (%s)", cases[k].spec, sp_status_string(status),
@@ -690,9 +666,7 @@ START_TEST(graphs_that_an_operation_cannot_take_are_refused)
     sp_csr wide = test_from_dense(context, 1, 2, (const double[]){1, 2}, SP_F32);
     ck_assert_int_eq(apply(context, "gq(1)", &wide), SP_ERROR_ARGUMENT);
     sp_csr_free(context, &wide);
-    sp_context_destroy(context);
 }
-END_TEST
 
 static const char *const brutal_specs[] = {"gq(0.5),mul(2)", "#knn(3)",   "#knnj(3)", "#ceilnb(2)", "#max(),#ils()",
                                            "#selfmax()",     "#step(2)",  "#rev()",   "#arcsub()",  "#mcl(2)",
@@ -729,33 +703,28 @@ static void exhaust(const char *spec, bool fail_all)
     ck_assert_int_eq(heap.live_blocks, 0);
 }
 
-START_TEST(failed_allocations_leak_nothing)
+TEST(failed_allocations_leak_nothing)
 {
     exhaust(brutal_specs[_i], false);
     exhaust(brutal_specs[_i], true);
 }
-END_TEST
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-int main(void)
-{
-    Suite *suite = suite_create("transform");
-    TCase *results = tcase_create("results"), *mistakes = tcase_create("mistakes");
-    tcase_set_timeout(results, 120);
-    tcase_set_timeout(mistakes, 120);
-    suite_add_tcase(suite, results);
-    suite_add_tcase(suite, mistakes);
-    tcase_add_loop_test(results, directed_graph_becomes_what_mcl_makes_of_it, 0, COUNT(directed_cases));
-    tcase_add_loop_test(results, undirected_graph_becomes_what_mcl_makes_of_it, 0, COUNT(undirected_cases));
-    tcase_add_loop_test(results, weights_a_step_above_tied_ones_go_where_mcl_drops_them, 0, COUNT(nearly_tied_cases));
-    tcase_add_loop_test(results, random_graphs_agree_with_the_dense_reference, 0, COUNT(references));
-    tcase_add_test(results, clustering_keeps_the_arcs_within_clusters);
-    tcase_add_test(results, threads_do_not_change_the_result);
-    tcase_add_test(results, rand_keeps_about_the_share_asked_for);
-    tcase_add_test(results, value_lists_run_in_f32);
-    tcase_add_test(mistakes, mistakes_in_a_list_are_named);
-    tcase_add_test(mistakes, graphs_that_an_operation_cannot_take_are_refused);
-    tcase_add_loop_test(mistakes, failed_allocations_leak_nothing, 0, COUNT(brutal_specs));
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("results", 120),
+    TURNS(directed_graph_becomes_what_mcl_makes_of_it, COUNT(directed_cases)),
+    TURNS(undirected_graph_becomes_what_mcl_makes_of_it, COUNT(undirected_cases)),
+    TURNS(weights_a_step_above_tied_ones_go_where_mcl_drops_them, COUNT(nearly_tied_cases)),
+    TURNS(random_graphs_agree_with_the_dense_reference, COUNT(references)),
+    ONCE(clustering_keeps_the_arcs_within_clusters),
+    ONCE(threads_do_not_change_the_result),
+    ONCE(rand_keeps_about_the_share_asked_for),
+    ONCE(value_lists_run_in_f32),
+    CASE("mistakes", 120),
+    ONCE(mistakes_in_a_list_are_named),
+    ONCE(graphs_that_an_operation_cannot_take_are_refused),
+    TURNS(failed_allocations_leak_nothing, COUNT(brutal_specs)),
+    {0},
+};
+
+int main(void) { return test_run("transform", tests); }

@@ -768,7 +768,7 @@ static const trial trials[] = {
     {"gnn_trainer, GAT", call_train_gat, release_block, sizeof(void *)},
     {"gnn_trainer, sampled", call_train_sampled, release_block, sizeof(void *)},
 };
-enum { TRIALS = sizeof trials / sizeof *trials };
+enum { TRIALS = COUNT(trials) };
 
 /* Minibatches for which memory does not suffice are drawn again, half as many at a time. */
 static bool retries(const trial *t) { return t->call == call_sampler || t->call == call_train_sampled; }
@@ -809,7 +809,7 @@ static subject open_subject(sp_context *context, sp_context *failing)
 static void close_subject(sp_context *context, subject *s)
 {
     sp_csr *all[] = {&s->square, &s->negative, &s->wide, &s->mask, &s->stochastic, &s->graph, &s->limit};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
     sp_dense_free(context, &s->dense);
     gnn_engine_free(s->engine);
 }
@@ -877,14 +877,11 @@ static void exhaust(const trial *t, int threads, bool fail_all)
     sp_context_destroy(host);
 }
 
-START_TEST(one_failed_allocation_leaks_nothing) { exhaust(&trials[_i], 1, false); }
-END_TEST
+TEST(one_failed_allocation_leaks_nothing) { exhaust(&trials[_i], 1, false); }
 
-START_TEST(memory_that_has_run_out_leaks_nothing) { exhaust(&trials[_i], 1, true); }
-END_TEST
+TEST(memory_that_has_run_out_leaks_nothing) { exhaust(&trials[_i], 1, true); }
 
-START_TEST(failures_inside_threads_leak_nothing) { exhaust(&trials[_i], 2, true); }
-END_TEST
+TEST(failures_inside_threads_leak_nothing) { exhaust(&trials[_i], 2, true); }
 
 /* ---- interrupts ------------------------------------------------------------------------------------------- */
 
@@ -893,7 +890,7 @@ static bool is_long(const trial *t)
 {
     static const char *const brief[] = {"sp_alloc", "sp_calloc", "sp_grow", "sp_csr_create", "sp_array_create",
                                         "sp_dense_create", "sp_dense_copy", "sp_cbsr_create", "sp_csr_copy"};
-    for (size_t i = 0; i < sizeof brief / sizeof *brief; i++)
+    for (size_t i = 0; i < COUNT(brief); i++)
         if (strcmp(t->name, brief[i]) == 0) return false;
     return strncmp(t->name, "sp_", 3) == 0;
 }
@@ -925,7 +922,7 @@ static bool interrupt_at(const trial *t, sp_context *context, test_heap *heap, s
     return !reached;
 }
 
-START_TEST(interrupts_at_any_allocation_leak_nothing)
+TEST(interrupts_at_any_allocation_leak_nothing)
 {
     volatile int flag = 0;
     test_heap heap = {.fail_at = -1, .flag = &flag, .raise_at = -1};
@@ -940,11 +937,10 @@ START_TEST(interrupts_at_any_allocation_leak_nothing)
     ck_assert_int_eq(heap.live_blocks, 0);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* Many triples in each of the orders that are treated in their own way, the flag set by each allocation in turn, which
  * all loops but the last moves follow: with the work before a flag is set, no call goes on to its end after it. */
-START_TEST(merges_end_soon_after_an_interrupt)
+TEST(merges_end_soon_after_an_interrupt)
 {
     enum { COUNT = 300000, NODES = 3000 };
     volatile int flag = 0;
@@ -981,14 +977,11 @@ START_TEST(merges_end_soon_after_an_interrupt)
         test_expect(interrupted >= (order < 2 ? 6 : 3), "order %d: %lld calls were interrupted", order,
                     (long long)interrupted);
     }
-    free(rows);
-    free(cols);
-    free(values);
+    free_all(rows, cols, values);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(context_creation_survives_a_failed_allocation)
+TEST(context_creation_survives_a_failed_allocation)
 {
     test_heap heap = {.fail_at = 0};
     const sp_allocator allocator = test_allocator(&heap);
@@ -998,10 +991,9 @@ START_TEST(context_creation_survives_a_failed_allocation)
     ck_assert_ptr_null(context);
     ck_assert_int_eq(heap.live_blocks, 0);
 }
-END_TEST
 
 /* On CUDA: host allocations of a product fail in turn; device memory belongs to the context's pool. */
-START_TEST(products_on_any_device_leak_no_host_memory)
+TEST(products_on_any_device_leak_no_host_memory)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -1020,7 +1012,6 @@ START_TEST(products_on_any_device_leak_no_host_memory)
     ck_assert_int_eq(heap.live_blocks, 0);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- the CUDA runtime ------------------------------------------------------------------------------------ */
 
@@ -1175,7 +1166,7 @@ static void exhaust_device(const trial *t, sp_context *context, const test_heap 
 }
 
 /* Operands on the host, then on the device, where most functions of the library take them. */
-START_TEST(any_call_of_the_runtime_may_fail)
+TEST(any_call_of_the_runtime_may_fail)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -1185,7 +1176,7 @@ START_TEST(any_call_of_the_runtime_may_fail)
     for (int there = 0; there < 2; there++) {
         subject s = open_subject(context, context);
         sp_csr *all[] = {&s.square, &s.negative, &s.wide, &s.mask, &s.stochastic};
-        for (size_t m = 0; there && m < sizeof all / sizeof *all; m++) place(context, all[m]);
+        for (size_t m = 0; there && m < COUNT(all); m++) place(context, all[m]);
         if (there) place_dense(context, &s.dense);
         for (int i = 0; i < TRIALS; i++) {
             const trial *t = &trials[i];
@@ -1200,10 +1191,9 @@ START_TEST(any_call_of_the_runtime_may_fail)
     ck_assert_int_eq(heap.live_blocks, 0);
     ck_assert_int_eq(runtime.live, 0);
 }
-END_TEST
 
 /* X and Y are 5 MB each, on the host, and go in tiles through a device that may hold 8 with A. */
-START_TEST(any_call_of_a_product_out_of_core_may_fail)
+TEST(any_call_of_a_product_out_of_core_may_fail)
 {
     enum { ROWS = 20000, COLS = 64 };
     const trial t = {"sp_spmm_execute, out of core", call_spmm_blocks, release_dense, sizeof(sp_dense)};
@@ -1223,30 +1213,24 @@ START_TEST(any_call_of_a_product_out_of_core_may_fail)
     ck_assert_int_eq(heap.live_blocks, 0);
     ck_assert_int_eq(runtime.live, 0);
 }
-END_TEST
+#else
+TEST(any_call_of_the_runtime_may_fail) {}
+TEST(any_call_of_a_product_out_of_core_may_fail) {}
 #endif
 
-int main(void)
-{
-    Suite *suite = suite_create("alloc");
-    TCase *cases = tcase_create("failures"), *device = tcase_create("device");
-    tcase_set_timeout(cases, 120);
-    tcase_set_timeout(device, 120);
-    suite_add_tcase(suite, cases);
-    suite_add_tcase(suite, device);
-    tcase_add_loop_test(cases, one_failed_allocation_leaks_nothing, 0, TRIALS);
-    tcase_add_loop_test(cases, memory_that_has_run_out_leaks_nothing, 0, TRIALS);
-    tcase_add_loop_test(cases, failures_inside_threads_leak_nothing, 0, TRIALS);
-    tcase_add_loop_test(cases, interrupts_at_any_allocation_leak_nothing, 0, TRIALS);
-    tcase_add_test(cases, merges_end_soon_after_an_interrupt);
-    tcase_add_test(cases, context_creation_survives_a_failed_allocation);
-    test_on_devices(cases, products_on_any_device_leak_no_host_memory);
-#ifdef SPARSE_CUDA
-    if (test_devices() > 1) {
-        tcase_add_test(device, any_call_of_the_runtime_may_fail);
-        tcase_add_test(device, any_call_of_a_product_out_of_core_may_fail);
-    }
-#endif
-    if (test_devices() == 1) test_count_skipped(2);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("failures", 120),
+    TURNS(one_failed_allocation_leaks_nothing, TRIALS),
+    TURNS(memory_that_has_run_out_leaks_nothing, TRIALS),
+    TURNS(failures_inside_threads_leak_nothing, TRIALS),
+    TURNS(interrupts_at_any_allocation_leak_nothing, TRIALS),
+    ONCE(merges_end_soon_after_an_interrupt),
+    ONCE(context_creation_survives_a_failed_allocation),
+    ON_DEVICES(products_on_any_device_leak_no_host_memory),
+    CASE("device", 120),
+    ON_CUDA(any_call_of_the_runtime_may_fail),
+    ON_CUDA(any_call_of_a_product_out_of_core_may_fail),
+    {0},
+};
+
+int main(void) { return test_run("alloc", tests); }

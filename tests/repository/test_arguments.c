@@ -44,8 +44,7 @@ static void close_operands(operands *o)
     sp_spmm_plan_free(o->maximum);
     sp_spgemm_plan_free(o->product);
     sp_cbsr_free(o->context, &o->kept);
-    sp_dense_free(o->context, &o->x);
-    sp_dense_free(o->context, &o->y);
+    test_free_dense(o->context, &o->x, &o->y);
     sp_csr_free(o->context, &o->a);
     sp_context_destroy(o->context);
 }
@@ -60,7 +59,7 @@ static void close_operands(operands *o)
 
 /* ---- NULL ------------------------------------------------------------------------------------------------ */
 
-START_TEST(calls_without_a_context_are_refused)
+TEST(calls_without_a_context_are_refused)
 {
     operands o = open_operands(_i);
     sp_csr c;
@@ -113,9 +112,8 @@ START_TEST(calls_without_a_context_are_refused)
     WITHOUT(sp_csr_degree_order(NULL, &o.a, list, SP_HOST));
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(calls_without_a_matrix_are_refused)
+TEST(calls_without_a_matrix_are_refused)
 {
     operands o = open_operands(_i);
     sp_context *t = o.context;
@@ -191,9 +189,8 @@ START_TEST(calls_without_a_matrix_are_refused)
     REFUSED(NULL, sp_maxk_spmm_backward(NULL, &o.x, &o.kept), "plan is NULL");
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(calls_without_an_output_are_refused)
+TEST(calls_without_an_output_are_refused)
 {
     operands o = open_operands(_i);
     sp_context *t = o.context;
@@ -230,11 +227,9 @@ START_TEST(calls_without_an_output_are_refused)
     REFUSED(t, sp_csr_degree_order(t, &o.a, NULL, SP_HOST), "sp_csr_degree_order: order is NULL");
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(what_frees_and_what_asks_takes_null)
+CONTEXT_TEST(what_frees_and_what_asks_takes_null, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     sp_context_destroy(NULL);
     sp_context_retain(NULL);
     sp_free(NULL, NULL);
@@ -264,9 +259,7 @@ START_TEST(what_frees_and_what_asks_takes_null)
     ck_assert(!sp_spmm_plan_info(NULL) && !sp_spgemm_plan_info(NULL));
     ck_assert(!gnn_engine_context(NULL) && !gnn_model_shape(NULL) && gnn_model_size(NULL) == 0);
     ck_assert(mcl_transform_value(NULL, 2.5) == 2.5);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- structs that contradict themselves ------------------------------------------------------------------- */
 
@@ -300,7 +293,7 @@ static void refuse_everywhere(sp_context *t, const sp_csr *bad, const char *word
     ck_assert(test_is_marked(&c, sizeof c));
 }
 
-START_TEST(matrices_that_contradict_themselves_are_refused)
+TEST(matrices_that_contradict_themselves_are_refused)
 {
     operands o = open_operands(_i);
     sp_csr bad = o.a;
@@ -331,9 +324,8 @@ START_TEST(matrices_that_contradict_themselves_are_refused)
     if (!_i) refuse_everywhere(o.context, &bad, "a CPU context cannot reach device memory");
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(dense_matrices_that_contradict_themselves_are_refused)
+TEST(dense_matrices_that_contradict_themselves_are_refused)
 {
     operands o = open_operands(_i);
     const struct {
@@ -347,7 +339,7 @@ START_TEST(dense_matrices_that_contradict_themselves_are_refused)
         {{NODES, 3, 3, o.x.values, SP_DENSE_F32, (sp_space)3}, "space 3 does not exist"},
         {{NODES, 3, INT64_MAX / 4, o.x.values, SP_DENSE_F32, o.x.space}, "cannot be addressed"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_dense made;
         test_mark(&made, sizeof made);
         REFUSED(o.context, sp_spmm_execute(o.plan, 1, &cases[i].bad, 0, &o.y), cases[i].words);
@@ -357,9 +349,8 @@ START_TEST(dense_matrices_that_contradict_themselves_are_refused)
     }
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(spaces_and_enums_out_of_range_are_refused)
+TEST(spaces_and_enums_out_of_range_are_refused)
 {
     operands o = open_operands(_i);
     sp_context *t = o.context;
@@ -383,11 +374,10 @@ START_TEST(spaces_and_enums_out_of_range_are_refused)
     REFUSED(t, sp_spmm_plan_set_values(o.plan, result, none), "space 5 does not exist");
     close_operands(&o);
 }
-END_TEST
 
 /* ---- outputs that are inputs ------------------------------------------------------------------------------ */
 
-START_TEST(an_output_must_not_be_an_input)
+TEST(an_output_must_not_be_an_input)
 {
     operands o = open_operands(_i);
     sp_context *t = o.context;
@@ -424,9 +414,8 @@ START_TEST(an_output_must_not_be_an_input)
     sp_csr_free(t, &b);
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
+TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
 {
     operands o = open_operands(_i);
     sp_context *t = o.context;
@@ -463,16 +452,15 @@ START_TEST(arrays_that_are_filled_must_not_overlap_those_that_are_read)
     sp_dense_free(t, &all);
     close_operands(&o);
 }
-END_TEST
 
 /* ---- sizes ------------------------------------------------------------------------------------------------ */
 
-START_TEST(widths_that_cannot_be_addressed_are_refused)
+TEST(widths_that_cannot_be_addressed_are_refused)
 {
     operands o = open_operands(_i);
     const int64_t widths[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX / 8, INT64_MAX / 16 / NODES * 2};
     for (int algorithm = SP_SPMM_AUTO; algorithm <= SP_SPMM_BIDIRECTIONAL; algorithm++)
-        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        for (size_t i = 0; i < COUNT(widths); i++) {
             const sp_spmm_options options = {.algorithm = (sp_spmm_algorithm)algorithm, .transpose = i % 2};
             sp_spmm_plan *plan = o.plan;
             ck_assert_int_eq(sp_spmm_plan_create(o.context, &o.a, widths[i], &options, &plan), SP_ERROR_OVERFLOW);
@@ -481,10 +469,9 @@ START_TEST(widths_that_cannot_be_addressed_are_refused)
         }
     close_operands(&o);
 }
-END_TEST
 
 /* Any width that could be: what the plan reckons with it does not overflow, and the plan works. */
-START_TEST(plans_for_vast_widths_work)
+TEST(plans_for_vast_widths_work)
 {
     operands o = open_operands(_i);
     const int64_t widths[] = {0, INT32_MAX, (int64_t)1 << 40, INT64_MAX / 8 / (NODES + 1)};
@@ -502,12 +489,10 @@ START_TEST(plans_for_vast_widths_work)
         }
     close_operands(&o);
 }
-END_TEST
 
 /* How many triples sp_csr_from_coo takes depends on the columns: both share 64 bits. */
-START_TEST(more_triples_than_fit_are_refused_before_they_are_read)
+CONTEXT_TEST(more_triples_than_fit_are_refused_before_they_are_read, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const int32_t indices[1] = {0};
     const struct {
         int64_t cols, most;
@@ -516,7 +501,7 @@ START_TEST(more_triples_than_fit_are_refused_before_they_are_read)
                  {(int64_t)1 << 20, (int64_t)1 << 44, "2^44"},
                  {((int64_t)1 << 20) + 1, (int64_t)1 << 43, "2^43"},
                  {1000, (int64_t)1 << 54, "2^54"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_csr m;
         test_mark(&m, sizeof m);
         ck_assert_int_eq(sp_csr_from_coo(context, 1, cases[i].cols, cases[i].most + 1, indices, indices, NULL, SP_F32,
@@ -526,13 +511,11 @@ START_TEST(more_triples_than_fit_are_refused_before_they_are_read)
                                          SP_COMBINE_SUM, false, &m), SP_ERROR_OVERFLOW);
         ck_assert(test_is_marked(&m, sizeof m));
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- contexts ---------------------------------------------------------------------------------------------- */
 
-START_TEST(a_context_that_cannot_be_made_has_a_sentence)
+TEST(a_context_that_cannot_be_made_has_a_sentence)
 {
     test_heap heap = {.fail_at = 0};
     const sp_allocator allocator = test_allocator(&heap), half = {.allocate = allocator.allocate};
@@ -547,7 +530,7 @@ START_TEST(a_context_that_cannot_be_made_has_a_sentence)
         {{.device = "cpu", .allocator = &allocator}, SP_ERROR_HOST_MEMORY, "out of memory"},
         {{.device = "cuda:1023"}, SP_ERROR_NO_DEVICE, "CUDA"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_context *context = (sp_context *)&heap;
         ck_assert_int_eq(sp_context_create(&cases[i].options, &context), cases[i].status);
         ck_assert_ptr_null(context);
@@ -555,10 +538,9 @@ START_TEST(a_context_that_cannot_be_made_has_a_sentence)
                     cases[i].words);
     }
 }
-END_TEST
 
 /* Handles hold their context; nothing is left when the last of them ends. */
-START_TEST(a_context_lives_as_long_as_its_plans)
+TEST(a_context_lives_as_long_as_its_plans)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -590,11 +572,10 @@ START_TEST(a_context_lives_as_long_as_its_plans)
         close_operands(&o);
     }
 }
-END_TEST
 
 /* ---- modules ----------------------------------------------------------------------------------------------- */
 
-START_TEST(calls_of_the_modules_name_what_is_missing)
+TEST(calls_of_the_modules_name_what_is_missing)
 {
     operands o = open_operands(0);
     sp_context *t = o.context;
@@ -658,9 +639,8 @@ START_TEST(calls_of_the_modules_name_what_is_missing)
     ck_assert(test_is_marked(&c, sizeof c));
     close_operands(&o);
 }
-END_TEST
 
-START_TEST(calls_of_gnn_without_a_handle_are_refused)
+TEST(calls_of_gnn_without_a_handle_are_refused)
 {
     operands o = open_operands(0);
     sp_context *t = o.context;
@@ -719,30 +699,28 @@ START_TEST(calls_of_gnn_without_a_handle_are_refused)
     gnn_engine_free(engine);
     close_operands(&o);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("arguments");
-    TCase *missing = tcase_create("missing"), *wrong = tcase_create("wrong"), *life = tcase_create("life");
-    suite_add_tcase(suite, missing);
-    suite_add_tcase(suite, wrong);
-    suite_add_tcase(suite, life);
-    test_on_devices(missing, calls_without_a_context_are_refused);
-    test_on_devices(missing, calls_without_a_matrix_are_refused);
-    test_on_devices(missing, calls_without_an_output_are_refused);
-    test_on_devices(missing, what_frees_and_what_asks_takes_null);
-    tcase_add_test(missing, calls_of_the_modules_name_what_is_missing);
-    tcase_add_test(missing, calls_of_gnn_without_a_handle_are_refused);
-    test_on_devices(wrong, matrices_that_contradict_themselves_are_refused);
-    test_on_devices(wrong, dense_matrices_that_contradict_themselves_are_refused);
-    test_on_devices(wrong, spaces_and_enums_out_of_range_are_refused);
-    test_on_devices(wrong, an_output_must_not_be_an_input);
-    test_on_devices(wrong, arrays_that_are_filled_must_not_overlap_those_that_are_read);
-    test_on_devices(wrong, widths_that_cannot_be_addressed_are_refused);
-    test_on_devices(wrong, plans_for_vast_widths_work);
-    tcase_add_test(wrong, more_triples_than_fit_are_refused_before_they_are_read);
-    tcase_add_test(life, a_context_that_cannot_be_made_has_a_sentence);
-    test_on_devices(life, a_context_lives_as_long_as_its_plans);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("missing", 0),
+    ON_DEVICES(calls_without_a_context_are_refused),
+    ON_DEVICES(calls_without_a_matrix_are_refused),
+    ON_DEVICES(calls_without_an_output_are_refused),
+    ON_DEVICES(what_frees_and_what_asks_takes_null),
+    ONCE(calls_of_the_modules_name_what_is_missing),
+    ONCE(calls_of_gnn_without_a_handle_are_refused),
+    CASE("wrong", 0),
+    ON_DEVICES(matrices_that_contradict_themselves_are_refused),
+    ON_DEVICES(dense_matrices_that_contradict_themselves_are_refused),
+    ON_DEVICES(spaces_and_enums_out_of_range_are_refused),
+    ON_DEVICES(an_output_must_not_be_an_input),
+    ON_DEVICES(arrays_that_are_filled_must_not_overlap_those_that_are_read),
+    ON_DEVICES(widths_that_cannot_be_addressed_are_refused),
+    ON_DEVICES(plans_for_vast_widths_work),
+    ONCE(more_triples_than_fit_are_refused_before_they_are_read),
+    CASE("life", 0),
+    ONCE(a_context_that_cannot_be_made_has_a_sentence),
+    ON_DEVICES(a_context_lives_as_long_as_its_plans),
+    {0},
+};
+
+int main(void) { return test_run("arguments", tests); }

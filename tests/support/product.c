@@ -41,9 +41,7 @@ sp_csr entry_matrix(sp_context *host, entry_list *list, int64_t rows, int64_t co
         sp_free(host, matrix.values);
         matrix.values = NULL;
     }
-    free(list->rows);
-    free(list->cols);
-    free(list->values);
+    free_all(list->rows, list->cols, list->values);
     *list = (entry_list){0};
     return matrix;
 }
@@ -59,9 +57,7 @@ const sp_csr *product_b(const product *p) { return p->b_is_a ? &p->a : &p->b; }
 
 void product_free(sp_context *host, product *p)
 {
-    sp_csr_free(host, &p->a);
-    sp_csr_free(host, &p->b);
-    sp_csr_free(host, &p->mask);
+    test_free(host, &p->a, &p->b, &p->mask);
 }
 
 double product_value(test_random *random)
@@ -135,7 +131,7 @@ static sp_csr draw_mask(sp_context *host, test_random *random, int64_t rows, int
 product product_random(sp_context *host, uint64_t seed)
 {
     static const double degrees[] = {0.5, 1, 2, 4, 4, 8, 8, 16, 16, 40, 300};
-    enum { DEGREES = sizeof degrees / sizeof *degrees };
+    enum { DEGREES = COUNT(degrees) };
     test_random random = test_seed(seed * 0x632be59bd9b4e019u + 7);
     const int64_t semiring = test_below(&random, 8);
     product p = {.options = {.semiring = semiring <= SP_OR_AND ? (sp_semiring)semiring : SP_PLUS_TIMES,
@@ -299,7 +295,7 @@ static sp_csr multiplied(sp_context *host, const sp_csr *a, const sp_csr *b, con
         else ((double *)c.values)[k] = list.values[k];
     }
     void *arrays[] = {set.columns, set.rank, sums, present, touched, lengths, list.rows, list.cols, list.values};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+    for (size_t i = 0; i < COUNT(arrays); i++) free(arrays[i]);
     return c;
 }
 
@@ -316,8 +312,7 @@ sp_csr product_reference(sp_context *host, const product *p, int64_t *products)
         sp_free(host, c.values);
         c.values = NULL;
     }
-    sp_csr_free(host, &at);
-    sp_csr_free(host, &bt);
+    test_free(host, &at, &bt);
     if (products) *products = count;
     return c;
 }
@@ -411,9 +406,7 @@ static void check_one(sp_context *context, const product *p, sp_spgemm_options o
         check_info(&info, &c, products, options.mask != NULL, name);
         sp_csr_free(context, &c);
     }
-    sp_csr_free(context, &a_copy);
-    sp_csr_free(context, &b_copy);
-    sp_csr_free(context, &mask_copy);
+    test_free(context, &a_copy, &b_copy, &mask_copy);
 }
 
 /* A dense accumulator of 2^31 columns is 16 GB a thread, and who asks for it gets it. */

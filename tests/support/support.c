@@ -21,8 +21,6 @@ int test_devices(void)
     return devices;
 }
 
-void test_count_skipped(int tests) { skipped += tests; }
-
 int64_t test_cases(int64_t usual)
 {
     const char *wanted = getenv("TEST_CASES");
@@ -31,7 +29,8 @@ int64_t test_cases(int64_t usual)
 
 bool test_is_brief(void) { return test_cases(100) < 100; }
 
-bool test_is_mine(void)
+/* Whether the test that is registered next is of this process's share; a TEST_SHARE that is none ends the program. */
+static bool is_mine(void)
 {
     static int number;
     const char *share = getenv("TEST_SHARE");
@@ -50,7 +49,7 @@ static bool fails_empty(void)
 {
     static const char *const choices[] = {"CK_RUN_SUITE", "CK_RUN_CASE", "TEST_SHARE"};
     bool chosen = false;
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+    for (size_t i = 0; i < COUNT(choices); i++) {
         const char *choice = getenv(choices[i]);
         if (choice) printf("no test ran: %s=%s\n", choices[i], choice);
         chosen = chosen || choice;
@@ -59,9 +58,43 @@ static bool fails_empty(void)
     return chosen || !skipped;
 }
 
-int test_run(Suite *suite)
+static void add_test(TCase *tcase, const test_entry *entry)
 {
-    SRunner *runner = srunner_create(suite);
+    const int devices = test_devices(), brief = test_is_brief();
+    const int first = entry->devices == TEST_CUDA ? 1 : entry->devices == TEST_EACH && brief ? devices - 1 : 0;
+    const int end = entry->devices ? devices : 1;
+    if ((entry->devices && devices == 1) || (entry->possible && !entry->possible())) skipped += entry->turns;
+    if (entry->possible && !entry->possible()) return;
+    for (int turn = first * entry->turns; turn < end * entry->turns; turn++) {
+        if (!is_mine()) continue;
+        TTest *test = malloc(sizeof *test); /* the runner keeps it */
+        if (!test) abort();
+        *test = (TTest){entry->name, entry->run, __FILE__, __LINE__};
+        tcase_add_loop_test(tcase, test, turn, turn + 1);
+    }
+}
+
+static Suite *make_suite(const char *name, const test_entry *const *tables)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = NULL;
+    for (; *tables; tables++)
+        for (const test_entry *entry = *tables; entry->name; entry++) {
+            if (entry->run) {
+                add_test(tcase, entry);
+                continue;
+            }
+            tcase = tcase_create(entry->name);
+            if (entry->seconds) tcase_set_timeout(tcase, entry->seconds);
+            if (entry->open) tcase_add_checked_fixture(tcase, entry->open, entry->close);
+            suite_add_tcase(suite, tcase);
+        }
+    return suite;
+}
+
+int test_run_tables(const char *name, const test_entry *const *tables)
+{
+    SRunner *runner = srunner_create(make_suite(name, tables));
     /* CUDA does not survive a fork. */
     if (test_devices() > 1) srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
@@ -210,6 +243,21 @@ void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed)
                     "seed %llu: entry %lld is %.17g in column %d against %.17g in column %d",
                     (unsigned long long)seed, (long long)k, x, a->col_indices[k], y, b->col_indices[k]);
     }
+}
+
+void test_free_matrices(sp_context *context, sp_csr *const *matrices, size_t count)
+{
+    for (size_t i = 0; i < count; i++) sp_csr_free(context, matrices[i]);
+}
+
+void test_free_dense_matrices(sp_context *context, sp_dense *const *matrices, size_t count)
+{
+    for (size_t i = 0; i < count; i++) sp_dense_free(context, matrices[i]);
+}
+
+void test_free_blocks(void *const *blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) free(blocks[i]);
 }
 
 enum { MARK = 0x3c };

@@ -1,7 +1,8 @@
 /* What the suites share: devices, random matrices, slow and obvious references, an allocator that counts and fails,
  * and a runner that ends with the line "N passed, N failed, N skipped".
  *
- * A test registered with test_on_devices runs once a device; its loop index `_i` is the device for test_context.
+ * A suite is a table of test_entry; main is `return test_run("NAME", tests);`. A test is a function of its turn `_i`,
+ * which for tests that run once a device is the device for test_context.
  *
  * From the environment: TEST_CASES=N runs N random cases in place of a suite's own, and less of the rest if N is
  * below 100; TEST_SHARE=I/N runs every N-th test of a suite, from number I on, so that N processes, I = 0 .. N - 1,
@@ -16,9 +17,60 @@
 
 /* ---- running ------------------------------------------------------------------------------------------- */
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* TEST(name) { ... } */
+#define TEST(name) static void name(int _i CK_ATTRIBUTE_UNUSED)
+/* A test with a context of its own: `context` on a device, an expression in _i; `host` on the CPU; or both, `host` with
+ * one thread. */
+#define CONTEXT_TEST(name, device, threads) TEST_WITH(name, context, device, threads)
+#define HOST_TEST(name, threads) TEST_WITH(name, host, 0, threads)
+#define TEST_WITH(name, context, device, threads)                                                               \
+    static void name##_body(sp_context *context, int _i);                                                       \
+    TEST(name)                                                                                                  \
+    {                                                                                                           \
+        sp_context *test_own = test_context(device, threads);                                                   \
+        name##_body(test_own, _i);                                                                              \
+        sp_context_destroy(test_own);                                                                           \
+    }                                                                                                           \
+    static void name##_body(sp_context *context CK_ATTRIBUTE_UNUSED, int _i CK_ATTRIBUTE_UNUSED)
+#define DEVICE_TEST(name, device, threads)                                                                      \
+    static void name##_on(sp_context *host, sp_context *context, int _i);                                       \
+    HOST_TEST(name, 1)                                                                                          \
+    {                                                                                                           \
+        sp_context *test_own = test_context(device, threads);                                                   \
+        name##_on(host, test_own, _i);                                                                         \
+        sp_context_destroy(test_own);                                                                           \
+    }                                                                                                           \
+    static void name##_on(sp_context *host, sp_context *context, int _i CK_ATTRIBUTE_UNUSED)
+
+/* A row of the table of a suite, which a row of zeros ends. */
+typedef struct test_entry {
+    const char *name;
+    void (*run)(int turn);           /* NULL: a case begins */
+    int turns, seconds;              /* turns a device; a case's time limit, 0: Check's own */
+    enum { TEST_ONCE, TEST_EACH, TEST_CUDA } devices;
+    bool (*possible)(void);          /* unless NULL: whether it can run here; it is counted as skipped otherwise */
+    void (*open)(void), (*close)(void);
+} test_entry;
+
+#define CASE(title, limit) {.name = title, .seconds = limit}
+#define CASE_WITH(title, limit, before, after) {.name = title, .seconds = limit, .open = before, .close = after}
+#define ONCE(test) TURNS(test, 1)
+#define ONCE_IF(test, condition) {.name = #test, .run = test, .turns = 1, .possible = condition}
+#define TURNS(test, count) {.name = #test, .run = test, .turns = count}
+/* On each device; `_i` is the device times the turns plus the turn. */
+#define ON_DEVICES(test) TURNS_ON_DEVICES(test, 1)
+#define TURNS_ON_DEVICES(test, count) {.name = #test, .run = test, .turns = count, .devices = TEST_EACH}
+/* Only on CUDA; `_i` is 1. */
+#define ON_CUDA(test) {.name = #test, .run = test, .turns = 1, .devices = TEST_CUDA}
+
+/* Runs the tables of a suite and reports; the value for main to return. */
+#define test_run(suite, ...) test_run_tables(suite, (const test_entry *const[]){__VA_ARGS__, NULL})
+int test_run_tables(const char *suite, const test_entry *const *tables);
+
 /* 1: only the CPU; 2: a CUDA device as well. */
 int test_devices(void);
-void test_count_skipped(int tests);
 
 /* How many random cases to run: TEST_CASES of the environment, else `usual`. */
 int64_t test_cases(int64_t usual);
@@ -26,31 +78,6 @@ int64_t test_cases(int64_t usual);
 /* Whether few cases are wanted, as where a tool slows kernels down: TEST_CASES is below 100. Suites then reach each
  * kind of kernel with what costs least, and of the devices only the last. */
 bool test_is_brief(void);
-
-/* Whether the test that is registered next is of this process's share; a TEST_SHARE that is none ends the program. */
-bool test_is_mine(void);
-
-/* Check's own two ways to register a test, by shares. */
-#undef tcase_add_test
-#undef tcase_add_loop_test
-#define tcase_add_test(tcase, test) tcase_add_loop_test(tcase, test, 0, 1)
-#define tcase_add_loop_test(tcase, test, first, end)                                                            \
-    do {                                                                                                        \
-        for (int test_turn = (first); test_turn < (end); test_turn++)                                           \
-            if (test_is_mine()) tcase_add_loop_test_raise_signal(tcase, test, 0, test_turn, test_turn + 1);     \
-    } while (0)
-
-#define test_on_devices(tcase, test) test_loop_on_devices(tcase, test, 1)
-/* `_i` is the device times `turns` plus the turn. */
-#define test_loop_on_devices(tcase, test, turns)                                                                \
-    do {                                                                                                        \
-        tcase_add_loop_test(tcase, test, test_is_brief() ? (turns) * (test_devices() - 1) : 0,                  \
-                            (turns) * test_devices());                                                          \
-        if (test_devices() == 1) test_count_skipped(turns);                                                     \
-    } while (0)
-
-/* Runs the suite and reports; the value for main to return. */
-int test_run(Suite *suite);
 
 /* A context on device 0 (CPU) or 1 (CUDA) with so many threads (0: all). */
 sp_context *test_context(int device, int threads);
@@ -103,6 +130,16 @@ double test_value(const sp_csr *matrix, int64_t entry);
 void test_to_host(sp_context *context, sp_csr *matrix);
 /* Same shape, pattern, type and bits; `seed` is printed on failure. */
 void test_same(const sp_csr *a, const sp_csr *b, uint64_t seed);
+
+/* Free several at once: test_free(context, &a, &b), test_free_dense(context, &x, &y), free_all(p, q). */
+#define test_free(context, ...) \
+    test_free_matrices(context, (sp_csr *[]){__VA_ARGS__}, COUNT(((sp_csr *[]){__VA_ARGS__})))
+#define test_free_dense(context, ...) \
+    test_free_dense_matrices(context, (sp_dense *[]){__VA_ARGS__}, COUNT(((sp_dense *[]){__VA_ARGS__})))
+#define free_all(...) test_free_blocks((void *[]){__VA_ARGS__}, COUNT(((void *[]){__VA_ARGS__})))
+void test_free_matrices(sp_context *context, sp_csr *const *matrices, size_t count);
+void test_free_dense_matrices(sp_context *context, sp_dense *const *matrices, size_t count);
+void test_free_blocks(void *const *blocks, size_t count);
 
 /* Fills an output before a call that is to fail; whether nothing has written to it since. */
 void test_mark(void *output, size_t size);

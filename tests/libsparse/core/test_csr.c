@@ -10,20 +10,17 @@
 
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 
-START_TEST(context_names_its_device)
+CONTEXT_TEST(context_names_its_device, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     ck_assert_int_eq(strncmp(sp_context_device(context), _i ? "cuda:" : "cpu", _i ? 5 : 3), 0);
     ck_assert_int_eq(sp_context_threads(context), 1);
     ck_assert_str_eq(sp_last_error(context), "");
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(context_refuses_odd_devices)
+TEST(context_refuses_odd_devices)
 {
     const char *odd[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999999999999", ""};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+    for (size_t i = 0; i < COUNT(odd); i++) {
         sp_context *context = (sp_context *)1;
         ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = odd[i]}, &context), SP_ERROR_ARGUMENT);
         ck_assert_ptr_null(context);
@@ -32,9 +29,8 @@ START_TEST(context_refuses_odd_devices)
     ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cpu", .threads = -1}, &context),
                      SP_ERROR_ARGUMENT);
 }
-END_TEST
 
-START_TEST(absent_device_is_an_error_only_when_asked_for)
+TEST(absent_device_is_an_error_only_when_asked_for)
 {
     sp_context *context;
     ck_assert_int_eq(sp_context_create(&(sp_context_options){.device = "cuda:1023"}, &context), SP_ERROR_NO_DEVICE);
@@ -42,19 +38,16 @@ START_TEST(absent_device_is_an_error_only_when_asked_for)
     ck_assert_int_eq(sp_context_create(NULL, &context), SP_OK);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(status_strings_differ)
+TEST(status_strings_differ)
 {
     for (int i = SP_OK; i <= SP_ERROR_INTERRUPTED; i++)
         for (int j = i + 1; j <= SP_ERROR_INTERRUPTED + 1; j++)
             ck_assert_str_ne(sp_status_string((sp_status)i), sp_status_string((sp_status)j));
 }
-END_TEST
 
-START_TEST(allocation_sizes_are_checked)
+CONTEXT_TEST(allocation_sizes_are_checked, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     void *pointer = (void *)1;
     ck_assert_int_eq(sp_alloc(context, INT64_MAX, 16, &pointer), SP_ERROR_OVERFLOW);
     ck_assert_ptr_null(pointer);
@@ -65,11 +58,9 @@ START_TEST(allocation_sizes_are_checked)
     ck_assert_ptr_nonnull(pointer);
     sp_free(context, pointer);
     sp_free(context, NULL);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(grow_keeps_contents_with_any_allocator)
+TEST(grow_keeps_contents_with_any_allocator)
 {
     for (int custom = 0; custom < 2; custom++) {
         test_heap heap = {.fail_at = -1};
@@ -89,11 +80,9 @@ START_TEST(grow_keeps_contents_with_any_allocator)
         ck_assert_int_eq(heap.live_blocks, 0);
     }
 }
-END_TEST
 
-START_TEST(messages_name_types_in_words)
+CONTEXT_TEST(messages_name_types_in_words, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 1};
     int32_t cols[] = {0};
     float value = 1;
@@ -125,18 +114,15 @@ START_TEST(messages_name_types_in_words)
                      SP_ERROR_ARGUMENT);
     ck_assert_str_eq(sp_last_error(context), "a matrix of 1 x 2 cannot be symmetric");
     sp_spmm_plan_free(plan);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- creation and copies ------------------------------------------------------------------------------- */
 
-START_TEST(create_refuses_impossible_sizes)
+CONTEXT_TEST(create_refuses_impossible_sizes, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const int64_t large = (int64_t)1 << 31;
     const int64_t sizes[][3] = {{-1, 1, 1}, {1, -1, 1}, {1, 1, -1}, {large, 1, 0}, {1, large, 0}, {1, 1, INT64_MAX}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         sp_csr matrix;
         memset(&matrix, 1, sizeof matrix);
         ck_assert_int_eq(sp_csr_create(context, sizes[i][0], sizes[i][1], sizes[i][2], SP_F64, SP_HOST, &matrix),
@@ -144,13 +130,10 @@ START_TEST(create_refuses_impossible_sizes)
         ck_assert_ptr_null(matrix.row_offsets);
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(copies_travel_to_the_device_and_back)
+CONTEXT_TEST(copies_travel_to_the_device_and_back, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     const sp_space space = sp_context_is_cuda(context) ? SP_DEVICE : SP_HOST;
     for (uint64_t seed = 1; seed <= 12; seed++) {
         test_random random = test_seed(seed);
@@ -161,23 +144,16 @@ START_TEST(copies_travel_to_the_device_and_back)
         ck_assert_int_eq(away.space, space);
         ck_ok(context, sp_csr_copy(context, &away, SP_HOST, &back));
         test_same(&matrix, &back, seed);
-        sp_csr_free(context, &matrix);
-        sp_csr_free(context, &away);
-        sp_csr_free(context, &back);
+        test_free(context, &matrix, &away, &back);
         ck_assert_ptr_null(back.row_offsets);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(device_matrices_need_a_device)
+CONTEXT_TEST(device_matrices_need_a_device, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     sp_csr matrix;
     ck_assert_int_eq(sp_csr_create(context, 1, 1, 1, SP_F32, SP_DEVICE, &matrix), SP_ERROR_ARGUMENT);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- validation ---------------------------------------------------------------------------------------- */
 
@@ -188,9 +164,8 @@ static sp_csr small_matrix(sp_context *context)
     return test_from_dense(context, 2, 3, numbers, SP_F32);
 }
 
-START_TEST(check_accepts_random_matrices)
+CONTEXT_TEST(check_accepts_random_matrices, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 20; seed++) {
         test_random random = test_seed(seed);
         sp_csr matrix = test_matrix(context, &random, test_below(&random, 20), test_below(&random, 20), 0.3, SP_F64,
@@ -198,13 +173,10 @@ START_TEST(check_accepts_random_matrices)
         ck_ok(context, sp_csr_check(context, &matrix));
         sp_csr_free(context, &matrix);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(check_names_each_broken_promise)
+CONTEXT_TEST(check_names_each_broken_promise, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     for (int damage = 0; damage < 8; damage++) {
         sp_csr matrix = small_matrix(context);
         sp_status expected = SP_ERROR_MATRIX;
@@ -227,23 +199,18 @@ START_TEST(check_names_each_broken_promise)
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
         sp_csr_free(context, &matrix);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes)
+CONTEXT_TEST(check_refuses_matrices_without_arrays_or_with_impossible_sizes, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     int64_t offsets[] = {0, 1};
     const sp_csr odd[] = {{.rows = 1, .cols = 1, .nnz = 1},
                           {.rows = 1, .cols = 1, .nnz = 1, .row_offsets = offsets},
                           {.rows = -1, .cols = 1, .row_offsets = offsets},
                           {.rows = 1, .cols = (int64_t)1 << 31, .nnz = 1, .row_offsets = offsets}};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+    for (size_t i = 0; i < COUNT(odd); i++)
         ck_assert_int_eq(sp_csr_check(context, &odd[i]), SP_ERROR_MATRIX);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- COO → CSR ----------------------------------------------------------------------------------------- */
 
@@ -266,9 +233,7 @@ static triples random_triples(test_random *random, int64_t rows, int64_t cols, i
 
 static void free_triples(triples *t)
 {
-    free(t->rows);
-    free(t->cols);
-    free(t->values);
+    free_all(t->rows, t->cols, t->values);
 }
 
 static double combine(double old, double next, sp_combine rule)
@@ -316,9 +281,8 @@ static void check_against_dense(const sp_csr *matrix, const int *present, const 
                 (long long)(matrix->nnz - entry));
 }
 
-START_TEST(coo_combines_duplicates_by_each_rule)
+CONTEXT_TEST(coo_combines_duplicates_by_each_rule, 0, 1 + _i % 2)
 {
-    sp_context *context = test_context(0, 1 + _i % 2);
     for (uint64_t seed = 1; seed <= 60; seed++) {
         test_random random = test_seed(seed);
         const bool symmetric = seed % 3 == 0;
@@ -339,13 +303,9 @@ START_TEST(coo_combines_duplicates_by_each_rule)
         check_against_dense(&matrix, present, numbers, seed);
         sp_csr_free(context, &matrix);
         free_triples(&t);
-        free(narrow);
-        free(present);
-        free(numbers);
+        free_all(narrow, present, numbers);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* The same without a table: triples brought into order by a stable merge sort on (row, column), then combined. */
 static void sort_triples(int64_t count, const uint64_t *keys, int64_t *order, int64_t *spare)
@@ -391,10 +351,7 @@ static void check_against_sorted(const sp_csr *matrix, const triples *t, sp_comb
                     "%s: (%lld, %d) is %g, not %g", what, (long long)row, (int32_t)key, is, value);
     }
     test_expect(entry == matrix->nnz, "%s: %lld entries, not %lld", what, (long long)matrix->nnz, (long long)entry);
-    free(keys);
-    free(order);
-    free(spare);
-    free(values);
+    free_all(keys, order, spare, values);
 }
 
 typedef enum coo_shape {
@@ -439,10 +396,9 @@ static triples shaped_triples(test_random *random, coo_shape shape, int64_t *row
     return t;
 }
 
-START_TEST(coo_sorts_many_triples_of_each_shape)
+CONTEXT_TEST(coo_sorts_many_triples_of_each_shape, 0, 1 + 2 * (_i % 2))
 {
     const coo_shape shape = (coo_shape)(_i / 2);
-    sp_context *context = test_context(0, 1 + 2 * (_i % 2));
     test_random random = test_seed((uint64_t)_i + 1);
     int64_t rows, cols;
     triples t = shaped_triples(&random, shape, &rows, &cols);
@@ -466,13 +422,10 @@ START_TEST(coo_sorts_many_triples_of_each_shape)
     }
     free_triples(&t);
     free(narrow);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(coo_takes_no_triples)
+CONTEXT_TEST(coo_takes_no_triples, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     for (int64_t rows = 0; rows < 3; rows++) {
         sp_csr matrix;
         ck_ok(context, sp_csr_from_coo(context, rows, rows, 0, NULL, NULL, NULL, SP_F32, SP_COMBINE_SUM, rows == 1,
@@ -481,12 +434,10 @@ START_TEST(coo_takes_no_triples)
         ck_assert_int_eq(matrix.nnz, 0);
         sp_csr_free(context, &matrix);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Each allocation fails in turn: an error, and nothing is left. */
-START_TEST(coo_of_many_triples_survives_without_memory)
+TEST(coo_of_many_triples_survives_without_memory)
 {
     enum { COUNT = 140000, SCRATCH = 1 << 21 };
     test_random random = test_seed(5);
@@ -512,11 +463,9 @@ START_TEST(coo_of_many_triples_survives_without_memory)
     }
     free_triples(&t);
 }
-END_TEST
 
-START_TEST(coo_refuses_positions_outside)
+CONTEXT_TEST(coo_refuses_positions_outside, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const int32_t inside[] = {0, 1}, outside[] = {0, 2}, below[] = {0, -1};
     sp_csr m;
     test_mark(&m, sizeof m);
@@ -529,15 +478,12 @@ START_TEST(coo_refuses_positions_outside)
     ck_assert_int_eq(sp_csr_from_coo(context, 2, 2, -1, inside, inside, NULL, SP_F32, SP_COMBINE_SUM, false, &m),
                      SP_ERROR_ARGUMENT);
     ck_assert(test_is_marked(&m, sizeof m));
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Orders that make a careless quicksort quadratic: within seconds or the test's time limit ends it. */
-START_TEST(coo_sorts_long_rows_of_any_order)
+CONTEXT_TEST(coo_sorts_long_rows_of_any_order, 0, 1)
 {
     enum { COUNT = 400000 };
-    sp_context *context = test_context(0, 1);
     int32_t *rows = calloc(COUNT, sizeof *rows), *cols = malloc(COUNT * sizeof *cols);
     for (int order = 0; order < 4; order++) {
         for (int32_t i = 0; i < COUNT; i++)
@@ -549,17 +495,13 @@ START_TEST(coo_sorts_long_rows_of_any_order)
         ck_assert_int_eq(matrix.nnz, order < 2 ? COUNT : order == 2 ? 1 : COUNT / 2 + 1);
         sp_csr_free(context, &matrix);
     }
-    free(rows);
-    free(cols);
-    sp_context_destroy(context);
+    free_all(rows, cols);
 }
-END_TEST
 
 /* ---- transpose and inflation --------------------------------------------------------------------------- */
 
-START_TEST(transpose_moves_every_entry)
+CONTEXT_TEST(transpose_moves_every_entry, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 24; seed++) {
         test_random random = test_seed(seed);
         sp_csr a = test_matrix(context, &random, test_below(&random, 25), test_below(&random, 25), 0.3,
@@ -578,20 +520,16 @@ START_TEST(transpose_moves_every_entry)
             }
         ck_ok(context, sp_csr_transpose(context, &b, &back));
         test_same(&a, &back, seed);
-        sp_csr_free(context, &a);
-        sp_csr_free(context, &b);
-        sp_csr_free(context, &back);
+        test_free(context, &a, &b, &back);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(transpose_does_not_depend_on_threads)
+TEST(transpose_does_not_depend_on_threads)
 {
     static const char *const specs[] = {"uniform:30000,8", "uniform:100,400,90000", "grid:200,200,70",
                                         "arrow:20000,2,25", "uniform:90000,1,7"};
     sp_context *one = test_context(0, 1), *three = test_context(0, 3);
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         sp_csr a, b, again, back;
         ck_ok(one, generate_matrix(one, specs[i], 4, i % 2 ? SP_F32 : SP_F64, &a));
         if (i == 2) {
@@ -604,19 +542,15 @@ START_TEST(transpose_does_not_depend_on_threads)
         test_same(&b, &again, i);
         ck_ok(three, sp_csr_transpose(three, &again, &back));
         test_same(&a, &back, i);
-        sp_csr_free(one, &a);
-        sp_csr_free(one, &b);
-        sp_csr_free(three, &again);
-        sp_csr_free(three, &back);
+        test_free(one, &a, &b);
+        test_free(three, &again, &back);
     }
     sp_context_destroy(one);
     sp_context_destroy(three);
 }
-END_TEST
 
-START_TEST(transpose_is_the_same_in_either_space)
+DEVICE_TEST(transpose_is_the_same_in_either_space, _i, 1)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
     for (uint64_t seed = 1; seed <= 24; seed++) {
         test_random random = test_seed(seed);
         sp_csr a = test_matrix(host, &random, test_below(&random, 300), test_below(&random, 300),
@@ -628,15 +562,10 @@ START_TEST(transpose_is_the_same_in_either_space)
         ck_assert_int_eq(b.space, there.space);
         test_to_host(context, &b);
         test_same(&expected, &b, seed);
-        sp_csr_free(context, &there);
-        sp_csr_free(context, &b);
-        sp_csr_free(host, &a);
-        sp_csr_free(host, &expected);
+        test_free(context, &there, &b);
+        test_free(host, &a, &expected);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Nodes of a group each, or none; with `twice`, the last one is in two. */
 static sp_csr draw_labelling(sp_context *host, test_random *random, int64_t nodes, int64_t groups, bool twice)
@@ -659,9 +588,8 @@ static sp_csr draw_labelling(sp_context *host, test_random *random, int64_t node
     return t;
 }
 
-START_TEST(labellings_are_transposed_in_either_space)
+DEVICE_TEST(labellings_are_transposed_in_either_space, _i, 1)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
     for (uint64_t seed = 1; seed <= 24; seed++) {
         test_random random = test_seed(seed);
         const int64_t nodes = 1 + test_below(&random, 5000), groups = 2 + test_below(&random, seed % 2 ? 9 : nodes);
@@ -671,19 +599,13 @@ START_TEST(labellings_are_transposed_in_either_space)
         ck_ok(context, sp_csr_transpose(context, &there, &b));
         test_to_host(context, &b);
         test_same(&t, &b, seed);
-        sp_csr_free(context, &there);
-        sp_csr_free(context, &b);
-        sp_csr_free(host, &s);
-        sp_csr_free(host, &t);
+        test_free(context, &there, &b);
+        test_free(host, &s, &t);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(permutation_moves_rows_and_columns)
+CONTEXT_TEST(permutation_moves_rows_and_columns, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 12; seed++) {
         test_random random = test_seed(seed);
         const int64_t rows = 1 + test_below(&random, 90), cols = 1 + test_below(&random, 80);
@@ -706,16 +628,13 @@ START_TEST(permutation_moves_rows_and_columns)
                             "seed %llu: row %lld column %d", (unsigned long long)seed, (long long)i,
                             a.col_indices[k]);
             }
-        sp_csr_free(context, &a);
-        sp_csr_free(context, &b);
+        test_free(context, &a, &b);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Of the entries 60 % are beside a node's community, which without regard for how much the communities hold would all
  * become one. Rows are mixed so that their numbers say nothing. */
-START_TEST(community_order_finds_communities_that_most_edges_leave)
+TEST(community_order_finds_communities_that_most_edges_leave)
 {
     enum { SIZE = 120, N = 50 * SIZE };
     sp_csr ordered, graph;
@@ -730,8 +649,7 @@ START_TEST(community_order_finds_communities_that_most_edges_leave)
         ck_ok(context, sp_csr_community_order(context, &graph, &made));
         memcpy(order[threads - 1], made, sizeof *order);
         sp_free(context, made);
-        sp_csr_free(context, &ordered);
-        sp_csr_free(context, &graph);
+        test_free(context, &ordered, &graph);
         sp_context_destroy(context);
     }
     int changes = 0;
@@ -739,14 +657,12 @@ START_TEST(community_order_finds_communities_that_most_edges_leave)
     ck_assert_int_lt(changes, N / 20);
     ck_assert(memcmp(order[0], order[1], sizeof *order) == 0);
 }
-END_TEST
 
-START_TEST(inflation_raises_and_normalises)
+CONTEXT_TEST(inflation_raises_and_normalises, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const double numbers[] = {0.5, 0.25, 0, 0, 0, 0, 0, 0, 4};
     const double powers[] = {1, 2, 0.5, 1.4};
-    for (size_t p = 0; p < sizeof powers / sizeof *powers; p++) {
+    for (size_t p = 0; p < COUNT(powers); p++) {
         sp_csr matrix = test_from_dense(context, 3, 3, numbers, SP_F32);
         ck_ok(context, sp_csr_inflate(context, &matrix, powers[p]));
         const float a = (float)pow(0.5, powers[p]), b = (float)pow(0.25, powers[p]);
@@ -756,59 +672,50 @@ START_TEST(inflation_raises_and_normalises)
         ck_assert(values[2] == 1.0f);
         sp_csr_free(context, &matrix);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(inflation_needs_a_positive_power_and_f32)
+CONTEXT_TEST(inflation_needs_a_positive_power_and_f32, 0, 1)
 {
-    sp_context *context = test_context(0, 1);
     const double numbers[] = {1};
     sp_csr single = test_from_dense(context, 1, 1, numbers, SP_F32);
     sp_csr wide = test_from_dense(context, 1, 1, numbers, SP_F64);
     ck_assert_int_eq(sp_csr_inflate(context, &single, 0), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_csr_inflate(context, &single, NAN), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_csr_inflate(context, &wide, 2), SP_ERROR_ARGUMENT);
-    sp_csr_free(context, &single);
-    sp_csr_free(context, &wide);
-    sp_context_destroy(context);
+    test_free(context, &single, &wide);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("csr");
-    TCase *contexts = tcase_create("contexts"), *matrices = tcase_create("matrices");
-    tcase_set_timeout(contexts, 60);
-    tcase_set_timeout(matrices, 60);
-    suite_add_tcase(suite, contexts);
-    suite_add_tcase(suite, matrices);
-    test_on_devices(contexts, context_names_its_device);
-    tcase_add_test(contexts, context_refuses_odd_devices);
-    tcase_add_test(contexts, absent_device_is_an_error_only_when_asked_for);
-    tcase_add_test(contexts, status_strings_differ);
-    tcase_add_test(contexts, messages_name_types_in_words);
-    tcase_add_test(contexts, allocation_sizes_are_checked);
-    tcase_add_test(contexts, grow_keeps_contents_with_any_allocator);
-    tcase_add_test(matrices, create_refuses_impossible_sizes);
-    test_on_devices(matrices, copies_travel_to_the_device_and_back);
-    tcase_add_test(matrices, device_matrices_need_a_device);
-    tcase_add_test(matrices, check_accepts_random_matrices);
-    tcase_add_test(matrices, check_names_each_broken_promise);
-    tcase_add_test(matrices, check_refuses_matrices_without_arrays_or_with_impossible_sizes);
-    tcase_add_loop_test(matrices, coo_combines_duplicates_by_each_rule, 0, 2);
-    tcase_add_loop_test(matrices, coo_sorts_many_triples_of_each_shape, 0, 2 * COO_SHAPES);
-    tcase_add_test(matrices, coo_takes_no_triples);
-    tcase_add_test(matrices, coo_of_many_triples_survives_without_memory);
-    tcase_add_test(matrices, coo_refuses_positions_outside);
-    tcase_add_test(matrices, coo_sorts_long_rows_of_any_order);
-    tcase_add_test(matrices, transpose_moves_every_entry);
-    tcase_add_test(matrices, transpose_does_not_depend_on_threads);
-    test_on_devices(matrices, transpose_is_the_same_in_either_space);
-    test_on_devices(matrices, labellings_are_transposed_in_either_space);
-    tcase_add_test(matrices, permutation_moves_rows_and_columns);
-    tcase_add_test(matrices, community_order_finds_communities_that_most_edges_leave);
-    tcase_add_test(matrices, inflation_raises_and_normalises);
-    tcase_add_test(matrices, inflation_needs_a_positive_power_and_f32);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("contexts", 60),
+    ON_DEVICES(context_names_its_device),
+    ONCE(context_refuses_odd_devices),
+    ONCE(absent_device_is_an_error_only_when_asked_for),
+    ONCE(status_strings_differ),
+    ONCE(messages_name_types_in_words),
+    ONCE(allocation_sizes_are_checked),
+    ONCE(grow_keeps_contents_with_any_allocator),
+    CASE("matrices", 60),
+    ONCE(create_refuses_impossible_sizes),
+    ON_DEVICES(copies_travel_to_the_device_and_back),
+    ONCE(device_matrices_need_a_device),
+    ONCE(check_accepts_random_matrices),
+    ONCE(check_names_each_broken_promise),
+    ONCE(check_refuses_matrices_without_arrays_or_with_impossible_sizes),
+    TURNS(coo_combines_duplicates_by_each_rule, 2),
+    TURNS(coo_sorts_many_triples_of_each_shape, 2 * COO_SHAPES),
+    ONCE(coo_takes_no_triples),
+    ONCE(coo_of_many_triples_survives_without_memory),
+    ONCE(coo_refuses_positions_outside),
+    ONCE(coo_sorts_long_rows_of_any_order),
+    ONCE(transpose_moves_every_entry),
+    ONCE(transpose_does_not_depend_on_threads),
+    ON_DEVICES(transpose_is_the_same_in_either_space),
+    ON_DEVICES(labellings_are_transposed_in_either_space),
+    ONCE(permutation_moves_rows_and_columns),
+    ONCE(community_order_finds_communities_that_most_edges_leave),
+    ONCE(inflation_raises_and_normalises),
+    ONCE(inflation_needs_a_positive_power_and_f32),
+    {0},
+};
+
+int main(void) { return test_run("csr", tests); }

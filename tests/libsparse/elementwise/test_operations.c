@@ -28,8 +28,7 @@ static dense dense_create(int64_t rows, int64_t cols)
 
 static void dense_free(dense *d)
 {
-    free(d->number);
-    free(d->there);
+    free_all(d->number, d->there);
 }
 
 static dense dense_of(const sp_csr *m)
@@ -145,10 +144,9 @@ static dense dense_add(double alpha, const sp_csr *a, double beta, const sp_csr 
     return sum;
 }
 
-START_TEST(sums_are_those_of_dense_matrices)
+CONTEXT_TEST(sums_are_those_of_dense_matrices, _i, 0)
 {
     static const double factors[] = {1, -1, 0.5, 0, 3.7};
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(150); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 40), cols = test_below(&random, 90);
@@ -163,9 +161,7 @@ START_TEST(sums_are_those_of_dense_matrices)
         sp_csr *all[] = {&x, &y, &a, &b};
         for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 static dense dense_hadamard(const sp_csr *a, const sp_csr *b)
 {
@@ -178,9 +174,8 @@ static dense dense_hadamard(const sp_csr *a, const sp_csr *b)
     return x;
 }
 
-START_TEST(hadamard_products_are_those_of_dense_matrices)
+CONTEXT_TEST(hadamard_products_are_those_of_dense_matrices, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(150); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 40), cols = test_below(&random, 90);
@@ -194,15 +189,12 @@ START_TEST(hadamard_products_are_those_of_dense_matrices)
         sp_csr *all[] = {&x, &y, &a, &b};
         for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- scaling --------------------------------------------------------------------------------------------- */
 
-START_TEST(scaling_multiplies_rows_and_columns)
+CONTEXT_TEST(scaling_multiplies_rows_and_columns, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(100); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 40), cols = test_below(&random, 60);
@@ -230,12 +222,9 @@ START_TEST(scaling_multiplies_rows_and_columns)
         check_matrix(context, &found, &expected, (uint64_t)seed);
         sp_array_free(context, where, row_factors);
         sp_array_free(context, where, col_factors);
-        sp_csr_free(context, &x);
-        sp_csr_free(context, &a);
+        test_free(context, &x, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- extraction ------------------------------------------------------------------------------------------ */
 
@@ -260,9 +249,8 @@ static int64_t random_list(test_random *random, int32_t *list, int64_t bound, in
     return distinct;
 }
 
-START_TEST(extraction_takes_what_is_listed)
+CONTEXT_TEST(extraction_takes_what_is_listed, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(200); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 40), cols = test_below(&random, 60);
@@ -294,12 +282,9 @@ START_TEST(extraction_takes_what_is_listed)
         dense_free(&from);
         ck_assert(!b.values == !x.values && b.value_type == x.value_type);
         check_matrix(context, &b, &expected, (uint64_t)seed);
-        sp_csr_free(context, &x);
-        sp_csr_free(context, &a);
+        test_free(context, &x, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- selection ------------------------------------------------------------------------------------------- */
 
@@ -341,9 +326,8 @@ static double random_bound(test_random *random, sp_select select, const sp_csr *
     }
 }
 
-START_TEST(selection_keeps_what_it_says)
+CONTEXT_TEST(selection_keeps_what_it_says, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(440); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const sp_select select = (sp_select)(seed % (SP_SELECT_ABS_GE + 1));
@@ -361,21 +345,17 @@ START_TEST(selection_keeps_what_it_says)
         ck_ok(context, sp_csr_select(context, &a, select, bound, &b));
         ck_assert(!b.values == !x.values && b.value_type == x.value_type);
         check_matrix(context, &b, &expected, (uint64_t)seed);
-        sp_csr_free(context, &x);
-        sp_csr_free(context, &a);
+        test_free(context, &x, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* NaN, infinities and both zeros compare as in C; of f32 values, so do bounds that f32 lacks or cannot reach. */
-START_TEST(odd_values_are_compared_as_in_c)
+CONTEXT_TEST(odd_values_are_compared_as_in_c, _i, 1)
 {
     static const double bounds[] = {0, -0.0, 0.1, -0.1, 1e300, -1e300, 0x1p-160, -0x1p-160, INFINITY, -INFINITY, NAN};
     const double numbers[] = {0, -0.0, NAN, INFINITY, -INFINITY, (double)0.1f, (double)-0.1f, 0.1, FLT_MAX, -FLT_MAX,
                               FLT_TRUE_MIN, -1};
-    enum { NUMBERS = sizeof numbers / sizeof *numbers };
-    sp_context *context = test_context(_i, 1);
+    enum { NUMBERS = COUNT(numbers) };
     for (int type = 0; type < 2; type++) {
         sp_csr m, a, b;
         ck_ok(context, sp_csr_create(context, 1, NUMBERS, NUMBERS, type ? SP_F64 : SP_F32, SP_HOST, &m));
@@ -388,7 +368,7 @@ START_TEST(odd_values_are_compared_as_in_c)
         }
         ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
         for (int select = SP_SELECT_LT; select <= SP_SELECT_ABS_GE; select++)
-            for (size_t n = 0; n < sizeof bounds / sizeof *bounds; n++) {
+            for (size_t n = 0; n < COUNT(bounds); n++) {
                 ck_ok(context, sp_csr_select(context, &a, (sp_select)select, bounds[n], &b));
                 test_to_host(context, &b);
                 int64_t at = 0;
@@ -402,12 +382,9 @@ START_TEST(odd_values_are_compared_as_in_c)
                             (long long)(b.nnz - at));
                 sp_csr_free(context, &b);
             }
-        sp_csr_free(context, &a);
-        sp_csr_free(context, &m);
+        test_free(context, &a, &m);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- the k largest --------------------------------------------------------------------------------------- */
 
@@ -429,9 +406,8 @@ static void keep_largest(dense *d, int64_t k)
     }
 }
 
-START_TEST(the_k_largest_of_each_row_stay)
+CONTEXT_TEST(the_k_largest_of_each_row_stay, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(150); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 30), cols = test_below(&random, seed % 5 == 0 ? 700 : 70);
@@ -443,12 +419,9 @@ START_TEST(the_k_largest_of_each_row_stay)
         ck_ok(context, sp_csr_top_k(context, &a, k, &b));
         ck_assert(!b.values == !x.values && b.value_type == x.value_type);
         check_matrix(context, &b, &expected, (uint64_t)seed);
-        sp_csr_free(context, &x);
-        sp_csr_free(context, &a);
+        test_free(context, &x, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Sums run by ascending column of A and are rounded once. */
 static dense dense_product(const sp_csr *a, const sp_csr *b, const sp_csr *mask)
@@ -473,9 +446,8 @@ static dense dense_product(const sp_csr *a, const sp_csr *b, const sp_csr *mask)
     return c;
 }
 
-START_TEST(the_k_largest_of_each_row_of_a_product)
+CONTEXT_TEST(the_k_largest_of_each_row_of_a_product, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(60); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 30), inner = test_below(&random, 40), cols = test_below(&random, 50);
@@ -495,12 +467,10 @@ START_TEST(the_k_largest_of_each_row_of_a_product)
         sp_csr *all[] = {&x, &y, &a, &b, &mask};
         for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Blocks of rows under a memory budget: the same bits, with masks, transposes, semirings and C on the host. */
-START_TEST(blocks_of_a_product_keep_their_k_largest)
+TEST(blocks_of_a_product_keep_their_k_largest)
 {
     enum { ROWS = 1200, KEPT = 7 };
     sp_csr mask;
@@ -510,7 +480,7 @@ START_TEST(blocks_of_a_product_keep_their_k_largest)
     const sp_context_options limits = {.device = _i ? "cuda" : "cpu", .memory_budget = 16 << 20};
     sp_context *context = test_context(_i, 0), *limited;
     ck_assert_int_eq(sp_context_create(&limits, &limited), SP_OK);
-    for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
+    for (size_t n = 0; n < COUNT(kinds); n++) {
         test_random random = test_seed(n);
         sp_csr a = test_matrix(context, &random, ROWS, ROWS, 0.04, n % 2 ? SP_F32 : SP_F64, TEST_SIGNED);
         sp_csr b = spread_matrix(context, ROWS, ROWS, 40, 77, a.value_type, n), whole, expected, found;
@@ -535,7 +505,6 @@ START_TEST(blocks_of_a_product_keep_their_k_largest)
     sp_context_destroy(limited);
     sp_context_destroy(context);
 }
-END_TEST
 
 static int descending(const void *a, const void *b)
 {
@@ -544,12 +513,11 @@ static int descending(const void *a, const void *b)
 }
 
 /* Rows of 1,000 to 300,000 entries, their values all different, few different ones, or all equal. */
-START_TEST(long_rows_keep_their_k_largest)
+CONTEXT_TEST(long_rows_keep_their_k_largest, _i, 0)
 {
     enum { LONGEST = 300000 };
     static const int64_t lengths[] = {1000, 1024, 1025, 4096, 4097, 30000, 0, LONGEST, 3, 8193};
     static const int64_t kept[] = {1, 10, 1024, 4000, 29999, 290000};
-    sp_context *context = test_context(_i, 0);
     double *sorted = malloc(LONGEST * sizeof *sorted);
     ck_assert_ptr_nonnull(sorted);
     for (int kind = 0; kind < 6; kind++) {
@@ -571,7 +539,7 @@ START_TEST(long_rows_keep_their_k_largest)
             }
         }
         ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
-        for (size_t n = 0; n < sizeof kept / sizeof *kept; n++) {
+        for (size_t n = 0; n < COUNT(kept); n++) {
             const int64_t k = kept[n];
             ck_ok(context, sp_csr_top_k(context, &a, k, &b));
             test_to_host(context, &b);
@@ -595,20 +563,16 @@ START_TEST(long_rows_keep_their_k_largest)
             }
             sp_csr_free(context, &b);
         }
-        sp_csr_free(context, &a);
-        sp_csr_free(context, &m);
+        test_free(context, &a, &m);
     }
     free(sorted);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* NaN above infinity, zeros equal. */
-START_TEST(odd_values_have_their_order)
+CONTEXT_TEST(odd_values_have_their_order, _i, 1)
 {
     const double numbers[] = {-0.0, 0.0, -INFINITY, NAN, INFINITY, -1, 0.0};
     static const int32_t expected[] = {3, 4, 0, 1, 6, 5, 2}; /* largest first */
-    sp_context *context = test_context(_i, 1);
     for (int type = 0; type < 2; type++)
         for (int64_t copies = 1; copies <= 400; copies += 57) { /* of rows that have only zeros beside */
             const int64_t cols = 7 * copies;
@@ -635,15 +599,12 @@ START_TEST(odd_values_have_their_order)
                 }
                 sp_csr_free(context, &b);
             }
-            sp_csr_free(context, &a);
-            sp_csr_free(context, &m);
+            test_free(context, &a, &m);
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Memory of the host that runs out at any point of several blocks: nothing is kept. */
-START_TEST(blocks_of_a_product_survive_failed_allocations)
+TEST(blocks_of_a_product_survive_failed_allocations)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -668,7 +629,6 @@ START_TEST(blocks_of_a_product_survive_failed_allocations)
     sp_context_destroy(context);
     ck_assert_int_eq(heap.live_blocks, 0);
 }
-END_TEST
 
 /* ---- rows ------------------------------------------------------------------------------------------------ */
 
@@ -731,14 +691,12 @@ static void check_rows(sp_context *context, test_random *random, const sp_csr *m
                     "seed %llu: row %d of %lld entries before row %d of %lld", (unsigned long long)random->seed,
                     before, (long long)longer, row, (long long)length);
     }
-    free(result);
-    free(order);
+    free_all(result, order);
     sp_csr_free(context, &a);
 }
 
-START_TEST(rows_are_reduced_and_ordered)
+CONTEXT_TEST(rows_are_reduced_and_ordered, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int64_t seed = 1; seed <= test_cases(60); seed++) {
         test_random random = test_seed((uint64_t)seed);
         const int64_t rows = test_below(&random, 60), cols = test_below(&random, seed % 4 ? 60 : 900);
@@ -753,9 +711,7 @@ START_TEST(rows_are_reduced_and_ordered)
         check_rows(context, &random, &m);
         sp_csr_free(context, &m);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- shapes ---------------------------------------------------------------------------------------------- */
 
@@ -852,15 +808,14 @@ static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t see
     sp_context_destroy(host);
 }
 
-START_TEST(shapes_at_the_edge)
+CONTEXT_TEST(shapes_at_the_edge, _i, 3)
 {
     static const struct {
         int64_t rows, cols;
         double density;
     } shapes[] = {{0, 0, 0}, {0, 9, 0}, {9, 0, 0}, {1, 1, 1}, {1, 5000, 0.5}, {5000, 1, 0.5}, {300, 200, 0},
                   {1, 5000, 1}, {40, 40, 1}, {2500, 40, 0.002}};
-    sp_context *context = test_context(_i, 3);
-    for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++)
+    for (size_t n = 0; n < COUNT(shapes); n++)
         for (int values = 0; values < 4; values++) {
             test_random random = test_seed(n);
             sp_csr m = test_matrix(context, &random, shapes[n].rows, shapes[n].cols, shapes[n].density,
@@ -869,14 +824,11 @@ START_TEST(shapes_at_the_edge)
             check_rows(context, &random, &m);
             sp_csr_free(context, &m);
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* One dense row among short ones; hundreds of thousands of rows without entries; degrees as skewed as an R-MAT's. */
-START_TEST(skewed_rows)
+CONTEXT_TEST(skewed_rows, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     for (int pattern = 0; pattern < 2; pattern++) {
         sp_csr m = spread_matrix(context, 2000, 60000, 7, 1234, SP_F32, 1);
         compare_with_host(context, pattern ? take_values(context, &m) : &m, 1);
@@ -895,15 +847,12 @@ START_TEST(skewed_rows)
         compare_with_host(context, pattern ? take_values(context, &m) : &m, 3);
         sp_csr_free(context, &m);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- properties ------------------------------------------------------------------------------------------ */
 
-START_TEST(a_symmetric_matrix_scaled_alike_stays_so)
+CONTEXT_TEST(a_symmetric_matrix_scaled_alike_stays_so, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     test_random random = test_seed(5);
     sp_csr m = test_communities(context, &random, 5, 20, 0.5, 0.1), a, turned;
     double factors[100];
@@ -915,13 +864,10 @@ START_TEST(a_symmetric_matrix_scaled_alike_stays_so)
     test_same(&a, &turned, 5);
     sp_csr *all[] = {&m, &a, &turned};
     for (int i = 0; i < 3; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(a_permutation_taken_twice_is_that_of_csr_permute)
+CONTEXT_TEST(a_permutation_taken_twice_is_that_of_csr_permute, _i, 0)
 {
-    sp_context *context = test_context(_i, 0);
     sp_csr m, a, found, expected;
     int32_t order[4096], place[4096];
     ck_ok(context, generate_matrix(context, "rmat:12,8", 7, SP_F64, &m));
@@ -935,15 +881,12 @@ START_TEST(a_permutation_taken_twice_is_that_of_csr_permute)
     test_same(&found, &expected, 7);
     sp_csr *all[] = {&m, &a, &found, &expected};
     for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------------------- */
 
-START_TEST(what_does_not_fit_is_refused)
+CONTEXT_TEST(what_does_not_fit_is_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(1);
     sp_csr a = test_matrix(context, &random, 6, 8, 0.5, SP_F32, TEST_SIGNED);
     sp_csr doubles = test_matrix(context, &random, 6, 8, 0.5, SP_F64, TEST_SIGNED);
@@ -1000,12 +943,10 @@ START_TEST(what_does_not_fit_is_refused)
     }
     sp_csr *all[] = {&a, &doubles, &wide};
     for (int i = 0; i < 3; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Device memory that runs out at every point of every call: a status that says so, no output, nothing kept. */
-START_TEST(too_little_device_memory_leaves_nothing)
+TEST(too_little_device_memory_leaves_nothing)
 {
     enum { BUDGET = 1 << 20, STEP = 1 << 14 };
     const sp_context_options options = {.device = "cuda", .memory_budget = BUDGET};
@@ -1052,39 +993,33 @@ START_TEST(too_little_device_memory_leaves_nothing)
         ck_ok(context, sp_array_create(context, room, 1, SP_DEVICE, &rest));
         sp_array_free(context, SP_DEVICE, rest);
     }
-    sp_csr_free(context, &a);
-    sp_csr_free(context, &host);
+    test_free(context, &a, &host);
     sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("operations");
-    TCase *random = tcase_create("random"), *shapes = tcase_create("shapes");
-    tcase_set_timeout(random, 120);
-    tcase_set_timeout(shapes, 120);
-    suite_add_tcase(suite, random);
-    suite_add_tcase(suite, shapes);
-    test_on_devices(random, sums_are_those_of_dense_matrices);
-    test_on_devices(random, hadamard_products_are_those_of_dense_matrices);
-    test_on_devices(random, scaling_multiplies_rows_and_columns);
-    test_on_devices(random, extraction_takes_what_is_listed);
-    test_on_devices(random, selection_keeps_what_it_says);
-    test_on_devices(random, odd_values_are_compared_as_in_c);
-    test_on_devices(random, the_k_largest_of_each_row_stay);
-    test_on_devices(random, the_k_largest_of_each_row_of_a_product);
-    test_on_devices(random, rows_are_reduced_and_ordered);
-    test_on_devices(random, odd_values_have_their_order);
-    test_on_devices(random, what_does_not_fit_is_refused);
-    test_on_devices(shapes, shapes_at_the_edge);
-    test_on_devices(shapes, skewed_rows);
-    test_on_devices(shapes, long_rows_keep_their_k_largest);
-    test_on_devices(shapes, blocks_of_a_product_keep_their_k_largest);
-    test_on_devices(shapes, blocks_of_a_product_survive_failed_allocations);
-    test_on_devices(shapes, a_symmetric_matrix_scaled_alike_stays_so);
-    test_on_devices(shapes, a_permutation_taken_twice_is_that_of_csr_permute);
-    if (test_devices() > 1) tcase_add_test(shapes, too_little_device_memory_leaves_nothing);
-    else test_count_skipped(1);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("random", 120),
+    ON_DEVICES(sums_are_those_of_dense_matrices),
+    ON_DEVICES(hadamard_products_are_those_of_dense_matrices),
+    ON_DEVICES(scaling_multiplies_rows_and_columns),
+    ON_DEVICES(extraction_takes_what_is_listed),
+    ON_DEVICES(selection_keeps_what_it_says),
+    ON_DEVICES(odd_values_are_compared_as_in_c),
+    ON_DEVICES(the_k_largest_of_each_row_stay),
+    ON_DEVICES(the_k_largest_of_each_row_of_a_product),
+    ON_DEVICES(rows_are_reduced_and_ordered),
+    ON_DEVICES(odd_values_have_their_order),
+    ON_DEVICES(what_does_not_fit_is_refused),
+    CASE("shapes", 120),
+    ON_DEVICES(shapes_at_the_edge),
+    ON_DEVICES(skewed_rows),
+    ON_DEVICES(long_rows_keep_their_k_largest),
+    ON_DEVICES(blocks_of_a_product_keep_their_k_largest),
+    ON_DEVICES(blocks_of_a_product_survive_failed_allocations),
+    ON_DEVICES(a_symmetric_matrix_scaled_alike_stays_so),
+    ON_DEVICES(a_permutation_taken_twice_is_that_of_csr_permute),
+    ON_CUDA(too_little_device_memory_leaves_nothing),
+    {0},
+};
+
+int main(void) { return test_run("operations", tests); }

@@ -172,11 +172,7 @@ static void check_markov(int device, int threads, const sp_csr *a, const sp_csr 
     }
     ck_assert_int_eq(info.product_nnz, expanded);
     ck_assert_int_eq(info.nnz, c.nnz);
-    free(row.columns);
-    free(row.values);
-    free(row.kept);
-    free(rows);
-    free(sums);
+    free_all(row.columns, row.values, row.kept, rows, sums);
     sp_csr_free(context, &c);
     sp_context_destroy(context);
 }
@@ -199,11 +195,10 @@ static const sp_markov_epilogue epilogues[] = {
     {.cutoff = 0.3, .recover = 1, .recover_mass = 0.9, .inflation = 2},
     {.cutoff = 0.01, .dense_factor = 10},
 };
-enum { EPILOGUES = sizeof epilogues / sizeof *epilogues };
+enum { EPILOGUES = COUNT(epilogues) };
 
-START_TEST(epilogue_follows_its_definition)
+HOST_TEST(epilogue_follows_its_definition, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 6; seed++)
         for (int e = 0; e < EPILOGUES; e++) {
             test_random random = test_seed(seed);
@@ -211,15 +206,12 @@ START_TEST(epilogue_follows_its_definition)
             check_markov(_i, 1 + e % 2, &m, &m, &epilogues[e], seed);
             sp_csr_free(host, &m);
         }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* An unweighted ring of cliques: most entries of a row are equal, so every bar falls on a tie. */
-START_TEST(ties_stay_together)
+HOST_TEST(ties_stay_together, 1)
 {
     enum { CLIQUE = 12, CLIQUES = 9, N = CLIQUE * CLIQUES };
-    sp_context *host = test_context(0, 1);
     double *numbers = calloc(N * N, sizeof *numbers);
     for (int i = 0; i < N; i++) {
         for (int j = i / CLIQUE * CLIQUE; j < (i / CLIQUE + 1) * CLIQUE; j++) numbers[i * N + j] = 1.0 / (CLIQUE + 2);
@@ -229,14 +221,11 @@ START_TEST(ties_stay_together)
     for (int e = 0; e < EPILOGUES; e++) check_markov(_i, 1 + e % 2, &m, &m, &epilogues[e], 0);
     sp_csr_free(host, &m);
     free(numbers);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Few entries in many columns, and rows of up to all columns: every accumulator of either back end is used. */
-START_TEST(epilogue_works_in_every_accumulator)
+HOST_TEST(epilogue_works_in_every_accumulator, 1)
 {
-    sp_context *host = test_context(0, 1);
     for (uint64_t seed = 1; seed <= 2; seed++) {
         test_random random = test_seed(seed);
         sp_csr a = test_matrix(host, &random, 80, 400, seed == 1 ? 0.01 : 0.5, SP_F32, TEST_POSITIVE);
@@ -249,12 +238,9 @@ START_TEST(epilogue_works_in_every_accumulator)
              .dense_factor = 10},
             {.inflation = 2}};
         for (size_t e = 0; e < 3; e++) check_markov(_i, 2, &a, &b, &cases[e], seed);
-        sp_csr_free(host, &a);
-        sp_csr_free(host, &b);
+        test_free(host, &a, &b);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* order[i] is the old number of the new node i. */
 static void random_order(test_random *random, int64_t nodes, int32_t *order, int32_t *inverse)
@@ -269,9 +255,8 @@ static void random_order(test_random *random, int64_t nodes, int32_t *order, int
     for (int64_t i = 0; i < nodes; i++) inverse[order[i]] = (int32_t)i;
 }
 
-START_TEST(renumbering_changes_no_bit)
+CONTEXT_TEST(renumbering_changes_no_bit, _i, 2)
 {
-    sp_context *context = test_context(_i, 2);
     for (int e = 0; e < EPILOGUES; e++) {
         test_random random = test_seed((uint64_t)e + 1);
         const int64_t nodes = e % 2 ? 60 : 700;
@@ -302,18 +287,12 @@ START_TEST(renumbering_changes_no_bit)
         }
         sp_csr *all[] = {&m, &moved, &expected, &there, &back};
         for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
-        free(order);
-        free(inverse);
-        free(rows);
-        free(moved_rows);
+        free_all(order, inverse, rows, moved_rows);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(empty_rows_get_a_loop_only_without_recovery)
+CONTEXT_TEST(empty_rows_get_a_loop_only_without_recovery, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     const double numbers[] = {0, 0, 0, 1};
     sp_csr m = test_from_dense(context, 2, 2, numbers, SP_F32), c;
     sp_markov_epilogue epilogue = {.cutoff = 1e-4, .inflation = 2};
@@ -329,13 +308,10 @@ START_TEST(empty_rows_get_a_loop_only_without_recovery)
     test_to_host(context, &c);
     ck_assert_int_eq(c.nnz, 1);
     ck_assert_int_eq(c.row_offsets[1], 0);
-    sp_csr_free(context, &c);
-    sp_csr_free(context, &m);
-    sp_context_destroy(context);
+    test_free(context, &c, &m);
 }
-END_TEST
 
-START_TEST(markov_product_does_not_depend_on_threads_or_runs)
+TEST(markov_product_does_not_depend_on_threads_or_runs)
 {
     sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     test_random random = test_seed(11);
@@ -357,13 +333,11 @@ START_TEST(markov_product_does_not_depend_on_threads_or_runs)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* The rows after it are made long before the first: their threads wait for it. */
-START_TEST(a_long_first_row_changes_no_other)
+HOST_TEST(a_long_first_row_changes_no_other, 1)
 {
     enum { N = 1500 };
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(17);
     double *numbers = calloc((size_t)N * N, sizeof *numbers);
     for (int64_t j = 0; j < N; j++) numbers[j] = test_unit(&random) + 0x1p-20;
@@ -383,12 +357,10 @@ START_TEST(a_long_first_row_changes_no_other)
     sp_csr *all[] = {&a, &b, &first};
     for (int i = 0; i < 3; i++) sp_csr_free(host, all[i]);
     free(numbers);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* A budget too small for all rows at once ends in batches, with the same rows. */
-START_TEST(memory_budget_changes_nothing_but_batches)
+TEST(memory_budget_changes_nothing_but_batches)
 {
     sp_context *host = test_context(0, 1), *plenty = test_context(_i, 2), *little;
     test_random random = test_seed(13);
@@ -408,11 +380,9 @@ START_TEST(memory_budget_changes_nothing_but_batches)
     sp_context_destroy(little);
     sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(odd_epilogues_are_refused)
+CONTEXT_TEST(odd_epilogues_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(1);
     sp_csr m = test_stochastic(context, &random, 10, 3);
     sp_csr wide = test_matrix(context, &random, 3, 3, 1, SP_F64, TEST_SIGNED);
@@ -422,30 +392,24 @@ START_TEST(odd_epilogues_are_refused)
                                       {.inflation = 2, .recover = -1},
                                       {.inflation = 2, .cutoff = NAN}};
     sp_csr c = {0};
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+    for (size_t i = 0; i < COUNT(odd); i++)
         ck_assert_int_eq(sp_spgemm_markov(context, &m, &m, &odd[i], &c, NULL, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_eq(sp_spgemm_markov(context, &wide, &wide, &epilogues[0], &c, NULL, NULL), SP_ERROR_ARGUMENT);
     ck_assert_ptr_null(c.row_offsets);
-    sp_csr_free(context, &m);
-    sp_csr_free(context, &wide);
-    sp_context_destroy(context);
+    test_free(context, &m, &wide);
 }
-END_TEST
 
-START_TEST(operands_that_do_not_fit_are_refused)
+CONTEXT_TEST(operands_that_do_not_fit_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(1);
     sp_csr a = test_matrix(context, &random, 3, 4, 1, SP_F32, TEST_SIGNED), c = {0};
     ck_assert_int_eq(sp_spgemm_markov(context, &a, &a, &epilogues[0], &c, NULL, NULL), SP_ERROR_ARGUMENT);
     ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
     ck_assert_ptr_null(c.row_offsets);
     sp_csr_free(context, &a);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(interrupt_flag_ends_a_product)
+TEST(interrupt_flag_ends_a_product)
 {
     volatile int interrupt = 1;
     sp_context *host = test_context(0, 1), *context;
@@ -462,24 +426,21 @@ START_TEST(interrupt_flag_ends_a_product)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spgemm_markov");
-    TCase *markov = tcase_create("markov");
-    tcase_set_timeout(markov, 120);
-    suite_add_tcase(suite, markov);
-    test_on_devices(markov, epilogue_follows_its_definition);
-    test_on_devices(markov, ties_stay_together);
-    test_on_devices(markov, epilogue_works_in_every_accumulator);
-    test_on_devices(markov, renumbering_changes_no_bit);
-    test_on_devices(markov, empty_rows_get_a_loop_only_without_recovery);
-    test_on_devices(markov, markov_product_does_not_depend_on_threads_or_runs);
-    tcase_add_test(markov, a_long_first_row_changes_no_other);
-    test_on_devices(markov, memory_budget_changes_nothing_but_batches);
-    test_on_devices(markov, odd_epilogues_are_refused);
-    test_on_devices(markov, operands_that_do_not_fit_are_refused);
-    test_on_devices(markov, interrupt_flag_ends_a_product);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("markov", 120),
+    ON_DEVICES(epilogue_follows_its_definition),
+    ON_DEVICES(ties_stay_together),
+    ON_DEVICES(epilogue_works_in_every_accumulator),
+    ON_DEVICES(renumbering_changes_no_bit),
+    ON_DEVICES(empty_rows_get_a_loop_only_without_recovery),
+    ON_DEVICES(markov_product_does_not_depend_on_threads_or_runs),
+    ONCE(a_long_first_row_changes_no_other),
+    ON_DEVICES(memory_budget_changes_nothing_but_batches),
+    ON_DEVICES(odd_epilogues_are_refused),
+    ON_DEVICES(operands_that_do_not_fit_are_refused),
+    ON_DEVICES(interrupt_flag_ends_a_product),
+    {0},
+};
+
+int main(void) { return test_run("spgemm_markov", tests); }

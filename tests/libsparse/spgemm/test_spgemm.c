@@ -10,9 +10,8 @@
 
 /* ---- random products ----------------------------------------------------------------------------------- */
 
-START_TEST(random_products_have_the_bits_of_the_reference)
+DEVICE_TEST(random_products_have_the_bits_of_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     const int64_t cases = test_cases(1000);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
         product p = product_random(host, seed);
@@ -20,10 +19,7 @@ START_TEST(random_products_have_the_bits_of_the_reference)
         product_check(context, &p, &random, false);
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 
@@ -34,7 +30,7 @@ static const int64_t limits[] = {0,   1,   2,    3,    4,    5,    7,    8,    9
                                  33,  63,  64,   65,   95,   96,   97,   127,  128,  129,  255,  256,  257,  511,
                                  512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 6145, 8191, 8192,
                                  8193, 16384, 16385};
-enum { LIMITS = sizeof limits / sizeof *limits, BITS = 15 };
+enum { LIMITS = COUNT(limits), BITS = 15 };
 
 /* In brief a row of each class, of the most products that it may have, and one of the longest. */
 static int64_t limit(int i)
@@ -142,7 +138,7 @@ static product heaps_beside_empty_ranges(sp_context *host, test_random *random, 
             entry_add(&list, i, j * 7 % INNER, product_value(random));
     sp_csr a = entry_matrix(host, &list, LIMITS, INNER, type, false);
     for (int64_t j = 0; j < INNER; j++)
-        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        for (size_t c = 0; c < COUNT(columns); c++)
             if (test_below(random, 3)) entry_add(&list, j, columns[c], product_value(random));
     return product_of(a, entry_matrix(host, &list, INNER, 1 << 21, type, false));
 }
@@ -165,7 +161,7 @@ static product columns_renamed(sp_context *host, test_random *random, sp_value_t
     enum { INNER = 12000, NAMES = 700 };
     static const int64_t lengths[] = {0,   1,   8,    9,    16,   17,   32,   33,   64,   65,   128,  129,
                                       256, 512, 1024, 1025, 2048, 2049, 4096, 4097, 8192, 8193, INNER};
-    enum { ROWS = sizeof lengths / sizeof *lengths };
+    enum { ROWS = COUNT(lengths) };
     entry_list list = {0};
     for (int64_t i = 0; i < ROWS; i++)
         for (int64_t k = 0; k < lengths[i]; k++) entry_add(&list, i, k * 7919 % INNER, product_value(random));
@@ -196,7 +192,7 @@ static product few_columns(sp_context *host, test_random *random, sp_value_type 
 {
     static const int64_t lengths[] = {0, 1, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 130, 300, 1100};
     static const int64_t elements[] = {0, 1, 31, 32, 33, 120, 700};
-    enum { LENGTHS = sizeof lengths / sizeof *lengths, ELEMENTS = sizeof elements / sizeof *elements, INNER = 2400 };
+    enum { LENGTHS = COUNT(lengths), ELEMENTS = COUNT(elements), INNER = 2400 };
     entry_list list = {0};
     for (int64_t i = 0; i < LENGTHS * ELEMENTS; i++)
         for (int64_t k = 0, j = 0; j < INNER && k < elements[i % ELEMENTS]; j++) {
@@ -365,7 +361,7 @@ static product columns_up_to_2_31(sp_context *host, test_random *random, sp_valu
 static product crowds_in_columns_up_to_2_31(sp_context *host, test_random *random, sp_value_type type)
 {
     static const int64_t lengths[] = {1, 2, 3, 5, 8, 13, 21, 34, 64};
-    enum { ROWS = sizeof lengths / sizeof *lengths, INNER = 64, RUNS = 3, RUN = 500 };
+    enum { ROWS = COUNT(lengths), INNER = 64, RUNS = 3, RUN = 500 };
     entry_list list = {0};
     for (int64_t i = 0; i < ROWS; i++)
         for (int64_t k = 0; k < lengths[i]; k++) entry_add(&list, i, (k * 5 + i) % INNER, product_value(random));
@@ -545,7 +541,7 @@ static const struct shape {
     {"neighbours that agree", neighbours_that_agree},
     {"columns at golden distances", columns_at_golden_distances},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { SHAPES = COUNT(shapes) };
 
 /* A mask for the product: about half of its entries, and some where it has none. */
 static sp_csr half_of(sp_context *host, test_random *random, const product *p)
@@ -611,17 +607,15 @@ static void check_shape(int device, const struct shape *shape)
     sp_context_destroy(host);
 }
 
-START_TEST(shapes_have_the_bits_of_the_reference) { check_shape(_i / SHAPES, &shapes[_i % SHAPES]); }
-END_TEST
+TEST(shapes_have_the_bits_of_the_reference) { check_shape(_i / SHAPES, &shapes[_i % SHAPES]); }
 
 /* ---- the contract -------------------------------------------------------------------------------------- */
 
-START_TEST(degenerate_shapes_work)
+DEVICE_TEST(degenerate_shapes_work, _i, 2)
 {
     static const int64_t sizes[][3] = {{0, 0, 0}, {0, 5, 3}, {5, 0, 3}, {5, 3, 0}, {1, 1, 1},
                                        {1, 40, 1}, {40, 1, 40}, {1, 40, 40}, {40, 40, 1}, {3, 1, 500}};
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+    for (size_t s = 0; s < COUNT(sizes); s++)
         for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++)
             for (int filled = 0; filled < 2; filled++) {
                 test_random random = test_seed(s + 1);
@@ -636,19 +630,15 @@ START_TEST(degenerate_shapes_work)
                 product_check(context, &p, &random, false);
                 product_free(host, &p);
             }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Known by hand, so that the reference itself is held to something. */
-START_TEST(small_products_are_what_they_are_by_hand)
+DEVICE_TEST(small_products_are_what_they_are_by_hand, _i, 2)
 {
     static const double left[] = {1, 2, 0, 0, 3, -4}, right[] = {5, 0, -1, 1, -2, 0};
     static const double expected[SP_OR_AND + 1][4] = {{3, 2, 5, 3}, {2, 1, 2, 1}, {1, 3, -6, 4}, {5, 2, 8, 3},
                                                       {1, 1, 1, 1}};
     static const double diagonal[] = {1, 0, 0, 1};
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     sp_csr a = test_from_dense(host, 2, 3, left, SP_F64), b = test_from_dense(host, 3, 2, right, SP_F64), c;
     sp_csr mask = test_from_dense(host, 2, 2, diagonal, SP_F32);
     for (int semiring = SP_PLUS_TIMES; semiring <= SP_OR_AND; semiring++)
@@ -667,14 +657,10 @@ START_TEST(small_products_are_what_they_are_by_hand)
         }
     sp_csr *all[] = {&a, &b, &mask};
     for (int i = 0; i < 3; i++) sp_csr_free(host, all[i]);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(entries_that_cancel_are_kept)
+DEVICE_TEST(entries_that_cancel_are_kept, _i, 1)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
     const double left[] = {1, 1}, right[] = {5, 0, -5, 2};
     for (int type = SP_F32; type <= SP_F64; type++) {
         sp_csr a = test_from_dense(host, 1, 2, left, (sp_value_type)type), c;
@@ -685,13 +671,9 @@ START_TEST(entries_that_cancel_are_kept)
         ck_assert(test_value(&c, 0) == 0);
         ck_assert(test_value(&c, 1) == 2);
         sp_csr_free(context, &c);
-        sp_csr_free(host, &a);
-        sp_csr_free(host, &b);
+        test_free(host, &a, &b);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* A matrix some of whose values are replaced by those of `odd`. */
 static sp_csr with_odd_values(sp_context *host, test_random *random, int64_t rows, int64_t cols, sp_value_type type,
@@ -709,10 +691,9 @@ static sp_csr with_odd_values(sp_context *host, test_random *random, int64_t row
 
 /* Every algorithm gives what the arithmetic of f64 gives, rounded once: infinities, NaN, zeros of either sign, what
  * overflows or vanishes in f32. Minima and maxima of NaN are nobody's promise. */
-START_TEST(odd_values_give_what_the_arithmetic_gives)
+DEVICE_TEST(odd_values_give_what_the_arithmetic_gives, _i, 2)
 {
     static const double odd[] = {INFINITY, -INFINITY, 0.0, -0.0, 3e38, -3e38, 1e-40, -1e-45, NAN};
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 8; seed++) {
         test_random random = test_seed(seed);
         const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
@@ -732,15 +713,11 @@ START_TEST(odd_values_give_what_the_arithmetic_gives)
         }
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Long enough that the CPU takes several threads. */
-START_TEST(products_do_not_depend_on_threads)
+HOST_TEST(products_do_not_depend_on_threads, 1)
 {
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(6);
     product p = product_of(product_matrix(host, &random, 3000, 2000, 12, SP_F32, TEST_SIGNED),
                            product_matrix(host, &random, 2000, 9000, 12, SP_F32, TEST_SIGNED));
@@ -753,14 +730,11 @@ START_TEST(products_do_not_depend_on_threads)
         sp_context_destroy(context);
     }
     product_free(host, &p);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Symmetric graph, mask, A and B one and the same: how triangles are counted. */
-START_TEST(one_matrix_may_be_all_operands)
+DEVICE_TEST(one_matrix_may_be_all_operands, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 5; seed++) {
         test_random random = test_seed(seed);
         product p = {.a = test_communities(host, &random, 6, 20, 0.5, 0.05), .b_is_a = true, .masked = true,
@@ -771,13 +745,10 @@ START_TEST(one_matrix_may_be_all_operands)
         product_check(context, &p, &random, false);
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* C takes three times the budget: rows are made in batches, C may end up on the host, the bits stay. */
-START_TEST(a_small_memory_budget_changes_no_bit)
+TEST(a_small_memory_budget_changes_no_bit)
 {
     sp_context *host = test_context(0, 1), *context;
     const sp_context_options options = {.device = _i ? "cuda" : "cpu", .threads = 2, .memory_budget = 6 << 20};
@@ -801,18 +772,16 @@ START_TEST(a_small_memory_budget_changes_no_bit)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* Working memory beside A and C, of blocks of rows whose sums lie in a ring, of rows without structure and of a few
  * long ones, most of which no thread meets; and that tables give the same bits. Of eight threads, and such small
  * matrices, more is allowed: those that wait for one without a processor hold what they made. */
-START_TEST(working_memory_is_small_beside_operand_and_product)
+HOST_TEST(working_memory_is_small_beside_operand_and_product, 1)
 {
     static const char *const specs[] = {"fem2d:160,160,3", "web:80000,8,35,70,500", "powerlaw:150000,3.4,5000,67,36",
                                         "grid:300,300,70"};
     static const int threads[] = {1, 2, 8};
-    sp_context *host = test_context(0, 1);
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < COUNT(specs); i++) {
         sp_csr a, expected;
         const sp_spgemm_options hash = {.algorithm = SP_SPGEMM_HASH};
         ck_ok(host, generate_matrix(host, specs[i], 4, SP_F64, &a));
@@ -847,12 +816,9 @@ START_TEST(working_memory_is_small_beside_operand_and_product)
             sp_csr_free(context, &c);
             sp_context_destroy(context);
         }
-        sp_csr_free(host, &expected);
-        sp_csr_free(host, &a);
+        test_free(host, &expected, &a);
     }
-    sp_context_destroy(host);
 }
-END_TEST
 
 static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spgemm_options options)
 {
@@ -867,9 +833,8 @@ static void refuse(sp_context *context, const sp_csr *a, const sp_csr *b, sp_spg
     ck_assert_ptr_null(plan);
 }
 
-START_TEST(impossible_requests_are_refused)
+CONTEXT_TEST(impossible_requests_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(1);
     sp_csr a = test_matrix(context, &random, 3, 4, 1, SP_F32, TEST_SIGNED);
     sp_csr b = test_matrix(context, &random, 4, 5, 1, SP_F32, TEST_SIGNED);
@@ -894,15 +859,12 @@ START_TEST(impossible_requests_are_refused)
     }
     sp_csr *all[] = {&a, &b, &wide, &mask, &turned};
     for (int i = 0; i < 5; i++) sp_csr_free(context, all[i]);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Offsets that promise 2^58 entries, which nobody may read before the sizes are known to fit: 32 such rows are 2^63
  * products. */
-START_TEST(products_that_cannot_be_counted_are_refused)
+CONTEXT_TEST(products_that_cannot_be_counted_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     int64_t offsets[33], vast[] = {0, (int64_t)1 << 58};
     int32_t cols[32] = {0};
     float values[32] = {1};
@@ -917,11 +879,9 @@ START_TEST(products_that_cannot_be_counted_are_refused)
     status = sp_spgemm_plan_create(context, &a, &b, NULL, &plan);
     ck_assert(status == SP_ERROR_OVERFLOW || (_i && status == SP_ERROR_DEVICE_MEMORY));
     ck_assert_ptr_null(plan);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(interrupt_flag_ends_a_product)
+TEST(interrupt_flag_ends_a_product)
 {
     volatile int interrupt = 1;
     sp_context *host = test_context(0, 1), *context;
@@ -949,13 +909,11 @@ START_TEST(interrupt_flag_ends_a_product)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* 4.9 · 10^9 products, of which the mask lets 70,000 through: more than 32 bits count, in little memory. */
-START_TEST(products_may_outnumber_32_bits)
+DEVICE_TEST(products_may_outnumber_32_bits, _i, 0)
 {
     enum { N = 70000 };
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 0);
     entry_list list = {0};
     for (int64_t i = 0; i < N; i++) entry_add(&list, i, 0, 1 + (double)(i % 7));
     sp_csr a = entry_matrix(host, &list, N, 1, SP_F32, false), c;
@@ -970,19 +928,14 @@ START_TEST(products_may_outnumber_32_bits)
         test_expect(test_value(&c, i) == (double)((1 + i % 7) * (1 + j % 7)), "row %lld", (long long)i);
     }
     sp_csr_free(context, &c);
-    sp_csr_free(host, &a);
-    sp_csr_free(host, &mask);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_free(host, &a, &mask);
 }
-END_TEST
 
 /* ---- more than 2^31 entries ------------------------------------------------------------------------------ */
 
 /* C of 2.5 · 10^9 entries from 3.4 · 10^9 products, in f32: 20 GB. Row i of A is alike in pattern to row i mod KINDS,
  * so that the length of every row of C is known from a few; all numbers are small integers, and sums exact. */
 enum { LARGE_ROWS = 4200000, LARGE_INNER = 5000, LARGE_COLS = 30200, KINDS = 97, SAMPLED = 300 };
-static const int64_t large_room = (int64_t)48 << 30;
 
 static int64_t elements_of_a(int64_t row) { return row % KINDS == KINDS - 1 ? 0 : 1 + row % KINDS % 5; }
 static int32_t column_of_a(int64_t row, int64_t i) { return (int32_t)(1000 * i + row % KINDS * 37 % 1000); }
@@ -1065,10 +1018,12 @@ static void check_large(sp_context *context, const sp_csr *c)
 }
 
 /* Asked outside of tests, where Check can take no failure. */
-static bool device_has(int64_t bytes)
+static bool has_large_room(void)
 {
+    const int64_t bytes = (int64_t)48 << 30;
     void *array;
     sp_context *context;
+    if (test_is_brief()) return false;
     if (sp_context_create(&(sp_context_options){.device = "cuda"}, &context) != SP_OK) return false;
     const bool has = sp_array_create(context, bytes, 1, SP_DEVICE, &array) == SP_OK;
     if (has) sp_array_free(context, SP_DEVICE, array);
@@ -1076,9 +1031,8 @@ static bool device_has(int64_t bytes)
     return has;
 }
 
-START_TEST(entries_may_outnumber_32_bits)
+DEVICE_TEST(entries_may_outnumber_32_bits, 1, 0)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(1, 0);
     sp_csr a = large_matrix(host, LARGE_ROWS, LARGE_INNER, elements_of_a, column_of_a, value_of_a), c;
     sp_csr b = large_matrix(host, LARGE_INNER, LARGE_COLS, elements_of_b, column_of_b, value_of_b);
     sp_spgemm_plan *plan;
@@ -1090,41 +1044,31 @@ START_TEST(entries_may_outnumber_32_bits)
     check_large(context, &c);
     sp_csr_free(context, &c);
     sp_spgemm_plan_free(plan);
-    sp_csr_free(host, &a);
-    sp_csr_free(host, &b);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_free(host, &a, &b);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spgemm");
-    /* CK_RUN_CASE runs one of them. */
-    TCase *random = tcase_create("random"), *limit = tcase_create("shapes"), *contract = tcase_create("contract");
-    TCase *large = tcase_create("large");
-    TCase *all[] = {random, limit, contract, large};
-    for (int i = 0; i < 4; i++) {
-        tcase_set_timeout(all[i], 120);
-        suite_add_tcase(suite, all[i]);
-    }
-    test_on_devices(random, random_products_have_the_bits_of_the_reference);
-    test_loop_on_devices(limit, shapes_have_the_bits_of_the_reference, SHAPES);
-    test_on_devices(contract, degenerate_shapes_work);
-    test_on_devices(contract, small_products_are_what_they_are_by_hand);
-    test_on_devices(contract, entries_that_cancel_are_kept);
-    test_on_devices(contract, odd_values_give_what_the_arithmetic_gives);
-    test_on_devices(contract, products_do_not_depend_on_threads);
-    test_on_devices(contract, one_matrix_may_be_all_operands);
-    test_on_devices(contract, a_small_memory_budget_changes_no_bit);
-    tcase_add_test(contract, working_memory_is_small_beside_operand_and_product);
-    test_on_devices(contract, impossible_requests_are_refused);
-    test_on_devices(contract, products_that_cannot_be_counted_are_refused);
-    test_on_devices(contract, interrupt_flag_ends_a_product);
+static const test_entry tests[] = {
+    CASE("random", 120),
+    ON_DEVICES(random_products_have_the_bits_of_the_reference),
+    CASE("shapes", 120),
+    TURNS_ON_DEVICES(shapes_have_the_bits_of_the_reference, SHAPES),
+    CASE("contract", 120),
+    ON_DEVICES(degenerate_shapes_work),
+    ON_DEVICES(small_products_are_what_they_are_by_hand),
+    ON_DEVICES(entries_that_cancel_are_kept),
+    ON_DEVICES(odd_values_give_what_the_arithmetic_gives),
+    ON_DEVICES(products_do_not_depend_on_threads),
+    ON_DEVICES(one_matrix_may_be_all_operands),
+    ON_DEVICES(a_small_memory_budget_changes_no_bit),
+    ONCE(working_memory_is_small_beside_operand_and_product),
+    ON_DEVICES(impossible_requests_are_refused),
+    ON_DEVICES(products_that_cannot_be_counted_are_refused),
+    ON_DEVICES(interrupt_flag_ends_a_product),
+    CASE("large", 120),
     /* Seconds on a CPU, where counts have no other type than int64_t. */
-    tcase_add_loop_test(large, products_may_outnumber_32_bits, 1, test_devices());
-    if (test_devices() == 1) test_count_skipped(1);
-    if (!test_is_brief() && device_has(large_room)) tcase_add_test(large, entries_may_outnumber_32_bits);
-    else test_count_skipped(1);
-    return test_run(suite);
-}
+    ON_CUDA(products_may_outnumber_32_bits),
+    ONCE_IF(entries_may_outnumber_32_bits, has_large_room),
+    {0},
+};
+
+int main(void) { return test_run("spgemm", tests); }

@@ -42,9 +42,7 @@ static void execute(sp_context *context, sp_spgemm_plan *plan, const product *p,
     test_expect(status == SP_OK, "%s: %s (%s)", p->name, sp_status_string(status), sp_last_error(context));
     ck_ok(context, sp_csr_copy(context, c, SP_HOST, &got));
     product_same(&expected, &got, p->name);
-    sp_csr_free(context, &got);
-    sp_csr_free(context, &a);
-    sp_csr_free(context, &b);
+    test_free(context, &got, &a, &b);
     sp_csr_free(host, &expected);
     sp_context_destroy(host);
 }
@@ -67,16 +65,14 @@ static void check_plan(sp_context *context, product *p, test_random *random)
         }
         check_plan_info(plan, p, &expected, products);
     }
-    sp_csr_free(context, &c);
-    sp_csr_free(context, &other);
+    test_free(context, &c, &other);
     sp_spgemm_plan_free(plan);
     sp_csr_free(host, &expected);
     sp_context_destroy(host);
 }
 
-START_TEST(random_plans_have_the_bits_of_the_reference)
+DEVICE_TEST(random_plans_have_the_bits_of_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     const int64_t cases = test_cases(250);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
         product p = product_random(host, 100000 + seed);
@@ -86,15 +82,11 @@ START_TEST(random_plans_have_the_bits_of_the_reference)
         check_plan(context, &p, &random);
         product_free(host, &p);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Rows on both sides of every limit, long enough for several threads. */
-START_TEST(large_plans_have_the_bits_of_the_reference)
+DEVICE_TEST(large_plans_have_the_bits_of_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (int type = SP_F32; type <= SP_F64; type++)
         for (int algorithm = SP_SPGEMM_AUTO; algorithm <= SP_SPGEMM_WARP; algorithm++) {
             test_random random = test_seed(3);
@@ -107,17 +99,13 @@ START_TEST(large_plans_have_the_bits_of_the_reference)
             check_plan(context, &p, &random);
             product_free(host, &p);
         }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Entries of C of one product to 700, side by side: more than the CUDA back end takes of one entry at once; rows of
  * entries that have some 550 or some 280 products each. */
-START_TEST(plans_sum_entries_of_any_number_of_products)
+DEVICE_TEST(plans_sum_entries_of_any_number_of_products, _i, 2)
 {
     enum { SIZE = 700, HUBS = 4 };
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (int type = SP_F32; type <= SP_F64; type++) {
         test_random random = test_seed(6);
         entry_list list = {0};
@@ -140,10 +128,7 @@ START_TEST(plans_sum_entries_of_any_number_of_products)
             product_free(host, all[i]);
         }
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Nodes of one to seven unknowns with the same neighbours, whose rows are alike, some with a gap; behind them rows of
  * two entries, rows that meet three or six nodes far from each other, and empty ones. */
@@ -169,9 +154,8 @@ static sp_csr elements(sp_context *host, test_random *random, sp_value_type type
 }
 
 /* Such rows are summed as in a product: a plan does not list their products. */
-START_TEST(plans_of_finite_elements_have_the_bits_of_the_reference)
+DEVICE_TEST(plans_of_finite_elements_have_the_bits_of_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (int type = SP_F32; type <= SP_F64; type++)
         for (int stride = 1; stride < 300; stride += 280) {
             test_random random = test_seed(9);
@@ -185,15 +169,11 @@ START_TEST(plans_of_finite_elements_have_the_bits_of_the_reference)
             sp_spgemm_plan_free(plan);
             product_free(host, &p);
         }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Two plans live on one context, their executions take turns, and what they were made from is gone. */
-START_TEST(plans_stand_alone)
+DEVICE_TEST(plans_stand_alone, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     product p[2];
     sp_spgemm_plan *plans[2];
     sp_csr c[2] = {{0}, {0}};
@@ -222,14 +202,10 @@ START_TEST(plans_stand_alone)
         sp_spgemm_plan_free(plans[i]);
         product_free(host, &p[i]);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(plans_refuse_what_they_are_not_for)
+CONTEXT_TEST(plans_refuse_what_they_are_not_for, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(4);
     sp_csr a = test_matrix(context, &random, 20, 30, 0.2, SP_F32, TEST_SIGNED);
     sp_csr b = test_matrix(context, &random, 30, 25, 0.2, SP_F32, TEST_SIGNED);
@@ -240,7 +216,7 @@ START_TEST(plans_refuse_what_they_are_not_for)
     ck_assert_int_eq(a.nnz, a64.nnz);
     ck_ok(context, sp_spgemm_plan_create(context, &a, &b, NULL, &plan));
     const sp_csr *wrong[][2] = {{&denser, &b}, {&a, &wider}, {&b, &a}, {&a64, &b}, {&a, &a}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         ck_assert_int_eq(sp_spgemm_plan_execute(plan, wrong[i][0], wrong[i][1], &c), SP_ERROR_ARGUMENT);
         ck_assert_int_gt((int)strlen(sp_last_error(context)), 0);
         ck_assert_ptr_null(c.row_offsets);
@@ -251,17 +227,14 @@ START_TEST(plans_refuse_what_they_are_not_for)
     ck_assert(memcmp(&before, &foreign, sizeof before) == 0);
     ck_ok(context, sp_spgemm_plan_execute(plan, &a, &b, &c));
     sp_csr *all[] = {&a, &b, &denser, &wider, &a64, &c, &foreign};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) sp_csr_free(context, all[i]);
+    for (size_t i = 0; i < COUNT(all); i++) sp_csr_free(context, all[i]);
     sp_spgemm_plan_free(plan);
     sp_spgemm_plan_free(NULL);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* C of a plan with `to_host` lies on the host, as C of a product does. */
-START_TEST(plans_put_c_where_the_options_say)
+CONTEXT_TEST(plans_put_c_where_the_options_say, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(8);
     sp_csr a = test_matrix(context, &random, 40, 40, 0.2, SP_F64, TEST_SIGNED), expected, c = {0};
     for (int to_host = 0; to_host < 2; to_host++) {
@@ -277,16 +250,13 @@ START_TEST(plans_put_c_where_the_options_say)
         test_to_host(context, &expected);
         test_to_host(context, &c);
         product_same(&expected, &c, "plan");
-        sp_csr_free(context, &expected);
-        sp_csr_free(context, &c);
+        test_free(context, &expected, &c);
     }
     sp_csr_free(context, &a);
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Counted by the context's allocator: nothing new stays for a C that is there, and with the plan all goes. */
-START_TEST(plans_give_back_their_memory)
+TEST(plans_give_back_their_memory)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -322,23 +292,19 @@ START_TEST(plans_give_back_their_memory)
     ck_assert_int_eq(heap.live_blocks, 0);
     sp_context_destroy(host);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spgemm_plan");
-    TCase *random = tcase_create("random"), *contract = tcase_create("contract");
-    tcase_set_timeout(random, 120);
-    tcase_set_timeout(contract, 120);
-    suite_add_tcase(suite, random);
-    suite_add_tcase(suite, contract);
-    test_on_devices(random, random_plans_have_the_bits_of_the_reference);
-    test_on_devices(contract, large_plans_have_the_bits_of_the_reference);
-    test_on_devices(contract, plans_sum_entries_of_any_number_of_products);
-    test_on_devices(contract, plans_of_finite_elements_have_the_bits_of_the_reference);
-    test_on_devices(contract, plans_stand_alone);
-    test_on_devices(contract, plans_refuse_what_they_are_not_for);
-    test_on_devices(contract, plans_put_c_where_the_options_say);
-    test_on_devices(contract, plans_give_back_their_memory);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("random", 120),
+    ON_DEVICES(random_plans_have_the_bits_of_the_reference),
+    CASE("contract", 120),
+    ON_DEVICES(large_plans_have_the_bits_of_the_reference),
+    ON_DEVICES(plans_sum_entries_of_any_number_of_products),
+    ON_DEVICES(plans_of_finite_elements_have_the_bits_of_the_reference),
+    ON_DEVICES(plans_stand_alone),
+    ON_DEVICES(plans_refuse_what_they_are_not_for),
+    ON_DEVICES(plans_put_c_where_the_options_say),
+    ON_DEVICES(plans_give_back_their_memory),
+    {0},
+};
+
+int main(void) { return test_run("spgemm_plan", tests); }

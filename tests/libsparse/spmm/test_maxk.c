@@ -7,7 +7,7 @@
 #include "support.h"
 
 static const int64_t widths[] = {1, 3, 31, 32, 64, 100, 128, 188, 256, 257, 602, 1000, 1500};
-enum { WIDTHS = sizeof widths / sizeof *widths, ALGORITHMS = 4 };
+enum { WIDTHS = COUNT(widths), ALGORITHMS = 4 };
 
 /* ---- operands -------------------------------------------------------------------------------------------- */
 
@@ -59,8 +59,7 @@ static double *take_back(sp_context *context, sp_dense *matrix)
             if (j < cols) numbers[i * cols + j] = value;
             else test_expect(value == -77, "row %lld was written past its end", (long long)i);
         }
-    sp_dense_free(context, &host);
-    sp_dense_free(context, matrix);
+    test_free_dense(context, &host, matrix);
     return numbers;
 }
 
@@ -81,8 +80,7 @@ static kept_rows make_kept(int64_t rows, int64_t cols, int64_t k)
 
 static void free_kept(kept_rows *kept)
 {
-    free(kept->values);
-    free(kept->columns);
+    free_all(kept->values, kept->columns);
 }
 
 static kept_rows read_kept(sp_context *context, const sp_cbsr *matrix)
@@ -218,9 +216,8 @@ static void check_selection(const double *x, const kept_rows *kept, uint64_t see
     free(row);
 }
 
-START_TEST(the_largest_are_those_of_the_sorted_row)
+CONTEXT_TEST(the_largest_are_those_of_the_sorted_row, _i, 2)
 {
-    sp_context *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(150); seed++) {
         test_random random = test_seed(seed);
         const int64_t cols = widths[seed % WIDTHS], k = random_k(&random, cols), rows = test_below(&random, 40);
@@ -239,14 +236,11 @@ START_TEST(the_largest_are_those_of_the_sorted_row)
         sp_dense_free(context, &x);
         free(numbers);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(rows_as_wide_as_allowed_are_selected)
+CONTEXT_TEST(rows_as_wide_as_allowed_are_selected, _i, 1)
 {
     enum { ROWS = 3, COLS = 65536 };
-    sp_context *context = test_context(_i, 1);
     test_random random = test_seed(5);
     double *numbers = random_numbers(&random, ROWS * COLS, SP_DENSE_F32);
     sp_dense x = place(context, numbers, ROWS, COLS, COLS, SP_DENSE_F32);
@@ -261,13 +255,10 @@ START_TEST(rows_as_wide_as_allowed_are_selected)
     }
     sp_dense_free(context, &x);
     free(numbers);
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(expansion_puts_values_back_and_zeros_elsewhere)
+CONTEXT_TEST(expansion_puts_values_back_and_zeros_elsewhere, _i, 2)
 {
-    sp_context *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 40; seed++) {
         test_random random = test_seed(seed);
         const int64_t cols = widths[seed % WIDTHS], rows = test_below(&random, 30), k = random_k(&random, cols);
@@ -281,15 +272,11 @@ START_TEST(expansion_puts_values_back_and_zeros_elsewhere)
         for (int64_t i = 0; i < rows * cols; i++)
             test_expect(got[i] == expected[i], "seed %llu: number %lld is %g, not %g", (unsigned long long)seed,
                         (long long)i, got[i], expected[i]);
-        free(got);
-        free(expected);
-        free(before);
+        free_all(got, expected, before);
         free_kept(&rows_kept);
         sp_cbsr_free(context, &kept);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* ---- products -------------------------------------------------------------------------------------------- */
 
@@ -344,10 +331,9 @@ static product_case random_case(sp_context *host, test_random *random, uint64_t 
 
 static double tolerance(sp_dense_type type) { return type == SP_DENSE_F32 ? 3e-6 : 1e-14; }
 
-START_TEST(products_agree_with_the_dense_ones)
+DEVICE_TEST(products_agree_with_the_dense_ones, _i, 2)
 {
     static const double alphas[] = {1, -0.5, 0}, betas[] = {0, 1, -2.5};
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(200); seed++) {
         test_random random = test_seed(seed);
         product_case c = random_case(host, &random, seed);
@@ -373,21 +359,13 @@ START_TEST(products_agree_with_the_dense_ones)
         sp_spmm_plan_free(plan);
         sp_cbsr_free(context, &kept);
         free_kept(&rows_kept);
-        free(got);
-        free(x);
-        free(before);
-        free(expected);
-        free(sizes);
+        free_all(got, x, before, expected, sizes);
         sp_csr_free(host, &c.a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(gradients_are_the_kept_entries_of_dense_products)
+DEVICE_TEST(gradients_are_the_kept_entries_of_dense_products, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(200); seed++) {
         test_random random = test_seed(seed);
         product_case c = random_case(host, &random, seed);
@@ -416,20 +394,14 @@ START_TEST(gradients_are_the_kept_entries_of_dense_products)
         sp_dense_free(context, &g);
         free_kept(&rows_kept);
         free_kept(&got);
-        free(gradient);
-        free(expected);
-        free(sizes);
+        free_all(gradient, expected, sizes);
         sp_csr_free(host, &c.a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* <G, A·kept(V)> = <backward(G), V> for every G and V. */
-START_TEST(the_gradient_is_the_adjoint_of_the_product)
+DEVICE_TEST(the_gradient_is_the_adjoint_of_the_product, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 40; seed++) {
         test_random random = test_seed(seed);
         const int64_t rows = 1 + test_below(&random, 200), nodes = 1 + test_below(&random, 200), cols = 48;
@@ -459,20 +431,16 @@ START_TEST(the_gradient_is_the_adjoint_of_the_product)
         sp_dense_free(context, &g);
         free_kept(&v);
         free_kept(&slopes);
-        free(gradient);
-        free(product);
+        free_all(gradient, product);
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Two rows with 60,000 and 35,000 entries, some with thousands, most with few: `wide` of them gather from `nodes`. */
 static sp_csr hubs(sp_context *host, test_random *random, int64_t rows, int64_t nodes)
 {
     static const int64_t lengths[] = {60000, 35000, 9000, 8192, 4097, 2000, 1025, 300, 129, 64, 33};
-    const int64_t count = sizeof lengths / sizeof *lengths;
+    const int64_t count = COUNT(lengths);
     int64_t nnz = 0;
     sp_csr a;
     for (int64_t i = 0; i < rows; i++) nnz += i % 7 == 0 && i / 7 < count ? lengths[i / 7] : i % 5;
@@ -500,10 +468,9 @@ static double *single_column(const double *numbers, int64_t rows, int64_t cols, 
     return made;
 }
 
-START_TEST(rows_of_many_thousand_entries_sum_to_five_digits)
+DEVICE_TEST(rows_of_many_thousand_entries_sum_to_five_digits, _i, 2)
 {
     enum { ROWS = 200, NODES = 70000, COLS = 96, K = 12 };
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     test_random random = test_seed(11);
     sp_csr a = hubs(host, &random, ROWS, NODES);
     kept_rows gathered = random_kept(&random, NODES, COLS, K, SP_DENSE_F32),
@@ -540,8 +507,7 @@ START_TEST(rows_of_many_thousand_entries_sum_to_five_digits)
                                 fabs(got.values[e] - expected[e / K]) <= 1e-5 * sizes[e / K],
                             "algorithm %d: gradient %lld is %g, not %g", algorithm, (long long)e, got.values[e],
                             expected[e / K]);
-            free(one);
-            free(other);
+            free_all(one, other);
         }
         sp_spmm_plan_free(plan);
         sp_cbsr_free(context, &kept);
@@ -550,21 +516,15 @@ START_TEST(rows_of_many_thousand_entries_sum_to_five_digits)
         free_kept(&got);
         free(product);
     }
-    free(x);
-    free(zeros);
-    free(gradient);
+    free_all(x, zeros, gradient);
     free_kept(&gathered);
     free_kept(&wanted);
     sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
-START_TEST(runs_and_threads_do_not_change_a_bit)
+HOST_TEST(runs_and_threads_do_not_change_a_bit, 1)
 {
     enum { ROWS = 200, NODES = 70000, COLS = 64, K = 9 };
-    sp_context *host = test_context(0, 1);
     test_random random = test_seed(13);
     sp_csr a = hubs(host, &random, ROWS, NODES);
     kept_rows gathered = random_kept(&random, NODES, COLS, K, SP_DENSE_F32),
@@ -600,23 +560,18 @@ START_TEST(runs_and_threads_do_not_change_a_bit)
         sp_dense_free(context, &g);
         sp_context_destroy(context);
     }
-    free(first);
-    free(zeros);
-    free(gradient);
+    free_all(first, zeros, gradient);
     free_kept(&first_slopes);
     free_kept(&gathered);
     free_kept(&wanted);
     sp_csr_free(host, &a);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- promises -------------------------------------------------------------------------------------------- */
 
-START_TEST(graphs_without_edges_or_rows_are_graphs_too)
+CONTEXT_TEST(graphs_without_edges_or_rows_are_graphs_too, _i, 1)
 {
     static const int64_t shapes[][2] = {{0, 0}, {0, 4}, {5, 0}, {5, 4}};
-    sp_context *context = test_context(_i, 1);
     for (int s = 0; s < 4; s++)
         for (int algorithm = 0; algorithm < ALGORITHMS; algorithm++) {
             const int64_t rows = shapes[s][0], nodes = shapes[s][1];
@@ -646,13 +601,10 @@ START_TEST(graphs_without_edges_or_rows_are_graphs_too)
             free_kept(&got);
             free(product);
         }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(bad_arguments_are_refused)
+CONTEXT_TEST(bad_arguments_are_refused, _i, 1)
 {
-    sp_context *context = test_context(_i, 1);
     int64_t offsets[] = {0, 2, 3};
     int32_t cols[] = {0, 2, 1};
     float values[] = {1, 2, 3};
@@ -697,12 +649,8 @@ START_TEST(bad_arguments_are_refused)
     sp_cbsr_free(context, &kept);
     sp_cbsr_free(context, &slopes);
     sp_cbsr_free(context, &doubles);
-    sp_dense_free(context, &x);
-    sp_dense_free(context, &y);
-    sp_dense_free(context, &narrow);
-    sp_context_destroy(context);
+    test_free_dense(context, &x, &y, &narrow);
 }
-END_TEST
 
 /* Selection, expansion, product and gradient of ten nodes in a ring. */
 static sp_status use_everything(sp_context *context)
@@ -732,7 +680,7 @@ static sp_status use_everything(sp_context *context)
     return status;
 }
 
-START_TEST(failed_allocations_leave_nothing)
+TEST(failed_allocations_leave_nothing)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -752,9 +700,8 @@ START_TEST(failed_allocations_leave_nothing)
     ck_assert_int_gt(heap.allocations, 5);
     sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(interrupts_end_the_calls)
+TEST(interrupts_end_the_calls)
 {
     volatile int flag = 1;
     const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
@@ -772,30 +719,24 @@ START_TEST(interrupts_end_the_calls)
     sp_dense_free(context, &x);
     sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("maxk");
-    TCase *selection = tcase_create("selection"), *products = tcase_create("products");
-    TCase *single = tcase_create("promises");
-    tcase_set_timeout(selection, 120);
-    tcase_set_timeout(products, 600);
-    tcase_set_timeout(single, 120);
-    suite_add_tcase(suite, selection);
-    suite_add_tcase(suite, products);
-    suite_add_tcase(suite, single);
-    test_on_devices(selection, the_largest_are_those_of_the_sorted_row);
-    test_on_devices(selection, rows_as_wide_as_allowed_are_selected);
-    test_on_devices(selection, expansion_puts_values_back_and_zeros_elsewhere);
-    test_on_devices(products, products_agree_with_the_dense_ones);
-    test_on_devices(products, gradients_are_the_kept_entries_of_dense_products);
-    test_on_devices(products, the_gradient_is_the_adjoint_of_the_product);
-    test_on_devices(products, rows_of_many_thousand_entries_sum_to_five_digits);
-    test_on_devices(products, runs_and_threads_do_not_change_a_bit);
-    test_on_devices(single, graphs_without_edges_or_rows_are_graphs_too);
-    test_on_devices(single, bad_arguments_are_refused);
-    tcase_add_test(single, failed_allocations_leave_nothing);
-    tcase_add_test(single, interrupts_end_the_calls);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("selection", 120),
+    ON_DEVICES(the_largest_are_those_of_the_sorted_row),
+    ON_DEVICES(rows_as_wide_as_allowed_are_selected),
+    ON_DEVICES(expansion_puts_values_back_and_zeros_elsewhere),
+    CASE("products", 600),
+    ON_DEVICES(products_agree_with_the_dense_ones),
+    ON_DEVICES(gradients_are_the_kept_entries_of_dense_products),
+    ON_DEVICES(the_gradient_is_the_adjoint_of_the_product),
+    ON_DEVICES(rows_of_many_thousand_entries_sum_to_five_digits),
+    ON_DEVICES(runs_and_threads_do_not_change_a_bit),
+    CASE("promises", 120),
+    ON_DEVICES(graphs_without_edges_or_rows_are_graphs_too),
+    ON_DEVICES(bad_arguments_are_refused),
+    ONCE(failed_allocations_leave_nothing),
+    ONCE(interrupts_end_the_calls),
+    {0},
+};
+
+int main(void) { return test_run("maxk", tests); }

@@ -14,7 +14,7 @@
 #include "support.h"
 
 static const int64_t widths[] = {1, 3, 16, 31, 32, 33, 64, 96, 128, 200, 384, 602, 1000};
-enum { WIDTHS = sizeof widths / sizeof *widths, ALGORITHMS = 4, REDUCTIONS = 4 };
+enum { WIDTHS = COUNT(widths), ALGORITHMS = 4, REDUCTIONS = 4 };
 
 /* ---- 16-bit numbers ------------------------------------------------------------------------------------ */
 
@@ -229,10 +229,7 @@ static answer reference(const problem *p)
 
 static void free_answer(answer *r)
 {
-    free(r->value);
-    free(r->size);
-    free(r->argument);
-    free(r->count);
+    free_all(r->value, r->size, r->argument, r->count);
 }
 
 /* The relative error allowed: 1e-5 in f32; the rounding of Y where that is coarser. */
@@ -295,8 +292,7 @@ static void fetch_dense(sp_context *context, sp_dense *placed, sp_dense *m)
     for (int64_t i = 0; i < m->rows; i++)
         memcpy((char *)m->values + (size_t)(i * m->stride) * size_of(m->type),
                (char *)copy.values + (size_t)(i * m->cols) * size_of(m->type), (size_t)m->cols * size_of(m->type));
-    sp_dense_free(context, &copy);
-    sp_dense_free(context, placed);
+    test_free_dense(context, &copy, placed);
 }
 
 typedef struct scenario {
@@ -321,8 +317,8 @@ static scenario random_scenario(sp_context *host, sp_context *context, uint64_t 
     };
     static const double scales[][2] = {{1, 0}, {1, 0}, {1, 1}, {2.5, 0}, {-0.5, 0.75}, {0, 2}};
     test_random random = test_seed(seed);
-    const int type = (int)test_below(&random, sizeof types / sizeof *types);
-    const double *scale = scales[test_below(&random, sizeof scales / sizeof *scales)];
+    const int type = (int)test_below(&random, COUNT(types));
+    const double *scale = scales[test_below(&random, COUNT(scales))];
     const int64_t width = widths[seed % WIDTHS], bound = width < 100 ? 200 : 60;
     const int64_t rows = test_below(&random, 20) ? 1 + test_below(&random, bound) : 0;
     const int64_t cols = test_below(&random, 20) ? 1 + test_below(&random, bound) : 0;
@@ -385,15 +381,13 @@ static void run_and_free(sp_context *context, sp_context *host, scenario *s, con
     run_scenario(context, s, options, &expected);
     free_answer(&expected);
     sp_csr_free(host, &s->a);
-    free(s->x.values);
-    free(s->y.values);
+    free_all(s->x.values, s->y.values);
 }
 
 /* TEST_CASES=N runs N cases in place of these. In brief there are four times as many, but of each two reductions, a
  * sum and an extreme, with one algorithm: kernels are many by type, width and alignment. */
-START_TEST(random_products_agree_with_the_reference)
+DEVICE_TEST(random_products_agree_with_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     const bool brief = test_is_brief();
     const int64_t cases = test_cases(320) * (brief ? 4 : 1);
     for (uint64_t seed = 1; seed <= (uint64_t)cases; seed++) {
@@ -413,13 +407,9 @@ START_TEST(random_products_agree_with_the_reference)
             free_answer(&expected);
         }
         sp_csr_free(host, &s.a);
-        free(s.x.values);
-        free(s.y.values);
+        free_all(s.x.values, s.y.values);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Communities of odd sizes, of neighbouring ids or of shuffled ones, whose rows the CUDA back end takes a panel at a
  * time: rows of one to eight groups, hubs of up to 128, and rows of none. */
@@ -457,7 +447,7 @@ static sp_csr thinned(sp_context *host, const sp_csr *whole, uint64_t seed, bool
 }
 
 /* In brief only what panels take: all columns in whole packets. */
-START_TEST(communities_agree_with_the_reference)
+TEST(communities_agree_with_the_reference)
 {
     enum { GRAPHS = 3 };
     static const sp_dense_type types[][2] = {{SP_DENSE_F32, SP_DENSE_F32}, {SP_DENSE_F32, SP_DENSE_F32},
@@ -468,7 +458,7 @@ START_TEST(communities_agree_with_the_reference)
     /* Whose last tile is a half or a quarter of a line of X, or whose rows begin and end anywhere; {columns, type} */
     static const int tails[][2] = {{16, 0}, {8, 0}, {44, 1}, {24, 2}, {96, 2}, {72, 3}, {96, 4},
                                    {33, 0}, {50, 1}, {71, 2}, {30, 3}, {131, 4}};
-    enum { TAILS = sizeof tails / sizeof *tails };
+    enum { TAILS = COUNT(tails) };
     sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
     const bool cuda = sp_context_is_cuda(context);
     sp_csr graphs[GRAPHS];
@@ -478,7 +468,7 @@ START_TEST(communities_agree_with_the_reference)
         const int64_t width = tail ? tail[0] : some[seed % 7];
         const int64_t stride = width + (seed % 4 == 3 && !tail ? 5 : (int64_t)(seed % 4) * 8);
         if (test_is_brief() && !tail && (width % 8 != 0 || seed % 4 == 3)) continue;
-        const int type = tail ? tail[1] : (int)(seed % (sizeof types / sizeof *types));
+        const int type = tail ? tail[1] : (int)(seed % (COUNT(types)));
         const sp_spmm_options options = {
             .reduce = seed % 6 == 5 && !tail ? SP_REDUCE_MAX : seed % 2 ? SP_REDUCE_SUM : SP_REDUCE_MEAN,
             .transpose = seed % 3 == 0};
@@ -494,7 +484,6 @@ START_TEST(communities_agree_with_the_reference)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- single promises ----------------------------------------------------------------------------------- */
 
@@ -504,9 +493,8 @@ static sp_dense host_dense(float *values, int64_t rows, int64_t cols)
 }
 
 /* Small integers: many equals, all products exact, so that arguments are the reference's. */
-START_TEST(arguments_are_the_first_of_equals)
+DEVICE_TEST(arguments_are_the_first_of_equals, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 60; seed++) {
         test_random random = test_seed(seed);
         const int64_t rows = test_below(&random, 80), cols = test_below(&random, 80), width = widths[seed % WIDTHS];
@@ -535,22 +523,16 @@ START_TEST(arguments_are_the_first_of_equals)
             check_gaps(&y, seed);
             sp_spmm_plan_free(plan);
             free_answer(&expected);
-            free(argument);
-            free(x.values);
-            free(y.values);
+            free_all(argument, x.values, y.values);
         }
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* A hub with half of all edges among rows of one: long sums stay right, and no thread or block takes part twice. */
-START_TEST(hubs_of_many_thousand_entries_sum_to_five_digits)
+DEVICE_TEST(hubs_of_many_thousand_entries_sum_to_five_digits, _i, 2)
 {
     enum { N = 60000 };
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     test_random random = test_seed(7);
     sp_csr a;
     ck_ok(host, sp_csr_create(host, N, N, 2 * N - 1, SP_F32, SP_HOST, &a));
@@ -572,19 +554,14 @@ START_TEST(hubs_of_many_thousand_entries_sum_to_five_digits)
         answer expected = reference(&(problem){&a, &s.x, options.reduce, false});
         run_scenario(context, &s, &options, &expected);
         free_answer(&expected);
-        free(s.x.values);
-        free(s.y.values);
+        free_all(s.x.values, s.y.values);
     }
     sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Every algorithm, transposed or not: a plan with new values is a new plan. */
-START_TEST(new_values_replace_the_old_ones)
+DEVICE_TEST(new_values_replace_the_old_ones, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (int kind = 0; kind < 8 * ALGORITHMS; kind++) {
         test_random random = test_seed((uint64_t)kind + 1);
         const sp_value_type type = kind & 2 ? SP_F64 : SP_F32;
@@ -610,21 +587,15 @@ START_TEST(new_values_replace_the_old_ones)
         }
         ck_assert_int_eq(sp_spmm_plan_set_values(plan, NULL, SP_HOST), SP_ERROR_ARGUMENT);
         sp_spmm_plan_free(plan);
-        sp_csr_free(host, &first);
-        sp_csr_free(host, &second);
-        free(x.values);
-        free(y.values);
+        test_free(host, &first, &second);
+        free_all(x.values, y.values);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* A plan for one width takes others, among them none at all, and matrices without rows, columns or entries. */
-START_TEST(empty_shapes_and_other_widths_are_products_too)
+DEVICE_TEST(empty_shapes_and_other_widths_are_products_too, _i, 2)
 {
     static const int64_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {5, 7}};
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (int kind = 0; kind < 4 * 2 * ALGORITHMS; kind++) {
         const int64_t *shape = shapes[kind % 4];
         test_random random = test_seed((uint64_t)kind + 1);
@@ -643,21 +614,16 @@ START_TEST(empty_shapes_and_other_widths_are_products_too)
             check_product(&y, &before, &expected, 2, 0.5, "shapes");
             check_gaps(&y, (uint64_t)kind);
             free_answer(&expected);
-            free(x.values);
-            free(y.values);
-            free(before.values);
+            free_all(x.values, y.values, before.values);
         }
         sp_spmm_plan_free(plan);
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Halves of every pattern of bits go in as f32 sees them and come out again; what falls between two goes to the
  * nearer, to the even one of equals. */
-START_TEST(sixteen_bits_are_read_and_rounded_right)
+CONTEXT_TEST(sixteen_bits_are_read_and_rounded_right, _i, 2)
 {
     enum { ALL = 1 << 16 };
     static float ones[ALL];
@@ -666,7 +632,6 @@ START_TEST(sixteen_bits_are_read_and_rounded_right)
         sp_dense_type type;
         int exponent, fraction;
     } forms[] = {{SP_DENSE_F16, 5, 10}, {SP_DENSE_BF16, 8, 7}};
-    sp_context *context = test_context(_i, 2);
     float weight = 1;
     int64_t offsets[] = {0, 1};
     int32_t column = 0;
@@ -698,15 +663,12 @@ START_TEST(sixteen_bits_are_read_and_rounded_right)
         }
         sp_spmm_plan_free(plan);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(bad_arguments_are_refused)
+DEVICE_TEST(bad_arguments_are_refused, _i, 1)
 {
     float values[16] = {0};
     int64_t argument[16];
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 1);
     test_random random = test_seed(1);
     sp_csr a = test_matrix(host, &random, 4, 3, 0.5, SP_F32, TEST_SIGNED),
            wide = test_matrix(host, &random, 4, 3, 0.5, SP_F64, TEST_SIGNED);
@@ -762,14 +724,10 @@ START_TEST(bad_arguments_are_refused)
     sp_spmm_plan_free(NULL);
     sp_spmm_plan_free(of_wide);
     sp_spmm_plan_free(plan);
-    sp_csr_free(host, &wide);
-    sp_csr_free(host, &a);
-    sp_context_destroy(context);
-    sp_context_destroy(host);
+    test_free(host, &wide, &a);
 }
-END_TEST
 
-START_TEST(interrupts_end_the_product)
+TEST(interrupts_end_the_product)
 {
     volatile int flag = 0;
     const sp_context_options options = {.device = "cpu", .threads = 2, .interrupt = &flag};
@@ -786,11 +744,9 @@ START_TEST(interrupts_end_the_product)
     ck_assert_int_eq(sp_spmm_execute(plan, 1, &x, 0, &y), SP_ERROR_INTERRUPTED);
     sp_spmm_plan_free(plan);
     sp_csr_free(context, &a);
-    free(x.values);
-    free(y.values);
+    free_all(x.values, y.values);
     sp_context_destroy(context);
 }
-END_TEST
 
 /* A plan that needs every kind of memory, new values, a product and a maximum. */
 static sp_status use_everything(sp_context *context, const sp_csr *a, const sp_dense *x, sp_dense *y,
@@ -834,15 +790,14 @@ static sp_csr large_sparse(sp_context *host, test_random *random, int64_t rows, 
 
 /* A Y of more than 32 MB, aligned to lines of the caches, is written past them, and one that is not goes through them;
  * tiles of 96 columns begin and end at lines, those of 40 do not. */
-START_TEST(large_results_are_the_same_past_the_caches)
+CONTEXT_TEST(large_results_are_the_same_past_the_caches, 0, 2)
 {
     static const struct {
         int64_t rows, width, stride;
         sp_dense_type type;
     } cases[] = {{140000, 64, 64, SP_DENSE_F32}, {90000, 96, 112, SP_DENSE_F32}, {220000, 40, 48, SP_DENSE_F32},
                  {180000, 24, 24, SP_DENSE_F64}};
-    sp_context *context = test_context(0, 2);
-    for (int c = 0; c < (int)(sizeof cases / sizeof *cases); c++) {
+    for (int c = 0; c < (int)(COUNT(cases)); c++) {
         test_random random = test_seed((uint64_t)c + 1);
         const int64_t rows = cases[c].rows, width = cases[c].width, stride = cases[c].stride;
         const bool single = cases[c].type == SP_DENSE_F32;
@@ -865,14 +820,11 @@ START_TEST(large_results_are_the_same_past_the_caches)
         sp_csr_free(context, &a);
         free(x.values);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* Ranges of columns on the CPU: extremes go on from range to range, and NaNs with them; arguments take no ranges. */
-START_TEST(extremes_by_ranges_have_the_bits_of_row_split)
+CONTEXT_TEST(extremes_by_ranges_have_the_bits_of_row_split, 0, 2)
 {
-    sp_context *context = test_context(0, 2);
     for (uint64_t seed = 1; seed <= 24; seed++) {
         static const int64_t some[] = {1, 5, 33, 64, 130};
         test_random random = test_seed(seed);
@@ -902,18 +854,15 @@ START_TEST(extremes_by_ranges_have_the_bits_of_row_split)
         ck_assert_mem_eq(y[0].values, y[1].values, bytes_of(&y[0]));
         ck_assert_mem_eq(places[0], places[1], (size_t)size * sizeof *places[0]);
         for (int i = 0; i < 2; i++) {
-            free(y[i].values);
-            free(places[i]);
+            free_all(y[i].values, places[i]);
         }
         free(x.values);
         sp_csr_free(context, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
 /* On the CPU, of 150,000 rows of X with 256 columns: larger than any core's own cache, and no range is. */
-START_TEST(ranges_are_chosen_where_gathers_come_from_far)
+CONTEXT_TEST(ranges_are_chosen_where_gathers_come_from_far, 0, 2)
 {
     static const struct {
         const char *graph;
@@ -922,8 +871,7 @@ START_TEST(ranges_are_chosen_where_gathers_come_from_far)
                  {"uniform:150000,2", SP_SPMM_ROW_SPLIT},
                  {"rmat:17,24", SP_SPMM_ROW_SPLIT},
                  {"fem2d:60,60,6", SP_SPMM_ROW_SPLIT}};
-    sp_context *context = test_context(0, 2);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         sp_csr a;
         sp_spmm_plan *plan;
         ck_ok(context, generate_matrix(context, cases[i].graph, 1, SP_F32, &a));
@@ -933,11 +881,9 @@ START_TEST(ranges_are_chosen_where_gathers_come_from_far)
         sp_spmm_plan_free(plan);
         sp_csr_free(context, &a);
     }
-    sp_context_destroy(context);
 }
-END_TEST
 
-START_TEST(failed_allocations_leave_nothing)
+TEST(failed_allocations_leave_nothing)
 {
     static int64_t argument[60 * 40];
     sp_context *host = test_context(0, 1), *context;
@@ -963,13 +909,11 @@ START_TEST(failed_allocations_leave_nothing)
     sp_context_destroy(context);
     sp_csr_free(host, &a);
     sp_context_destroy(host);
-    free(x.values);
-    free(y.values);
+    free_all(x.values, y.values);
 }
-END_TEST
 
 /* So many rows of X that they are copied to lines of the device's caches, 49 and 40 MB; in brief the latter alone. */
-START_TEST(rows_of_x_may_lie_across_lines)
+TEST(rows_of_x_may_lie_across_lines)
 {
     enum { ROWS = 200, COLS = 280000, DEGREE = 22500 };
     sp_context *host = test_context(0, 2), *context = test_context(_i, 2);
@@ -992,11 +936,10 @@ START_TEST(rows_of_x_may_lie_across_lines)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* Few rows, of which one is long, of many columns: ranges of them pay for X of f32, but are too short for 16 bits,
  * which have a plan of their own from their first product on. */
-START_TEST(short_ranges_are_products_of_any_features)
+TEST(short_ranges_are_products_of_any_features)
 {
     enum { ROWS = 1000, COLS = 500000, DEGREE = 100, LONG = 5000, WIDTH = 32 };
     static const sp_dense_type types[] = {SP_DENSE_F16, SP_DENSE_F32, SP_DENSE_BF16};
@@ -1035,8 +978,7 @@ START_TEST(short_ranges_are_products_of_any_features)
                         expected.value[i]);
         sp_dense_free(context, &x_placed);
         free_answer(&expected);
-        free(x.values);
-        free(y.values);
+        free_all(x.values, y.values);
     }
     sp_spmm_plan_free(plan);
     sp_csr_free(context, &placed);
@@ -1044,7 +986,6 @@ START_TEST(short_ranges_are_products_of_any_features)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* ---- out of core --------------------------------------------------------------------------------------- */
 
@@ -1146,21 +1087,19 @@ static void same_as_in_core(uint64_t seed)
         else free(results[i].values);
         sp_context_destroy(contexts[i]);
     }
-    free(x.values);
-    free(y.values);
+    free_all(x.values, y.values);
     sp_csr_free(host, &a);
     sp_context_destroy(host);
 }
 
-START_TEST(products_out_of_core_have_the_bits_of_those_in_core)
+TEST(products_out_of_core_have_the_bits_of_those_in_core)
 {
     for (uint64_t seed = 1; seed <= (uint64_t)test_cases(60); seed++) same_as_in_core(seed);
 }
-END_TEST
 
 /* Panels take the last columns in a tile of a half or a quarter of a line, or of a line and a half, and a streamed
  * tile of X may begin and end anywhere: 40 to 130 columns of X and Y fit beside A. */
-START_TEST(panels_out_of_core_have_the_bits_of_those_in_core)
+TEST(panels_out_of_core_have_the_bits_of_those_in_core)
 {
     static const sp_dense_type types[] = {SP_DENSE_F32, SP_DENSE_F16, SP_DENSE_BF16};
     static const int64_t some[] = {208, 232, 240, 176};
@@ -1194,10 +1133,9 @@ START_TEST(panels_out_of_core_have_the_bits_of_those_in_core)
     sp_context_destroy(whole);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* Arguments on the host, of A and of its transpose, beside those of the CPU. */
-START_TEST(arguments_out_of_core_are_the_first_of_equals)
+TEST(arguments_out_of_core_are_the_first_of_equals)
 {
     sp_context *host = test_context(0, 2), *context = budget_context(NULL, NULL);
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -1232,10 +1170,9 @@ START_TEST(arguments_out_of_core_are_the_first_of_equals)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* X and Y have so many rows that 8 or 16 columns of X fit, once or twice: even so the bits are those in core. */
-START_TEST(narrow_tiles_have_the_bits_of_products_in_core)
+TEST(narrow_tiles_have_the_bits_of_products_in_core)
 {
     sp_context *host = test_context(0, 1), *contexts[] = {test_context(1, 2), budget_context(NULL, NULL)};
     for (uint64_t seed = 1; seed <= 8; seed++) {
@@ -1264,17 +1201,15 @@ START_TEST(narrow_tiles_have_the_bits_of_products_in_core)
             if (seed % 3) free_pinned(&results[i]);
             else free(results[i].values);
         }
-        free(x.values);
-        free(y.values);
+        free_all(x.values, y.values);
         sp_csr_free(host, &a);
     }
     for (int i = 0; i < 2; i++) sp_context_destroy(contexts[i]);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* X has so many rows that no tile of its columns fits: sums by ranges of rows, and no extremes. */
-START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
+TEST(ranges_of_x_are_summed_where_no_tile_fits)
 {
     static const struct {
         int64_t rows, cols, width, gap;
@@ -1286,7 +1221,7 @@ START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
         {2000, 99000, 64, 8, SP_DENSE_F16, SP_DENSE_F16, 3},  {2000, 99000, 40, 1, SP_DENSE_BF16, SP_DENSE_F32, 0},
     };
     sp_context *host = test_context(0, 1), *context = budget_context(NULL, NULL);
-    for (int kind = 0; kind < 4 * (int)(sizeof cases / sizeof *cases); kind++) {
+    for (int kind = 0; kind < 4 * (int)(COUNT(cases)); kind++) {
         const int c = kind / 4;
         if (test_is_brief() && kind % 4 != c % 4) continue;
         test_random random = test_seed((uint64_t)kind + 1);
@@ -1307,17 +1242,15 @@ START_TEST(ranges_of_x_are_summed_where_no_tile_fits)
         sp_spmm_plan_free(plan);
         free_answer(&expected);
         sp_csr_free(host, &s.a);
-        free(s.x.values);
-        free(s.y.values);
+        free_all(s.x.values, s.y.values);
     }
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* A tile of Y takes more than the budget, the blocks of its rows do not. And where lanes are dealt to two entries the
  * one tile of X does not fit, but narrower ones do. */
-START_TEST(tall_results_go_out_in_blocks)
+TEST(tall_results_go_out_in_blocks)
 {
     sp_context *host = test_context(0, 1), *context = budget_context(NULL, NULL);
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -1334,11 +1267,10 @@ START_TEST(tall_results_go_out_in_blocks)
     sp_context_destroy(context);
     sp_context_destroy(host);
 }
-END_TEST
 
 /* X of 99,000 rows takes more than the budget in any tile, and maxima have no ranges. Nothing is lost by trying: as
  * much fits as before. */
-START_TEST(what_no_tile_fits_is_refused)
+TEST(what_no_tile_fits_is_refused)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -1376,18 +1308,13 @@ START_TEST(what_no_tile_fits_is_refused)
     sp_spmm_plan_free(plan);
     sp_spmm_plan_free(fitting);
     sp_context_destroy(context);
-    sp_csr_free(host, &a);
-    sp_csr_free(host, &small);
+    test_free(host, &a, &small);
     sp_context_destroy(host);
-    free(x.values);
-    free(y.values);
-    free(wide.values);
-    free(made.values);
+    free_all(x.values, y.values, wide.values, made.values);
 }
-END_TEST
 
 /* Pageable operands go through buffers that a plan keeps: those that cannot be had fail the product alone. */
-START_TEST(failed_allocations_out_of_core_leave_nothing)
+TEST(failed_allocations_out_of_core_leave_nothing)
 {
     test_heap heap = {.fail_at = -1};
     const sp_allocator allocator = test_allocator(&heap);
@@ -1421,11 +1348,8 @@ START_TEST(failed_allocations_out_of_core_leave_nothing)
     sp_context_destroy(context);
     sp_csr_free(host, &a);
     sp_context_destroy(host);
-    free(x.values);
-    free(y.values);
-    free(expected.values);
+    free_all(x.values, y.values, expected.values);
 }
-END_TEST
 
 /* ---- over the edges ------------------------------------------------------------------------------------ */
 
@@ -1443,8 +1367,7 @@ static void from_space(sp_context *context, void *values, size_t bytes, void *to
     sp_dense m = {1, (int64_t)bytes / 4, (int64_t)bytes / 4, values, SP_DENSE_F32, space}, copy;
     ck_ok(context, sp_dense_copy(context, &m, SP_HOST, &copy));
     memcpy(to, copy.values, bytes);
-    sp_dense_free(context, &copy);
-    sp_dense_free(context, &m);
+    test_free_dense(context, &copy, &m);
 }
 
 static double read_as(sp_value_type type, const void *values, int64_t k)
@@ -1452,9 +1375,8 @@ static double read_as(sp_value_type type, const void *values, int64_t k)
     return type == SP_F32 ? (double)((const float *)values)[k] : ((const double *)values)[k];
 }
 
-START_TEST(sampled_products_agree_with_the_reference)
+DEVICE_TEST(sampled_products_agree_with_the_reference, _i, 2)
 {
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 100; seed++) {
         test_random random = test_seed(seed);
         const int64_t width = widths[seed % WIDTHS], rows = test_below(&random, 90), cols = test_below(&random, 90);
@@ -1479,15 +1401,10 @@ START_TEST(sampled_products_agree_with_the_reference)
                             "seed %llu: entry %lld is %g, not %g", (unsigned long long)seed, (long long)k,
                             read_as(type, got, k), sum);
             }
-        free(got);
-        free(x.values);
-        free(y.values);
+        free_all(got, x.values, y.values);
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* The loss Σ weight · softmax(value) in f64, by the definition. */
 static double softmax_loss(const sp_csr *a, const double *values, const double *weights, double *softmax)
@@ -1505,11 +1422,10 @@ static double softmax_loss(const sp_csr *a, const double *values, const double *
     return loss;
 }
 
-START_TEST(softmax_and_its_gradient_agree_with_finite_differences)
+DEVICE_TEST(softmax_and_its_gradient_agree_with_finite_differences, _i, 2)
 {
     enum { MOST = 4000 };
     static double values[MOST], weights[MOST], expected[MOST], got[MOST], made[MOST];
-    sp_context *host = test_context(0, 1), *context = test_context(_i, 2);
     for (uint64_t seed = 1; seed <= 10; seed++) {
         test_random random = test_seed(seed);
         const sp_value_type type = seed % 2 ? SP_F32 : SP_F64;
@@ -1544,66 +1460,52 @@ START_TEST(softmax_and_its_gradient_agree_with_finite_differences)
         }
         sp_csr_free(host, &a);
     }
-    sp_context_destroy(context);
-    sp_context_destroy(host);
 }
-END_TEST
 
 /* Exponentials of 1000 overflow; their softmax does not. */
-START_TEST(softmax_of_large_values_is_finite)
+CONTEXT_TEST(softmax_of_large_values_is_finite, _i, 1)
 {
     float values[3] = {1000, 1000, -1000};
     int64_t offsets[] = {0, 0, 3};
     int32_t cols[] = {0, 1, 2};
     sp_csr a = {2, 3, 3, offsets, cols, NULL, SP_F32, SP_HOST};
-    sp_context *context = test_context(_i, 1);
     void *placed = to_space(context, values, sizeof values);
     ck_ok(context, sp_edge_softmax(context, &a, placed));
     from_space(context, placed, sizeof values, values);
     ck_assert(values[0] == 0.5f && values[1] == 0.5f && values[2] == 0);
-    sp_context_destroy(context);
 }
-END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spmm");
-    TCase *products = tcase_create("products"), *single = tcase_create("promises"), *edges = tcase_create("edges");
-    tcase_set_timeout(products, 600);
-    tcase_set_timeout(single, 120);
-    tcase_set_timeout(edges, 120);
-    suite_add_tcase(suite, products);
-    suite_add_tcase(suite, single);
-    suite_add_tcase(suite, edges);
-    test_on_devices(products, random_products_agree_with_the_reference);
-    test_on_devices(products, communities_agree_with_the_reference);
-    test_on_devices(products, rows_of_x_may_lie_across_lines);
-    test_on_devices(single, arguments_are_the_first_of_equals);
-    test_on_devices(single, hubs_of_many_thousand_entries_sum_to_five_digits);
-    test_on_devices(single, new_values_replace_the_old_ones);
-    test_on_devices(single, empty_shapes_and_other_widths_are_products_too);
-    test_on_devices(single, sixteen_bits_are_read_and_rounded_right);
-    test_on_devices(single, bad_arguments_are_refused);
-    tcase_add_loop_test(single, interrupts_end_the_product, 0, ALGORITHMS);
-    tcase_add_test(single, large_results_are_the_same_past_the_caches);
-    tcase_add_test(single, extremes_by_ranges_have_the_bits_of_row_split);
-    tcase_add_test(single, ranges_are_chosen_where_gathers_come_from_far);
-    tcase_add_test(single, failed_allocations_leave_nothing);
-    if (test_devices() > 1) {
-        tcase_add_test(products, products_out_of_core_have_the_bits_of_those_in_core);
-        tcase_add_test(products, panels_out_of_core_have_the_bits_of_those_in_core);
-        tcase_add_test(products, short_ranges_are_products_of_any_features);
-        tcase_add_test(products, arguments_out_of_core_are_the_first_of_equals);
-        tcase_add_test(products, narrow_tiles_have_the_bits_of_products_in_core);
-        tcase_add_test(products, ranges_of_x_are_summed_where_no_tile_fits);
-        tcase_add_test(products, tall_results_go_out_in_blocks);
-        tcase_add_test(products, what_no_tile_fits_is_refused);
-        tcase_add_test(products, failed_allocations_out_of_core_leave_nothing);
-    } else {
-        test_count_skipped(9);
-    }
-    test_on_devices(edges, sampled_products_agree_with_the_reference);
-    test_on_devices(edges, softmax_and_its_gradient_agree_with_finite_differences);
-    test_on_devices(edges, softmax_of_large_values_is_finite);
-    return test_run(suite);
-}
+static const test_entry tests[] = {
+    CASE("products", 600),
+    ON_DEVICES(random_products_agree_with_the_reference),
+    ON_DEVICES(communities_agree_with_the_reference),
+    ON_DEVICES(rows_of_x_may_lie_across_lines),
+    ON_CUDA(products_out_of_core_have_the_bits_of_those_in_core),
+    ON_CUDA(panels_out_of_core_have_the_bits_of_those_in_core),
+    ON_CUDA(short_ranges_are_products_of_any_features),
+    ON_CUDA(arguments_out_of_core_are_the_first_of_equals),
+    ON_CUDA(narrow_tiles_have_the_bits_of_products_in_core),
+    ON_CUDA(ranges_of_x_are_summed_where_no_tile_fits),
+    ON_CUDA(tall_results_go_out_in_blocks),
+    ON_CUDA(what_no_tile_fits_is_refused),
+    ON_CUDA(failed_allocations_out_of_core_leave_nothing),
+    CASE("promises", 120),
+    ON_DEVICES(arguments_are_the_first_of_equals),
+    ON_DEVICES(hubs_of_many_thousand_entries_sum_to_five_digits),
+    ON_DEVICES(new_values_replace_the_old_ones),
+    ON_DEVICES(empty_shapes_and_other_widths_are_products_too),
+    ON_DEVICES(sixteen_bits_are_read_and_rounded_right),
+    ON_DEVICES(bad_arguments_are_refused),
+    TURNS(interrupts_end_the_product, ALGORITHMS),
+    ONCE(large_results_are_the_same_past_the_caches),
+    ONCE(extremes_by_ranges_have_the_bits_of_row_split),
+    ONCE(ranges_are_chosen_where_gathers_come_from_far),
+    ONCE(failed_allocations_leave_nothing),
+    CASE("edges", 120),
+    ON_DEVICES(sampled_products_agree_with_the_reference),
+    ON_DEVICES(softmax_and_its_gradient_agree_with_finite_differences),
+    ON_DEVICES(softmax_of_large_values_is_finite),
+    {0},
+};
+
+int main(void) { return test_run("spmm", tests); }
