@@ -97,9 +97,7 @@ typedef struct gnn_pace {
 
 typedef struct gnn_tiles gnn_tiles; /* see below */
 
-/* One back end: the dense operations, each in a file of the same name in cpu/ and cuda/. Matrices lie in its space,
- * are of one type (f32 or f64) and of fitting shapes; they may be strided. Nothing here waits for the device or
- * allocates, but open, capture_end and what says so, so that an epoch can be captured as one CUDA graph. */
+/* One back end. open, capture_end and wait may wait for the device or allocate; the operations do not. */
 typedef struct gnn_backend {
     /* engine.c, engine.cu */
     sp_status (*open)(gnn_engine *engine);
@@ -114,90 +112,8 @@ typedef struct gnn_backend {
     void (*forget)(gnn_engine *engine, void *graph);
     sp_status (*wait)(gnn_engine *engine); /* until all queued work is done */
 
-    /* multiply: C = alpha · op(A) · op(B) + beta · C (BLAS) */
-    sp_status (*multiply)(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
-                          const sp_dense *b, double beta, sp_dense *c);
-
-    /* C = op(X)·B, one or two, where `rounded`, unless it is NULL, is X in bf16, which may be read in its stead. C,
-     * or with the transpose B, may have fewer rows than X: it goes with the first ones. */
-    sp_status (*multiply_features)(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                   int count, const gnn_product_with *product);
-
-    /* dense: Y = forward(Σ A·B + bias), of one product or two; bias may be NULL. */
-    sp_status (*dense)(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
-                       const void *bias, sp_dense *y);
-    /* Y = forward(Y + bias), and of that each C = Y·B. The second C may have fewer rows than Y: its first ones. */
-    sp_status (*finish_multiply)(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                 int count, const gnn_product_with *product);
-    /* The way back to X, which `how` has made, from products X·W: of each dW = Xᵀ·G, and dX = (Σ G·Wᵀ) ∘ the
-     * derivative; `sums` (or NULL): those of dX's columns. The second G may have fewer rows than X: only the first
-     * ones went into that product. */
-    sp_status (*dense_backward)(gnn_engine *engine, int count, const gnn_product_gradient *product,
-                                const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
-
-    /* pointwise: Y = dropout(activation(X + bias)); bias (cols) may be NULL, Y may be X. */
-    sp_status (*forward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
-                         sp_dense *y);
-    /* dX = dY ∘ the derivative, given Y = forward(X); dX may be dY. ReLU's is 0 where Y is 0. `sums` (or NULL): those
-     * of dX's columns. */
-    sp_status (*backward)(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y, const sp_dense *y_gradient,
-                          sp_dense *x_gradient, void *sums);
-    /* y[k] = dropout(x[k]) for arrays, number k of `site`; the same again is the gradient. y may be x. */
-    sp_status (*drop)(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
-                      sp_dense_type type, void *y);
-    sp_status (*copy)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* strides may differ */
-    sp_status (*round)(gnn_engine *engine, const sp_dense *from, sp_dense *to); /* f32 to bf16, to nearest */
-    sp_status (*fill)(gnn_engine *engine, double value, sp_dense *to);
-    sp_status (*add)(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to); /* to += alpha · from */
-    /* sums[j] = Σ_i X(i, j), the same bits in every run. */
-    sp_status (*column_sums)(gnn_engine *engine, const sp_dense *x, void *sums);
-    /* Y(i, ·) = X(rows[i], ·) */
-    sp_status (*gather_rows)(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
-
-    /* loss: over the nodes of each split; node i is row i of the logits, or with `nodes` the graph's node nodes[i],
-     * whose label and split count. Writes score[GNN_SPLITS] (in the engine's space); that of GNN_UNUSED is 0. A
-     * node's sigmoid loss is the mean over its classes; a class is predicted where its logit is positive. `gradient`
-     * (or NULL): of the mean loss over the `count` nodes of split `of`, 0 elsewhere; `sums` (or NULL): those of its
-     * columns. Softmax is of the logits + bias (or NULL); they themselves may have it then, or not. */
-    sp_status (*softmax_loss)(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                              const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                              gnn_score *score, sp_dense *gradient, void *sums);
-    sp_status (*sigmoid_loss)(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
-                              const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                              gnn_score *score, sp_dense *gradient, void *sums);
-    /* Y = softmax of each row of X, or the logistic function of each number; Y may be X. */
-    sp_status (*probabilities)(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
-
-    /* optimize: one step (gnn_optimizer_options) over `count` parameters; m and v are the moments (NULL where the
-     * method has none), `pace` lies in the engine's space: steps goes up by one. Parameters of `decay` decay. */
-    sp_status (*optimize)(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
-                          sp_dense_type type, void *weights, const void *gradients, void *m, void *v, gnn_pace *pace);
-
-    /* attention (GAT): H is nodes x (heads · width), vector is heads · width numbers.
-     * scores(i, h) = Σ_k H(i, h·width + k) · vector[h·width + k] */
-    sp_status (*head_scores)(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores);
-    /* dH(i, h·width + k) += dscores(i, h) · vector[..]; dvector = Σ_i dscores(i, h) · H(i, ..) (overwritten). */
-    sp_status (*head_scores_backward)(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                      const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
-    /* values[e] = leakyrelu(left(i, head) + right(j, head)) for e = (i, j) of A's pattern */
-    sp_status (*edge_scores)(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                             int head, double slope, void *values);
-    /* From dvalues: dleft(i, head) = Σ over row i, dright(j, head) = Σ over column j, of dvalues ∘ leakyrelu'. The
-     * transpose has the columns of A as rows; entry t of it is entry places[t] of A. `values` is the work space of
-     * nnz numbers: dvalues on entry. */
-    sp_status (*edge_scores_backward)(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
-                                      const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
-                                      double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient);
-    /* to[t] = from[places[t]] */
-    sp_status (*gather)(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
-                        sp_dense_type type, void *to);
-    /* maximum: dX(j, k) = Σ over entries t = (j, i) of the transpose with argument[i · cols + k] == places[t] of
-     * dY(i, k): the gradient of sp_spmm_execute_argument, the same bits in every run. */
-    sp_status (*maximum_backward)(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
-                                  const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
-
-    /* kept: values(i, e) = Σ_t S(i, t)·W(column(i, e), t) for every kept entry e of row i; all of one type. */
-    sp_status (*multiply_kept)(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
+#define GNN_OPERATION(name, ...) sp_status (*name)(gnn_engine *engine, __VA_ARGS__);
+#include "operations.inc"
 
     /* tiles: Y += diag(r)·T·diag(c)·X in f32, T the ones of the tiles; r and c may be NULL. Only where the engine
      * takes tiles. */

@@ -90,55 +90,7 @@ void gnn_cpu_forward_rows(const cpu_mask *how, const sp_dense *x, const void *bi
 void gnn_cpu_backward_rows(const cpu_mask *how, const sp_dense *y, const sp_dense *y_gradient, sp_dense *x_gradient,
                            int64_t begin, int64_t end, double *sums);
 
-sp_status gnn_cpu_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                    int count, const gnn_product_with *product);
-sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
-                           const sp_dense *b, double beta, sp_dense *c);
-
-sp_status gnn_cpu_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
-                        const void *bias, sp_dense *y);
-sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
-                                 const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
-
-sp_status gnn_cpu_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
-                          sp_dense *y);
-sp_status gnn_cpu_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                           const sp_dense *y_gradient, sp_dense *x_gradient, void *sums);
-sp_status gnn_cpu_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
-                       sp_dense_type type, void *y);
-sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);
-sp_status gnn_cpu_round(gnn_engine *engine, const sp_dense *from, sp_dense *to);
-sp_status gnn_cpu_fill(gnn_engine *engine, double value, sp_dense *to);
-sp_status gnn_cpu_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to);
-sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);
-sp_status gnn_cpu_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
-
-sp_status gnn_cpu_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                               const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient, void *sums);
-sp_status gnn_cpu_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
-                               const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                               gnn_score *score, sp_dense *gradient, void *sums);
-sp_status gnn_cpu_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
-
-sp_status gnn_cpu_optimize(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
-                           sp_dense_type type, void *weights, const void *gradients, void *m, void *v,
-                           gnn_pace *pace);
-
-sp_status gnn_cpu_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores);
-sp_status gnn_cpu_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                       const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
-sp_status gnn_cpu_edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                              int head, double slope, void *values);
-sp_status gnn_cpu_edge_scores_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
-                                       const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
-                                       double slope, void *values, sp_dense *left_gradient, sp_dense *right_gradient);
-sp_status gnn_cpu_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
-                         sp_dense_type type, void *to);
-
-sp_status gnn_cpu_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
-                                   const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
-
-sp_status gnn_cpu_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
+#define GNN_OPERATION(name, ...) sp_status gnn_cpu_##name(gnn_engine *engine, __VA_ARGS__);
+#include "operations.inc"
 
 #endif

@@ -184,3 +184,9 @@ sp_status gnn_cpu_dense_backward(gnn_engine *engine, int count, const gnn_produc
     add_parts(engine, &job, sums);
     return SP_OK;
 }
+
+sp_status gnn_cpu_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
+                                  int count, const gnn_product_with *product)
+{
+    return gnn_finish_multiply_by_steps(engine, how, bias, y, count, product);
+}

@@ -4,7 +4,7 @@
  * parts. Scores of edges: a group of lanes a row of A; the sums over its columns run over the rows of the transpose.
  * Every sum has one order, so that results have the same bits in every run.
  */
-#include "backend.cuh"
+#include "each.cuh"
 
 /* ---- nodes ----------------------------------------------------------------------------------------------- */
 
@@ -26,16 +26,9 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, int LANES>
 static sp_status launch_heads(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
 {
-    const gnn_cuda_state *state = state_of(engine);
-    const int64_t blocks = ceil_div(h->rows * heads, THREADS / LANES);
-    if (blocks == 0) return SP_OK;
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaSetDevice(state->device));
-    score_heads<T, LANES><<<(unsigned)blocks, THREADS, 0, state->stream>>>(
-        h->rows, heads, h->cols / heads, dense_view<const T>{(const T *)h->values, h->stride}, (const T *)vector,
-        view_of<T>(scores));
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    return launch(engine, score_heads<T, LANES>, ceil_div(h->rows * heads, THREADS / LANES), h->rows, heads,
+                  h->cols / heads, dense_view<const T>{(const T *)h->values, h->stride}, (const T *)vector,
+                  view_of<T>(scores));
 }
 
 sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector, sp_dense *scores)
@@ -87,22 +80,16 @@ template <typename T, int V> struct heads_backward_op {
     }
 };
 
-template <typename T, int V>
-static sp_status heads_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient)
-{
-    const heads_backward_op<T, V> op = {h->cols / heads, view_of<T>(h), view_of<T>(scores_gradient),
-                                        view_of<T>(h_gradient), (const T *)vector};
-    return launch_sums<T, V>(engine, h->rows, h->cols, op, (T *)vector_gradient);
-}
-
 sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
                                         const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient)
 {
-    const bool aligned = is_aligned(h) && is_aligned(h_gradient);
-    const auto run = h->type == SP_DENSE_F32 ? (aligned ? heads_backward<float, 4> : heads_backward<float, 1>)
-                                             : (aligned ? heads_backward<double, 2> : heads_backward<double, 1>);
-    return run(engine, h, heads, vector, scores_gradient, h_gradient, vector_gradient);
+    return by_type(h->type, is_aligned(h) && is_aligned(h_gradient), [&](auto number, auto lanes) {
+        using T = decltype(number);
+        constexpr int V = lanes;
+        const heads_backward_op<T, V> op = {h->cols / heads, view_of<T>(h), view_of<T>(scores_gradient),
+                                            view_of<T>(h_gradient), (const T *)vector};
+        return launch_sums<T, V>(engine, h->rows, h->cols, op, (T *)vector_gradient);
+    });
 }
 
 /* ---- edges ----------------------------------------------------------------------------------------------- */
@@ -223,17 +210,8 @@ static __global__ void __launch_bounds__(THREADS)
 sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
                           sp_dense_type type, void *to)
 {
-    const gnn_cuda_state *state = state_of(engine);
     const int64_t blocks = ceil_div(count, THREADS);
-    if (count == 0) return SP_OK;
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaSetDevice(state->device));
     if (type == SP_DENSE_F32)
-        gather_numbers<<<(unsigned)blocks, THREADS, 0, state->stream>>>(places, count, (const float *)from,
-                                                                        (float *)to);
-    else
-        gather_numbers<<<(unsigned)blocks, THREADS, 0, state->stream>>>(places, count, (const double *)from,
-                                                                        (double *)to);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+        return launch(engine, gather_numbers<float>, blocks, places, count, (const float *)from, (float *)to);
+    return launch(engine, gather_numbers<double>, blocks, places, count, (const double *)from, (double *)to);
 }

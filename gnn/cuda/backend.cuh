@@ -1,5 +1,6 @@
-/* What the CUDA files of this module share: the engine's state, checked calls, kernels over matrices number by
- * number, over the rows of a sparse matrix, and reductions that have the same bits in every run.
+/* What the CUDA files of this module share: the engine's state, checked calls, launches, packs of numbers, activation
+ * and dropout. each.cuh goes over matrices number by number and row by row, split.cuh has numbers in two halves,
+ * copies.cuh copies to shared memory in the background.
  *
  * Nothing here waits or allocates: all work space is made with the engine. Launches follow one another on the
  * context's stream, so that one work space serves them all.
@@ -7,8 +8,10 @@
 #ifndef GNN_CUDA_BACKEND_CUH
 #define GNN_CUDA_BACKEND_CUH
 
-#include <cuda_runtime.h>
+#include <type_traits>
 
+#include "device/launch.cuh"
+#include "device/sums.cuh"
 #include "internal.h"
 
 /* ---- host: state and checked calls ----------------------------------------------------------------------- */
@@ -25,7 +28,7 @@ struct gnn_cuda_state {
     unsigned *tickets; /* `blocks` counters, 0 between launches: see is_last_block */
     int64_t blocks;    /* that fill the device */
     int64_t captured_from; /* the engine's step when a capture began */
-    bool overlaps;     /* kernels may begin while the one before them ends: see queue_kernel */
+    bool overlaps;     /* kernels may begin while the one before them ends: see launch_early */
     cublas *blas;
     /* Of multiply_split.cu: parts of C, an image of B, what that is scaled by; NULL where it is of no use. */
     float *split_partial, *split_backs;
@@ -38,124 +41,74 @@ enum { NARROW_BLOCKS = 2, PARTIALS = 17 * 64 * NARROW_BLOCKS / BLOCKS_PER_PROCES
 
 static inline gnn_cuda_state *state_of(const gnn_engine *engine) { return (gnn_cuda_state *)engine->state; }
 
-sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call);
 sp_status gnn_cuda_open_blas(gnn_engine *engine);
 void gnn_cuda_close_blas(gnn_engine *engine);
 sp_status gnn_cuda_open_split(gnn_engine *engine);
 sp_status gnn_cuda_open_tiles(gnn_engine *engine);
 
-#define CHECK(call)                           \
-    do {                                      \
-        sp_status status_ = (call);           \
-        if (status_ != SP_OK) return status_; \
-    } while (0)
-#define CUDA_CHECK(call) CHECK(gnn_cuda_status(engine, (call), #call))
+#define CUDA_CHECK(call) CHECK(cuda_status(engine->context, (call), #call))
 
-static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/* Queues a kernel whose first act is follow(): where the device can, its blocks come to the multiprocessors when
- * those of the kernel before it have all begun and leave room, and wait there, which takes some 0.5 us less than to
- * begin when all is done. */
 template <typename... P, typename... A>
-static inline cudaError_t queue_kernel(const gnn_cuda_state *state, void (*kernel)(P...), int64_t blocks, int threads,
-                                       size_t shared, const A &...arguments)
+static inline sp_status launch_grid(gnn_engine *engine, bool early, void (*kernel)(P...), dim3 grid, int threads,
+                                    size_t shared, const A &...arguments)
 {
-    cudaLaunchAttribute early = {};
-    cudaLaunchConfig_t how = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    how.gridDim = dim3((unsigned)blocks);
-    how.blockDim = dim3((unsigned)threads);
-    how.dynamicSmemBytes = shared;
-    how.stream = state->stream;
-    how.attrs = &early;
-    how.numAttrs = state->overlaps;
-    return cudaLaunchKernelEx(&how, kernel, P(arguments)...);
+    const gnn_cuda_state *state = state_of(engine);
+    CUDA_CHECK(cudaSetDevice(state->device));
+    return cuda_status(engine->context,
+                       launch_kernel(kernel, grid, threads, shared, state->stream, early && state->overlaps,
+                                     arguments...),
+                       "cudaLaunchKernelEx");
+}
+
+/* Launches so many blocks, 2^31 - 1 at most; none where there is no work. */
+template <typename... P, typename... A>
+static inline sp_status launch_blocks(gnn_engine *engine, bool early, void (*kernel)(P...), int64_t blocks,
+                                      int threads, size_t shared, const A &...arguments)
+{
+    if (blocks == 0) return SP_OK;
+    if (blocks > INT32_MAX)
+        return sp_fail(engine->context, SP_ERROR_UNSUPPORTED,
+                       "%lld blocks of threads are more than a launch may have", (long long)blocks);
+    return launch_grid(engine, early, kernel, dim3((unsigned)blocks), threads, shared, arguments...);
+}
+
+/* A kernel of THREADS threads. */
+template <typename... P, typename... A>
+static inline sp_status launch(gnn_engine *engine, void (*kernel)(P...), int64_t blocks, const A &...arguments)
+{
+    return launch_blocks(engine, false, kernel, blocks, THREADS, 0, arguments...);
+}
+
+/* A kernel whose first act is follow(). */
+template <typename... P, typename... A>
+static inline sp_status launch_early(gnn_engine *engine, void (*kernel)(P...), int64_t blocks, int threads,
+                                     size_t shared, const A &...arguments)
+{
+    return launch_blocks(engine, true, kernel, blocks, threads, shared, arguments...);
 }
 
 static inline size_t size_of(sp_dense_type type) { return type == SP_DENSE_F32 ? sizeof(float) : sizeof(double); }
 
-/* The blocks of a launch: 2^31 - 1 at most. */
-static inline sp_status check_grid(gnn_engine *engine, int64_t blocks)
-{
-    if (blocks <= INT32_MAX) return SP_OK;
-    return sp_fail(engine->context, SP_ERROR_UNSUPPORTED, "%lld blocks of threads are more than a launch may have",
-                   (long long)blocks);
-}
+#define GNN_OPERATION(name, ...) sp_status gnn_cuda_##name(gnn_engine *engine, __VA_ARGS__);
+#include "operations.inc"
 
-sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, const sp_dense *a,
-                            const sp_dense *b, double beta, sp_dense *c);
-
-sp_status gnn_cuda_multiply_features(gnn_engine *engine, bool transpose, const sp_dense *x, const sp_dense *rounded,
-                                     int count, const gnn_product_with *product);
-
-/* The same on tensor cores: multiply_split.cu, and whether that is faster. */
+/* Products on tensor cores (multiply_split.cu), and whether that is faster. */
 bool gnn_cuda_split_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a,
                          const sp_dense *c);
 sp_status gnn_cuda_multiply_split(gnn_engine *engine, bool transpose_a, bool transpose_b, double alpha, int count,
                                   const gnn_product *product, double beta, const gnn_pointwise *how, const void *bias,
                                   sp_dense *c);
 
-/* C, or two of the same A, of few columns: multiply_narrow.cu; A may be of bf16. */
+/* C, or two of the same A, of few columns (multiply_narrow.cu); A may be of bf16. */
 bool gnn_cuda_narrow_wins(const gnn_engine *engine, bool transpose_a, bool transpose_b, const sp_dense *a, int count,
                           const gnn_product_with *product);
 sp_status gnn_cuda_multiply_narrow(gnn_engine *engine, bool transpose_a, double alpha, const sp_dense *a, int count,
                                    const gnn_product_with *product, double beta);
 
-sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
-                           sp_dense *y);
-sp_status gnn_cuda_dense(gnn_engine *engine, int count, const gnn_product *product, const gnn_pointwise *how,
-                         const void *bias, sp_dense *y);
-sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
-                                   int count, const gnn_product_with *product);
-sp_status gnn_cuda_dense_backward(gnn_engine *engine, int count, const gnn_product_gradient *product,
-                                  const gnn_pointwise *how, const sp_dense *x, sp_dense *x_gradient, void *sums);
-
-sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
-                            const sp_dense *y_gradient, sp_dense *x_gradient, void *sums);
-sp_status gnn_cuda_drop(gnn_engine *engine, double rate, uint64_t site, int64_t count, const void *x,
-                        sp_dense_type type, void *y);
-sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to);
-sp_status gnn_cuda_round(gnn_engine *engine, const sp_dense *from, sp_dense *to);
-sp_status gnn_cuda_fill(gnn_engine *engine, double value, sp_dense *to);
-sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to);
-sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums);
-sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y);
-
-sp_status gnn_cuda_softmax_loss(gnn_engine *engine, sp_dense *logits, const void *bias, const int32_t *nodes,
-                                const int32_t *labels, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient, void *sums);
-sp_status gnn_cuda_sigmoid_loss(gnn_engine *engine, const sp_dense *logits, const int32_t *nodes,
-                                const uint8_t *targets, const uint8_t *split, gnn_split of, int64_t count,
-                                gnn_score *score, sp_dense *gradient, void *sums);
-sp_status gnn_cuda_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y);
-
-sp_status gnn_cuda_optimize(gnn_engine *engine, const gnn_optimizer_options *how, gnn_range decay, int64_t count,
-                            sp_dense_type type, void *weights, const void *gradients, void *m, void *v,
-                            gnn_pace *pace);
-
-sp_status gnn_cuda_head_scores(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                               sp_dense *scores);
-sp_status gnn_cuda_head_scores_backward(gnn_engine *engine, const sp_dense *h, int heads, const void *vector,
-                                        const sp_dense *scores_gradient, sp_dense *h_gradient, void *vector_gradient);
-sp_status gnn_cuda_edge_scores(gnn_engine *engine, const sp_csr *a, const sp_dense *left, const sp_dense *right,
-                               int head, double slope, void *values);
-sp_status gnn_cuda_edge_scores_backward(gnn_engine *engine, const sp_csr *a, const sp_csr *transpose,
-                                        const int64_t *places, const sp_dense *left, const sp_dense *right, int head,
-                                        double slope, void *values, sp_dense *left_gradient,
-                                        sp_dense *right_gradient);
-sp_status gnn_cuda_gather(gnn_engine *engine, const int64_t *places, int64_t count, const void *from,
-                          sp_dense_type type, void *to);
-
-sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
-                                    const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient);
-
-sp_status gnn_cuda_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept);
-
 sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,
                                   const sp_dense *x, sp_dense *y);
 
-/* ---- device: packs of numbers, groups of lanes, the last block -------------------------------------------- */
+/* ---- device: packs of numbers, groups of lanes ------------------------------------------------------------ */
 
 /* V neighbouring numbers of a row, loaded and stored at once. */
 template <typename T, int V> struct alignas(V * sizeof(T)) pack {
@@ -192,29 +145,24 @@ static inline bool is_aligned(const sp_dense *matrix)
 
 struct nothing {};
 
+/* Calls body(number, width) where the first is of the matrices' type and the second says how many numbers to load at
+ * once: 16 bytes where rows are aligned. */
+template <int N> using width_of = std::integral_constant<int, N>;
+template <typename Body> static inline sp_status by_type(sp_dense_type type, bool aligned, const Body &body)
+{
+    if (type == SP_DENSE_F32) return aligned ? body(float(), width_of<4>()) : body(float(), width_of<1>());
+    return aligned ? body(double(), width_of<2>()) : body(double(), width_of<1>());
+}
+
 /* Lets the next kernel's blocks come, and waits until all that was queued before this one is done. */
 static __device__ __forceinline__ void follow()
 {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
-#endif
+    let_next_begin();
+    wait_for_previous();
 }
 
 static __device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 static __device__ __forceinline__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
-
-/* The lanes of this thread's group. */
-template <int LANES> static __device__ __forceinline__ unsigned group_mask()
-{
-    return LANES == 32 ? 0xffffffffu : ((1u << LANES % 32) - 1) << (threadIdx.x % 32 / LANES * LANES);
-}
-
-template <int LANES, typename T> static __device__ __forceinline__ T group_sum(T value)
-{
-#pragma unroll
-    for (int step = LANES / 2; step > 0; step /= 2) value += __shfl_xor_sync(group_mask<LANES>(), value, step);
-    return value;
-}
 
 /* Lane j of a group gets the group's sum of sums[j], with LANES - 1 shuffles where one after another would take
  * LANES · log LANES: half of the sums go to the other half of the lanes, and so on. All lanes of the warp. */
@@ -226,23 +174,10 @@ template <int LANES, typename T> static __device__ __forceinline__ T deal_sums(T
 #pragma unroll
         for (int j = 0; j < half; j++) {
             const T kept = upper ? sums[j + half] : sums[j], given = upper ? sums[j] : sums[j + half];
-            sums[j] = kept + __shfl_xor_sync(0xffffffffu, given, half);
+            sums[j] = kept + __shfl_xor_sync(FULL_WARP, given, half);
         }
     }
     return sums[0];
-}
-
-/* True in the block that is the last of `blocks` to get here; it sees what the others have written. The ticket is 0
- * again for the next launch. */
-static __device__ __forceinline__ bool is_last_block(unsigned *ticket, unsigned blocks)
-{
-    __shared__ bool last;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicInc(ticket, blocks - 1) == blocks - 1;
-    __syncthreads();
-    if (last) __threadfence();
-    return last;
 }
 
 /* ---- activation and dropout ------------------------------------------------------------------------------ */
@@ -291,204 +226,6 @@ static __device__ __forceinline__ T derived(const mask &how, uint64_t stream, in
     if (how.activation == GNN_RELU) return y == 0 ? 0 : gradient * scale;
     const bool linear = how.activation == GNN_LINEAR || y > 0;
     return how.bound && dropped(how, stream, index) ? 0 : gradient * (linear ? scale : y + scale);
-}
-
-/* ---- number by number ------------------------------------------------------------------------------------ */
-
-/* A block takes a tile of rows and columns: 2^shift lanes across, ROWS rows a thread. */
-struct each_tiling {
-    int64_t rows, packs; /* packs a row */
-    unsigned col_tiles;
-    int shift;
-};
-
-/* `op` gives the types `input` and `local`, and for a pack begin(col) once a thread, load(row, col), and
- * store(row, col, input, local). All loads of a thread come before its stores. */
-template <typename T, int V, int ROWS, typename Op>
-static __global__ void __launch_bounds__(THREADS) each_pack(const each_tiling tiling, const Op op)
-{
-    follow();
-    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
-    const unsigned row_tile = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - row_tile * tiling.col_tiles;
-    const int64_t place = (int64_t)col_tile * across + (threadIdx.x & (across - 1)), col = place * V;
-    const int64_t row = (int64_t)row_tile * (down * ROWS) + (threadIdx.x >> tiling.shift);
-    if (place >= tiling.packs) return;
-    const typename Op::local local = op.begin(col);
-    typename Op::input in[ROWS];
-#pragma unroll
-    for (int u = 0; u < ROWS; u++)
-        if (row + u * down < tiling.rows) in[u] = op.load(row + u * down, col);
-#pragma unroll
-    for (int u = 0; u < ROWS; u++)
-        if (row + u * down < tiling.rows) op.store(row + u * down, col, in[u], local);
-}
-
-/* 4 rows a thread keep 64 KB in flight a multiprocessor; where that leaves some without a block, 1 row. */
-template <typename T, int V, typename Op>
-static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op)
-{
-    const gnn_cuda_state *state = state_of(engine);
-    each_tiling tiling = {rows, cols / V, 1, 0};
-    if (rows == 0 || cols == 0) return SP_OK;
-    while (tiling.shift < 8 && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
-    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
-    tiling.col_tiles = (unsigned)col_tiles;
-    const bool few = ceil_div(rows, 4 * down) * col_tiles < state->blocks;
-    const int64_t blocks = ceil_div(rows, few ? down : 4 * down) * col_tiles;
-    CHECK(check_grid(engine, blocks));
-    const auto kernel = few ? each_pack<T, V, 1, Op> : each_pack<T, V, 4, Op>;
-    CUDA_CHECK(cudaSetDevice(state->device));
-    CUDA_CHECK(queue_kernel(state, kernel, blocks, THREADS, 0, tiling, op));
-    return SP_OK;
-}
-
-/* ---- rows of a sparse matrix ------------------------------------------------------------------------------ */
-
-/* Rows of more entries a lane are taken by the whole block. */
-enum { LONG_ROW = 64 };
-
-/* A group of LANES a row, then the block's long rows one after another: `work` gives sum(row, begin, end, step) over
- * its entries from begin on in steps, and finish(row, sum). */
-template <int LANES, typename Work>
-static __global__ void __launch_bounds__(THREADS)
-    each_sparse_row(int64_t rows, const int64_t *offsets, const Work work)
-{
-    __shared__ double partial[THREADS / 32];
-    const int64_t first = (int64_t)blockIdx.x * (THREADS / LANES), row = first + threadIdx.x / LANES;
-    bool is_long = false;
-    if (row < rows) {
-        const int64_t begin = offsets[row], end = offsets[row + 1];
-        is_long = end - begin > LANES * LONG_ROW;
-        if (!is_long) {
-            const double sum = group_sum<LANES>(work.sum(row, begin + threadIdx.x % LANES, end, LANES));
-            if (threadIdx.x % LANES == 0) work.finish(row, sum);
-        }
-    }
-    if (!__syncthreads_or(is_long)) return;
-    for (int64_t i = first; i < min(first + THREADS / LANES, rows); i++) {
-        const int64_t begin = offsets[i], end = offsets[i + 1];
-        if (end - begin <= LANES * LONG_ROW) continue;
-        const double sum = group_sum<32>(work.sum(i, begin + threadIdx.x, end, THREADS));
-        if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            double total = 0;
-            for (int w = 0; w < THREADS / 32; w++) total += partial[w];
-            work.finish(i, total);
-        }
-        __syncthreads();
-    }
-}
-
-template <typename Work> static sp_status launch_sparse_rows(gnn_engine *engine, const sp_csr *a, const Work &work)
-{
-    const gnn_cuda_state *state = state_of(engine);
-    if (a->rows == 0) return SP_OK;
-    CUDA_CHECK(cudaSetDevice(state->device));
-    if (a->nnz / 16 < a->rows)
-        each_sparse_row<8><<<(unsigned)ceil_div(a->rows, THREADS / 8), THREADS, 0, state->stream>>>(
-            a->rows, a->row_offsets, work);
-    else
-        each_sparse_row<32><<<(unsigned)ceil_div(a->rows, THREADS / 32), THREADS, 0, state->stream>>>(
-            a->rows, a->row_offsets, work);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
-}
-
-/* ---- sums over rows --------------------------------------------------------------------------------------- */
-
-/* A block takes a tile of columns, 2^shift packs across, and a part of the rows. */
-struct sum_tiling {
-    int64_t rows, packs;
-    unsigned col_tiles, parts;
-    int shift;
-};
-
-/* The block's threads of each column together: sums[v] of the first row of threads hold the totals. */
-template <int V> static __device__ void add_down(double (&sums)[V], int across, double (*shared)[V])
-{
-#pragma unroll
-    for (int v = 0; v < V; v++) shared[threadIdx.x][v] = sums[v];
-    for (int half = THREADS / 2; half >= across; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < half)
-#pragma unroll
-            for (int v = 0; v < V; v++) shared[threadIdx.x][v] += shared[threadIdx.x + half][v];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int v = 0; v < V; v++) sums[v] = shared[threadIdx.x & (across - 1)][v];
-    __syncthreads();
-}
-
-/* sums[col] = Σ over rows of what `op` adds: begin(col) once a thread, load(row, col), and add(row, col, input,
- * local, sums). Four rows a thread are in flight. The last block of a tile of columns adds up its parts, in their
- * order. */
-template <typename T, int V, typename Op>
-static __global__ void __launch_bounds__(THREADS)
-    sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, T *totals)
-{
-    follow();
-    constexpr int ROWS = 4;
-    __shared__ double shared[THREADS][V];
-    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
-    const unsigned part = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - part * tiling.col_tiles;
-    const int lane = threadIdx.x & (across - 1), level = threadIdx.x >> tiling.shift;
-    const int64_t place = (int64_t)col_tile * across + lane, col = place * V;
-    const int64_t end = tiling.rows * (part + 1) / tiling.parts;
-    const bool filled = place < tiling.packs;
-    double sums[V] = {};
-    if (filled) {
-        const typename Op::local local = op.begin(col);
-        for (int64_t row = tiling.rows * part / tiling.parts + level; row < end; row += ROWS * down) {
-            typename Op::input in[ROWS];
-#pragma unroll
-            for (int u = 0; u < ROWS; u++)
-                if (row + u * down < end) in[u] = op.load(row + u * down, col);
-#pragma unroll
-            for (int u = 0; u < ROWS; u++)
-                if (row + u * down < end) op.add(row + u * down, col, in[u], local, sums);
-        }
-    }
-    add_down<V>(sums, across, shared);
-    if (tiling.parts > 1) {
-        double *own = partial + (int64_t)col_tile * tiling.parts * across * V;
-        if (level == 0)
-#pragma unroll
-            for (int v = 0; v < V; v++) own[((int64_t)part * across + lane) * V + v] = sums[v];
-        if (!is_last_block(tickets + col_tile, tiling.parts)) return;
-#pragma unroll
-        for (int v = 0; v < V; v++) sums[v] = 0;
-#pragma unroll 4
-        for (unsigned p = level; p < tiling.parts; p += down)
-#pragma unroll
-            for (int v = 0; v < V; v++) sums[v] += __ldcg(own + ((int64_t)p * across + lane) * V + v);
-        add_down<V>(sums, across, shared);
-    }
-    if (level == 0 && filled)
-#pragma unroll
-        for (int v = 0; v < V; v++) totals[col + v] = (T)sums[v];
-}
-
-/* Tiles 128 bytes wide (32 numbers where they are loaded one by one), parts so that the device is full. Parts depend
- * on the shape and the device alone. */
-template <typename T, int V, typename Op>
-static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, T *totals)
-{
-    const gnn_cuda_state *state = state_of(engine);
-    sum_tiling tiling = {rows, cols / V, 1, 1, 0};
-    if (cols == 0) return SP_OK;
-    while (1 << tiling.shift < (V == 1 ? 32 : 8) && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
-    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
-    const int64_t wanted = ceil_div(rows, 8 * down), most = state->blocks / col_tiles;
-    const int64_t parts = wanted < most ? wanted : most;
-    tiling.col_tiles = (unsigned)col_tiles;
-    tiling.parts = parts > 1 ? (unsigned)parts : 1;
-    CHECK(check_grid(engine, col_tiles * tiling.parts));
-    CUDA_CHECK(cudaSetDevice(state->device));
-    CUDA_CHECK(queue_kernel(state, sum_rows<T, V, Op>, col_tiles * tiling.parts, THREADS, 0, tiling, op, state->partial,
-                            state->tickets, totals));
-    return SP_OK;
 }
 
 #endif

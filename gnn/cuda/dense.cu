@@ -64,7 +64,7 @@ static __device__ __forceinline__ void store_sums(T (&own)[V], T (*shared)[LANES
 #pragma unroll
     for (int v = 0; v < V; v++) {
 #pragma unroll
-        for (int apart = LANES; apart < 32; apart *= 2) own[v] += __shfl_xor_sync(0xffffffffu, own[v], apart);
+        for (int apart = LANES; apart < 32; apart *= 2) own[v] += __shfl_xor_sync(FULL_WARP, own[v], apart);
         if (threadIdx.x % 32 < LANES) shared[threadIdx.x / 32][threadIdx.x % 32 * V + v] = own[v];
     }
     __syncthreads();
@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 2 : 1)
             pack<T, V> out = {};
 #pragma unroll
             for (int j = 0; j < COUNT; j++) {
-                const T by = __shfl_sync(0xffffffffu, g[u], j, LANES);
+                const T by = __shfl_sync(FULL_WARP, g[u], j, LANES);
 #pragma unroll
                 for (int v = 0; v < V; v++) {
                     out.part[v] = fused(by, w[j][v], out.part[v]);
@@ -164,11 +164,9 @@ static sp_status launch_narrow(gnn_engine *engine, narrow_job<T> job)
     const int64_t wanted = ceil_div(job.rows, 8 * (THREADS / LANES)), most = blocks / col_tiles;
     job.col_tiles = (unsigned)col_tiles;
     job.parts = (unsigned)(wanted < most ? wanted : most);
-    CUDA_CHECK(cudaSetDevice(state->device));
-    CUDA_CHECK(queue_kernel(state, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
+    CHECK(launch_early(engine, go_back_narrow<T, V, COUNT, LANES>, job.col_tiles * job.parts, THREADS, 0, job));
     const int64_t rows = 1 + job.term[0].cols + job.term[1].cols;
-    CUDA_CHECK(queue_kernel(state, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job));
-    return SP_OK;
+    return launch_early(engine, add_narrow<T>, rows * ceil_div(job.cols, 8), THREADS, 0, job);
 }
 
 /* Packs of 16 bytes, or of 8 where there are many columns, whose sums fill the registers. */
@@ -267,12 +265,8 @@ static __global__ void __launch_bounds__(THREADS) finish_narrow(const __grid_con
 template <typename T, int V>
 static sp_status finish_narrow(gnn_engine *engine, const after_job<T> &job, bool few)
 {
-    const int64_t blocks = ceil_div(job.rows, AFTER_ROWS);
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
-    CUDA_CHECK(queue_kernel(state_of(engine), few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>, blocks,
-                            THREADS, 0, job));
-    return SP_OK;
+    return launch_early(engine, few ? finish_narrow<T, V, FEW / 2> : finish_narrow<T, V, FEW>,
+                        ceil_div(job.rows, AFTER_ROWS), THREADS, 0, job);
 }
 
 template <typename T>

@@ -2,17 +2,6 @@
 #include "backend.cuh"
 #include "sample.h"
 
-sp_status gnn_cuda_status(gnn_engine *engine, cudaError_t error, const char *call)
-{
-    int length = 0;
-    if (error == cudaSuccess) return SP_OK;
-    cudaGetLastError();
-    while (call[length] && call[length] != '(') length++;
-    return sp_fail(engine->context, error == cudaErrorMemoryAllocation ? SP_ERROR_DEVICE_MEMORY : SP_ERROR_DEVICE,
-                   "%s: %.*s failed: %s (%s)", sp_context_device(engine->context), length, call,
-                   cudaGetErrorString(error), cudaGetErrorName(error));
-}
-
 /* ---- steps ----------------------------------------------------------------------------------------------- */
 
 static __global__ void change_step(int64_t *step, int64_t base, bool from_zero)
@@ -23,9 +12,7 @@ static __global__ void change_step(int64_t *step, int64_t base, bool from_zero)
 
 static sp_status launch_step(gnn_engine *engine, int64_t base, bool from_zero)
 {
-    CUDA_CHECK(cudaSetDevice(state_of(engine)->device));
-    CUDA_CHECK(queue_kernel(state_of(engine), change_step, 1, 1, 0, engine->step_there, base, from_zero));
-    return SP_OK;
+    return launch_early(engine, change_step, 1, 1, 0, engine->step_there, base, from_zero);
 }
 
 static sp_status set_step(gnn_engine *engine, int64_t step)
@@ -90,7 +77,7 @@ static sp_status capture_end(gnn_engine *engine, void **graph)
     *graph = NULL;
     engine->step = state->captured_from;
     const cudaError_t ended = cudaStreamEndCapture(state->stream, &recorded);
-    sp_status status = gnn_cuda_status(engine, ended, "cudaStreamEndCapture");
+    sp_status status = cuda_status(engine->context, ended, "cudaStreamEndCapture");
     if (status == SP_OK) status = instantiate(engine, recorded, steps, graph);
     if (recorded) cudaGraphDestroy(recorded);
     return status;
@@ -183,31 +170,8 @@ const gnn_backend gnn_backend_cuda = {
     .replay = replay,
     .forget = forget,
     .wait = wait_for_work,
-    .multiply = gnn_cuda_multiply,
-    .multiply_features = gnn_cuda_multiply_features,
-    .dense = gnn_cuda_dense,
-    .finish_multiply = gnn_cuda_finish_multiply,
-    .dense_backward = gnn_cuda_dense_backward,
-    .forward = gnn_cuda_forward,
-    .backward = gnn_cuda_backward,
-    .drop = gnn_cuda_drop,
-    .copy = gnn_cuda_copy,
-    .round = gnn_cuda_round,
-    .fill = gnn_cuda_fill,
-    .add = gnn_cuda_add,
-    .column_sums = gnn_cuda_column_sums,
-    .gather_rows = gnn_cuda_gather_rows,
-    .softmax_loss = gnn_cuda_softmax_loss,
-    .sigmoid_loss = gnn_cuda_sigmoid_loss,
-    .probabilities = gnn_cuda_probabilities,
-    .optimize = gnn_cuda_optimize,
-    .head_scores = gnn_cuda_head_scores,
-    .head_scores_backward = gnn_cuda_head_scores_backward,
-    .edge_scores = gnn_cuda_edge_scores,
-    .edge_scores_backward = gnn_cuda_edge_scores_backward,
-    .gather = gnn_cuda_gather,
-    .maximum_backward = gnn_cuda_maximum_backward,
-    .multiply_kept = gnn_cuda_multiply_kept,
+#define GNN_OPERATION(name, ...) .name = gnn_cuda_##name,
+#include "operations.inc"
     .multiply_tiles = gnn_cuda_multiply_tiles,
     .sample = &gnn_sample_cuda,
 };

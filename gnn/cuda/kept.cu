@@ -27,16 +27,9 @@ static __global__ void __launch_bounds__(THREADS) fill_kept(const kept_job<T, C>
 template <typename T, typename C>
 static sp_status fill(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept)
 {
-    const gnn_cuda_state *state = state_of(engine);
     const kept_job<T, C> job = {kept->rows * kept->k, kept->k, view_of<T>(s), view_of<T>(w), (int)w->cols,
                                 (const C *)kept->columns, (T *)kept->values};
-    const int64_t blocks = ceil_div(job.entries, THREADS);
-    if (blocks == 0) return SP_OK;
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaSetDevice(state->device));
-    fill_kept<T, C><<<(unsigned)blocks, THREADS, 0, state->stream>>>(job);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    return launch(engine, fill_kept<T, C>, ceil_div(job.entries, THREADS), job);
 }
 
 sp_status gnn_cuda_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_dense *w, sp_cbsr *kept)

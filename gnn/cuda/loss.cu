@@ -150,10 +150,7 @@ static sp_status launch_scores(gnn_engine *engine, const loss_job &job, const sp
     const int64_t blocks = wanted < state->blocks ? wanted : state->blocks;
     const dense_view<const T> x = {(const T *)logits->values, logits->stride};
     const dense_view<T> dx = {gradient ? (T *)gradient->values : NULL, gradient ? gradient->stride : 0};
-    CUDA_CHECK(cudaSetDevice(state->device));
-    score_rows<T, LANES><<<blocks > 0 ? (unsigned)blocks : 1, THREADS, 0, state->stream>>>(job, x, dx);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    return launch(engine, score_rows<T, LANES>, blocks > 0 ? blocks : 1, job, x, dx);
 }
 
 /* ---- a few classes --------------------------------------------------------------------------------------- */
@@ -211,7 +208,7 @@ template <int COUNT, typename T> static __device__ __forceinline__ T warp_sums(T
 {
     T sum = deal_sums<COUNT>(sums);
 #pragma unroll
-    for (int apart = COUNT; apart < 32; apart *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+    for (int apart = COUNT; apart < 32; apart *= 2) sum += __shfl_xor_sync(FULL_WARP, sum, apart);
     return sum;
 }
 
@@ -306,10 +303,8 @@ static sp_status launch_few(gnn_engine *engine, const loss_job &job, const sp_de
         return !m || (m->stride >= MOST && m->stride % 4 == 0 && (uintptr_t)m->values % 16 == 0);
     };
     const bool whole = wide(logits) && wide(gradient);
-    CUDA_CHECK(cudaSetDevice(state->device));
-    CUDA_CHECK(queue_kernel(state, whole ? score_few<MOST, true> : score_few<MOST, false>, blocks,
-                            few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums));
-    return SP_OK;
+    return launch_early(engine, whole ? score_few<MOST, true> : score_few<MOST, false>, blocks,
+                        few_block<MOST>::THREADS, 0, job, x, dx, state->partial, (float *)sums);
 }
 
 static bool has_few(const sp_dense *logits) { return logits->type == SP_DENSE_F32 && logits->cols <= FEW_CLASSES; }
@@ -375,15 +370,9 @@ static __global__ void __launch_bounds__(THREADS)
 template <typename T, int LANES>
 static sp_status launch_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)
 {
-    const gnn_cuda_state *state = state_of(engine);
-    const int64_t blocks = ceil_div(x->rows, THREADS / LANES);
-    if (x->rows == 0 || x->cols == 0) return SP_OK;
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaSetDevice(state->device));
-    make_probabilities<T, LANES><<<(unsigned)blocks, THREADS, 0, state->stream>>>(
-        x->rows, x->cols, softmax, dense_view<const T>{(const T *)x->values, x->stride}, view_of<T>(y));
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    if (x->cols == 0) return SP_OK;
+    return launch(engine, make_probabilities<T, LANES>, ceil_div(x->rows, THREADS / LANES), x->rows, x->cols, softmax,
+                  dense_view<const T>{(const T *)x->values, x->stride}, view_of<T>(y));
 }
 
 sp_status gnn_cuda_probabilities(gnn_engine *engine, const sp_dense *x, bool softmax, sp_dense *y)

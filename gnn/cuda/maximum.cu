@@ -66,17 +66,13 @@ template <typename T>
 static sp_status launch_maximum(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,
                                 const int64_t *argument, const sp_dense *y_gradient, sp_dense *x_gradient)
 {
-    const gnn_cuda_state *state = state_of(engine);
     const maximum_job<T> job = {transpose->row_offsets, places, argument, transpose->col_indices, transpose->rows,
                                 x_gradient->cols, {(const T *)y_gradient->values, y_gradient->stride},
                                 view_of<T>(x_gradient)};
-    if (job.rows == 0 || job.width == 0) return SP_OK;
-    CUDA_CHECK(cudaSetDevice(state->device));
-    if (job.width <= 16)
-        send_back<T, 16><<<(unsigned)ceil_div(job.rows, THREADS / 16), THREADS, 0, state->stream>>>(job);
-    else send_back<T, 32><<<(unsigned)ceil_div(job.rows, THREADS / 32), THREADS, 0, state->stream>>>(job);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    const bool narrow = job.width <= 16;
+    if (job.width == 0) return SP_OK;
+    return launch(engine, narrow ? send_back<T, 16> : send_back<T, 32>, ceil_div(job.rows, THREADS / (narrow ? 16 : 32)),
+                  job);
 }
 
 sp_status gnn_cuda_maximum_backward(gnn_engine *engine, const sp_csr *transpose, const int64_t *places,

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backend.cuh"
+#include "each.cuh"
 
 /* What NVIDIA recommends for Hopper; earlier devices do with less. */
 enum { WORKSPACE = 32 << 20 };
@@ -156,17 +156,20 @@ template <typename T, int V, int INNER> struct thin_op {
 
 enum { THIN = 16 };
 
-template <typename T, int V>
 static sp_status multiply_thin(gnn_engine *engine, bool transpose_b, double alpha, const sp_dense *a,
                                const sp_dense *b, double beta, sp_dense *c)
 {
     const int64_t b_row = transpose_b ? 1 : b->stride, b_col = transpose_b ? b->stride : 1;
-    const thin_op<T, V, THIN / 2> half = {(const T *)a->values, (const T *)b->values, a->stride, b_row, b_col,
-                                          (int)a->cols, (T)alpha, (T)beta, view_of<T>(c)};
-    const thin_op<T, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
-                                       half.c};
-    return a->cols <= THIN / 2 ? launch_each<T, V>(engine, c->rows, c->cols, half)
-                               : launch_each<T, V>(engine, c->rows, c->cols, whole);
+    return by_type(c->type, is_aligned(c), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        const thin_op<T, V, THIN / 2> half = {(const T *)a->values, (const T *)b->values, a->stride, b_row, b_col,
+                                              (int)a->cols, (T)alpha, (T)beta, view_of<T>(c)};
+        const thin_op<T, V, THIN> whole = {half.a, half.b, a->stride, b_row, b_col, half.inner, half.alpha, half.beta,
+                                           half.c};
+        return a->cols <= THIN / 2 ? launch_each<T, V>(engine, c->rows, c->cols, half)
+                                   : launch_each<T, V>(engine, c->rows, c->cols, whole);
+    });
 }
 
 /* ---- products -------------------------------------------------------------------------------------------- */
@@ -215,12 +218,7 @@ sp_status gnn_cuda_multiply(gnn_engine *engine, bool transpose_a, bool transpose
                        "a product of %lld x %lld x %lld: cuBLAS counts to 2^31", (long long)c->rows, (long long)inner,
                        (long long)c->cols);
     if (c->rows == 0 || c->cols == 0) return SP_OK;
-    if (!transpose_a && inner <= THIN) {
-        const bool aligned = is_aligned(c);
-        const auto run = c->type == SP_DENSE_F32 ? (aligned ? multiply_thin<float, 4> : multiply_thin<float, 1>)
-                                                 : (aligned ? multiply_thin<double, 2> : multiply_thin<double, 1>);
-        return run(engine, transpose_b, alpha, a, b, beta, c);
-    }
+    if (!transpose_a && inner <= THIN) return multiply_thin(engine, transpose_b, alpha, a, b, beta, c);
     if (gnn_cuda_narrow_wins(engine, transpose_a, transpose_b, a, 1, &narrow))
         return gnn_cuda_multiply_narrow(engine, transpose_a, alpha, a, 1, &narrow, beta);
     if (gnn_cuda_split_wins(engine, transpose_a, transpose_b, a, c)) {

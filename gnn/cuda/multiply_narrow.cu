@@ -341,8 +341,7 @@ static sp_status launch_across(gnn_engine *engine, const narrow_product &p)
     const int64_t chunks = ceil_div(p.a_rows, shape::ROWS), most = state->processors;
     CUDA_CHECK(cudaSetDevice(state->device));
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape::BYTES));
-    CUDA_CHECK(queue_kernel(state, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p));
-    return SP_OK;
+    return launch_early(engine, kernel, chunks < most ? chunks : most, THREADS + 32, shape::BYTES, p);
 }
 
 template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine, narrow_product p)
@@ -350,12 +349,10 @@ template <typename A, int TERMS> static sp_status launch_down(gnn_engine *engine
     const gnn_cuda_state *state = state_of(engine);
     const int64_t col_tiles = ceil_div(p.a_cols, DOWN_COLS);
     p.parts = (int)(state->processors / col_tiles);
-    CUDA_CHECK(cudaSetDevice(state->device));
     const auto kernel = p.cols <= TILE ? multiply_down<A, TERMS, 1> : multiply_down<A, TERMS, 2>;
-    CUDA_CHECK(queue_kernel(state, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
-    CUDA_CHECK(queue_kernel(state, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
-                            DOWN_THREADS, 0, p));
-    return SP_OK;
+    CHECK(launch_early(engine, kernel, p.parts * col_tiles, DOWN_THREADS, 0, p));
+    return launch_early(engine, add_narrow_parts<TERMS>, ceil_div((int64_t)p.a_cols * TERMS * p.cols, 32),
+                        DOWN_THREADS, 0, p);
 }
 
 /* Rows begin at multiples of 16 bytes, and go on to one. */

@@ -23,8 +23,8 @@
  */
 #include <cuda_fp16.h>
 
-#include "backend.cuh"
 #include "copies.cuh"
+#include "each.cuh"
 
 enum { TILE = 128, SLAB = 64, STEPS = SLAB / 16 };
 
@@ -354,8 +354,8 @@ static __device__ __forceinline__ void split_a(float (&raw)[2 * SLAB / 4], int t
         float most = 0;
 #pragma unroll
         for (int e = 0; e < OWN; e++) most = fmaxf(most, fabsf(raw[r * OWN + e]));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+        most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, 2));
         const float scale = scale_to(14, most);
         back[r] = inverse(scale);
 #pragma unroll
@@ -606,7 +606,7 @@ static __global__ void __launch_bounds__(2 * COLS)
 #pragma unroll
     for (int e = 0; e < 32; e++) most = fmaxf(most, fabsf(own.raw[e]));
 #pragma unroll
-    for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, apart));
+    for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, apart));
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
     __syncthreads();
 #pragma unroll
@@ -654,8 +654,7 @@ template <bool INNER_A, bool WIDE, int COLS> static sp_status launch(gnn_engine 
     const size_t bytes = layout<COLS>::BYTES;
     const unsigned room = (unsigned)state_of(engine)->processors * shares<COLS>::BLOCKS;
     CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-    CUDA_CHECK(queue_kernel(state_of(engine), kernel, p.items < room ? p.items : room, BLOCK, bytes, p));
-    return SP_OK;
+    return launch_early(engine, kernel, p.items < room ? p.items : room, BLOCK, bytes, p);
 }
 
 /* Which of A and B have rows along the inner dimension, and which may be read four (Aᵀ: two) numbers at a time. */
@@ -667,8 +666,8 @@ template <int COLS> static sp_status launch_kind(gnn_engine *engine, const split
 {
     const auto split = shape.inner_b ? (shape.wide_b ? split_b<true, true, COLS> : split_b<true, false, COLS>)
                                      : (shape.wide_b ? split_b<false, true, COLS> : split_b<false, false, COLS>);
-    CUDA_CHECK(queue_kernel(state_of(engine), split, (unsigned)p.slabs * p.col_tiles, 2 * COLS, 0, p, (__half *)p.image,
-                            (float *)p.backs));
+    CHECK(launch_early(engine, split, (int64_t)p.slabs * p.col_tiles, 2 * COLS, 0, p, (__half *)p.image,
+                       (float *)p.backs));
     if (shape.inner_a) return (shape.wide_a ? launch<true, true, COLS> : launch<true, false, COLS>)(engine, p);
     return (shape.wide_a ? launch<false, true, COLS> : launch<false, false, COLS>)(engine, p);
 }

@@ -62,12 +62,9 @@ sp_status gnn_cuda_optimize(gnn_engine *engine, const gnn_optimizer_options *how
                           state->tickets};
     const int64_t wanted = ceil_div(count, THREADS), blocks = wanted < state->blocks ? wanted : state->blocks;
     const int64_t grid = blocks > 0 ? blocks : 1;
-    CUDA_CHECK(cudaSetDevice(state->device));
     if (type == SP_DENSE_F32)
-        CUDA_CHECK(queue_kernel(state, take_step<float>, grid, THREADS, 0, job, (float *)weights,
-                                (const float *)gradients, (float *)m, (float *)v));
-    else
-        CUDA_CHECK(queue_kernel(state, take_step<double>, grid, THREADS, 0, job, (double *)weights,
-                                (const double *)gradients, (double *)m, (double *)v));
-    return SP_OK;
+        return launch_early(engine, take_step<float>, grid, THREADS, 0, job, (float *)weights,
+                            (const float *)gradients, (float *)m, (float *)v);
+    return launch_early(engine, take_step<double>, grid, THREADS, 0, job, (double *)weights,
+                        (const double *)gradients, (double *)m, (double *)v);
 }

@@ -9,7 +9,7 @@
  */
 #include <cuda_bf16.h>
 
-#include "backend.cuh"
+#include "each.cuh"
 
 /* ---- activation and dropout ------------------------------------------------------------------------------ */
 
@@ -82,29 +82,16 @@ template <typename T, int V> struct backward_op {
     }
 };
 
-template <typename T, int V>
-static sp_status forward(gnn_engine *engine, const mask &how, const sp_dense *x, const void *bias, sp_dense *y)
-{
-    return launch_each<T, V>(engine, x->rows, x->cols,
-                             forward_op<T, V>{how, view_of<T>(x), view_of<T>(y), (const T *)bias, x->cols, 0});
-}
-
 sp_status gnn_cuda_forward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *x, const void *bias,
                            sp_dense *y)
 {
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
-    const bool aligned = is_aligned(x) && is_aligned(y);
-    if (x->type == SP_DENSE_F32) return (aligned ? forward<float, 4> : forward<float, 1>)(engine, own, x, bias, y);
-    return (aligned ? forward<double, 2> : forward<double, 1>)(engine, own, x, bias, y);
-}
-
-template <typename T, int V>
-static sp_status backward(gnn_engine *engine, const mask &how, const sp_dense *y, const sp_dense *y_gradient,
-                          sp_dense *x_gradient, void *sums)
-{
-    const backward_op<T, V> op = {how, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols};
-    return sums ? launch_sums<T, V>(engine, y->rows, y->cols, op, (T *)sums)
-                : launch_each<T, V>(engine, y->rows, y->cols, op);
+    return by_type(x->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, x->rows, x->cols,
+                                 forward_op<T, V>{own, view_of<T>(x), view_of<T>(y), (const T *)bias, x->cols, 0});
+    });
 }
 
 sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const sp_dense *y,
@@ -112,9 +99,13 @@ sp_status gnn_cuda_backward(gnn_engine *engine, const gnn_pointwise *how, const 
 {
     const mask own = make_mask(engine, how->activation, how->rate, how->site);
     const bool aligned = is_aligned(y) && is_aligned(y_gradient) && is_aligned(x_gradient);
-    const auto run = y->type == SP_DENSE_F32 ? (aligned ? backward<float, 4> : backward<float, 1>)
-                                             : (aligned ? backward<double, 2> : backward<double, 1>);
-    return run(engine, own, y, y_gradient, x_gradient, sums);
+    return by_type(y->type, aligned, [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        const backward_op<T, V> op = {own, view_of<T>(y), view_of<T>(y_gradient), view_of<T>(x_gradient), y->cols};
+        return sums ? launch_sums<T, V>(engine, y->rows, y->cols, op, (T *)sums)
+                    : launch_each<T, V>(engine, y->rows, y->cols, op);
+    });
 }
 
 /* The array as a matrix of rows of 16 bytes, as far as it goes, and the rest as one of rows of a number. */
@@ -174,7 +165,7 @@ template <typename T, int V> struct fill_op {
     }
 };
 
-template <typename T, int V> struct add_op {
+template <typename T, int V> struct add_to_op {
     using local = nothing;
     struct input {
         pack<T, V> from, to;
@@ -210,17 +201,13 @@ template <typename T, int V> struct sum_op {
     }
 };
 
-template <typename T, int V>
-static sp_status copy(gnn_engine *engine, const sp_dense *from, const int32_t *rows, sp_dense *to)
-{
-    return launch_each<T, V>(engine, to->rows, to->cols, copy_op<T, V>{view_of<T>(from), view_of<T>(to), rows});
-}
-
 sp_status gnn_cuda_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y)
 {
-    const bool aligned = is_aligned(x) && is_aligned(y);
-    if (x->type == SP_DENSE_F32) return (aligned ? copy<float, 4> : copy<float, 1>)(engine, x, rows, y);
-    return (aligned ? copy<double, 2> : copy<double, 1>)(engine, x, rows, y);
+    return by_type(x->type, is_aligned(x) && is_aligned(y), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, y->rows, y->cols, copy_op<T, V>{view_of<T>(x), view_of<T>(y), rows});
+    });
 }
 
 sp_status gnn_cuda_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
@@ -259,38 +246,30 @@ sp_status gnn_cuda_round(gnn_engine *engine, const sp_dense *from, sp_dense *to)
     return aligned ? round_to<4>(engine, from, to) : round_to<1>(engine, from, to);
 }
 
-template <typename T, int V> static sp_status fill(gnn_engine *engine, double value, sp_dense *to)
-{
-    return launch_each<T, V>(engine, to->rows, to->cols, fill_op<T, V>{(T)value, view_of<T>(to)});
-}
-
 sp_status gnn_cuda_fill(gnn_engine *engine, double value, sp_dense *to)
 {
-    if (to->type == SP_DENSE_F32) return (is_aligned(to) ? fill<float, 4> : fill<float, 1>)(engine, value, to);
-    return (is_aligned(to) ? fill<double, 2> : fill<double, 1>)(engine, value, to);
-}
-
-template <typename T, int V>
-static sp_status add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
-{
-    return launch_each<T, V>(engine, to->rows, to->cols, add_op<T, V>{(T)alpha, view_of<T>(from), view_of<T>(to)});
+    return by_type(to->type, is_aligned(to), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, to->rows, to->cols, fill_op<T, V>{(T)value, view_of<T>(to)});
+    });
 }
 
 sp_status gnn_cuda_add(gnn_engine *engine, double alpha, const sp_dense *from, sp_dense *to)
 {
-    const bool aligned = is_aligned(from) && is_aligned(to);
-    if (to->type == SP_DENSE_F32) return (aligned ? add<float, 4> : add<float, 1>)(engine, alpha, from, to);
-    return (aligned ? add<double, 2> : add<double, 1>)(engine, alpha, from, to);
-}
-
-template <typename T, int V> static sp_status column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
-{
-    return launch_sums<T, V>(engine, x->rows, x->cols, sum_op<T, V>{view_of<T>(x)}, (T *)sums);
+    return by_type(to->type, is_aligned(from) && is_aligned(to), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_each<T, V>(engine, to->rows, to->cols,
+                                 add_to_op<T, V>{(T)alpha, view_of<T>(from), view_of<T>(to)});
+    });
 }
 
 sp_status gnn_cuda_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
 {
-    const bool aligned = is_aligned(x);
-    if (x->type == SP_DENSE_F32) return (aligned ? column_sums<float, 4> : column_sums<float, 1>)(engine, x, sums);
-    return (aligned ? column_sums<double, 2> : column_sums<double, 1>)(engine, x, sums);
+    return by_type(x->type, is_aligned(x), [&](auto number, auto width) {
+        using T = decltype(number);
+        constexpr int V = width;
+        return launch_sums<T, V>(engine, x->rows, x->cols, sum_op<T, V>{view_of<T>(x)}, (T *)sums);
+    });
 }

@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(THREADS)
         const float scale = c ? __ldg(c + i) : 1.0f;
         for (int j = threadIdx.x; j < width; j += THREADS) most = fmaxf(most, fabsf(x[i * stride + j] * scale));
     }
-    for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, apart));
+    for (int apart = 16; apart; apart /= 2) most = fmaxf(most, __shfl_xor_sync(FULL_WARP, most, apart));
     if (threadIdx.x % 32 == 0) atomicMax(largest, __float_as_uint(most));
 }
 
@@ -223,20 +223,15 @@ static sp_status multiply_columns(gnn_engine *engine, const gnn_tiles *tiles, co
     const int64_t blocks = ceil_div(rows * (padded / 8), THREADS);
     __half *high = (__half *)tiles->halves, *low = high + rows * padded;
     const float *numbers = (const float *)x->values;
-    CHECK(check_grid(engine, blocks));
-    CUDA_CHECK(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
-    find_largest<<<(unsigned)state->blocks, THREADS, 0, state->stream>>>(numbers, x->rows, (int)x->cols, x->stride, c,
-                                                                        tiles->largest);
-    split_rows<<<(unsigned)blocks, THREADS, 0, state->stream>>>(numbers, x->rows, (int)x->cols, x->stride, c,
-                                                                tiles->largest, rows, (int)padded, high, low);
-    CUDA_CHECK(cudaGetLastError());
     const tile_job job = {tiles->start, tiles->column, tiles->bits, high, low, (int)padded, (int)x->cols,
                           tiles->largest, r, (float *)y->values, y->stride, y->rows};
     const dim3 grid((unsigned)tiles->panels, (unsigned)(padded / COLUMNS));
+    CUDA_CHECK(cudaMemsetAsync(tiles->largest, 0, sizeof *tiles->largest, state->stream));
+    CHECK(launch(engine, find_largest, state->blocks, numbers, x->rows, (int)x->cols, x->stride, c, tiles->largest));
+    CHECK(launch(engine, split_rows, blocks, numbers, x->rows, (int)x->cols, x->stride, c, tiles->largest, rows,
+                 (int)padded, high, low));
     CUDA_CHECK(cudaFuncSetAttribute(multiply_panels, cudaFuncAttributeMaxDynamicSharedMemorySize, STAGES * STAGE));
-    multiply_panels<<<grid, TILE_THREADS, STAGES * STAGE, state->stream>>>(job);
-    CUDA_CHECK(cudaGetLastError());
-    return SP_OK;
+    return launch_grid(engine, false, multiply_panels, grid, TILE_THREADS, STAGES * STAGE, job);
 }
 
 sp_status gnn_cuda_multiply_tiles(gnn_engine *engine, const gnn_tiles *tiles, const float *r, const float *c,

@@ -39,7 +39,24 @@ done
 only io 'sparse\.h|base/.*'
 only mcl 'sparse\.h|base/.*'
 only contraction 'sparse\.h|base/.*'
-only gnn 'sparse\.h|base/.*'
+# The headers of device that gnn's CUDA code stands on use public calls alone: the shared library hides all others.
+shared='device/(check|array|launch|sums)\.cuh'
+only gnn "sparse\.h|base/.*|$shared"
+if grep -rn 'device/' gnn --include='*.c' --include='*.h'; then
+    echo "only gnn/cuda may include headers of libsparse/device"
+    failed=$((failed + 1))
+else
+    passed=$((passed + 1))
+fi
+bad=$(grep -nE '^#[[:space:]]*include[[:space:]]+"' libsparse/device/check.cuh libsparse/device/array.cuh \
+    libsparse/device/launch.cuh libsparse/device/sums.cuh | grep -vE "\"(sparse\.h|base/.*|$shared)\"")
+if [ -n "$bad" ]; then
+    echo "what gnn uses of libsparse/device may include public headers only:"
+    echo "$bad"
+    failed=$((failed + 1))
+else
+    passed=$((passed + 1))
+fi
 only bench/generate 'sparse\.h|base/.*'
 modules='sparse\.h|base/.*|io\.h|mcl\.h|contraction\.h|gnn\.h|generate\.h'
 only apps/common "$modules"

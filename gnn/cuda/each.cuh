@@ -1,0 +1,191 @@
+/* Kernels over matrices number by number, over the rows of a sparse matrix, and sums over rows that have the same bits
+ * in every run. What is done with the numbers is the argument. */
+#ifndef GNN_CUDA_EACH_CUH
+#define GNN_CUDA_EACH_CUH
+
+#include "backend.cuh"
+
+/* ---- number by number ------------------------------------------------------------------------------------ */
+
+/* A block takes a tile of rows and columns: 2^shift lanes across, ROWS rows a thread. */
+struct each_tiling {
+    int64_t rows, packs; /* packs a row */
+    unsigned col_tiles;
+    int shift;
+};
+
+/* `op` gives the types `input` and `local`, and for a pack begin(col) once a thread, load(row, col), and
+ * store(row, col, input, local). All loads of a thread come before its stores. */
+template <typename T, int V, int ROWS, typename Op>
+static __global__ void __launch_bounds__(THREADS) each_pack(const each_tiling tiling, const Op op)
+{
+    follow();
+    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
+    const unsigned row_tile = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - row_tile * tiling.col_tiles;
+    const int64_t place = (int64_t)col_tile * across + (threadIdx.x & (across - 1)), col = place * V;
+    const int64_t row = (int64_t)row_tile * (down * ROWS) + (threadIdx.x >> tiling.shift);
+    if (place >= tiling.packs) return;
+    const typename Op::local local = op.begin(col);
+    typename Op::input in[ROWS];
+#pragma unroll
+    for (int u = 0; u < ROWS; u++)
+        if (row + u * down < tiling.rows) in[u] = op.load(row + u * down, col);
+#pragma unroll
+    for (int u = 0; u < ROWS; u++)
+        if (row + u * down < tiling.rows) op.store(row + u * down, col, in[u], local);
+}
+
+/* 4 rows a thread keep 64 KB in flight a multiprocessor; where that leaves some without a block, 1 row. */
+template <typename T, int V, typename Op>
+static sp_status launch_each(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    each_tiling tiling = {rows, cols / V, 1, 0};
+    if (rows == 0 || cols == 0) return SP_OK;
+    while (tiling.shift < 8 && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
+    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
+    tiling.col_tiles = (unsigned)col_tiles;
+    const bool few = ceil_div(rows, 4 * down) * col_tiles < state->blocks;
+    const int64_t blocks = ceil_div(rows, few ? down : 4 * down) * col_tiles;
+    return launch_early(engine, few ? each_pack<T, V, 1, Op> : each_pack<T, V, 4, Op>, blocks, THREADS, 0, tiling, op);
+}
+
+/* ---- rows of a sparse matrix ------------------------------------------------------------------------------ */
+
+/* Rows of more entries a lane are taken by the whole block. */
+enum { LONG_ROW = 64 };
+
+/* A group of LANES a row, then the block's long rows one after another: `work` gives sum(row, begin, end, step) over
+ * its entries from begin on in steps, and finish(row, sum). */
+template <int LANES, typename Work>
+static __global__ void __launch_bounds__(THREADS)
+    each_sparse_row(int64_t rows, const int64_t *offsets, const Work work)
+{
+    __shared__ double partial[THREADS / 32];
+    const int64_t first = (int64_t)blockIdx.x * (THREADS / LANES), row = first + threadIdx.x / LANES;
+    bool is_long = false;
+    if (row < rows) {
+        const int64_t begin = offsets[row], end = offsets[row + 1];
+        is_long = end - begin > LANES * LONG_ROW;
+        if (!is_long) {
+            const double sum = group_sum<LANES>(work.sum(row, begin + threadIdx.x % LANES, end, LANES));
+            if (threadIdx.x % LANES == 0) work.finish(row, sum);
+        }
+    }
+    if (!__syncthreads_or(is_long)) return;
+    for (int64_t i = first; i < min(first + THREADS / LANES, rows); i++) {
+        const int64_t begin = offsets[i], end = offsets[i + 1];
+        if (end - begin <= LANES * LONG_ROW) continue;
+        const double sum = group_sum<32>(work.sum(i, begin + threadIdx.x, end, THREADS));
+        if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            double total = 0;
+            for (int w = 0; w < THREADS / 32; w++) total += partial[w];
+            work.finish(i, total);
+        }
+        __syncthreads();
+    }
+}
+
+template <typename Work> static sp_status launch_sparse_rows(gnn_engine *engine, const sp_csr *a, const Work &work)
+{
+    const bool narrow = a->nnz / 16 < a->rows;
+    return launch(engine, narrow ? each_sparse_row<8, Work> : each_sparse_row<32, Work>,
+                  ceil_div(a->rows, THREADS / (narrow ? 8 : 32)), a->rows, a->row_offsets, work);
+}
+
+/* ---- sums over rows --------------------------------------------------------------------------------------- */
+
+/* A block takes a tile of columns, 2^shift packs across, and a part of the rows. */
+struct sum_tiling {
+    int64_t rows, packs;
+    unsigned col_tiles, parts;
+    int shift;
+};
+
+/* The block's threads of each column together: sums[v] of the first row of threads hold the totals. */
+template <int V> static __device__ void add_down(double (&sums)[V], int across, double (*shared)[V])
+{
+#pragma unroll
+    for (int v = 0; v < V; v++) shared[threadIdx.x][v] = sums[v];
+    for (int half = THREADS / 2; half >= across; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half)
+#pragma unroll
+            for (int v = 0; v < V; v++) shared[threadIdx.x][v] += shared[threadIdx.x + half][v];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int v = 0; v < V; v++) sums[v] = shared[threadIdx.x & (across - 1)][v];
+    __syncthreads();
+}
+
+/* sums[col] = Σ over rows of what `op` adds: begin(col) once a thread, load(row, col), and add(row, col, input,
+ * local, sums). Four rows a thread are in flight. The last block of a tile of columns adds up its parts, in their
+ * order. */
+template <typename T, int V, typename Op>
+static __global__ void __launch_bounds__(THREADS)
+    sum_rows(const sum_tiling tiling, const Op op, double *partial, unsigned *tickets, T *totals)
+{
+    follow();
+    constexpr int ROWS = 4;
+    __shared__ double shared[THREADS][V];
+    const int across = 1 << tiling.shift, down = THREADS >> tiling.shift;
+    const unsigned part = blockIdx.x / tiling.col_tiles, col_tile = blockIdx.x - part * tiling.col_tiles;
+    const int lane = threadIdx.x & (across - 1), level = threadIdx.x >> tiling.shift;
+    const int64_t place = (int64_t)col_tile * across + lane, col = place * V;
+    const int64_t end = tiling.rows * (part + 1) / tiling.parts;
+    const bool filled = place < tiling.packs;
+    double sums[V] = {};
+    if (filled) {
+        const typename Op::local local = op.begin(col);
+        for (int64_t row = tiling.rows * part / tiling.parts + level; row < end; row += ROWS * down) {
+            typename Op::input in[ROWS];
+#pragma unroll
+            for (int u = 0; u < ROWS; u++)
+                if (row + u * down < end) in[u] = op.load(row + u * down, col);
+#pragma unroll
+            for (int u = 0; u < ROWS; u++)
+                if (row + u * down < end) op.add(row + u * down, col, in[u], local, sums);
+        }
+    }
+    add_down<V>(sums, across, shared);
+    if (tiling.parts > 1) {
+        double *own = partial + (int64_t)col_tile * tiling.parts * across * V;
+        if (level == 0)
+#pragma unroll
+            for (int v = 0; v < V; v++) own[((int64_t)part * across + lane) * V + v] = sums[v];
+        if (!is_last_block(tickets + col_tile, tiling.parts)) return;
+#pragma unroll
+        for (int v = 0; v < V; v++) sums[v] = 0;
+#pragma unroll 4
+        for (unsigned p = level; p < tiling.parts; p += down)
+#pragma unroll
+            for (int v = 0; v < V; v++) sums[v] += __ldcg(own + ((int64_t)p * across + lane) * V + v);
+        add_down<V>(sums, across, shared);
+    }
+    if (level == 0 && filled)
+#pragma unroll
+        for (int v = 0; v < V; v++) totals[col + v] = (T)sums[v];
+}
+
+/* Tiles 128 bytes wide (32 numbers where they are loaded one by one), parts so that the device is full. Parts depend
+ * on the shape and the device alone. */
+template <typename T, int V, typename Op>
+static sp_status launch_sums(gnn_engine *engine, int64_t rows, int64_t cols, const Op &op, T *totals)
+{
+    const gnn_cuda_state *state = state_of(engine);
+    sum_tiling tiling = {rows, cols / V, 1, 1, 0};
+    if (cols == 0) return SP_OK;
+    while (1 << tiling.shift < (V == 1 ? 32 : 8) && (int64_t)1 << tiling.shift < tiling.packs) tiling.shift++;
+    const int64_t col_tiles = ceil_div(tiling.packs, (int64_t)1 << tiling.shift), down = THREADS >> tiling.shift;
+    const int64_t wanted = ceil_div(rows, 8 * down), most = state->blocks / col_tiles;
+    const int64_t parts = wanted < most ? wanted : most;
+    tiling.col_tiles = (unsigned)col_tiles;
+    tiling.parts = parts > 1 ? (unsigned)parts : 1;
+    return launch_early(engine, sum_rows<T, V, Op>, col_tiles * tiling.parts, THREADS, 0, tiling, op, state->partial,
+                        state->tickets, totals);
+}
+
+#endif
