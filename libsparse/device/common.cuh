@@ -214,6 +214,9 @@ constexpr int ARCH_THREADS = 1536, ARCH_BLOCKS = __CUDA_ARCH__ == 860 ? 16 : 24;
 constexpr int ARCH_THREADS = 2048, ARCH_BLOCKS = 32;
 #endif
 
+/* Threads of a multiprocessor that registers are asked to suffice for, where it holds as many. */
+constexpr int MOST_THREADS = ARCH_THREADS < 1536 ? ARCH_THREADS : 1536;
+
 constexpr int32_t EMPTY = -1;
 
 /* The hash of a column; its upper bits are the first slot to probe. The product alone maps columns at distances near a
@@ -233,6 +236,7 @@ static __device__ __forceinline__ double product_of(float a, float b, bool in_f3
 }
 static __device__ __forceinline__ double product_of(double a, double b, bool) { return __dmul_rn(a, b); }
 
+__host__ __device__ constexpr int log2_of(int n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 __host__ __device__ constexpr int next_power_of_two(int n) { return n <= 1 ? 1 : 2 * next_power_of_two((n + 1) / 2); }
 
 #endif

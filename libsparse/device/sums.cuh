@@ -9,6 +9,8 @@ constexpr unsigned FULL_WARP = 0xffffffffu;
 
 /* ---- lanes --------------------------------------------------------------------------------------------- */
 
+static __device__ __forceinline__ unsigned lanes_below() { return (1u << (threadIdx.x & 31)) - 1; }
+
 /* The mask of the lanes of this thread's group. */
 template <int LANES> static __device__ __forceinline__ unsigned group_mask()
 {

@@ -22,7 +22,7 @@ only() {
 }
 
 # Rooms of libsparse name headers by their path. core is the floor of all, device that of all CUDA code, whose table of
-# operations has MaxK's header too. base is what every file may use. Products of patterns are contractions, and these use the warp's sums of products.
+# operations has MaxK's header too. base is what every file may use. Products of patterns are contractions.
 for room in libsparse/*/; do
     room=$(basename "$room")
     case $room in
@@ -30,7 +30,7 @@ for room in libsparse/*/; do
     core) floor=base ;;
     device) floor='base|core|device|spmm/cuda/maxk.cuh' ;;
     spgemm) floor='base|core|device|contract/cuda/contract.cuh' ;;
-    contract) floor='base|core|device|spgemm/cuda/warp.cuh' ;;
+    contract) floor='base|core|device' ;;
     markov) floor='base|core|device|spgemm' ;;
     *) floor='base|core|device' ;;
     esac

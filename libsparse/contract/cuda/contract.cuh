@@ -3,7 +3,8 @@
 #ifndef SPARSE_CUDA_CONTRACT_CUH
 #define SPARSE_CUDA_CONTRACT_CUH
 
-#include "spgemm/cuda/warp.cuh"
+#include "device/common.cuh"
+#include "device/sort.cuh"
 
 /* Classes of C's rows. Rows of class SORTED + i have up to 64 << i entries. */
 enum { SORTED_CLASSES = 5 };

@@ -3,7 +3,9 @@
 #ifndef SPARSE_CUDA_SPGEMM_ROWS_CUH
 #define SPARSE_CUDA_SPGEMM_ROWS_CUH
 
-#include "spgemm/cuda/warp.cuh"
+#include "spgemm/cuda/pack.cuh"
+#include "spgemm/cuda/rank.cuh"
+#include "spgemm/cuda/table.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 #ifndef SPARSE_CUDA_MERGE_CUH
 #define SPARSE_CUDA_MERGE_CUH
 
-#include "spgemm/cuda/warp.cuh"
+#include "spgemm/cuda/semiring.cuh"
 
 /* Merged rows: the elements and products that one may have. All 32 rows of a warp are merged, or none; at least half
  * of their elements lie within NEAR columns of the diagonal, so that neighbouring lanes read neighbouring rows of B:

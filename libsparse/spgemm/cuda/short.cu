@@ -1,4 +1,4 @@
-/* Rows of C that share a warp: small ones, in packs sorted in registers (warp.cuh), and merged ones, a lane each
+/* Rows of C that share a warp: small ones, in packs sorted in registers (pack.cuh), and merged ones, a lane each
  * (merge.cuh). What they add to C lies side by side, and leaves so. */
 #include "spgemm/cuda/merge.cuh"
 #include "spgemm/cuda/classes.cuh"

@@ -2,7 +2,7 @@
  *
  * What takes time here is latency: of launches, of the host's waiting, and of one warp that walks the thousands of
  * products of a long row. So there are two kinds of rows only, and four launches:
- *   - short rows, up to 96 products and 32 elements of A: sorted in registers, neighbours together (warp.cuh);
+ *   - short rows, up to 96 products and 32 elements of A: sorted in registers, neighbours together (pack.cuh);
  *   - all others, a block each, those of many products first: a bit for each of B's at most 16,384 columns gives C's
  *     columns in order and their ranks. Sums lie at these in shared memory, 2,048 at a time. Up to 32 rows of B and
  *     1,024 of their entries are added together: each column has a word with a bit a row, which says where its

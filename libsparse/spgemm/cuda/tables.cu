@@ -1,5 +1,5 @@
 /* Rows of C by tables: a warp each, with a table of a power of two of slots in shared memory, where products find
- * their columns (warp.cuh). Summed rows sort what they hold; rows of A with the same columns, twins, are summed by
+ * their columns (table.cuh). Summed rows sort what they hold; rows of A with the same columns, twins, are summed by
  * twos. */
 #include "spgemm/cuda/classes.cuh"
 

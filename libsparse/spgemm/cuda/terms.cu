@@ -14,7 +14,7 @@
  * Bytes a product: v of B from L2, 2.3 to 3.5 of the plan from memory, 5 where rows of B are as short as in road
  * networks. An entry of C: 2, and its value.
  *
- * Made from lists of pairs by entry of C (put_product in warp.cuh), which two runs of the kernels that look products
+ * Made from lists of pairs by entry of C (put_product in places.cuh), which two runs of the kernels that look products
  * up fill: one counts the products of each entry, one puts the pairs where they belong. A tile's pairs are then
  * sorted by entry of A; those of one entry of A keep the order of C, which is B's.
  */
@@ -22,7 +22,7 @@
 #include <cuda_pipeline.h>
 
 #include "spgemm/cuda/terms.cuh"
-#include "spgemm/cuda/warp.cuh"
+#include "spgemm/cuda/places.cuh"
 
 /* ---- constants ------------------------------------------------------------------------------------------- */
 
