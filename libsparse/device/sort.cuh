@@ -15,18 +15,10 @@ template <typename Key> static __device__ __forceinline__ void order_pair(Key &a
     b = high;
 }
 
-/* The smaller or the larger of two keys. Instead of a selection a predicated product with 1, a block's size in y: where
- * keys are sorted, the pipe that compares and selects is busy in nine cycles of ten, that which multiplies is not. */
+/* The smaller or the larger of two keys. */
 template <typename Key> static __device__ __forceinline__ Key keep(Key own, Key other, bool low)
 {
-    if constexpr (sizeof(Key) == sizeof(uint32_t)) {
-        asm("{ .reg .pred take, keeps; setp.ne.u32 keeps, %2, 0; setp.lt.xor.u32 take, %0, %1, keeps;"
-            " @take mad.lo.u32 %0, %1, %3, 0; }"
-            : "+r"(own)
-            : "r"(other), "r"((uint32_t)low), "r"(blockDim.y));
-        return own;
-    }
-    return (own < other) == low ? own : other;
+    return low ? min(own, other) : max(own, other);
 }
 
 /* Keys of one lane that rise and then fall, or the other way, `size` of them each time, brought in order. */

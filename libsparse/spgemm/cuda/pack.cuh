@@ -10,41 +10,6 @@
  * whatever it holds, a quarter of what sorting and adding up 64 products would cost. */
 enum { PACK_KEYS = 4, PACK_PRODUCTS = 32 * PACK_KEYS };
 
-/* Four keys a lane, sorted over the warp by a bitonic network, unrolled; those of lane l have places 4l to 4l + 3. */
-template <typename Key> static __device__ __forceinline__ void sort_pack(Key (&key)[PACK_KEYS])
-{
-    const int lane = threadIdx.x & 31;
-    order_pair(key[0], key[1]);
-    order_pair(key[2], key[3]);
-    order_pair(key[0], key[3]);
-    order_pair(key[1], key[2]);
-    order_pair(key[0], key[1]);
-    order_pair(key[2], key[3]);
-#pragma unroll
-    for (int size = 2; size <= 32; size *= 2) {
-        const bool high = lane & size / 2;
-#pragma unroll
-        for (int i = 0; i < PACK_KEYS / 2; i++) {
-            Key &low_key = key[i], &high_key = key[PACK_KEYS - 1 - i];
-            const Key first = __shfl_xor_sync(FULL_WARP, high_key, size - 1);
-            const Key second = __shfl_xor_sync(FULL_WARP, low_key, size - 1);
-            low_key = high ? max(low_key, first) : min(low_key, first);
-            high_key = high ? max(high_key, second) : min(high_key, second);
-        }
-#pragma unroll
-        for (int step = size / 4; step > 0; step /= 2)
-#pragma unroll
-            for (int i = 0; i < PACK_KEYS; i++) {
-                const Key other = __shfl_xor_sync(FULL_WARP, key[i], step);
-                key[i] = lane & step ? max(key[i], other) : min(key[i], other);
-            }
-        order_pair(key[0], key[2]);
-        order_pair(key[1], key[3]);
-        order_pair(key[0], key[1]);
-        order_pair(key[2], key[3]);
-    }
-}
-
 /* A row of B and the element of A that it is multiplied by: where the row would begin if the pack's products did. */
 template <bool PLAIN> struct alignas(PLAIN ? 16 : 8) packed_row {
     double weight;
@@ -288,7 +253,7 @@ static __device__ __forceinline__ int take_packs(const row_product<V> &product, 
         lane_keys<Key> keys;
         Key(&key)[PACK_KEYS] = keys.key;
         form_keys(product, begun, begun_rows, total, bits, memory, key);
-        sort_pack(key);
+        sort_keys<PACK_KEYS>(key, 32);
         memory.of_lane[lane] = keys;
         __syncwarp();
         bool flag[PACK_KEYS];
