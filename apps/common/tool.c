@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -311,6 +312,12 @@ int thread_count(const char *path, int64_t wanted)
     return (int)(wanted < most ? wanted : most);
 }
 
+int64_t peak_host_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0; /* Linux counts it in KiB */
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
 bool read_number(const char *text, double *value)
@@ -345,37 +352,4 @@ bool read_bytes(const char *text, int64_t *bytes)
     if (!read_number(number, &amount) || !(amount * scale >= 1) || !(amount * scale < ldexp(1, 62))) return false;
     *bytes = (int64_t)(amount * scale);
     return true;
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------------------- */
-
-/* The length of the UTF-8 character that `text` begins with, 0 if it is none. */
-static int utf8_length(const unsigned char *text)
-{
-    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
-    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
-    for (int i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
-void put_json_text(io_output *out, const char *text)
-{
-    if (!text) {
-        io_output_string(out, "null");
-        return;
-    }
-    io_output_string(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int length = utf8_length(p);
-        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
-            io_output_format(out, "\\u%04x", *p++);
-        } else {
-            io_output_bytes(out, p, (size_t)length);
-            p += length;
-        }
-    }
-    io_output_string(out, "\"");
 }

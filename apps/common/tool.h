@@ -1,4 +1,4 @@
-/* What the tools share: how a process begins, numbers on the command line, JSON text. */
+/* What the tools share: how a process begins and ends, messages, files, threads, numbers on the command line. */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -97,7 +97,7 @@ bool read_integer(const char *text, int64_t *value);
 /* 8G, 500M, 1.5T, 100K or plain bytes, at least one; powers of 1024. */
 bool read_bytes(const char *text, int64_t *bytes);
 
-/* A quoted JSON string; bytes that are not UTF-8 (file names may hold any) are shown as Latin-1. NULL is null. */
-void put_json_text(io_output *out, const char *text);
+/* Peak resident memory of the process. */
+int64_t peak_host_bytes(void);
 
 #endif

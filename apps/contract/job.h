@@ -114,5 +114,7 @@ sp_status contract_name_groups(contract_job *job);
 /* What a group is called; `buffer` is used if that is a number. */
 const char *contract_group_name(const contract_job *job, int64_t group, char buffer[32], size_t *length);
 sp_status contract_write(contract_job *job);
+/* report.c */
+void contract_put_report(const contract_job *job, io_output *out);
 
 #endif

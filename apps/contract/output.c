@@ -3,7 +3,6 @@
  * it is there, everything is.
  */
 #include <string.h>
-#include <sys/resource.h>
 
 #include "job.h"
 
@@ -257,77 +256,6 @@ static sp_status put_nodes(const contract_job *job, io_output *out)
     return status;
 }
 
-/* ---- the report ----------------------------------------------------------------------------------------- */
-
-static const char *boolean(bool value) { return value ? "true" : "false"; }
-
-static void put_text_field(io_output *out, const char *key, const char *text)
-{
-    io_output_format(out, "\"%s\": ", key);
-    put_json_text(out, text);
-    io_output_string(out, ", ");
-}
-
-static void put_input(const contract_job *job, io_output *out)
-{
-    const io_graph *in = &job->input;
-    const io_labelling *l = &job->labelling;
-    io_output_string(out, "  \"graph\": {");
-    put_text_field(out, "file", job->options->graph);
-    io_output_format(out, "\"format\": \"%s\", \"bytes\": %lld, \"nodes\": %lld, \"edges\": %lld,\n",
-                     format_word(in->format), (long long)in->bytes, (long long)job->g.rows, (long long)job->arcs);
-    io_output_format(out, "    \"entries\": %lld, \"repeated\": %lld, \"negative\": %lld, \"undirected\": %s},\n",
-                     (long long)job->g.nnz, (long long)job->repeated, (long long)in->negative,
-                     boolean(job->undirected));
-    io_output_string(out, "  \"labels\": {");
-    put_text_field(out, "file", job->options->labels);
-    io_output_format(
-        out, "\"kind\": \"%s\", \"bytes\": %lld, \"unlabelled\": %lld, \"empty\": %lld, \"overlapping\": %s},\n",
-        label_format_word(l->format), (long long)l->bytes, (long long)l->unlabelled, (long long)job->empty,
-        boolean(l->s.row_offsets != NULL));
-}
-
-static void put_levels(const contract_job *job, io_output *out)
-{
-    io_output_string(out, "  \"levels\": [");
-    for (int k = 0; k < job->hierarchy.count; k++) {
-        const contraction_level *level = &job->hierarchy.level[k];
-        io_output_format(out, "%s{\"nodes\": %lld, \"groups\": %lld, \"entries\": %lld}", k ? ", " : "",
-                         (long long)level->nodes, (long long)level->groups, (long long)level->c.nnz);
-    }
-    io_output_string(out, "],\n");
-}
-
-static void put_report(const contract_job *job, io_output *out)
-{
-    const contract_options *o = job->options;
-    const contract_seconds *t = &job->seconds;
-    struct rusage usage;
-    const int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
-    io_output_string(out, "{\"tool\": \"contract\", \"version\": \"" SP_VERSION "\",\n");
-    put_input(job, out);
-    io_output_format(out,
-                     "  \"options\": {\"combine\": \"%s\", \"loops\": \"%s\", \"half_loops\": %s, \"base\": %lld, ",
-                     combine_word(o->combine), loops_word(o->loops), boolean(o->half_loops), (long long)o->base);
-    io_output_format(out, "\"compact\": %s, \"repeat\": \"%s\", \"values\": \"%s\", ", boolean(o->compact),
-                     repeat_word(o->repeat), values_word(o->values));
-    put_text_field(out, "device", o->device);
-    io_output_format(out, "\"memory_budget\": %lld},\n", (long long)o->memory);
-    put_levels(job, out);
-    io_output_string(out, "  \"output\": {");
-    put_text_field(out, "file", o->out);
-    io_output_format(out, "\"format\": \"%s\", \"groups\": %lld, \"entries\": %lld, \"undirected\": %s},\n",
-                     format_word(o->to), (long long)job->c.rows, (long long)job->c.nnz, boolean(job->c_undirected));
-    io_output_format(out, "  \"engine\": \"%s\", ", engine_word(job->info.engine));
-    put_text_field(out, "device", job->device_name);
-    io_output_format(out, "\"threads\": %d, \"peak_host_bytes\": %lld, \"working_bytes\": %lld,\n",
-                     sp_context_threads(job->host), (long long)peak, (long long)job->info.peak_bytes);
-    io_output_format(out, "  \"seconds\": {\"read_graph\": %.6f, \"build\": %.6f, \"read_labels\": %.6f, ", t->graph,
-                     t->build, t->labels);
-    io_output_format(out, "\"contract\": %.6f, \"write\": %.6f, \"total\": %.6f}}\n", t->contract, t->write,
-                     t->total + t->write);
-}
-
 /* ---- all ------------------------------------------------------------------------------------------------ */
 
 typedef struct output_set {
@@ -370,7 +298,7 @@ static sp_status write_all(contract_job *job, output_set *all)
     job->seconds.write = wall_seconds() - began;
     if (o->report) {
         TRY(open_next(job, all, o->report, &out));
-        put_report(job, out);
+        contract_put_report(job, out);
     }
 done:
     return status;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json.h"
 #include "common/tool.h"
 #include "input.h"
 
@@ -143,39 +144,47 @@ static void put_text(io_output *out, const gnn_input *input, const info *found)
                      (long long)found->split[GNN_TEST], (long long)found->split[GNN_UNUSED]);
 }
 
-static const char *boolean(bool value) { return value ? "true" : "false"; }
-
 static void put_json(io_output *out, const info_options *o, const gnn_input *input, const info *found)
 {
     const gnn_data *data = &input->data;
     const sp_csr *g = &data->graph, *sparse = &data->features.sparse;
     const bool is_sparse = sparse->row_offsets != NULL;
     const int64_t cols = is_sparse ? sparse->cols : data->features.dense.cols;
+    static const char *const splits[GNN_SPLITS] = {"unused", "train", "val", "test"}; /* "unused" comes last */
     char name[256];
-    io_output_string(out, "{\"folder\": ");
-    put_json_text(out, o->folder);
-    io_output_format(out, ", \"nodes\": %lld, \"edges\": %lld, \"symmetric\": %s, \"weighted\": %s,\n",
-                     (long long)g->rows, (long long)g->nnz, boolean(found->symmetric), boolean(g->values != NULL));
-    io_output_format(out, "  \"loops\": %lld, \"isolated\": %lld, \"mean_degree\": ", (long long)found->loops,
-                     (long long)found->isolated);
-    io_output_number(out, share(g->nnz, g->rows));
-    io_output_format(out, ", \"max_degree\": %lld,\n  \"features\": %lld, \"sparse\": %s, \"filled\": %lld,\n",
-                     (long long)found->longest, (long long)cols, boolean(is_sparse),
-                     (long long)(is_sparse ? sparse->nnz : g->rows * cols));
-    io_output_format(out, "  \"multi_label\": %s, \"unlabelled\": %lld, \"classes\": [",
-                     boolean(data->targets != NULL), (long long)found->unlabelled);
+    json file = {.out = out}, *j = &file;
+    json_begin(j, NULL, '{');
+    json_text(j, "folder", o->folder);
+    json_count(j, "nodes", g->rows);
+    json_count(j, "edges", g->nnz);
+    json_flag(j, "symmetric", found->symmetric);
+    json_flag(j, "weighted", g->values != NULL);
+    json_count(j, "loops", found->loops);
+    json_count(j, "isolated", found->isolated);
+    json_number(j, "mean_degree", share(g->nnz, g->rows));
+    json_count(j, "max_degree", found->longest);
+    json_count(j, "features", cols);
+    json_flag(j, "sparse", is_sparse);
+    json_count(j, "filled", is_sparse ? sparse->nnz : g->rows * cols);
+    json_flag(j, "multi_label", data->targets != NULL);
+    json_count(j, "unlabelled", found->unlabelled);
+    j->flat = true;
+    json_begin(j, "classes", '[');
     for (int64_t c = 0; c < data->classes; c++) {
         class_name(input, c, name, sizeof name);
-        io_output_string(out, c ? ", {\"name\": " : "{\"name\": ");
-        put_json_text(out, name);
-        io_output_format(out, ", \"nodes\": %lld}", (long long)found->members[c]);
+        json_begin(j, NULL, '{');
+        json_text(j, "name", name);
+        json_count(j, "nodes", found->members[c]);
+        json_end(j, '}');
     }
-    io_output_string(out, "],\n  \"split\": ");
-    if (input->has_split)
-        io_output_format(out, "{\"train\": %lld, \"val\": %lld, \"test\": %lld, \"unused\": %lld}}\n",
-                         (long long)found->split[GNN_TRAIN], (long long)found->split[GNN_VALIDATION],
-                         (long long)found->split[GNN_TEST], (long long)found->split[GNN_UNUSED]);
-    else io_output_string(out, "null}\n");
+    json_end(j, ']');
+    j->flat = false;
+    if (!input->has_split) json_null(j, "split");
+    else json_begin(j, "split", '{');
+    for (int i = 1; input->has_split && i <= GNN_SPLITS; i++)
+        json_count(j, splits[i % GNN_SPLITS], found->split[i % GNN_SPLITS]);
+    if (input->has_split) json_end(j, '}');
+    json_end(j, '}');
 }
 
 /* ---- all ----------------------------------------------------------------------------------------------- */

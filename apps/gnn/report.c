@@ -1,8 +1,8 @@
 /* The JSON report of gnn train: data, options, every epoch of every run, what came out. Times are wall seconds; what
  * was not evaluated is null. */
 #include <math.h>
-#include <sys/resource.h>
 
+#include "common/json.h"
 #include "job.h"
 
 const char *gnn_show(double accuracy, gnn_text text)
@@ -32,176 +32,156 @@ double gnn_mean(const gnn_job *job, double (*of)(const gnn_run *run), double *de
 
 /* ---- fields ---------------------------------------------------------------------------------------------- */
 
-static void put_text(io_output *out, const char *key, const char *text)
-{
-    io_output_format(out, "\"%s\": ", key);
-    put_json_text(out, text);
-    io_output_string(out, ", ");
-}
-
-static void put_whole(io_output *out, const char *key, int64_t number)
-{
-    io_output_format(out, "\"%s\": %lld, ", key, (long long)number);
-}
-
-static void put_number(io_output *out, const char *key, double number)
-{
-    if (isfinite(number)) io_output_format(out, "\"%s\": %.9g, ", key, number);
-    else io_output_format(out, "\"%s\": null, ", key);
-}
-
-static void put_switch(io_output *out, const char *key, bool value)
-{
-    io_output_format(out, "\"%s\": %s, ", key, value ? "true" : "false");
-}
-
-static void put_data(const gnn_job *job, io_output *out)
+static void put_data(const gnn_job *job, json *j)
 {
     const gnn_data *data = &job->data;
     const sp_csr *sparse = &data->features.sparse;
     const sp_dense *dense = &data->features.dense;
-    io_output_string(out, "  \"data\": {");
-    put_text(out, "folder", job->settings->folder);
-    put_whole(out, "nodes", data->graph.rows);
-    put_whole(out, "edges", data->graph.nnz);
-    put_whole(out, "features", dense->values ? dense->cols : sparse->cols);
-    put_whole(out, "feature_entries", dense->values ? dense->rows * dense->cols : sparse->nnz);
-    put_switch(out, "sparse_features", !dense->values);
-    io_output_string(out, "\n    ");
-    put_whole(out, "classes", data->classes);
-    put_switch(out, "several_classes_a_node", data->targets != NULL);
-    put_whole(out, "training", job->nodes[GNN_TRAIN]);
-    put_whole(out, "validation", job->nodes[GNN_VALIDATION]);
-    io_output_format(out, "\"test\": %lld},\n", (long long)job->nodes[GNN_TEST]);
+    json_begin(j, "data", '{');
+    json_text(j, "folder", job->settings->folder);
+    json_count(j, "nodes", data->graph.rows);
+    json_count(j, "edges", data->graph.nnz);
+    json_count(j, "features", dense->values ? dense->cols : sparse->cols);
+    json_count(j, "feature_entries", dense->values ? dense->rows * dense->cols : sparse->nnz);
+    json_flag(j, "sparse_features", !dense->values);
+    json_count(j, "classes", data->classes);
+    json_flag(j, "several_classes_a_node", data->targets != NULL);
+    json_count(j, "training", job->nodes[GNN_TRAIN]);
+    json_count(j, "validation", job->nodes[GNN_VALIDATION]);
+    json_count(j, "test", job->nodes[GNN_TEST]);
+    json_end(j, '}');
 }
 
-static void put_model(const gnn_job *job, io_output *out)
+static void put_model(const gnn_job *job, json *j)
 {
     const gnn_model_options *m = &job->how.model;
-    put_text(out, "model", model_word(m->layer));
-    put_whole(out, "layers", m->layers);
-    put_whole(out, "hidden", m->hidden);
-    if (m->layer == GNN_GAT) put_whole(out, "heads", m->heads);
-    put_whole(out, "maxk", m->maxk);
-    put_number(out, "input_dropout", m->input_dropout);
-    put_number(out, "dropout", m->dropout);
-    put_number(out, "attention_dropout", m->attention_dropout);
-    put_switch(out, "normalise", m->normalised);
-    put_switch(out, "keep_aggregated", m->keep_aggregated);
-    put_switch(out, "half_gather", m->half_gather);
+    json_text(j, "model", model_word(m->layer));
+    json_count(j, "layers", m->layers);
+    json_count(j, "hidden", m->hidden);
+    if (m->layer == GNN_GAT) json_count(j, "heads", m->heads);
+    json_count(j, "maxk", m->maxk);
+    json_number(j, "input_dropout", m->input_dropout);
+    json_number(j, "dropout", m->dropout);
+    json_number(j, "attention_dropout", m->attention_dropout);
+    json_flag(j, "normalise", m->normalised);
+    json_flag(j, "keep_aggregated", m->keep_aggregated);
+    json_flag(j, "half_gather", m->half_gather);
 }
 
-static void put_training(const gnn_job *job, io_output *out)
+static void put_training(const gnn_job *job, json *j)
 {
     const gnn_settings *s = job->settings;
     const gnn_trainer_options *how = &job->how;
-    put_text(out, "optimizer", optimizer_word(how->optimizer.method));
-    put_number(out, "rate", how->optimizer.rate);
-    put_number(out, "decay", how->optimizer.decay);
-    put_switch(out, "decay_first_layer_only", how->optimizer.decay_first_layer);
-    put_whole(out, "epochs", how->epochs);
-    put_whole(out, "patience", how->patience);
-    put_whole(out, "evaluate_every", how->evaluate_every);
-    put_whole(out, "rate_step", how->rate_step);
-    put_number(out, "rate_factor", how->rate_factor);
-    io_output_string(out, "\n    ");
-    put_text(out, "sampler", sampler_word(s->sampler));
+    json_text(j, "optimizer", optimizer_word(how->optimizer.method));
+    json_number(j, "rate", how->optimizer.rate);
+    json_number(j, "decay", how->optimizer.decay);
+    json_flag(j, "decay_first_layer_only", how->optimizer.decay_first_layer);
+    json_count(j, "epochs", how->epochs);
+    json_count(j, "patience", how->patience);
+    json_count(j, "evaluate_every", how->evaluate_every);
+    json_count(j, "rate_step", how->rate_step);
+    json_number(j, "rate_factor", how->rate_factor);
+    json_text(j, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
-        io_output_string(out, "\"fanout\": [");
-        for (int64_t l = 0; l < s->fanouts; l++)
-            io_output_format(out, "%s%lld", l ? ", " : "", (long long)s->fanout[l]);
-        io_output_string(out, "], ");
-        put_whole(out, "batch", how->sampler.batch);
-        put_whole(out, "bulk", how->sampler.bulk);
+        json_counts(j, "fanout", s->fanout, s->fanouts);
+        json_count(j, "batch", how->sampler.batch);
+        json_count(j, "bulk", how->sampler.bulk);
     }
     if (job->clusters) {
-        put_text(out, "clusters", s->clusters);
-        put_whole(out, "cluster_count", job->cluster_count);
+        json_text(j, "clusters", s->clusters);
+        json_count(j, "cluster_count", job->cluster_count);
     }
 }
 
-static void put_options(const gnn_job *job, io_output *out)
+static void put_options(const gnn_job *job, json *j)
 {
     const gnn_settings *s = job->settings;
-    io_output_string(out, "  \"options\": {");
-    put_model(job, out);
-    io_output_string(out, "\n    ");
-    put_training(job, out);
-    io_output_string(out, "\n    ");
-    if (s->split_train > 0) io_output_format(out, "\"split\": [%lld, %lld], ", (long long)s->split_train,
-                                             (long long)s->split_validation);
-    put_text(out, "order", order_word(s->order));
-    put_whole(out, "seed", s->seed);
-    put_whole(out, "seeds", s->seeds);
-    put_text(out, "device", s->device);
-    put_text(out, "resume", s->resume);
-    io_output_format(out, "\"memory_budget\": %lld},\n", (long long)s->memory);
+    json_begin(j, "options", '{');
+    put_model(job, j);
+    put_training(job, j);
+    if (s->split_train > 0) json_counts(j, "split", (int64_t[]){s->split_train, s->split_validation}, 2);
+    json_text(j, "order", order_word(s->order));
+    json_count(j, "seed", s->seed);
+    json_count(j, "seeds", s->seeds);
+    json_text(j, "device", s->device);
+    json_text(j, "resume", s->resume);
+    json_count(j, "memory_budget", s->memory);
+    json_end(j, '}');
 }
 
 /* ---- runs ------------------------------------------------------------------------------------------------- */
 
-static void put_splits(io_output *out, const gnn_epoch *epoch)
+static void put_splits(json *j, const gnn_epoch *epoch)
 {
     static const char *const splits[GNN_SPLITS] = {"unused", "training", "validation", "test"};
     char key[32];
     for (int s = GNN_TRAIN; s < GNN_SPLITS; s++) {
         snprintf(key, sizeof key, "%s_loss", splits[s]);
-        put_number(out, key, epoch->split_loss[s]);
+        json_number(j, key, epoch->split_loss[s]);
         snprintf(key, sizeof key, "%s_accuracy", splits[s]);
-        put_number(out, key, epoch->accuracy[s]);
+        json_number(j, key, epoch->accuracy[s]);
     }
 }
 
-static void put_run(const gnn_run *run, io_output *out)
+static void put_run(const gnn_run *run, json *j)
 {
-    io_output_string(out, "    {");
-    put_whole(out, "seed", run->seed);
-    put_whole(out, "best_epoch", run->best_epoch);
-    put_splits(out, &run->best);
-    io_output_string(out, "\n     ");
-    put_number(out, "median_epoch_seconds", run->median);
-    io_output_format(out, "\"seconds\": %.6f,\n     \"epochs\": [", run->seconds);
+    json_begin(j, NULL, '{');
+    json_count(j, "seed", run->seed);
+    json_count(j, "best_epoch", run->best_epoch);
+    put_splits(j, &run->best);
+    json_seconds(j, "median_epoch_seconds", run->median);
+    json_seconds(j, "seconds", run->seconds);
+    json_begin(j, "epochs", '[');
     for (int64_t i = 0; i < run->count; i++) {
         const gnn_epoch *e = &run->epochs[i];
-        io_output_string(out, i ? ",\n      {" : "\n      {");
-        put_whole(out, "epoch", e->epoch);
-        put_number(out, "loss", e->loss);
-        put_splits(out, e);
-        if (e->edges > 0) put_whole(out, "sampled_edges", e->edges);
-        io_output_format(out, "\"seconds\": %.9f}", e->seconds);
+        json_begin(j, NULL, '{');
+        json_count(j, "epoch", e->epoch);
+        json_number(j, "loss", e->loss);
+        put_splits(j, e);
+        if (e->edges > 0) json_count(j, "sampled_edges", e->edges);
+        json_seconds(j, "seconds", e->seconds);
+        json_end(j, '}');
     }
-    io_output_string(out, "]}");
+    json_end(j, ']');
+    json_end(j, '}');
+}
+
+static void put_result(const gnn_job *job, json *j)
+{
+    double deviation;
+    const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
+    json_text(j, "device", job->device_name);
+    json_count(j, "threads", sp_context_threads(job->host));
+    json_count(j, "parameters", job->parameters);
+    json_count(j, "peak_host_bytes", peak_host_bytes());
+    json_flag(j, "renumbered", job->data.place != NULL);
+    json_flag(j, "stopped", job->stopped);
+    json_number(j, "test_accuracy", test);
+    json_number(j, "test_accuracy_deviation", deviation);
+    json_number(j, "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
+    json_seconds(j, "median_epoch_seconds", gnn_mean(job, gnn_epoch_seconds, NULL));
+    json_count(j, "best_epoch", job->runs[0].best_epoch);
+    json_begin(j, "seconds", '{');
+    json_seconds(j, "read", job->seconds.read);
+    json_seconds(j, "order", job->seconds.order);
+    json_seconds(j, "prepare", job->seconds.prepare);
+    json_seconds(j, "total", job->seconds.total);
+    json_end(j, '}');
 }
 
 sp_status gnn_put_report(gnn_job *job, io_output *out)
 {
-    struct rusage usage;
-    const int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
-    double deviation;
-    const double test = gnn_mean(job, gnn_test_accuracy, &deviation);
-    io_output_string(out, "{\"tool\": \"gnn\", \"version\": \"" SP_VERSION "\", \"command\": \"train\",\n");
-    put_data(job, out);
-    put_options(job, out);
-    io_output_string(out, "  ");
-    put_text(out, "device", job->device_name);
-    put_whole(out, "threads", sp_context_threads(job->host));
-    put_whole(out, "parameters", job->parameters);
-    put_whole(out, "peak_host_bytes", peak);
-    put_switch(out, "renumbered", job->data.place != NULL);
-    put_switch(out, "stopped", job->stopped);
-    io_output_string(out, "\n  ");
-    put_number(out, "test_accuracy", test);
-    put_number(out, "test_accuracy_deviation", deviation);
-    put_number(out, "validation_accuracy", gnn_mean(job, validation_accuracy, NULL));
-    put_number(out, "median_epoch_seconds", gnn_mean(job, gnn_epoch_seconds, NULL));
-    put_whole(out, "best_epoch", job->runs[0].best_epoch);
-    io_output_format(out, "\n  \"seconds\": {\"read\": %.6f, \"order\": %.6f, \"prepare\": %.6f, \"total\": %.6f},\n"
-                     "  \"runs\": [\n", job->seconds.read, job->seconds.order, job->seconds.prepare,
-                     job->seconds.total);
-    for (int64_t i = 0; i < job->run_count; i++) {
-        if (i) io_output_string(out, ",\n");
-        put_run(&job->runs[i], out);
-    }
-    io_output_string(out, "]}\n");
+    json file = {.out = out}, *j = &file;
+    json_begin(j, NULL, '{');
+    json_text(j, "tool", "gnn");
+    json_text(j, "version", SP_VERSION);
+    json_text(j, "command", "train");
+    put_data(job, j);
+    put_options(job, j);
+    put_result(job, j);
+    json_begin(j, "runs", '[');
+    for (int64_t i = 0; i < job->run_count; i++) put_run(&job->runs[i], j);
+    json_end(j, ']');
+    json_end(j, '}');
     return SP_OK;
 }

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "common/json.h"
 #include "common/tool.h"
 
 /* ---- what is asked for (options.c) --------------------------------------------------------------- */

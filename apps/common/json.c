@@ -1,0 +1,124 @@
+/* The implementation of json.h. */
+#include "json.h"
+
+#include <math.h>
+
+/* The length of the UTF-8 character that `text` begins with, 0 if there is none. */
+static int utf8_length(const unsigned char *text)
+{
+    int length = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
+    if (length == 4 && (text[0] < 0xf0 || text[0] > 0xf4)) return 0;
+    for (int i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0, beyond = text[0] == 0xf4 && text[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+void put_json_text(io_output *out, const char *text)
+{
+    if (!text) {
+        io_output_string(out, "null");
+        return;
+    }
+    io_output_string(out, "\"");
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        int length = utf8_length(p);
+        if (length == 0 || *p < ' ' || *p == '"' || *p == '\\') {
+            io_output_format(out, "\\u%04x", *p++);
+        } else {
+            io_output_bytes(out, p, (size_t)length);
+            p += length;
+        }
+    }
+    io_output_string(out, "\"");
+}
+
+/* What stands between two items, and the key. */
+static void put_key(json *j, const char *key, bool breaks)
+{
+    const bool line = j->depth > 0 && !j->flat && (breaks || j->broke);
+    if (j->filled) io_output_string(j->out, line ? "," : ", ");
+    if (line) io_output_format(j->out, "\n%*s", 2 * j->depth, "");
+    if (key) io_output_format(j->out, "\"%s\": ", key);
+    j->filled = true;
+    j->broke = breaks;
+}
+
+static void put_bracket(json *j, char bracket) { io_output_bytes(j->out, &bracket, 1); }
+
+void json_begin(json *j, const char *key, char bracket)
+{
+    put_key(j, key, true);
+    put_bracket(j, bracket);
+    j->depth++;
+    j->filled = j->broke = false;
+}
+
+void json_end(json *j, char bracket)
+{
+    put_bracket(j, bracket);
+    j->depth--;
+    j->filled = j->broke = true;
+    if (j->depth == 0) io_output_string(j->out, "\n");
+}
+
+void json_null(json *j, const char *key)
+{
+    put_key(j, key, false);
+    io_output_string(j->out, "null");
+}
+
+void json_text(json *j, const char *key, const char *text)
+{
+    put_key(j, key, false);
+    put_json_text(j->out, text);
+}
+
+void json_count(json *j, const char *key, int64_t count)
+{
+    put_key(j, key, false);
+    io_output_int(j->out, count);
+}
+
+void json_number(json *j, const char *key, double number)
+{
+    put_key(j, key, false);
+    if (isfinite(number)) io_output_number(j->out, number);
+    else io_output_string(j->out, "null");
+}
+
+static void put_rounded(io_output *out, double number)
+{
+    if (isfinite(number)) io_output_format(out, "%.9g", number);
+    else io_output_string(out, "null");
+}
+
+void json_seconds(json *j, const char *key, double seconds)
+{
+    put_key(j, key, false);
+    put_rounded(j->out, seconds);
+}
+
+void json_flag(json *j, const char *key, bool flag)
+{
+    put_key(j, key, false);
+    io_output_string(j->out, flag ? "true" : "false");
+}
+
+void json_counts(json *j, const char *key, const int64_t *counts, int64_t count)
+{
+    put_key(j, key, false);
+    for (int64_t i = 0; i < count; i++) io_output_format(j->out, "%s%lld", i ? ", " : "[", (long long)counts[i]);
+    io_output_string(j->out, count ? "]" : "[]");
+}
+
+void json_numbers(json *j, const char *key, const double *numbers, int64_t count)
+{
+    put_key(j, key, false);
+    for (int64_t i = 0; i < count; i++) {
+        io_output_string(j->out, i ? ", " : "[");
+        put_rounded(j->out, numbers[i]);
+    }
+    io_output_string(j->out, count ? "]" : "[]");
+}
