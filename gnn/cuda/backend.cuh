@@ -1,6 +1,5 @@
 /* What the CUDA files of this module share: the engine's state, checked calls, launches, packs of numbers, activation
- * and dropout. each.cuh goes over matrices number by number and row by row, split.cuh has numbers in two halves,
- * copies.cuh copies to shared memory in the background.
+ * and dropout. each.cuh goes over matrices number by number and row by row, hopper.cuh has instructions of Hopper.
  *
  * Nothing here waits or allocates: all work space is made with the engine. Launches follow one another on the
  * context's stream, so that one work space serves them all.

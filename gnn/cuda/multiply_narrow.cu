@@ -18,7 +18,7 @@
 #include <cuda_bf16.h>
 
 #include "backend.cuh"
-#include "copies.cuh"
+#include "hopper.cuh"
 
 /* Columns of C, 8 for each tile. */
 enum { WARPS = THREADS / 32, TILE = 8, MOST_COLS = 2 * TILE };
