@@ -40,9 +40,10 @@ static int train_or_predict(int argc, char **argv)
 {
     static gnn_settings settings;
     switch (gnn_parse(argc - 1, argv + 1, NULL, &settings)) {
-    case REQUEST_MISTAKE: return EXIT_USAGE;
-    case REQUEST_HELP: gnn_usage(stdout); return end_answer("gnn");
-    case REQUEST_RUN: break;
+    case OPTIONS_MISTAKE: return EXIT_USAGE;
+    case OPTIONS_HELP: gnn_usage(stdout); return end_answer("gnn");
+    case OPTIONS_VERSION: puts("gnn " SP_VERSION); return end_answer("gnn");
+    case OPTIONS_RUN: break;
     }
     settle_process("gnn", argv, settings.threads);
     return run(&settings, argc - 1, argv + 1);

@@ -1,7 +1,6 @@
 /* The command line of gnn train and gnn predict. */
 #include "options.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "common/tool.h"
@@ -15,10 +14,116 @@ static const char *const orders[] = {"auto", "keep", "community", NULL};
 
 enum { SAMPLER_FULL, SAMPLER_NODE = GNN_SAMPLE_NODE + 1, SAMPLER_CLUSTER = GNN_SAMPLE_CLUSTER + 1 };
 
-const char *model_word(int64_t model) { return models[model]; }
-const char *sampler_word(int64_t sampler) { return samplers[sampler]; }
-const char *optimizer_word(int64_t optimizer) { return optimizers[optimizer]; }
-const char *order_word(int64_t order) { return orders[order]; }
+const char *model_word(int model) { return models[model]; }
+const char *sampler_word(int sampler) { return samplers[sampler]; }
+const char *optimizer_word(int optimizer) { return optimizers[optimizer]; }
+const char *order_word(int order) { return orders[order]; }
+
+#define mistake(...) usage_mistake("gnn", __VA_ARGS__)
+
+/* ---- the table ------------------------------------------------------------------------------------------ */
+
+static bool parse_split(void *settings, const char *value)
+{
+    gnn_settings *s = settings;
+    int64_t nodes[2];
+    if (read_counts(value, 0, INT32_MAX, 2, nodes) != 2 || nodes[0] == 0)
+        return mistake("--split takes nodes of a class to train and to validate with, such as 20,30 (got \"%.40s\")",
+                       value);
+    s->split_train = nodes[0];
+    s->split_validation = nodes[1];
+    return true;
+}
+
+static bool take_folder(void *settings, const char *text)
+{
+    gnn_settings *s = settings;
+    if (s->folder) return mistake("a second folder \"%.40s\"", text);
+    s->folder = text;
+    return true;
+}
+
+#define AT(place) .field = offsetof(gnn_settings, place)
+static const double MOST = 1 << 30;
+
+static const option_row train_rows[] = {
+    {"--model", "NAME", "gcn sage sage-max gin gat [gcn]", OPTION_WORD, AT(model), .words = models},
+    {"--layers", "N", "[2]", OPTION_COUNT, AT(layers), OPTION_RANGE(1, GNN_MAX_LAYERS)},
+    {"--hidden", "N", "columns between them [16; gat: 8 a head]", OPTION_COUNT, AT(hidden), OPTION_RANGE(1, 1 << 16),
+     .beside = true},
+    {"--heads", "N", "of gat [8]", OPTION_COUNT, AT(heads), OPTION_RANGE(1, 1 << 10), .beside = true},
+    {"--maxk", "K", "keep the K largest of each row between layers, instead of ReLU", OPTION_COUNT, AT(maxk),
+     OPTION_RANGE(1, 1 << 16)},
+    {"--dropout", "F", "between layers [0.5; gat: 0.6]", OPTION_NUMBER, AT(dropout), OPTION_BELOW(0, 1)},
+    {"--input-dropout", "F", "[the same]", OPTION_NUMBER, AT(input_dropout), OPTION_BELOW(0, 1), .beside = true},
+    {"--attention-dropout", "F", "[gat: 0.6]", OPTION_NUMBER, AT(attention_dropout), OPTION_BELOW(0, 1),
+     .beside = true},
+    {"--no-normalise", NULL, "leave the rows of features as they are; else they sum to 1", OPTION_FLAG,
+     AT(no_normalise)},
+    {"--keep-aggregated", NULL, "sum the neighbours of the first layer once (no dropout of the input)", OPTION_FLAG,
+     AT(keep_aggregated)},
+    {"--half-gather", NULL, "gather 16 bits of each number (gcn, sage, gin): faster on large graphs", OPTION_FLAG,
+     AT(half_gather)},
+    {"", .kind = OPTION_HEADING},
+    {"--epochs", "N", "[200]", OPTION_COUNT, AT(epochs), OPTION_RANGE(1, MOST)},
+    {"--patience", "N", "ends after N epochs without a lower validation loss", OPTION_COUNT, AT(patience),
+     OPTION_RANGE(0, MOST), .beside = true},
+    {"--evaluate-every", "N", "epochs between evaluations [1]", OPTION_COUNT, AT(evaluate_every),
+     OPTION_RANGE(1, MOST)},
+    {"--optimizer", "NAME", "adam adamw sgd [adam]", OPTION_WORD, AT(optimizer), .words = optimizers},
+    {"--rate", "F", "the learning rate [0.01; gat: 0.005]", OPTION_NUMBER, AT(rate), OPTION_ABOVE(0), .beside = true},
+    {"--rate-step", "N", "every N epochs the rate is multiplied by --rate-factor", OPTION_COUNT, AT(rate_step),
+     OPTION_RANGE(1, MOST)},
+    {"--rate-factor", "F", "[0.5]", OPTION_NUMBER, AT(rate_factor), OPTION_ABOVE(0), .beside = true},
+    {"--decay", "F", "weight decay of the first layer [0.0005]", OPTION_NUMBER, AT(decay), OPTION_FROM(0)},
+    {"--decay-all", NULL, "of all layers [gat]", OPTION_FLAG, AT(decay_all), .beside = true},
+    {"--sampler", "NAME", "minibatches by full node layer fastgcn cluster [full]", OPTION_WORD, AT(sampler),
+     .words = samplers},
+    {"--fanout", "A,B,...", "neighbours of a node, or nodes of a layer, from the last layer on [25,10; 512,512]",
+     OPTION_COUNTS, AT(fanout), OPTION_RANGE(1, INT32_MAX), .most = GNN_MAX_LAYERS},
+    {"--batch", "N", "nodes, or clusters, of a minibatch [1024]", OPTION_COUNT, AT(batch),
+     OPTION_RANGE(1, INT32_MAX)},
+    {"--bulk", "N", "minibatches drawn at once", OPTION_COUNT, AT(bulk), OPTION_RANGE(1, 1 << 16), .beside = true},
+    {"--clusters", "HOW", "matching, mcl, or a file of them [matching]", OPTION_TEXT, AT(clusters)},
+    {"--order", "HOW", "nodes in memory: auto, keep, community (those of one side by side) [auto]", OPTION_WORD,
+     AT(order), .words = orders},
+    {"--split", "A,B", "draw A training and B validation nodes of each class; the others test", OPTION_OWN,
+     .then = parse_split},
+    {"--seed", "N", "[1]", OPTION_COUNT, AT(seed), OPTION_RANGE(0, 0x1p62)},
+    {"--seeds", "N", "as many runs, each with its own split; mean and deviation", OPTION_COUNT, AT(seeds),
+     OPTION_RANGE(1, 1 << 16), .beside = true},
+    {"", .kind = OPTION_HEADING},
+    {"--save", "FILE", "write the model", OPTION_TEXT, AT(save)},
+    {"--resume", "FILE", "go on with a saved one", OPTION_TEXT, AT(resume), .beside = true},
+    {"--checkpoint", "FILE", "write the model so far, to --resume, every --checkpoint-every", OPTION_TEXT,
+     AT(checkpoint)},
+    {"--checkpoint-every", "N", "epochs [100]", OPTION_COUNT, AT(checkpoint_every), OPTION_RANGE(1, MOST),
+     .beside = true},
+    {"--report", "FILE", "write what was done as JSON", OPTION_TEXT, AT(report)},
+    {"--plot", "FILE", "write the curves as SVG", OPTION_TEXT, AT(plot), .beside = true},
+};
+
+static const option_row predict_rows[] = {
+    {"--load", "FILE", "the model", OPTION_TEXT, AT(load)},
+    {"-o", "FILE", "where to write", OPTION_TEXT, AT(out)},
+    {"--scores", NULL, "with the probability of each class", OPTION_FLAG, AT(scores)},
+};
+
+static const option_row common_rows[] = {
+    {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
+    {"--quiet", NULL, "print nothing but errors", OPTION_FLAG, AT(quiet), .beside = true},
+    {"--device", "NAME", "auto cpu cuda cuda:N [auto]", OPTION_DEVICE, AT(device)},
+    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096), .beside = true},
+    {"--memory", "SIZE", "working memory [what is free]", OPTION_BYTES, AT(memory), .beside = true},
+    {"--version", .kind = OPTION_VERSION},
+    {"-h", .kind = OPTION_HELP, .beside = true},
+    {"--help", .kind = OPTION_HELP, .beside = true},
+};
+
+static const command_line train_line = {"gnn", {OPTION_LIST(train_rows), OPTION_LIST(common_rows)}, take_folder,
+                                        .mcl_syntax = false};
+static const command_line predict_line = {"gnn", {OPTION_LIST(predict_rows), OPTION_LIST(common_rows)}, take_folder,
+                                          .mcl_syntax = false};
 
 void gnn_usage(FILE *stream)
 {
@@ -28,191 +133,8 @@ void gnn_usage(FILE *stream)
           "       gnn convert FROM... DIR                          other formats into a folder; gnn convert --help\n"
           "\n"
           "  DIR has graph.*, features.*, labels.* and a split: train.txt val.txt test.txt, or split.*\n"
-          "\n"
-          "  --model NAME        gcn sage sage-max gin gat [gcn]\n"
-          "  --layers N          [2]; --hidden N columns between them [16; gat: 8 a head]; --heads N of gat [8]\n"
-          "  --maxk K            keep the K largest of each row between layers, instead of ReLU\n"
-          "  --dropout F --input-dropout F --attention-dropout F    [0.5; gat: 0.6; the input as between layers]\n"
-          "  --no-normalise      leave the rows of features as they are; else they sum to 1\n"
-          "  --keep-aggregated   the first layer's neighbours are summed once (no dropout of the input)\n"
-          "  --half-gather       16 bits of what neighbours hear (gcn, sage, gin): faster on large graphs\n"
-          "\n"
-          "  --epochs N          [200]; --patience N ends after N epochs without a lower validation loss\n"
-          "  --evaluate-every N  epochs between evaluations [1]\n"
-          "  --optimizer NAME    adam adamw sgd [adam]; --rate F [0.01; gat: 0.005]\n"
-          "  --rate-step N --rate-factor F    every N epochs the rate is multiplied by F [0.5]\n"
-          "  --decay F           weight decay [0.0005] of the first layer; --decay-all of all [gat]\n"
-          "  --sampler NAME      full node layer fastgcn cluster [full]\n"
-          "  --fanout A,B,...    neighbours of a node, or nodes of a layer, from the last layer on [25,10; 512,512]\n"
-          "  --batch N           nodes, or clusters, of a minibatch [1024]; --bulk N minibatches drawn at once\n"
-          "  --clusters HOW      matching, mcl, or a file of them [matching]\n"
-          "  --order HOW         nodes in memory: auto, keep, community: those of one side by side [auto]\n"
-          "  --split A,B         draw A training and B validation nodes of each class; the others test\n"
-          "  --undirected        each edge stands for both directions\n"
-          "  --seed N            [1]; --seeds N: as many runs, each with its own split; mean and deviation\n"
-          "\n"
-          "  --save FILE         the model; --resume FILE: go on with a saved one\n"
-          "  --checkpoint FILE   the model so far, to --resume, every --checkpoint-every N epochs [100]\n"
-          "  --report FILE       as JSON; --plot FILE: curves as SVG; --quiet\n"
-          "  --device NAME       auto cpu cuda cuda:N [auto]; --threads N --memory SIZE\n"
-          "  --version -h --help\n", stream);
-}
-
-#define mistake(...) usage_mistake("gnn", __VA_ARGS__)
-
-/* ---- values --------------------------------------------------------------------------------------------- */
-
-/* What an option takes, and which field of the settings it goes to. */
-typedef enum value_kind { VALUE_FLAG, VALUE_TEXT, VALUE_WORD, VALUE_COUNT, VALUE_NUMBER, VALUE_OTHER } value_kind;
-enum { FOR_TRAIN = 1, FOR_PREDICT = 2, FOR_BOTH = 3 };
-
-typedef struct option_entry {
-    const char *name;
-    value_kind kind;
-    int commands;
-    size_t field;
-    const char *const *words; /* VALUE_WORD */
-    int64_t low, high;        /* VALUE_COUNT */
-    double least, below;      /* VALUE_NUMBER: least <= value < below */
-} option_entry;
-
-#define FIELD(name) offsetof(gnn_settings, name)
-
-static const option_entry entries[] = {
-    {"--model", VALUE_WORD, FOR_TRAIN, FIELD(model), .words = models},
-    {"--sampler", VALUE_WORD, FOR_TRAIN, FIELD(sampler), .words = samplers},
-    {"--optimizer", VALUE_WORD, FOR_TRAIN, FIELD(optimizer), .words = optimizers},
-    {"--order", VALUE_WORD, FOR_TRAIN, FIELD(order), .words = orders},
-    {"--layers", VALUE_COUNT, FOR_TRAIN, FIELD(layers), .low = 1, .high = GNN_MAX_LAYERS},
-    {"--hidden", VALUE_COUNT, FOR_TRAIN, FIELD(hidden), .low = 1, .high = 1 << 16},
-    {"--heads", VALUE_COUNT, FOR_TRAIN, FIELD(heads), .low = 1, .high = 1 << 10},
-    {"--maxk", VALUE_COUNT, FOR_TRAIN, FIELD(maxk), .low = 1, .high = 1 << 16},
-    {"--epochs", VALUE_COUNT, FOR_TRAIN, FIELD(epochs), .low = 1, .high = 1 << 30},
-    {"--patience", VALUE_COUNT, FOR_TRAIN, FIELD(patience), .low = 0, .high = 1 << 30},
-    {"--evaluate-every", VALUE_COUNT, FOR_TRAIN, FIELD(evaluate_every), .low = 1, .high = 1 << 30},
-    {"--rate-step", VALUE_COUNT, FOR_TRAIN, FIELD(rate_step), .low = 1, .high = 1 << 30},
-    {"--batch", VALUE_COUNT, FOR_TRAIN, FIELD(batch), .low = 1, .high = INT32_MAX},
-    {"--bulk", VALUE_COUNT, FOR_TRAIN, FIELD(bulk), .low = 1, .high = 1 << 16},
-    {"--seed", VALUE_COUNT, FOR_TRAIN, FIELD(seed), .low = 0, .high = INT64_MAX / 2},
-    {"--seeds", VALUE_COUNT, FOR_TRAIN, FIELD(seeds), .low = 1, .high = 1 << 16},
-    {"--threads", VALUE_COUNT, FOR_BOTH, FIELD(threads), .low = 1, .high = 4096},
-    {"--rate", VALUE_NUMBER, FOR_TRAIN, FIELD(rate), .least = 1e-300, .below = 1e300},
-    {"--rate-factor", VALUE_NUMBER, FOR_TRAIN, FIELD(rate_factor), .least = 1e-300, .below = 1e300},
-    {"--decay", VALUE_NUMBER, FOR_TRAIN, FIELD(decay), .least = 0, .below = 1e300},
-    {"--dropout", VALUE_NUMBER, FOR_TRAIN, FIELD(dropout), .least = 0, .below = 1},
-    {"--input-dropout", VALUE_NUMBER, FOR_TRAIN, FIELD(input_dropout), .least = 0, .below = 1},
-    {"--attention-dropout", VALUE_NUMBER, FOR_TRAIN, FIELD(attention_dropout), .least = 0, .below = 1},
-    {"--clusters", VALUE_TEXT, FOR_TRAIN, FIELD(clusters), .words = NULL},
-    {"--save", VALUE_TEXT, FOR_TRAIN, FIELD(save), .words = NULL},
-    {"--checkpoint", VALUE_TEXT, FOR_TRAIN, FIELD(checkpoint), .words = NULL},
-    {"--checkpoint-every", VALUE_COUNT, FOR_TRAIN, FIELD(checkpoint_every), .low = 1, .high = 1 << 30},
-    {"--resume", VALUE_TEXT, FOR_TRAIN, FIELD(resume), .words = NULL},
-    {"--report", VALUE_TEXT, FOR_TRAIN, FIELD(report), .words = NULL},
-    {"--plot", VALUE_TEXT, FOR_TRAIN, FIELD(plot), .words = NULL},
-    {"--load", VALUE_TEXT, FOR_PREDICT, FIELD(load), .words = NULL},
-    {"-o", VALUE_TEXT, FOR_PREDICT, FIELD(out), .words = NULL},
-    {"--decay-all", VALUE_FLAG, FOR_TRAIN, FIELD(decay_all), .words = NULL},
-    {"--no-normalise", VALUE_FLAG, FOR_TRAIN, FIELD(no_normalise), .words = NULL},
-    {"--keep-aggregated", VALUE_FLAG, FOR_TRAIN, FIELD(keep_aggregated), .words = NULL},
-    {"--half-gather", VALUE_FLAG, FOR_TRAIN, FIELD(half_gather), .words = NULL},
-    {"--undirected", VALUE_FLAG, FOR_BOTH, FIELD(undirected), .words = NULL},
-    {"--quiet", VALUE_FLAG, FOR_BOTH, FIELD(quiet), .words = NULL},
-    {"--scores", VALUE_FLAG, FOR_PREDICT, FIELD(scores), .words = NULL},
-    {"--fanout", VALUE_OTHER, FOR_TRAIN, 0, .words = NULL},
-    {"--split", VALUE_OTHER, FOR_TRAIN, 0, .words = NULL},
-    {"--device", VALUE_OTHER, FOR_BOTH, 0, .words = NULL},
-    {"--memory", VALUE_OTHER, FOR_BOTH, 0, .words = NULL},
-};
-
-/* Sets *chosen to the place of `value` among words. */
-static bool choose(const char *option, const char *value, const char *const *words, int64_t *chosen)
-{
-    char list[128] = "";
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(value, words[i]) == 0) {
-            *chosen = i;
-            return true;
-        }
-        const size_t length = strlen(list);
-        snprintf(list + length, sizeof list - length, "%s%s", i > 0 ? ", " : "", words[i]);
-    }
-    return mistake("%s is one of %s (got \"%.40s\")", option, list, value);
-}
-
-static bool read_count(const option_entry *entry, const char *value, int64_t *number)
-{
-    if (read_integer(value, number) && *number >= entry->low && *number <= entry->high) return true;
-    return mistake("%s takes a whole number from %lld to %lld (got \"%.40s\")", entry->name, (long long)entry->low,
-                   (long long)entry->high, value);
-}
-
-static bool read_real(const option_entry *entry, const char *value, double *number)
-{
-    if (read_number(value, number) && *number >= entry->least && *number < entry->below) return true;
-    if (entry->below == 1)
-        return mistake("%s takes a number from 0 to below 1 (got \"%.40s\")", entry->name, value);
-    return mistake("%s takes a number %s (got \"%.40s\")", entry->name, entry->least == 0 ? "from 0 on" : "above 0",
-                   value);
-}
-
-/* Whole numbers from `low` on, separated by commas; false if there are more than `most`, or anything else. */
-static bool read_list(const char *value, int64_t low, int64_t most, int64_t *numbers, int64_t *count)
-{
-    for (*count = 0; *count < most; value++) {
-        char text[24];
-        const size_t length = strcspn(value, ",");
-        if (length == 0 || length >= sizeof text) return false;
-        memcpy(text, value, length);
-        text[length] = '\0';
-        if (!read_integer(text, &numbers[*count])) return false;
-        if (numbers[*count] < low || numbers[*count] > INT32_MAX) return false;
-        ++*count;
-        value += length;
-        if (*value == '\0') return true;
-    }
-    return false;
-}
-
-static bool parse_device(gnn_settings *s, const char *value)
-{
-    const size_t length = strlen(value);
-    const bool numbered = strncmp(value, "cuda:", 5) == 0 && length > 5 && length <= 8 &&
-                          strspn(value + 5, "0123456789") == length - 5;
-    s->device = value;
-    return numbered || strcmp(value, "auto") == 0 || strcmp(value, "cpu") == 0 || strcmp(value, "cuda") == 0 ||
-           mistake("--device is one of auto, cpu, cuda, cuda:N (got \"%.40s\")", value);
-}
-
-static bool parse_other(gnn_settings *s, const char *option, const char *value)
-{
-    int64_t pair[2], count;
-    if (strcmp(option, "--device") == 0) return parse_device(s, value);
-    if (strcmp(option, "--memory") == 0)
-        return read_bytes(value, &s->memory) ||
-               mistake("--memory takes a size such as 8G or 500M (got \"%.40s\")", value);
-    if (strcmp(option, "--fanout") == 0)
-        return read_list(value, 1, GNN_MAX_LAYERS, s->fanout, &s->fanouts) ||
-               mistake("--fanout takes whole numbers such as 25,10 (got \"%.40s\")", value);
-    if (!read_list(value, 0, 2, pair, &count) || count != 2 || pair[0] == 0)
-        return mistake("--split takes nodes of a class to train and to validate with, such as 20,30 (got \"%.40s\")",
-                       value);
-    s->split_train = pair[0];
-    s->split_validation = pair[1];
-    return true;
-}
-
-static bool parse_value(gnn_settings *s, const option_entry *entry, const char *value)
-{
-    void *field = (char *)s + entry->field;
-    switch (entry->kind) {
-    case VALUE_WORD: return choose(entry->name, value, entry->words, field);
-    case VALUE_COUNT: return read_count(entry, value, field);
-    case VALUE_NUMBER: return read_real(entry, value, field);
-    case VALUE_TEXT: return *(const char **)field = value, true;
-    case VALUE_FLAG: return *(bool *)field = true;
-    case VALUE_OTHER: break;
-    }
-    return parse_other(s, entry->name, value);
+          "\n", stream);
+    options_help(&train_line, stream);
 }
 
 /* ---- defaults ------------------------------------------------------------------------------------------- */
@@ -222,7 +144,7 @@ static const double RATE_FACTOR = 0.5;
 static const int64_t CHECKPOINT_EVERY = 100;
 
 /* Settings of Kipf and Welling (2017); GAT's are those of Velickovic et al. (2018). */
-static void set_defaults(int64_t model, gnn_settings *s)
+static void set_defaults(int model, gnn_settings *s)
 {
     const bool gat = model == GNN_GAT;
     *s = (gnn_settings){.command = s->command, .model = model, .layers = 2, .hidden = gat ? 8 : 16, .heads = HEADS,
@@ -235,7 +157,7 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
 {
     const gnn_model_options *m = &saved->options.model;
     const gnn_optimizer_options *o = &saved->options.optimizer;
-    set_defaults(m->layer, s);
+    set_defaults((int)m->layer, s);
     s->layers = m->layers;
     s->hidden = m->hidden;
     s->heads = m->heads;
@@ -246,7 +168,7 @@ static void set_saved(const gnn_saved *saved, gnn_settings *s)
     s->keep_aggregated = m->keep_aggregated;
     s->half_gather = m->half_gather;
     s->no_normalise = !m->normalised;
-    s->optimizer = o->method;
+    s->optimizer = (int)o->method;
     s->rate = o->rate;
     s->decay = o->decay;
     s->decay_all = !o->decay_first_layer;
@@ -260,9 +182,9 @@ static void fill_in(gnn_settings *s)
     if (s->input_dropout < 0) s->input_dropout = s->keep_aggregated ? 0 : s->dropout;
     if (s->sampler == SAMPLER_CLUSTER && !s->clusters) s->clusters = "matching";
     if (s->checkpoint && s->checkpoint_every == 0) s->checkpoint_every = CHECKPOINT_EVERY;
-    if (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER || s->fanouts > 0) return;
-    s->fanouts = s->layers;
-    for (int64_t l = 0; l < s->layers; l++) s->fanout[l] = !nodewise ? 512 : l == 0 ? 25 : 10;
+    if (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER || s->fanout.count > 0) return;
+    s->fanout.count = (int)s->layers;
+    for (int64_t l = 0; l < s->layers; l++) s->fanout.number[l] = !nodewise ? 512 : l == 0 ? 25 : 10;
 }
 
 gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
@@ -280,7 +202,7 @@ gnn_trainer_options gnn_trainer_settings(const gnn_settings *s)
         .epochs = s->epochs, .patience = s->patience, .evaluate_every = s->evaluate_every,
         .rate_step = s->rate_step, .rate_factor = s->rate_factor};
     if (how.sampled) how.sampler.kind = (gnn_sampler_kind)(s->sampler - 1);
-    for (int64_t l = 0; l < s->fanouts; l++) how.sampler.fanout[l] = s->fanout[l];
+    for (int l = 0; l < s->fanout.count; l++) how.sampler.fanout[l] = s->fanout.number[l];
     return how;
 }
 
@@ -320,11 +242,11 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
         return mistake("--heads and --attention-dropout go with gat");
     if (s->rate_step == 0 && s->rate_factor != RATE_FACTOR)
         return mistake("--rate-factor goes with --rate-step, the epochs after which it counts");
-    if (s->fanouts > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))
+    if (s->fanout.count > 0 && (s->sampler == SAMPLER_FULL || s->sampler == SAMPLER_CLUSTER))
         return mistake("--fanout goes with --sampler node, layer or fastgcn");
-    if (s->fanouts > 0 && s->fanouts != s->layers)
-        return mistake("--fanout takes a number for each layer: there are %lld, not %lld", (long long)s->layers,
-                       (long long)s->fanouts);
+    if (s->fanout.count > 0 && s->fanout.count != s->layers)
+        return mistake("--fanout takes a number for each layer: there are %lld, not %d", (long long)s->layers,
+                       s->fanout.count);
     if (s->sampler == SAMPLER_FULL && (s->batch > 0 || s->bulk > 0))
         return mistake("--batch and --bulk go with --sampler");
     if (s->clusters && s->sampler != SAMPLER_CLUSTER) return mistake("--clusters goes with --sampler cluster");
@@ -336,57 +258,23 @@ static bool check_together(const gnn_saved *saved, const gnn_settings *s)
     return true;
 }
 
-static bool parse_argument(int argc, char **argv, int *i, bool folders, gnn_settings *s)
-{
-    const char *option = argv[*i], *equals = strchr(option, '=');
-    const size_t length = strncmp(option, "--", 2) == 0 ? strcspn(option, "=") : strlen(option);
-    const int command = s->command == COMMAND_TRAIN ? FOR_TRAIN : FOR_PREDICT;
-    if (folders || option[0] != '-') {
-        if (s->folder) return mistake("a second folder \"%.40s\"", option);
-        s->folder = option;
-        return true;
-    }
-    for (size_t k = 0; k < sizeof entries / sizeof *entries; k++) {
-        const option_entry *entry = &entries[k];
-        if (strlen(entry->name) != length || strncmp(option, entry->name, length) != 0) continue;
-        if (!(entry->commands & command))
-            return mistake("%s is no option of gnn %s", entry->name, command == FOR_TRAIN ? "train" : "predict");
-        if (entry->kind == VALUE_FLAG)
-            return option[length] == '=' ? mistake("%s takes no value", entry->name) : parse_value(s, entry, NULL);
-        if (option[length] == '=') return parse_value(s, entry, equals + 1);
-        if (*i + 1 >= argc) return mistake("%s needs a value", entry->name);
-        return parse_value(s, entry, argv[++*i]);
-    }
-    return mistake("unknown option \"%.40s\"", option);
-}
-
-static gnn_request parse_all(int argc, char **argv, gnn_settings *s)
-{
-    bool folders = false;
-    for (int i = 1; i < argc; i++) {
-        if (!folders && (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)) return REQUEST_HELP;
-        if (!folders && strcmp(argv[i], "--") == 0) folders = true;
-        else if (!parse_argument(argc, argv, &i, folders, s)) return REQUEST_MISTAKE;
-    }
-    return REQUEST_RUN;
-}
-
 /* Twice where defaults depend on the model, which may be named last. */
-gnn_request gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *s)
+options_outcome gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *s)
 {
     gnn_settings first = {.command = strcmp(argv[0], "predict") == 0 ? COMMAND_PREDICT : COMMAND_TRAIN};
+    const command_line *line = first.command == COMMAND_TRAIN ? &train_line : &predict_line;
     *s = first;
     set_defaults(GNN_GCN, &first);
-    gnn_request request = parse_all(argc, argv, &first);
-    if (request != REQUEST_RUN) return request;
+    options_outcome outcome = options_parse(line, argc, argv, &first);
+    if (outcome != OPTIONS_RUN) return outcome;
     if (saved) set_saved(saved, s);
     else set_defaults(first.model, s);
-    request = parse_all(argc, argv, s);
+    outcome = options_parse(line, argc, argv, s);
     if (s->command == COMMAND_TRAIN) fill_in(s);
-    if (request == REQUEST_RUN && saved && s->seed != (int64_t)saved->seed) {
+    if (outcome == OPTIONS_RUN && saved && s->seed != (int64_t)saved->seed) {
         mistake("--seed %lld, but the saved model goes on with its own, %lld", (long long)s->seed,
                 (long long)saved->seed);
-        return REQUEST_MISTAKE;
+        return OPTIONS_MISTAKE;
     }
-    return request == REQUEST_RUN && !check_together(saved, s) ? REQUEST_MISTAKE : request;
+    return outcome == OPTIONS_RUN && !check_together(saved, s) ? OPTIONS_MISTAKE : outcome;
 }

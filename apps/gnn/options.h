@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/options.h"
 #include "gnn.h"
 
 typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
@@ -12,12 +13,12 @@ typedef enum gnn_command { COMMAND_TRAIN, COMMAND_PREDICT } gnn_command;
 typedef struct gnn_settings {
     gnn_command command;
     const char *folder, *save, *resume, *load, *out, *report, *plot, *checkpoint;
-    int64_t model, layers, hidden, heads, maxk, optimizer, epochs, patience, evaluate_every, rate_step;
+    int model, optimizer, sampler, order; /* enums of gnn.h; sampler: 0 full, else gnn_sampler_kind + 1 */
+    int64_t layers, hidden, heads, maxk, epochs, patience, evaluate_every, rate_step;
     int64_t checkpoint_every; /* 0: there is no checkpoint */
-    int64_t sampler, batch, bulk; /* sampler: 0 full, else gnn_sampler_kind + 1; batch 0: by the sampler */
-    int64_t fanout[GNN_MAX_LAYERS], fanouts;
+    int64_t batch, bulk;      /* batch 0: by the sampler */
+    option_counts fanout;
     const char *clusters; /* a file, matching or mcl */
-    int64_t order;        /* a gnn_order */
     int64_t split_train, split_validation; /* 0, 0: the folder's own split */
     int64_t seed, seeds, threads, memory;
     double rate, rate_factor, decay, dropout, input_dropout, attention_dropout; /* input_dropout < 0: as dropout */
@@ -25,19 +26,17 @@ typedef struct gnn_settings {
     const char *device;
 } gnn_settings;
 
-typedef enum gnn_request { REQUEST_RUN, REQUEST_HELP, REQUEST_MISTAKE } gnn_request;
-
 /* Reads the command line from argv[0], the command, on; a mistake is one line on stderr. What it does not say is as
  * in `saved`, a model that is trained on, or as the papers of the model have it (NULL). */
-gnn_request gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *settings);
+options_outcome gnn_parse(int argc, char **argv, const gnn_saved *saved, gnn_settings *settings);
 void gnn_usage(FILE *stream);
 /* The settings as the module takes them; clusters are left to be made. */
 gnn_trainer_options gnn_trainer_settings(const gnn_settings *settings);
 
 /* Words of the command line, for reports. */
-const char *model_word(int64_t model);
-const char *sampler_word(int64_t sampler);
-const char *optimizer_word(int64_t optimizer);
-const char *order_word(int64_t order);
+const char *model_word(int model);
+const char *sampler_word(int sampler);
+const char *optimizer_word(int optimizer);
+const char *order_word(int order);
 
 #endif

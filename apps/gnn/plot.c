@@ -145,7 +145,7 @@ sp_status gnn_put_plot(gnn_job *job, io_output *out)
                      PAGE_WIDTH, PAGE_HEIGHT, PAGE_WIDTH, PAGE_HEIGHT);
     io_output_format(out, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", PAGE_WIDTH, PAGE_HEIGHT);
     io_output_format(out, "<text x=\"%d\" y=\"24\" font-size=\"15\">%s, %lld layers: best epoch %lld, ", LEFT,
-                     model_word(job->how.model.layer), (long long)job->how.model.layers, (long long)run->best_epoch);
+                     model_word((int)job->how.model.layer), (long long)job->how.model.layers, (long long)run->best_epoch);
     io_output_format(out, "%s %s (test)</text>\n", measure, gnn_show(gnn_test_accuracy(run), text));
     put_chart(out, run, FIRST_TOP, "loss", losses);
     put_chart(out, run, SECOND_TOP, measure, accuracies);

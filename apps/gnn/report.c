@@ -55,7 +55,7 @@ static void put_data(const gnn_job *job, json *j)
 static void put_model(const gnn_job *job, json *j)
 {
     const gnn_model_options *m = &job->how.model;
-    json_text(j, "model", model_word(m->layer));
+    json_text(j, "model", model_word((int)m->layer));
     json_count(j, "layers", m->layers);
     json_count(j, "hidden", m->hidden);
     if (m->layer == GNN_GAT) json_count(j, "heads", m->heads);
@@ -72,7 +72,7 @@ static void put_training(const gnn_job *job, json *j)
 {
     const gnn_settings *s = job->settings;
     const gnn_trainer_options *how = &job->how;
-    json_text(j, "optimizer", optimizer_word(how->optimizer.method));
+    json_text(j, "optimizer", optimizer_word((int)how->optimizer.method));
     json_number(j, "rate", how->optimizer.rate);
     json_number(j, "decay", how->optimizer.decay);
     json_flag(j, "decay_first_layer_only", how->optimizer.decay_first_layer);
@@ -83,7 +83,7 @@ static void put_training(const gnn_job *job, json *j)
     json_number(j, "rate_factor", how->rate_factor);
     json_text(j, "sampler", sampler_word(s->sampler));
     if (how->sampled) {
-        json_counts(j, "fanout", s->fanout, s->fanouts);
+        json_counts(j, "fanout", s->fanout.number, s->fanout.count);
         json_count(j, "batch", how->sampler.batch);
         json_count(j, "bulk", how->sampler.bulk);
     }

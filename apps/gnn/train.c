@@ -20,7 +20,7 @@ static sp_status take_saved(gnn_job *job, gnn_saved *saved)
         snprintf(why, sizeof why, "%s", sp_last_error(job->host));
         return sp_fail(job->host, status, "%s: %s", path, why);
     }
-    job->mistaken = gnn_parse(job->argc, job->argv, saved, &job->resumed) != REQUEST_RUN;
+    job->mistaken = gnn_parse(job->argc, job->argv, saved, &job->resumed) != OPTIONS_RUN;
     if (job->mistaken) return SP_ERROR_ARGUMENT;
     job->settings = &job->resumed;
 done:
