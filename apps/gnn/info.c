@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/json.h"
+#include "common/options.h"
 #include "common/tool.h"
 #include "input.h"
 
@@ -22,37 +23,33 @@ typedef struct info {
 
 /* ---- the command line ---------------------------------------------------------------------------------- */
 
-static void usage(FILE *stream)
+#define mistake(...) usage_mistake("gnn info", __VA_ARGS__)
+
+static bool take_folder(void *settings, const char *text)
 {
-    fputs("usage: gnn info DIR [options]        what a folder with graph.*, features.* and labels.* holds\n"
-          "\n"
-          "  --json         as JSON\n"
-          "  --undirected   each edge stands for both directions\n"
-          "  --threads N    [all]; --quiet nothing but the answer and errors\n"
-          "  -h --help\n", stream);
+    info_options *o = settings;
+    if (o->folder) return mistake("a second folder \"%.40s\"", text);
+    o->folder = text;
+    return true;
 }
 
-#define mistake(...) (usage_mistake("gnn info", __VA_ARGS__), EXIT_USAGE)
+#define AT(place) .field = offsetof(info_options, place)
 
-/* EXIT_DONE where all is well. */
-static int parse(int argc, char **argv, info_options *o)
+static const option_row rows[] = {
+    {"--json", NULL, "as JSON", OPTION_FLAG, AT(json)},
+    {"--undirected", NULL, "each edge stands for both directions", OPTION_FLAG, AT(undirected)},
+    {"--threads", "N", "[all]", OPTION_COUNT, AT(threads), OPTION_RANGE(1, 4096)},
+    {"--quiet", NULL, "print nothing but the answer and errors", OPTION_FLAG, AT(quiet), .beside = true},
+    {"-h", .kind = OPTION_HELP},
+    {"--help", .kind = OPTION_HELP, .beside = true},
+};
+
+static const command_line line = {"gnn info", {OPTION_LIST(rows)}, take_folder, .mcl_syntax = false};
+
+static void usage(FILE *stream)
 {
-    memset(o, 0, sizeof *o);
-    for (int i = 1; i < argc; i++) {
-        const char *option = argv[i];
-        const bool threads = strncmp(option, "--threads", 9) == 0 && (option[9] == '=' || option[9] == '\0');
-        if (strcmp(option, "--json") == 0) o->json = true;
-        else if (strcmp(option, "--undirected") == 0) o->undirected = true;
-        else if (strcmp(option, "--quiet") == 0) o->quiet = true;
-        else if (threads) {
-            const char *value = option[9] ? option + 10 : i + 1 < argc ? argv[++i] : "";
-            if (!read_integer(value, &o->threads) || o->threads < 1 || o->threads > 4096)
-                return mistake("--threads takes a whole number from 1 to 4096 (got \"%.40s\")", value);
-        } else if (option[0] == '-' && option[1]) return mistake("unknown option \"%.40s\"", option);
-        else if (o->folder) return mistake("a second folder \"%.40s\"", option);
-        else o->folder = option;
-    }
-    return o->folder ? EXIT_DONE : mistake("no folder");
+    fputs("usage: gnn info DIR [options]        what a folder with graph.*, features.* and labels.* holds\n\n", stream);
+    options_help(&line, stream);
 }
 
 /* ---- counting ------------------------------------------------------------------------------------------ */
@@ -208,18 +205,21 @@ done:
 
 int gnn_info_main(int argc, char **argv)
 {
-    info_options o;
+    info_options o = {0};
     gnn_input input = {0};
-    tool_line line = {.tool = "gnn"};
+    tool_line said = {.tool = "gnn"};
     sp_context *context = NULL;
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-            usage(stdout);
-            return end_answer("gnn");
-        }
-    const int parsed = parse(argc, argv, &o);
-    if (parsed != EXIT_DONE) return parsed;
-    line.quiet = o.quiet;
+    const options_outcome outcome = options_parse(&line, argc, argv, &o);
+    if (outcome == OPTIONS_HELP) {
+        usage(stdout);
+        return end_answer("gnn");
+    }
+    if (outcome != OPTIONS_RUN) return EXIT_USAGE;
+    if (!o.folder) {
+        mistake("no folder");
+        return EXIT_USAGE;
+    }
+    said.quiet = o.quiet;
     const sp_context_options cpu = {.device = "cpu", .threads = thread_count("-", o.threads),
                                     .interrupt = &interrupt_signal};
     const gnn_input_options reading = {.undirected = o.undirected, .no_labels = true, .interrupt = &interrupt_signal};
@@ -227,7 +227,7 @@ int gnn_info_main(int argc, char **argv)
     TRY(sp_context_create(&cpu, &context));
     may_block = 1;
     TRY(gnn_input_load(context, o.folder, &reading, &input));
-    gnn_input_notice(&line, o.folder, &input.data.features);
+    gnn_input_notice(&said, o.folder, &input.data.features);
     status = show(context, &o, &input);
 done:
     may_block = 0;
