@@ -9,7 +9,7 @@
 enum { PLACED = 1024 };     /* nodes that a block places, a few of each thread's on their way at once */
 enum { CLASSED = 1024 };    /* rows of a block; 512 blocks of half a million share what is counted of all */
 static_assert(CLASSED == 32 * 32, "a warp sums up its block's warps");
-enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class SORTED */
+enum { LEAST_SORTED = 64 }; /* entries of the longest rows of class TO_64 */
 
 /* ---- device --------------------------------------------------------------------------------------------- */
 
@@ -22,23 +22,23 @@ static __device__ __forceinline__ void list_wide(const contract_job<V> &job, int
                                       : (int)atomicAdd(&totals->wide_short, 1u);
     const unsigned parts = parts_of(job, entries);
     const unsigned long long first = atomicAdd(&totals->parts, (unsigned long long)parts);
-    job.list[job.lists[WIDE] + to] = p;
+    job.list[job.lists[WIDE_ROWS] + to] = p;
     job.cells_of[to] = (int64_t)atomicAdd(&totals->wide_entries, (unsigned long long)cells_in(job, entries));
     for (unsigned part = 0; part < parts; part++) job.parts[first + part] = make_uint2((unsigned)to, part);
 }
 
 static __device__ __forceinline__ int class_of(const class_limits &limits, int64_t entries)
 {
-    return entries == 0               ? IDLE
-           : entries <= 8             ? SMALL_8
-           : entries <= 16            ? SMALL_16
-           : entries <= 32            ? SMALL_32
-           : entries <= LEAST_SORTED  ? SORTED
-           : entries <= limits.sorted ? SORTED + 26 - __clz((int)entries - 1)
-           : entries <= RANKED_THREADS * RANKED_ITEMS ? RANKED
-           : entries <= limits.longer                 ? LONGER
-           : entries <= limits.longest                ? LONGEST
-                                                      : WIDE;
+    return entries == 0               ? NO_ENTRIES
+           : entries <= 8             ? TO_8
+           : entries <= 16            ? TO_16
+           : entries <= 32            ? TO_32
+           : entries <= LEAST_SORTED  ? TO_64
+           : entries <= limits.sorted ? TO_64 + 26 - __clz((int)entries - 1)
+           : entries <= RANKED_THREADS * RANKED_ITEMS ? TO_2048
+           : entries <= limits.longer                 ? TO_4096
+           : entries <= limits.longest                ? TO_8192
+                                                      : WIDE_ROWS;
 }
 
 /* Notes what of all comes before a group, and what it has; returns where its entries begin in the stage. */
@@ -61,11 +61,11 @@ static __global__ void __launch_bounds__(CLASSED)
     classify_rows(contract_job<V> job, class_limits limits, unsigned long long *places, int32_t *sizes,
                   count_letter *letter)
 {
-    __shared__ unsigned members[CLASSES], place[CLASSES], most_nodes, last;
+    __shared__ unsigned members[ROW_CLASSES], place[ROW_CLASSES], most_nodes, last;
     __shared__ unsigned long long before[CLASSED / 32];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const int64_t p = (int64_t)blockIdx.x * CLASSED + threadIdx.x;
-    if (threadIdx.x < CLASSES) members[threadIdx.x] = 0;
+    if (threadIdx.x < ROW_CLASSES) members[threadIdx.x] = 0;
     if (threadIdx.x == 0) most_nodes = 0;
     __syncthreads();
     wait_ahead();
@@ -80,14 +80,14 @@ static __global__ void __launch_bounds__(CLASSED)
     const unsigned alike = __match_any_sync(FULL_WARP, c), head = __ffs((int)alike) - 1;
     unsigned at = lane == (int)head ? atomicAdd(&members[c], (unsigned)__popc(alike)) : 0;
     at = __shfl_sync(FULL_WARP, at, head) + __popc(alike & lanes_below());
-    if (c == WIDE) list_wide(job, (int32_t)p, entries);
+    if (c == WIDE_ROWS) list_wide(job, (int32_t)p, entries);
     const unsigned nodes = counted ? warp_max((unsigned)(own >> job.count_shift)) : 0;
     const unsigned long long upto = sum_until(own);
     if (lane == 31) before[warp] = upto;
     if (lane == 31 && nodes) atomicMax(&most_nodes, nodes);
     __syncthreads();
     if (warp == 0) {
-        if (lane < CLASSES && members[lane]) place[lane] = atomicAdd(&job.totals->members[lane], members[lane]);
+        if (lane < ROW_CLASSES && members[lane]) place[lane] = atomicAdd(&job.totals->members[lane], members[lane]);
         if (lane == 0 && most_nodes) atomicMax(&job.totals->most_nodes, most_nodes);
         const unsigned long long its = before[lane], until = sum_until(its);
         unsigned long long first = lane == 31 && allots ? atomicAdd(&job.totals->allotted, until) : 0;
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(CLASSED)
         job.lengths[p] = 0;
         job.classes[p] = (uint8_t)c;
     }
-    if (c != IDLE && c != WIDE) job.list[job.lists[c] + place[c] + at] = (int32_t)p;
+    if (c != NO_ENTRIES && c != WIDE_ROWS) job.list[job.lists[c] + place[c] + at] = (int32_t)p;
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(&job.totals->blocks, 1u) == gridDim.x - 1;
@@ -195,10 +195,10 @@ template <typename V> sp_status read_totals(contract_run<V> *run, contract_total
 /* Names the classes that have rows; returns their number. */
 int name_groups(const contract_totals *totals, sp_spgemm_group *group)
 {
-    static const char *const names[CLASSES] = {"", "small 8", "small 16", "small 32", "to 64", "to 128", "to 256",
+    static const char *const names[ROW_CLASSES] = {"", "small 8", "small 16", "small 32", "to 64", "to 128", "to 256",
                                                "to 512", "to 1024", "to 2048", "to 4096", "to 8192", "wide"};
     int groups = 0;
-    for (int c = IDLE + 1; c < CLASSES; c++) {
+    for (int c = NO_ENTRIES + 1; c < ROW_CLASSES; c++) {
         if (totals->members[c] == 0) continue;
         snprintf(group[groups].name, sizeof group->name, "%s", names[c]);
         group[groups++].count = totals->members[c];

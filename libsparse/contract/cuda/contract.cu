@@ -7,14 +7,20 @@
  * nodes of a group, or if one has many nodes, all are sorted by radix. Before that rows are put in classes, so that the
  * host knows what to launch when it ends. Rows of C are combined by class of length, columns replaced by labels as they
  * are read:
- *   - small rows, up to 16 entries: sorted in registers, 2 or 4 rows a warp;
- *   - packed rows, up to 64, 2 or 4 a warp, and sorted rows, up to 512 entries (1,024 where there are many groups), a
- *     warp each: (column, place) sorted in registers, so that entries of a column follow each other in order;
- *   - longer rows: a block each, with a bit a column; the bits before a column are its place in C's row. Entries lie
- *     in registers and cells in shared memory. Sums of f32 are summed.cuh's, all else ranked.cuh's;
- *   - wide rows, above 8,192 entries: sums of f32 are formed by a block in shared memory or, where there are few
- *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh); all else by a block a row, whose
- *     cells lie in global memory.
+ *   - TO_8, TO_16 (small.cuh): sorted in registers, 2 or 4 rows a warp, since a warp each would be
+ *     mostly idle;
+ *   - TO_32, TO_64 (packed rows, sorted.cuh), 2 or 4 a warp, and TO_128 to TO_512, with many columns TO_1024 (sorted
+ *     rows), a warp each: (column, place) sorted in registers, so that entries of a column follow each other in
+ *     order;
+ *   - TO_1024 to TO_8192: a block each, with a bit a column; the bits before a column are its place in C's row. Entries
+ *     lie in registers and cells in shared memory. Sums of f32 are summed.cuh's, which writes columns that occur once
+ *     without atomics, all else ranked.cuh's. A class for each size keeps several blocks on a multiprocessor;
+ *   - WIDE_ROWS, which have more: sums of f32 are formed by a block in shared memory (near.cuh) or, where there are few
+ *     columns or above 196,608 entries, by a block every 8,192 (parted.cuh), since one row may have most of G; all else
+ *     by a block a row, whose cells lie in global memory (ranked.cuh).
+ * rows.cu says which of them there are and launches them; integers.cuh has numbers as integers; run.cuh what a call has
+ * on the device; nodes.cu, classes.cu and result.cu are its other phases; patterns.cu makes products of patterns of the
+ * same phases; tiles.cuh deals out entries to warps.
  * What comes out goes to a stage in which every row has the room of its entries, and from there, when the lengths of
  * all are known, to C.
  *
@@ -74,11 +80,11 @@ template <typename V> void keep_counts(contract_run<V> *run, int64_t *peak)
 template <typename V> static int64_t place_lists(contract_run<V> *run)
 {
     const int64_t ranked = RANKED_THREADS * RANKED_ITEMS, longer = max(ranked, (int64_t)run->limits.longer);
-    const int64_t above[CLASSES] = {0,   0,   8,   16,  32, 64, 128, 256, 512, run->limits.sorted, ranked,
+    const int64_t above[ROW_CLASSES] = {0,   0,   8,   16,  32, 64, 128, 256, 512, run->limits.sorted, ranked,
                                     longer, max(longer, (int64_t)run->limits.longest)};
     const auto most = [&](int64_t entries) { return min(run->job.groups, run->entries / (entries + 1)); };
     int64_t room = most(2 * PART);
-    for (int c = WIDE; c > IDLE; c--) {
+    for (int c = WIDE_ROWS; c > NO_ENTRIES; c--) {
         run->job.lists[c] = room;
         room += most(above[c]);
     }
@@ -140,7 +146,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     CHECK(arrays->add(context, listed, &job->inexact));
     CHECK(arrays->add(context, groups / LENGTHS + 1, &run->sums_of_lengths));
     CHECK(arrays->add(context, entries / CHUNK + 1, &run->rows_of_chunks));
-    CHECK(arrays->add(context, job->lists[WIDE] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
+    CHECK(arrays->add(context, job->lists[WIDE_ROWS] + entries / (RANKED_THREADS * RANKED_ITEMS) + 1, &job->cells_of));
     CHECK(arrays->add(context, 2 * (entries / PART) + 1, &job->parts));
     CHECK(arrays->add(context, entries, &job->cols));
     CHECK(arrays->add(context, entries, &job->values));
@@ -148,7 +154,7 @@ sp_status open_run(sp_context *context, const sp_csr *g, const int32_t *labels, 
     run->preceding = (unsigned long long *)job->starts;
     job->listed = job->list;
     job->counted = job->totals->members;
-    job->cells_of += job->lists[WIDE];
+    job->cells_of += job->lists[WIDE_ROWS];
     return SP_OK;
 }
 

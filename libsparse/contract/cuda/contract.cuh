@@ -6,10 +6,11 @@
 #include "device/common.cuh"
 #include "device/sort.cuh"
 
-/* Classes of C's rows. Rows of class SORTED + i have up to 64 << i entries. */
-enum { SORTED_CLASSES = 5 };
-enum { IDLE, SMALL_8, SMALL_16, SMALL_32, SORTED, RANKED = SORTED + SORTED_CLASSES, LONGER, LONGEST, WIDE,
-       CLASSES };
+/* Classes of C's rows: rows of class TO_n have up to n entries, and more than those of the class before. Which of
+ * TO_1024 to TO_8192 there are depends on the columns and on shared memory (class_limits); the next takes their rows.
+ */
+enum { NO_ENTRIES, TO_8, TO_16, TO_32, TO_64, TO_128, TO_256, TO_512, TO_1024, TO_2048, TO_4096, TO_8192, WIDE_ROWS,
+       ROW_CLASSES };
 
 /* Entries that one block reads at once of a wide row, and of one that is read by several. */
 enum { PART = 8192 };
@@ -18,9 +19,9 @@ enum { PART = 8192 };
 struct contract_totals {
     unsigned long long entries, wide_entries, parts;
     unsigned long long allotted;                /* entries of the stage and nodes that groups have, as counted */
-    unsigned members[CLASSES];                  /* rows of a class */
-    unsigned drawn[CLASSES];                    /* rows of a class that blocks have drawn */
-    unsigned inexact[CLASSES];                  /* rows of a class that are left to be summed again in order */
+    unsigned members[ROW_CLASSES];              /* rows of a class */
+    unsigned drawn[ROW_CLASSES];                /* rows of a class that blocks have drawn */
+    unsigned inexact[ROW_CLASSES];              /* rows of a class that are left to be summed again in order */
     unsigned wide_long, wide_short;             /* wide rows listed backwards, forwards */
     unsigned most_nodes;                        /* of a group */
     unsigned unsorted;                          /* some node's label is below 0 or below that of the node before */
@@ -72,7 +73,7 @@ template <typename V> struct contract_job {
     V *values;
     uint8_t *classes;
     int32_t *list, *lengths;
-    int64_t lists[CLASSES]; /* where those of a class begin in `list`; the longest wide rows lie before that */
+    int64_t lists[ROW_CLASSES]; /* where those of a class begin in `list`; the longest wide rows lie before that */
     int32_t *inexact; /* of a class, listed where its rows are in `list`; of wide rows their places there */
     const int32_t *listed;   /* the rows to be combined: `list`, or of that what is inexact, */
     const unsigned *counted; /* and how many of each class */
@@ -129,7 +130,7 @@ struct class_rows {
 };
 template <typename V> static __device__ __forceinline__ int64_t first_of_class(const contract_job<V> &job, int c)
 {
-    return job.lists[c] - (c == WIDE ? job.totals->wide_long : 0);
+    return job.lists[c] - (c == WIDE_ROWS ? job.totals->wide_long : 0);
 }
 template <typename V> static __device__ __forceinline__ class_rows rows_of(const contract_job<V> &job, int c)
 {

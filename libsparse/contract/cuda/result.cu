@@ -104,7 +104,7 @@ static __global__ void __launch_bounds__(GATHER_THREADS, sizeof(V) == 4 ? 6 : 4)
 {
     unsigned inexact = 0;
     wait_ahead();
-    for (int c = SORTED; c < CLASSES && only_exact; c++) inexact |= job.totals->inexact[c]; /* all at once */
+    for (int c = TO_64; c < ROW_CLASSES && only_exact; c++) inexact |= job.totals->inexact[c]; /* all at once */
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) letter->nnz = offsets[job.groups];
         send_totals(job.totals, letter, &letter->combined);

@@ -1,19 +1,19 @@
 /* The rows of a contraction by class: which kernel combines which rows, and how long they may be. The kernels of rows
  * that are sorted are sorted.cuh's, of sums of f32 summed.cuh's and of wide rows of such
  * parted.cuh's, all others ranked.cuh's. */
-#include "contract/cuda/parted.cuh"
+#include "contract/cuda/near.cuh"
 #include "contract/cuda/sorted.cuh"
 #include "contract/cuda/tiles.cuh"
 
 /* Where bits for all columns take more than FEW_WORDS, most of them would be cleared and counted for nothing: summed
  * rows have coarse ones then, and those of 1,024 entries are sorted. */
 enum { MOST_SORTED = 512, MOST_SORTED_OF_MANY = 1024, FEW_WORDS = 2048, MANY_WORDS = 4096 };
-enum { WIDE_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
+enum { WIDE_ROW_THREADS = 1024, LEAST_WORDS = 256 }; /* a bit an entry of the longest row in registers */
 static_assert(LEAST_WORDS * 32 >= LONGER_THREADS * LONGEST_ITEMS, "bits where nodes begin");
 
 /* Streams that classes of rows are spread over beside the main one, on which the first need not wait; wide rows, five
  * launches that wait for each other, have the last of the side streams, whose blocks come before others'. */
-enum { CLASS_STREAMS = 2, WIDE_STREAM = SIDE_STREAMS - 1 };
+enum { CLASS_STREAMS = 2, WIDE_ROW_STREAM = SIDE_STREAMS - 1 };
 
 /* ---- device: wide rows to the stage --------------------------------------------------------------------- */
 
@@ -58,9 +58,9 @@ static __global__ void __launch_bounds__(GATHER_THREADS, 4) gather_wide(contract
         const int64_t first = last_start(job.starts, job.nodes, begin);
         const int32_t last_row = (int32_t)job.keys[last_start(job.starts, job.nodes, stop - 1)];
         p = (int32_t)job.keys[first];
-        if (job.classes[p] == WIDE)
+        if (job.classes[p] == WIDE_ROWS)
             copy_tiles(tile, job.starts, job.nodes, begin, min(stop, job.ranges[p].end), first, take, copy);
-        if (p == last_row || job.classes[last_row] != WIDE) return;
+        if (p == last_row || job.classes[last_row] != WIDE_ROWS) return;
         p = last_row;
         copy_tiles(tile, job.starts, job.nodes, job.ranges[p].begin, stop, job.firsts[p], take, copy);
     });
@@ -115,7 +115,7 @@ template <typename V> void size_tables(contract_run<V> *run)
 {
     const bool mean = run->job.operation.combine == SP_COMBINE_MEAN;
     /* Static, and the driver's. */
-    const size_t kept = sizeof(typename ranked_row<WIDE_THREADS, 0, false, V>::memory) + 1024;
+    const size_t kept = sizeof(typename ranked_row<WIDE_ROW_THREADS, 0, false, V>::memory) + 1024;
     const size_t limit = cuda_state_of(run->context)->shared_limit - kept;
     const int64_t most = (run->job.columns + 31) / 32;
     const int longer = LONGER_THREADS * LONGER_ITEMS, longest = LONGER_THREADS * LONGEST_ITEMS;
@@ -186,8 +186,8 @@ static sp_status launch_ranked(contract_run<V> *run, int c, unsigned count, int 
     return launch(run, kernel, THREADS, bytes, count, stream, c, words, again);
 }
 
-/* Rows of up to THREADS·ITEMS entries; with RANKED·RANKED_EACH if they are not summed_rows', or have been. */
-template <int THREADS, int ITEMS, int RANKED, int RANKED_EACH, typename V>
+/* Rows of up to THREADS·ITEMS entries; with AGAIN·AGAIN_EACH if they are not summed_rows', or have been. */
+template <int THREADS, int ITEMS, int AGAIN, int AGAIN_EACH, typename V>
 static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int words, bool again,
                                cudaStream_t stream)
 {
@@ -201,7 +201,7 @@ static sp_status launch_blocks(contract_run<V> *run, int c, unsigned count, int 
             return launch(run, kernel, THREADS, bytes, count, stream, c, summed);
         }
     }
-    return launch_ranked<RANKED, RANKED_EACH>(run, c, count, words, again, stream);
+    return launch_ranked<AGAIN, AGAIN_EACH>(run, c, count, words, again, stream);
 }
 
 /* Whether wide rows are parted, and words of a row's bits: no more than the stage takes are spent on them. */
@@ -216,7 +216,7 @@ template <typename V>
 static sp_status launch_parts(contract_run<V> *run, const contract_totals *totals, cudaStream_t stream)
 {
     sp_context *context = run->context;
-    const unsigned count = totals->members[WIDE];
+    const unsigned count = totals->members[WIDE_ROWS];
     const size_t bytes = PART * sizeof(uint64_t);
     if (run->job.near) {
         const near_table table = near_of(run);
@@ -245,8 +245,8 @@ static sp_status launch_wide(contract_run<V> *run, const contract_totals *totals
         CUDA_CHECK(cudaGetLastError());
     }
     CHECK(launch(run, gather_wide<V>, GATHER_THREADS, 0, work, stream));
-    const unsigned count = again ? totals->inexact[WIDE] : totals->members[WIDE];
-    return launch_ranked<WIDE_THREADS, 0>(run, WIDE, count, run->longer_words, again, stream);
+    const unsigned count = again ? totals->inexact[WIDE_ROWS] : totals->members[WIDE_ROWS];
+    return launch_ranked<WIDE_ROW_THREADS, 0>(run, WIDE_ROWS, count, run->longer_words, again, stream);
 }
 
 /* A class other than the wide rows', of so many rows at most, or `again` those of them that were inexact. */
@@ -254,19 +254,19 @@ template <typename V>
 static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool again, cudaStream_t stream)
 {
     switch (c) {
-    case SMALL_8: return launch_small<8>(run, c, count, stream);
-    case SMALL_16: return launch_small<16>(run, c, count, stream);
-    case SMALL_32: return launch_packed<8, 4>(run, c, count, stream);
-    case SORTED: return launch_packed<16, 4>(run, c, count, stream);
-    case SORTED + 1: return launch_sorted<4>(run, c, count, stream);
-    case SORTED + 2: return launch_sorted<8>(run, c, count, stream);
-    case SORTED + 3: return launch_sorted<16>(run, c, count, stream);
-    case SORTED + 4:
+    case TO_8: return launch_small<8>(run, c, count, stream);
+    case TO_16: return launch_small<16>(run, c, count, stream);
+    case TO_32: return launch_packed<8, 4>(run, c, count, stream);
+    case TO_64: return launch_packed<16, 4>(run, c, count, stream);
+    case TO_128: return launch_sorted<4>(run, c, count, stream);
+    case TO_256: return launch_sorted<8>(run, c, count, stream);
+    case TO_512: return launch_sorted<16>(run, c, count, stream);
+    case TO_1024:
         if (!run->few_words) return launch_sorted<32>(run, c, count, stream);
         return launch_blocks<128, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, again, stream);
-    case RANKED:
+    case TO_2048:
         return launch_blocks<256, 8, RANKED_THREADS, RANKED_ITEMS>(run, c, count, run->ranked_words, again, stream);
-    case LONGER:
+    case TO_4096:
         return launch_blocks<512, 8, LONGER_THREADS, LONGER_ITEMS>(run, c, count, run->longer_words, again, stream);
     default:
         return launch_blocks<1024, 8, LONGER_THREADS, LONGEST_ITEMS>(run, c, count, run->longer_words, again, stream);
@@ -277,14 +277,14 @@ static sp_status launch_class(contract_run<V> *run, int c, unsigned count, bool 
 template <typename V> bool takes_any_order(const contract_run<V> *run, const contract_totals *totals)
 {
     const unsigned *members = totals->members;
-    const int longest = members[LONGEST]  ? LONGER_THREADS * LONGEST_ITEMS
-                        : members[LONGER] ? LONGER_THREADS * LONGER_ITEMS
-                        : members[RANKED] ? RANKED_THREADS * RANKED_ITEMS
+    const int longest = members[TO_8192]  ? LONGER_THREADS * LONGEST_ITEMS
+                        : members[TO_4096] ? LONGER_THREADS * LONGER_ITEMS
+                        : members[TO_2048] ? RANKED_THREADS * RANKED_ITEMS
                                           : 0;
     summed_words words;
     int64_t bits;
     if (!run->sums || (longest && !is_summed(run, longest, &words))) return false;
-    return !members[WIDE] || (run->job.near && totals->parts == 0) || is_parted(run, members[WIDE], &bits);
+    return !members[WIDE_ROWS] || (run->job.near && totals->parts == 0) || is_parted(run, members[WIDE_ROWS], &bits);
 }
 
 /* What wide rows need beside the stage. */
@@ -294,7 +294,7 @@ template <typename V> static sp_status open_wide(contract_run<V> *run, const con
     contract_job<V> *job = &run->job;
     array_block *cells = &run->cells;
     const int64_t entries = (int64_t)totals->wide_entries;
-    const unsigned rows = totals->members[WIDE];
+    const unsigned rows = totals->members[WIDE_ROWS];
     const bool mean = job->operation.combine == SP_COMBINE_MEAN;
     int64_t words;
     CHECK(cells->add(context, entries, &job->cells));
@@ -322,15 +322,15 @@ static sp_status fork_rows(sp_context *context, bool wide)
 {
     const cuda_state *state = cuda_state_of(context);
     CHECK(cuda_fork(context, CLASS_STREAMS));
-    if (wide) CUDA_CHECK(cudaStreamWaitEvent(state->side[WIDE_STREAM], state->forked, 0));
+    if (wide) CUDA_CHECK(cudaStreamWaitEvent(state->side[WIDE_ROW_STREAM], state->forked, 0));
     return SP_OK;
 }
 static sp_status join_rows(sp_context *context, bool wide)
 {
     const cuda_state *state = cuda_state_of(context);
     if (wide) {
-        CUDA_CHECK(cudaEventRecord(state->joined[WIDE_STREAM], state->side[WIDE_STREAM]));
-        CUDA_CHECK(cudaStreamWaitEvent(state->stream, state->joined[WIDE_STREAM], 0));
+        CUDA_CHECK(cudaEventRecord(state->joined[WIDE_ROW_STREAM], state->side[WIDE_ROW_STREAM]));
+        CUDA_CHECK(cudaStreamWaitEvent(state->stream, state->joined[WIDE_ROW_STREAM], 0));
     }
     return cuda_join(context, CLASS_STREAMS);
 }
@@ -342,19 +342,19 @@ sp_status combine_rows(contract_run<V> *run, const contract_totals *totals, sp_c
 {
     sp_context *context = run->context;
     cudaStream_t *side = cuda_state_of(context)->side;
-    if (totals->members[WIDE]) {
+    if (totals->members[WIDE_ROWS]) {
         CHECK(reserve_result(run, result));
         CHECK(open_wide(run, totals));
     }
-    CHECK(fork_rows(context, totals->members[WIDE] > 0));
-    if (totals->members[WIDE]) CHECK(launch_wide(run, totals, false, side[WIDE_STREAM]));
-    for (int c = LONGEST, turn = 0; c > IDLE; c--) {
+    CHECK(fork_rows(context, totals->members[WIDE_ROWS] > 0));
+    if (totals->members[WIDE_ROWS]) CHECK(launch_wide(run, totals, false, side[WIDE_ROW_STREAM]));
+    for (int c = TO_8192, turn = 0; c > NO_ENTRIES; c--) {
         if (totals->members[c] == 0) continue;
         CHECK(launch_class(run, c, totals->members[c], false, turn ? side[turn - 1] : stream_of(context)));
         turn = (turn + 1) % (CLASS_STREAMS + 1);
     }
-    CHECK(join_rows(context, totals->members[WIDE] > 0));
-    return totals->members[WIDE] ? SP_OK : reserve_result(run, result);
+    CHECK(join_rows(context, totals->members[WIDE_ROWS] > 0));
+    return totals->members[WIDE_ROWS] ? SP_OK : reserve_result(run, result);
 }
 
 /* The rows that have turned out to be inexact, in order. */
@@ -365,11 +365,11 @@ template <typename V> sp_status combine_again(contract_run<V> *run, const contra
     run->job.placed = NULL;
     run->job.listed = run->job.inexact;
     run->job.counted = run->job.totals->inexact;
-    CHECK(fork_rows(run->context, totals->inexact[WIDE] > 0));
-    if (totals->inexact[WIDE]) CHECK(launch_wide(run, totals, true, side[WIDE_STREAM]));
-    for (int c = LONGEST; c > IDLE; c--)
+    CHECK(fork_rows(run->context, totals->inexact[WIDE_ROWS] > 0));
+    if (totals->inexact[WIDE_ROWS]) CHECK(launch_wide(run, totals, true, side[WIDE_ROW_STREAM]));
+    for (int c = TO_8192; c > NO_ENTRIES; c--)
         if (totals->inexact[c]) CHECK(launch_class(run, c, totals->inexact[c], true, side[c % CLASS_STREAMS]));
-    return join_rows(run->context, totals->inexact[WIDE] > 0);
+    return join_rows(run->context, totals->inexact[WIDE_ROWS] > 0);
 }
 
 template void size_tables(contract_run<float> *);

@@ -94,7 +94,7 @@ template <typename V> struct contract_run {
     int ranked_words, longer_words;
     bool narrow;    /* 32 bits number the entries of G and of the stage */
     bool sums;      /* then: sums of f32 */
-    bool few_words; /* rows of class SORTED + 4 are summed_rows' */
+    bool few_words; /* rows of class TO_1024 are summed_rows' */
     bool unkeyed;   /* nodes have no keys yet */
     array_block arrays, cells; /* of nodes, rows and entries; of wide rows */
     device_array<char> counts; /* of so many bytes, which are kept from call to call; which totals are this one's */

@@ -1,17 +1,17 @@
 /* C = epilogue(A·B): the Markov product on a CUDA device; see sp_markov_epilogue in sparse.h for the epilogue.
  *
  * One phase, no symbolic pass: a block sums a row of A·B in its accumulator, prunes, inflates and normalises it there
- * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Where memory lacks for both, all rows are
- * made twice (markov_mode in job.cuh).
+ * and appends what is left to a buffer; a scan and a copy make the CSR matrix. Where memory lacks for both, all rows
+ * are made twice (markov_mode in job.cuh).
  *
- * Files: job.cuh what a row becomes; epilogue.cuh pruning, inflation, writing; windows.cuh sums by windows of columns and
- * their index of B, window_rows.cuh the rows made so; tables and walks are those of products (spgemm/cuda/numeric.cuh);
- * here classes, passes and the assembly of C.
+ * Files: job.cuh what a row becomes; epilogue.cuh pruning, inflation, writing; windows.cuh sums by windows of columns
+ * and their index of B, window_rows.cuh the rows made so; tables and walks are those of products
+ * (spgemm/cuda/numeric.cuh); here classes, passes and the assembly of C.
  *
  * Classes, and where rows of each move on to:
- *   tables   512 to 18,432 slots in a block's shared memory. A row starts in the smallest that is sure to hold it, or in
- *            one that usually does, since rows of a clustered network have several products a column; what does not fit
- *            moves to the next class;
+ *   tables   512 to 18,432 slots in a block's shared memory. A row starts in the smallest that is sure to hold it, or
+ *            in one that usually does, since rows of a clustered network have several products a column; what does
+ *            not fit moves to the next class;
  *   windows  rows of many products, if the columns of B lie in clumps: a warp each, without keys, atomics or barriers.
  *            Rows of more than 512, 1,024 or 1,536 entries in A need the next larger list of cursors;
  *   last     any row: the columns that come first, which are those hit most, in a table in shared memory, the others in
