@@ -59,7 +59,7 @@ typedef enum sp_status {
     SP_ERROR_NOT_FINITE,    /* NaN or infinity where a number is needed */
     SP_ERROR_OVERFLOW,      /* a size does not fit its type */
     SP_ERROR_HOST_MEMORY,   /* the allocator returned NULL */
-    SP_ERROR_DEVICE_MEMORY, /* the device, or the memory budget, cannot hold what is needed */
+    SP_ERROR_DEVICE_MEMORY, /* the device, or the memory budget, cannot hold the data */
     SP_ERROR_NO_DEVICE,     /* the requested device does not exist, or this build has no CUDA */
     SP_ERROR_DEVICE,        /* a CUDA call failed for another reason */
     SP_ERROR_UNSUPPORTED,   /* a valid request that this back end does not offer */
@@ -330,7 +330,7 @@ void sp_spgemm_plan_free(sp_spgemm_plan *plan);
  *   if k < recover and m < recover_mass: recover — if n <= recover keep all, else keep also the (recover - k)
  *       largest of the others, ties included;
  *   else if k > select: keep the `select` largest, ties included; if then k < recover and m < recover_mass,
- *       recover from what the cutoff had kept;
+ *       recover among the entries that the cutoff had kept;
  *   if recover is 0 and nothing is left: a single 1 on the diagonal;
  *   divide by the kept mass; chaos = (max - centre) · k; if inflation is not 0, raise to that power and divide by the
  *       sum.

@@ -1,7 +1,7 @@
 /* Sorting in the registers of a warp, or of some of its lanes. Header-only, as check.cuh.
  *
- * Sorting n keys takes log2(n)² / 2 steps of 2 or 3 instructions for every 32 of them, of which a third go through the
- * shuffle unit: 600 for 256 keys, 1,300 for 512.
+ * Sorting n keys takes log2(n)² / 2 steps of 2 or 3 instructions for every 32 of them: 600 for 256 keys, 1,300 for
+ * 512. A third of these instructions go through the shuffle unit.
  */
 #ifndef DEVICE_SORT_CUH
 #define DEVICE_SORT_CUH
