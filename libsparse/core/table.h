@@ -24,6 +24,18 @@ static inline uint32_t hash_column(int32_t column, int bits)
     return (uint32_t)(folded * 0x9E3779B97F4A7C15u >> (64 - bits));
 }
 
+/* A table has no columns. */
+static inline void clear_keys(int32_t *keys, int bits) { memset(keys, 0xff, ((size_t)1 << bits) * sizeof *keys); }
+
+/* The slot of a column, or the one where it goes, whose key is -1. */
+static inline uint32_t table_slot(const int32_t *keys, int bits, int32_t column)
+{
+    const uint32_t mask = (uint32_t)(((uint64_t)1 << bits) - 1);
+    uint32_t at = hash_column(column, bits);
+    while (keys[at] != column && keys[at] != -1) at = (at + 1) & mask;
+    return at;
+}
+
 static inline uint64_t pack_entry(int32_t column, uint32_t load) { return (uint64_t)(uint32_t)column << 32 | load; }
 
 static inline uint32_t float_bits(float value)

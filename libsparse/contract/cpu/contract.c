@@ -3,439 +3,19 @@
  *
  * A counting sort lists the nodes of each group in ascending order. Row p of C is then made of the rows of G of p's
  * nodes, one after the other: each column is replaced by its label and its value combined at once, in an accumulator
- * chosen by row.
- *
- *   sort    up to 32 entries: (label, place) pairs, sorted by insertion, equal labels combined by ascending place;
- *   dense   a cell a group, a bit a touched group and a bit a touched word of these, read back in order;
- *   hash    a table of at least twice as many slots as entries, its labels sorted afterwards;
- *   loop    where only C's diagonal is wanted: one cell.
+ * chosen by row (cells.h).
  *
  * Finished rows are collected and joined as those of products are (rows.h). Per entry of G that is a column, a value
  * and a label read (the labels come from a cache where they fit one), per entry of C two writes and a read. Sums are
  * f64 in the order of G's rows and columns, whatever the accumulator.
  */
-#include <math.h>
 #include <omp.h>
 #include <string.h>
 
+#include "contract/cpu/cells.h"
 #include "core/backend_cpu.h"
-#include "core/rows.h"
-#include "core/table.h"
 
-enum { ROW_SORT, ROW_DENSE, ROW_HASH, ROW_LOOP, ROW_METHODS };
 static const char *const method_names[ROW_METHODS] = {"sort", "dense", "hash", "loop"};
-
-/* Insertion sort moves a quarter of the square of these. */
-enum { SORT_ENTRIES = 32 };
-/* Entries are relabelled so many at once, so that the misses of labels overlap, and the cells that they go to are
- * asked for meanwhile; the lines of these take a quarter of the first-level cache. A row that is sorted is one. */
-enum { BATCH = 128 };
-/* As for products (accumulator.c): rows from this share of all groups on are dense, rows with less than an entry in
- * so many groups are not, and so many cells fit the second-level cache of any machine. */
-enum { DENSE_SHARE = 16, SCAN_GROUPS = 1 << 14, FREE_GROUPS = 1 << 16 };
-
-enum { F32 = SP_F32, F64 = SP_F64, ONES };
-
-#define KERNEL static inline __attribute__((always_inline))
-
-/* A contraction, as all threads see it. */
-typedef struct contraction {
-    const sp_csr *g;
-    const int32_t *labels, *order; /* order: nodes by group, ascending within */
-    const int64_t *starts;         /* group p has order[starts[p]] to order[starts[p + 1] - 1] */
-    int64_t groups;
-    int kind;   /* operation and values: which of the compiled kernels */
-    int width;  /* doubles a cell */
-    sp_loops loops;
-    bool half;  /* sums on the diagonal are halved */
-    bool dense; /* where the choice is free, cells are worth their memory */
-} contraction;
-
-/* One thread's scratch memory. Arrays are NULL where no row needs them. */
-typedef struct worker {
-    const contraction *job;
-    double *cells;     /* dense: empty between rows */
-    uint64_t *bits;    /* dense: touched groups, zero between rows */
-    uint64_t *summary; /* touched words of `bits`, zero between rows */
-    int32_t *keys;     /* hash: the group, -1: none */
-    double *slots;
-    uint64_t *list[2]; /* hash: group << 32 | slot */
-    int64_t listed;    /* entries of list[0] */
-    int bits_of_table;
-    int64_t row;       /* sort, loop: the row */
-    row_buffer *out;   /* sort: where it goes */
-    double loop[2];    /* loop: the cell */
-    int64_t count;     /* the batch: entries of G under their new columns */
-    int32_t columns[BATCH];
-    double values[BATCH];
-    int64_t left_out; /* entries whose column has no label, or that `loops` excludes */
-    int64_t rows[ROW_METHODS];
-    int64_t bytes;
-} worker;
-
-/* ---- arithmetic ---------------------------------------------------------------------------------------- */
-
-/* A cell is one double, for the mean two, the sum and the number. -0 unlike 0 changes no addend; NaN is no value. */
-KERNEL double identity(int op)
-{
-    return op == SP_COMBINE_MAX ? -INFINITY : op == SP_COMBINE_MIN ? INFINITY : op == SP_COMBINE_FIRST ? NAN : -0.0;
-}
-
-KERNEL int width_of(int op) { return op == SP_COMBINE_MEAN ? 2 : 1; }
-
-KERNEL void clear_cell(int op, double *cell)
-{
-    cell[0] = identity(op);
-    if (op == SP_COMBINE_MEAN) cell[1] = 0;
-}
-
-KERNEL void put_value(int op, double *cell, double value)
-{
-    const double kept = cell[0];
-    if (op == SP_COMBINE_MAX) cell[0] = value > kept ? value : kept;
-    else if (op == SP_COMBINE_MIN) cell[0] = value < kept ? value : kept;
-    else if (op == SP_COMBINE_FIRST) cell[0] = isnan(kept) ? value : kept;
-    else cell[0] = kept + value;
-    if (op == SP_COMBINE_MEAN) cell[1] += 1;
-}
-
-KERNEL double cell_value(int op, const double *cell) { return op == SP_COMBINE_MEAN ? cell[0] / cell[1] : cell[0]; }
-
-KERNEL double load(const void *values, int type, int64_t i)
-{
-    return type == ONES ? 1 : type == F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
-}
-
-KERNEL void store(void *values, sp_value_type type, int64_t i, double value)
-{
-    if (type == SP_F32) ((float *)values)[i] = (float)value;
-    else ((double *)values)[i] = value;
-}
-
-/* One case for each compiled kernel; KERNEL_OF(op, type). A count is a sum of ones; of ones, all else is one. */
-#define EACH_KIND(kind, KERNEL_OF)                     \
-    switch (kind) {                                    \
-    case 0: KERNEL_OF(SP_COMBINE_SUM, F32); break;     \
-    case 1: KERNEL_OF(SP_COMBINE_SUM, F64); break;     \
-    case 2: KERNEL_OF(SP_COMBINE_MAX, F32); break;     \
-    case 3: KERNEL_OF(SP_COMBINE_MAX, F64); break;     \
-    case 4: KERNEL_OF(SP_COMBINE_MIN, F32); break;     \
-    case 5: KERNEL_OF(SP_COMBINE_MIN, F64); break;     \
-    case 6: KERNEL_OF(SP_COMBINE_FIRST, F32); break;   \
-    case 7: KERNEL_OF(SP_COMBINE_FIRST, F64); break;   \
-    case 8: KERNEL_OF(SP_COMBINE_MEAN, F32); break;    \
-    case 9: KERNEL_OF(SP_COMBINE_MEAN, F64); break;    \
-    case 10: KERNEL_OF(SP_COMBINE_SUM, ONES); break;   \
-    default: KERNEL_OF(SP_COMBINE_MAX, ONES); break;   \
-    }
-enum { KIND_COUNT = 10, KIND_ONE };
-
-static int kind_of(const sp_csr *g, sp_combine combine)
-{
-    if (combine == SP_COMBINE_COUNT || (!g->values && combine == SP_COMBINE_SUM)) return KIND_COUNT;
-    return g->values ? 2 * (int)combine + (g->value_type == SP_F64) : KIND_ONE;
-}
-
-/* ---- the entries of a row ------------------------------------------------------------------------------- */
-
-/* Where the entries of a batch go. */
-typedef void put_batch(worker *w, int op, int type);
-
-KERNEL double batch_value(const worker *w, int type, int64_t i) { return type == ONES ? 1 : w->values[i]; }
-
-KERNEL void put_dense(worker *w, int op, int type)
-{
-    double *cells = w->cells;
-    uint64_t *bits = w->bits;
-    for (int64_t i = 0; i < w->count; i++) {
-        const int32_t column = w->columns[i];
-        put_value(op, cells + (int64_t)column * width_of(op), batch_value(w, type, i));
-        bits[column >> 6] |= (uint64_t)1 << (column & 63);
-    }
-}
-
-KERNEL void put_dense_sparse(worker *w, int op, int type)
-{
-    put_dense(w, op, type);
-    for (int64_t i = 0; i < w->count; i++)
-        w->summary[w->columns[i] >> 12] |= (uint64_t)1 << (w->columns[i] >> 6 & 63);
-}
-
-KERNEL void put_hash(worker *w, int op, int type)
-{
-    const uint32_t mask = (uint32_t)(((uint64_t)1 << w->bits_of_table) - 1);
-    for (int64_t i = 0; i < w->count; i++) {
-        const int32_t column = w->columns[i];
-        uint32_t at = hash_column(column, w->bits_of_table);
-        while (w->keys[at] != column && w->keys[at] != -1) at = (at + 1) & mask;
-        if (w->keys[at] == -1) {
-            w->keys[at] = column;
-            w->list[0][w->listed++] = pack_entry(column, at);
-            clear_cell(op, w->slots + (int64_t)at * width_of(op));
-        }
-        put_value(op, w->slots + (int64_t)at * width_of(op), batch_value(w, type, i));
-    }
-}
-
-/* The rows of a group lie anywhere in G: their offsets are asked for 16 nodes ahead, their first entries 6. */
-KERNEL void prefetch_rows(const contraction *job, int64_t n, int type)
-{
-    const sp_csr *g = job->g;
-    if (n + 16 >= job->starts[job->groups]) return;
-    __builtin_prefetch(&g->row_offsets[job->order[n + 16]]);
-    const int64_t start = g->row_offsets[job->order[n + 6]];
-    __builtin_prefetch(g->col_indices + start);
-    if (type == ONES) return;
-    __builtin_prefetch((const char *)g->values + (size_t)start * (type == F32 ? sizeof(float) : sizeof(double)));
-}
-
-/* How many entries of the batch are loops that are not wanted, or no loops where only these are. */
-static int64_t count_unwanted(const worker *w, int64_t row)
-{
-    const sp_loops loops = w->job->loops;
-    int64_t own = 0;
-    if (loops == SP_LOOPS_KEEP) return 0;
-    for (int64_t i = 0; i < w->count; i++) own += w->columns[i] == row;
-    return loops == SP_LOOPS_DROP ? own : w->count - own;
-}
-
-/* Puts the entries of row `row` of C, in the order of G, where `put` says; the last batch has fewer. */
-KERNEL void walk(worker *w, int64_t row, int op, int type, bool dense, put_batch *put)
-{
-    const contraction *job = w->job;
-    const int32_t *labels = job->labels, *columns = job->g->col_indices;
-    const int64_t *offsets = job->g->row_offsets;
-    const void *values = job->g->values;
-    int64_t count = 0, seen = 0, kept = 0;
-    for (int64_t n = job->starts[row]; n < job->starts[row + 1]; n++) {
-        const int32_t node = job->order[n];
-        const int64_t last = offsets[node + 1];
-        prefetch_rows(job, n, type);
-        for (int64_t k = offsets[node]; k < last;) {
-            const int64_t end = last - k < BATCH - count ? last : k + BATCH - count;
-            seen += end - k;
-            for (; k < end; k++) {
-                const int32_t column = labels[columns[k]];
-                w->columns[count] = column;
-                if (type != ONES) w->values[count] = load(values, type, k);
-                if (dense) __builtin_prefetch(w->cells + (int64_t)column * width_of(op), 1);
-                count += column >= 0;
-            }
-            if (count < BATCH) continue;
-            w->count = count;
-            kept += count - count_unwanted(w, row);
-            put(w, op, type);
-            count = 0;
-        }
-    }
-    w->count = count;
-    kept += count - count_unwanted(w, row);
-    put(w, op, type);
-    w->left_out += seen - kept;
-}
-
-/* ---- sort ---------------------------------------------------------------------------------------------- */
-
-/* The row is one batch. */
-KERNEL void put_sorted(worker *w, int op, int type)
-{
-    const contraction *job = w->job;
-    row_buffer *out = w->out;
-    uint64_t packed[SORT_ENTRIES];
-    for (int64_t i = 0; i < w->count; i++) packed[i] = pack_entry(w->columns[i], (uint32_t)i);
-    const uint64_t *list = sort_entries(packed, NULL, w->count, job->groups);
-    int64_t to = out->count;
-    for (int64_t i = 0; i < w->count;) {
-        const int32_t column = (int32_t)(list[i] >> 32);
-        double cell[2];
-        clear_cell(op, cell);
-        for (; i < w->count && (int32_t)(list[i] >> 32) == column; i++)
-            put_value(op, cell, batch_value(w, type, (uint32_t)list[i]));
-        if (column == w->row && job->loops == SP_LOOPS_DROP) continue;
-        if (column == w->row && job->half) cell[0] *= 0.5;
-        out->columns[to] = column;
-        store(out->values, job->g->value_type, to++, cell_value(op, cell));
-    }
-    out->count = to;
-}
-
-static void row_sort(worker *w, int64_t row, row_buffer *out)
-{
-    w->row = row;
-    w->out = out;
-#define ROW(op, type) walk(w, row, op, type, false, put_sorted)
-    EACH_KIND(w->job->kind, ROW)
-#undef ROW
-}
-
-/* ---- dense --------------------------------------------------------------------------------------------- */
-
-/* Lists the bits of a word that has some. Three places are written at a time and counted by what was there: most
- * words have one to three bits, in no order that a branch could be predicted from. Writes up to two places ahead. */
-KERNEL int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t count)
-{
-    const uint64_t last = (uint64_t)1 << 63; /* of an empty word the number does not matter, but there must be one */
-    do {
-        columns[count++] = (int32_t)(base + __builtin_ctzll(word));
-        word &= word - 1;
-        columns[count] = (int32_t)(base + __builtin_ctzll(word | last));
-        count += word != 0;
-        word &= word - 1;
-        columns[count] = (int32_t)(base + __builtin_ctzll(word | last));
-        count += word != 0;
-        word &= word - 1;
-    } while (word);
-    return count;
-}
-enum { AHEAD = 2 };
-
-/* Lists the touched groups by ascending number and unmarks them. */
-static int64_t take_columns(worker *w, bool sparse, int32_t *columns)
-{
-    const int64_t words = w->job->groups / 64 + 1;
-    int64_t count = 0;
-    if (!sparse) {
-        for (int64_t i = 0; i < words; i++) {
-            if (!w->bits[i]) continue;
-            count = take_word(w->bits[i], i * 64, columns, count);
-            w->bits[i] = 0;
-        }
-        return count;
-    }
-    for (int64_t s = 0; s < words / 64 + 1; s++) {
-        for (uint64_t touched = w->summary[s]; touched; touched &= touched - 1) {
-            const int64_t i = s * 64 + __builtin_ctzll(touched);
-            if (!w->bits[i]) continue; /* a loop that was dropped */
-            count = take_word(w->bits[i], i * 64, columns, count);
-            w->bits[i] = 0;
-        }
-        w->summary[s] = 0;
-    }
-    return count;
-}
-
-KERNEL void take_cells(worker *w, const int32_t *columns, int64_t count, int op, row_buffer *out)
-{
-    const sp_value_type type = w->job->g->value_type;
-    for (int64_t i = 0; i < count; i++) {
-        double *cell = w->cells + (int64_t)columns[i] * width_of(op);
-        store(out->values, type, out->count + i, cell_value(op, cell));
-        clear_cell(op, cell);
-    }
-}
-
-static void row_dense(worker *w, int64_t row, int64_t entries, row_buffer *out)
-{
-    const contraction *job = w->job;
-    const bool sparse = entries < job->groups / 64;
-    int32_t *columns = out->columns + out->count;
-    int64_t count = 0;
-#define ROW(op, type)                                                               \
-    do {                                                                            \
-        if (sparse) walk(w, row, op, type, true, put_dense_sparse);                 \
-        else walk(w, row, op, type, true, put_dense);                               \
-        if (job->loops == SP_LOOPS_DROP) {                                          \
-            clear_cell(op, w->cells + row * width_of(op));                          \
-            w->bits[row >> 6] &= ~((uint64_t)1 << (row & 63));                      \
-        } else if (job->half) {                                                     \
-            w->cells[row] *= 0.5; /* a sum; untouched, it stays -0 */               \
-        }                                                                           \
-        count = take_columns(w, sparse, columns);                                   \
-        take_cells(w, columns, count, op, out);                                     \
-    } while (0)
-    EACH_KIND(job->kind, ROW)
-#undef ROW
-    out->count += count;
-}
-
-/* ---- hash ---------------------------------------------------------------------------------------------- */
-
-KERNEL void take_table(worker *w, int64_t row, int op, row_buffer *out)
-{
-    const contraction *job = w->job;
-    const uint64_t *list = sort_entries(w->list[0], w->list[1], w->listed, job->groups);
-    int64_t to = out->count;
-    for (int64_t i = 0; i < w->listed; i++) {
-        const int32_t column = (int32_t)(list[i] >> 32);
-        double *cell = w->slots + (int64_t)(uint32_t)list[i] * width_of(op);
-        if (column == row && job->loops == SP_LOOPS_DROP) continue;
-        if (column == row && job->half) cell[0] *= 0.5;
-        out->columns[to] = column;
-        store(out->values, job->g->value_type, to++, cell_value(op, cell));
-    }
-    out->count = to;
-}
-
-static void row_hash(worker *w, int64_t row, int64_t entries, row_buffer *out)
-{
-    w->bits_of_table = table_bits(entries);
-    w->listed = 0;
-    memset(w->keys, 0xff, ((size_t)1 << w->bits_of_table) * sizeof *w->keys);
-#define ROW(op, type)                     \
-    do {                                  \
-        walk(w, row, op, type, false, put_hash); \
-        take_table(w, row, op, out);      \
-    } while (0)
-    EACH_KIND(w->job->kind, ROW)
-#undef ROW
-}
-
-/* ---- loop ---------------------------------------------------------------------------------------------- */
-
-KERNEL void put_loop(worker *w, int op, int type)
-{
-    for (int64_t i = 0; i < w->count; i++) {
-        if (w->columns[i] != w->row) continue;
-        put_value(op, w->loop, batch_value(w, type, i));
-        w->listed = 1;
-    }
-}
-
-static void row_loop(worker *w, int64_t row, row_buffer *out)
-{
-    const contraction *job = w->job;
-    double value = 0;
-    w->row = row;
-    w->listed = 0; /* whether there is an entry */
-#define ROW(op, type)                                \
-    do {                                             \
-        clear_cell(op, w->loop);                     \
-        walk(w, row, op, type, false, put_loop);     \
-        value = cell_value(op, w->loop);             \
-    } while (0)
-    EACH_KIND(job->kind, ROW)
-#undef ROW
-    if (!w->listed) return;
-    out->columns[out->count] = (int32_t)row;
-    store(out->values, job->g->value_type, out->count++, job->half ? value * 0.5 : value);
-}
-
-/* ---- rows ---------------------------------------------------------------------------------------------- */
-
-static int choose_method(const contraction *job, int64_t entries)
-{
-    if (job->loops == SP_LOOPS_ONLY) return ROW_LOOP;
-    if (entries <= SORT_ENTRIES) return ROW_SORT;
-    if (entries >= job->groups / DENSE_SHARE) return ROW_DENSE;
-    return job->dense && entries >= job->groups / SCAN_GROUPS ? ROW_DENSE : ROW_HASH;
-}
-
-/* A row_method's `row`: `entries` of G are in the group's rows. */
-static sp_status make_row(void *scratch, int64_t row, int64_t entries, row_buffer *out)
-{
-    worker *w = scratch;
-    const int method = choose_method(w->job, entries);
-    const int64_t most = method == ROW_LOOP ? 1 : w->job->groups;
-    if (entries == 0) return SP_OK;
-    const sp_status status = sp_row_buffer_reserve(out, (entries < most ? entries : most) + AHEAD);
-    if (status != SP_OK) return status;
-    w->rows[method]++;
-    if (method == ROW_SORT) row_sort(w, row, out);
-    else if (method == ROW_DENSE) row_dense(w, row, entries, out);
-    else if (method == ROW_HASH) row_hash(w, row, entries, out);
-    else row_loop(w, row, out);
-    return SP_OK;
-}
 
 /* ---- groups -------------------------------------------------------------------------------------------- */
 
@@ -462,66 +42,7 @@ static void group_nodes(const sp_csr *g, const int32_t *labels, int64_t groups, 
     }
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
-
-/* What does not depend on the grouping. */
-static contraction begin(const sp_csr *g, const int32_t *labels, int64_t groups, const sp_contract_options *options)
-{
-    const bool sums = options->combine == SP_COMBINE_SUM || options->combine == SP_COMBINE_COUNT;
-    contraction job = {.g = g, .labels = labels, .groups = groups, .kind = kind_of(g, options->combine),
-                       .loops = options->loops, .half = options->half_loops && sums};
-    job.width = job.kind / 2 == SP_COMBINE_MEAN ? 2 : 1;
-    return job;
-}
-
-/* All threads' cells may take an eighth of what G does and C may, which has up to `entries`, guessed at half of
- * them. */
-static void choose_dense(contraction *job, int64_t entries, int threads)
-{
-    const sp_csr *g = job->g;
-    const int64_t entry = (int64_t)(sizeof(int32_t) + sp_value_size(g->value_type));
-    const int64_t matrices = 8 * (g->rows + job->groups) + entry * (g->nnz + entries / 2);
-    job->dense = job->groups <= FREE_GROUPS || job->groups * 8 * job->width <= matrices / 8 / threads;
-}
-
-static sp_status open_worker(sp_context *context, const contraction *job, int64_t largest, worker *w)
-{
-    const int64_t words = job->groups / 64 + 1, cells = job->groups * job->width;
-    int64_t hashed = largest < job->groups / DENSE_SHARE ? largest : job->groups / DENSE_SHARE;
-    sp_status status = SP_OK;
-    w->job = job;
-    if (job->loops == SP_LOOPS_ONLY) return SP_OK;
-    if (job->dense && hashed > job->groups / SCAN_GROUPS) hashed = job->groups / SCAN_GROUPS;
-    if (largest > SORT_ENTRIES && (job->dense || largest >= job->groups / DENSE_SHARE)) {
-        TRY(sp_calloc(context, words, sizeof(uint64_t), (void **)&w->bits));
-        TRY(sp_calloc(context, words / 64 + 1, sizeof(uint64_t), (void **)&w->summary));
-        TRY(sp_alloc(context, cells, sizeof(double), (void **)&w->cells));
-#define CLEAR(op, type) for (int64_t i = 0; i < job->groups; i++) clear_cell(op, w->cells + i * width_of(op))
-        EACH_KIND(job->kind, CLEAR)
-#undef CLEAR
-        w->bytes += words * 8 + words / 8 + cells * 8;
-    }
-    if (hashed > SORT_ENTRIES) {
-        const int64_t slots = (int64_t)1 << table_bits(hashed);
-        TRY(sp_alloc(context, slots, sizeof(int32_t), (void **)&w->keys));
-        TRY(sp_alloc(context, slots * job->width, sizeof(double), (void **)&w->slots));
-        TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[0]));
-        TRY(sp_alloc(context, hashed, sizeof(uint64_t), (void **)&w->list[1]));
-        w->bytes += slots * (4 + 8 * job->width) + hashed * 16;
-    }
-done:
-    return status;
-}
-
-static void close_workers(sp_context *context, worker *workers, int threads)
-{
-    for (int t = 0; workers && t < threads; t++) {
-        worker *w = &workers[t];
-        void *arrays[] = {w->cells, w->bits, w->summary, w->keys, w->slots, w->list[0], w->list[1]};
-        for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) sp_free(context, arrays[i]);
-    }
-    sp_free(context, workers);
-}
+/* ---- the contraction ------------------------------------------------------------------------------------- */
 
 static void fill_info(const contraction *job, const worker *workers, int threads, int64_t entries, const sp_csr *c,
                       sp_contract_info *info)
@@ -555,18 +76,18 @@ static sp_status contract_groups(sp_context *context, contraction *job, int64_t 
         total += (*entries)[p];
         if ((*entries)[p] > largest) largest = (*entries)[p];
     }
-    choose_dense(job, total, threads);
+    sp_contraction_choose(job, total, threads);
     TRY(sp_calloc(context, threads, sizeof *workers, (void **)&workers));
-    for (int t = 0; t < threads; t++) TRY(open_worker(context, job, largest, &workers[t]));
+    for (int t = 0; t < threads; t++) TRY(sp_open_worker(context, job, largest, &workers[t]));
     info->group_seconds = wall_seconds() - start;
-    const row_method method = {.row = make_row, .workers = workers, .worker_size = sizeof *workers,
+    const row_method method = {.row = sp_make_row, .workers = workers, .worker_size = sizeof *workers,
                                .threads = threads, .row_entries = job->loops == SP_LOOPS_ONLY ? 1 : 0,
                                .bytes = &info->peak_bytes};
     TRY(sp_row_run(context, job->groups, job->groups, entries, total, &method, job->g->value_type, c));
     fill_info(job, workers, threads, total, c, info);
     info->combine_seconds = wall_seconds() - start - info->group_seconds;
 done:
-    close_workers(context, workers, threads);
+    sp_close_workers(context, workers, threads);
     return status;
 }
 
@@ -574,7 +95,7 @@ sp_status sp_cpu_contract(sp_context *context, const sp_csr *g, const int32_t *l
                           const sp_contract_options *options, sp_csr *c, sp_contract_info *info)
 {
     const int threads = sp_threads_for(context, 2 * (g->nnz + g->rows));
-    contraction job = begin(g, labels, groups, options);
+    contraction job = sp_contraction_begin(g, labels, groups, options);
     int64_t *starts = NULL, *entries = NULL;
     int32_t *order = NULL;
     sp_status status;
@@ -624,7 +145,7 @@ sp_status sp_cpu_triple_product(sp_context *context, const sp_csr *s, const sp_c
     TRY(sp_alloc(context, s->cols, sizeof *names, (void **)&names));
     if (!name_columns(s, names)) goto done;
     TRY(sp_calloc(context, s->rows + 1, sizeof *entries, (void **)&entries));
-    contraction job = begin(g, names, s->rows, &sums);
+    contraction job = sp_contraction_begin(g, names, s->rows, &sums);
     job.starts = s->row_offsets;
     job.order = s->col_indices;
 #pragma omp parallel for schedule(static) num_threads(threads)
