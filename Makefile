@@ -120,7 +120,8 @@ CONTRACTION_OBJECTS := $(call objects,$(wildcard contraction/*.c))
 GNN_OBJECTS := $(call objects,$(wildcard gnn/*.c gnn/cpu/*.c) $(if $(NVCC),$(wildcard gnn/cuda/*.cu)))
 GENERATE_OBJECTS := $(call objects,$(wildcard bench/generate/*.c))
 APP_OBJECTS := $(call objects,$(APP_SOURCES))
-TEST_OBJECTS := $(call objects,$(filter-out $(SUITE_MAINS),$(TEST_SOURCES)))
+TEST_OBJECTS := $(call objects,$(filter tests/support/%,$(TEST_SOURCES)))
+parts_of     = $(wildcard $(patsubst test_%,$(dir $(1))%_*.c,$(basename $(notdir $(1)))))
 
 # What the tests link, and with libapps.a the tools; users first. Members that nobody calls stay out.
 MODULES := $(if $(MCL_OBJECTS),$(OBJ)/libmcl.a) $(if $(CONTRACTION_OBJECTS),$(OBJ)/libcontraction.a) \
@@ -154,7 +155,7 @@ needs = for header in $(1); do echo "\#include <$$header>" | $(CC) $(CPPFLAGS) $
 # Rewritten only when the configuration or a flag changes, so that what depends on it is made again just then.
 FLAGS_NOW = $(CC) $(CPPFLAGS) $(C_FLAGS) $(CFLAGS) $(NVCC) $(CU_FLAGS) $(GENCODE)
 LINK_NOW  = $(LIB_OBJECTS) $(IO_OBJECTS) $(MCL_OBJECTS) $(CONTRACTION_OBJECTS) $(GNN_OBJECTS) \
-            $(GENERATE_OBJECTS) $(APP_OBJECTS) $(TEST_OBJECTS) $(LDFLAGS) $(FLAGS_NOW)
+            $(GENERATE_OBJECTS) $(APP_OBJECTS) $(call objects,$(TEST_SOURCES)) $(LDFLAGS) $(FLAGS_NOW)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D); printf '%s\n' '$(FLAGS_NOW)' | cmp -s - $@ || { $(call needs,zlib.h zstd.h cblas.h) && \
 	  printf '%s\n' '$(FLAGS_NOW)' > $@; }
@@ -218,8 +219,9 @@ $(BIN)/%: $(OBJ)/apps/%/main.c.o $(PARTS) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(PARTS) $(IO_LIBS) $(LIBS) -ldl
 
-# A suite is build/tests/test_NAME wherever its test_NAME.c lies.
-$(foreach main,$(SUITE_MAINS),$(eval $(BUILD)/tests/$(basename $(notdir $(main))): $(OBJ)/$(main).o))
+# A suite is build/tests/test_NAME wherever its test_NAME.c lies, with its parts NAME_*.c beside that.
+$(foreach main,$(SUITE_MAINS),$(eval \
+  $(BUILD)/tests/$(basename $(notdir $(main))): $(call objects,$(main) $(call parts_of,$(main)))))
 $(SUITES:%=$(BUILD)/tests/%): $(OBJ)/libtests.a $(MODULES) $(BUILD)/obj/linked
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(filter %.c.o,$^) $(OBJ)/libtests.a $(MODULES) $(CHECK_LIBS) $(IO_LIBS) $(LIBS)

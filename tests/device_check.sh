@@ -106,9 +106,13 @@ fi
 
 wanted() { [ -x "$BUILD/tests/$1" ] && [[ " ${SUITES:-$1} " == *" $1 "* ]]; } # wanted SUITE
 runs=() sanitized=()
-for source in $([ -n "$suites" ] && grep -lE 'ON_(DEVICES|CUDA)\(' tests/*/test_*.c tests/*/*/test_*.c); do
+knows_cuda() { # knows_cuda SOURCE: a suite's, or one of the parts beside it
+    local name=${1##*/test_}
+    grep -qsE 'ON_(DEVICES|CUDA)\(' "$1" "${1%/*}/${name%.c}"_*.c
+}
+for source in $([ -n "$suites" ] && ls tests/*/test_*.c tests/*/*/test_*.c); do
     suite=$(basename "$source" .c)
-    wanted "$suite" || continue
+    if ! wanted "$suite" || ! knows_cuda "$source"; then continue; fi
     runs+=("$suite")
     alone "$suite"
 done

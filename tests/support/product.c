@@ -46,6 +46,8 @@ sp_csr entry_matrix(sp_context *host, entry_list *list, int64_t rows, int64_t co
     return matrix;
 }
 
+product product_of(sp_csr a, sp_csr b) { return (product){.a = a, .b = b}; }
+
 sp_spgemm_options product_options(const product *p)
 {
     sp_spgemm_options options = p->options;

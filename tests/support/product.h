@@ -27,6 +27,8 @@ typedef struct product {
     char name[96];             /* for messages */
 } product;
 
+/* A · B with the options of zeros. */
+product product_of(sp_csr a, sp_csr b);
 /* The options with the product's own mask. */
 sp_spgemm_options product_options(const product *p);
 const sp_csr *product_b(const product *p);

@@ -74,21 +74,32 @@ static void add_test(TCase *tcase, const test_entry *entry)
     }
 }
 
+/* The case that the entry begins, which parts of a suite may share: of one name there is one. */
+static TCase *begin_case(Suite *suite, const test_entry *entry)
+{
+    enum { MOST = 20 };
+    static TCase *cases[MOST];
+    static const char *names[MOST];
+    int i = 0;
+    while (i < MOST && names[i] && strcmp(names[i], entry->name) != 0) i++;
+    if (i == MOST) abort();
+    if (names[i]) return cases[i];
+    names[i] = entry->name;
+    cases[i] = tcase_create(entry->name);
+    if (entry->seconds) tcase_set_timeout(cases[i], entry->seconds);
+    if (entry->open) tcase_add_checked_fixture(cases[i], entry->open, entry->close);
+    suite_add_tcase(suite, cases[i]);
+    return cases[i];
+}
+
 static Suite *make_suite(const char *name, const test_entry *const *tables)
 {
     Suite *suite = suite_create(name);
     TCase *tcase = NULL;
     for (; *tables; tables++)
-        for (const test_entry *entry = *tables; entry->name; entry++) {
-            if (entry->run) {
-                add_test(tcase, entry);
-                continue;
-            }
-            tcase = tcase_create(entry->name);
-            if (entry->seconds) tcase_set_timeout(tcase, entry->seconds);
-            if (entry->open) tcase_add_checked_fixture(tcase, entry->open, entry->close);
-            suite_add_tcase(suite, tcase);
-        }
+        for (const test_entry *entry = *tables; entry->name; entry++)
+            if (entry->run) add_test(tcase, entry);
+            else tcase = begin_case(suite, entry);
     return suite;
 }
 

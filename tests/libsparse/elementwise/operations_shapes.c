@@ -1,0 +1,310 @@
+/* test_operations: shapes, properties and refusals. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operations_shared.h"
+
+static sp_csr *take_values(sp_context *context, sp_csr *m)
+{
+    sp_free(context, m->values);
+    m->values = NULL;
+    return m;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------------------- */
+
+/* Every call on a matrix, on the context and on one that computes on the CPU with one thread: the same bits. */
+static void compare_with_host(sp_context *context, const sp_csr *m, uint64_t seed)
+{
+    sp_context *host = test_context(0, 1);
+    test_random random = test_seed(seed);
+    sp_csr there, turned, found, expected;
+    int32_t rows[300], cols[300], up[300];
+    int64_t ascending = 0;
+    double *factors = malloc((size_t)(m->rows + m->cols + 1) * sizeof *factors);
+    ck_assert_ptr_nonnull(factors);
+    for (int64_t i = 0; i < m->rows + m->cols; i++) factors[i] = test_unit(&random);
+    for (int i = 0; i < 300; i++) {
+        rows[i] = m->rows ? (int32_t)test_below(&random, m->rows) : 0;
+        cols[i] = m->cols ? (int32_t)test_below(&random, m->cols) : 0;
+    }
+    for (int64_t j = 0; j < m->cols && ascending < 300; j += 1 + m->cols / 300) up[ascending++] = (int32_t)j;
+    const int64_t row_count = m->rows ? 300 : 0, col_count = m->cols ? 300 : 0;
+    ck_ok(context, sp_csr_copy(context, m, space_of(context), &there));
+
+    ck_ok(context, sp_csr_extract(context, &there, rows, row_count, cols, col_count, SP_HOST, &found));
+    ck_ok(host, sp_csr_extract(host, m, rows, row_count, cols, col_count, SP_HOST, &expected));
+    test_to_host(context, &found);
+    test_same(&found, &expected, seed);
+    sp_csr_free(context, &found);
+    sp_csr_free(host, &expected);
+
+    ck_ok(context, sp_csr_extract(context, &there, NULL, 0, up, ascending, SP_HOST, &found));
+    ck_ok(host, sp_csr_extract(host, m, NULL, 0, up, ascending, SP_HOST, &expected));
+    test_to_host(context, &found);
+    test_same(&found, &expected, seed);
+    sp_csr_free(context, &found);
+    sp_csr_free(host, &expected);
+
+    for (int64_t k = 0; k < 5000; k = 3 * k + 1) {
+        ck_ok(context, sp_csr_top_k(context, &there, k, &found));
+        ck_ok(host, sp_csr_top_k(host, m, k, &expected));
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
+
+    /* A and what its rows have turned by one: partly the same places. */
+    ck_ok(context, sp_csr_copy(context, m, SP_HOST, &turned));
+    if (m->rows > 1) {
+        int32_t *order = malloc((size_t)m->rows * sizeof *order);
+        ck_assert_ptr_nonnull(order);
+        for (int64_t i = 0; i < m->rows; i++) order[i] = (int32_t)((i + 1) % m->rows);
+        sp_csr_free(context, &turned);
+        ck_ok(host, sp_csr_extract(host, m, order, m->rows, NULL, 0, SP_HOST, &turned));
+        free(order);
+    }
+    for (int same = 0; same < 2; same++) {
+        ck_ok(context, sp_csr_add(context, 0.3, &there, -1.7, same ? &there : &turned, &found));
+        ck_ok(host, sp_csr_add(host, 0.3, m, -1.7, same ? m : &turned, &expected));
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
+    for (int same = 0; same < 2; same++) {
+        ck_ok(context, sp_csr_hadamard(context, same ? &there : &turned, &there, &found));
+        ck_ok(host, sp_csr_hadamard(host, same ? m : &turned, m, &expected));
+        if (same) ck_assert_int_eq(expected.nnz, m->nnz);
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
+    sp_csr_free(m->rows > 1 ? host : context, &turned);
+
+    for (int select = SP_SELECT_LOWER; select <= SP_SELECT_ABS_GE; select++) {
+        const bool of_places = select <= SP_SELECT_OFF_DIAGONAL;
+        const double bound = of_places ? (double)(test_below(&random, m->cols + 1) - m->rows / 2) : 0.5;
+        ck_ok(context, sp_csr_select(context, &there, (sp_select)select, bound, &found));
+        ck_ok(host, sp_csr_select(host, m, (sp_select)select, bound, &expected));
+        test_to_host(context, &found);
+        test_same(&found, &expected, seed);
+        sp_csr_free(context, &found);
+        sp_csr_free(host, &expected);
+    }
+
+    ck_ok(host, sp_csr_copy(host, m, SP_HOST, &expected));
+    ck_ok(context, sp_csr_scale(context, &there, factors, factors + m->rows, SP_HOST));
+    ck_ok(host, sp_csr_scale(host, &expected, factors, factors + m->rows, SP_HOST));
+    test_to_host(context, &there);
+    test_same(&there, &expected, seed);
+    sp_csr_free(context, &there);
+    sp_csr_free(host, &expected);
+    free(factors);
+    sp_context_destroy(host);
+}
+
+CONTEXT_TEST(shapes_at_the_edge, _i, 3)
+{
+    static const struct {
+        int64_t rows, cols;
+        double density;
+    } shapes[] = {{0, 0, 0}, {0, 9, 0}, {9, 0, 0}, {1, 1, 1}, {1, 5000, 0.5}, {5000, 1, 0.5}, {300, 200, 0},
+                  {1, 5000, 1}, {40, 40, 1}, {2500, 40, 0.002}};
+    for (size_t n = 0; n < COUNT(shapes); n++)
+        for (int values = 0; values < 4; values++) {
+            test_random random = test_seed(n);
+            sp_csr m = test_matrix(context, &random, shapes[n].rows, shapes[n].cols, shapes[n].density,
+                                   values % 2 ? SP_F64 : SP_F32, (test_values)values);
+            compare_with_host(context, &m, n);
+            check_rows(context, &random, &m);
+            sp_csr_free(context, &m);
+        }
+}
+
+/* One dense row among short ones; hundreds of thousands of rows without entries; degrees as skewed as an R-MAT's. */
+CONTEXT_TEST(skewed_rows, _i, 0)
+{
+    for (int pattern = 0; pattern < 2; pattern++) {
+        sp_csr m = spread_matrix(context, 2000, 60000, 7, 1234, SP_F32, 1);
+        compare_with_host(context, pattern ? take_values(context, &m) : &m, 1);
+        sp_csr_free(context, &m);
+        m = spread_matrix(context, 3, 30000, 9000, 1, SP_F64, 2);
+        int64_t *offsets;
+        ck_ok(context, sp_alloc(context, 400001, sizeof *offsets, (void **)&offsets));
+        for (int64_t i = 0; i <= 400000; i++)
+            offsets[i] = i <= 100 ? 0 : i <= 200000 ? m.row_offsets[1] : i <= 200005 ? m.row_offsets[2] : m.nnz;
+        sp_free(context, m.row_offsets);
+        m.row_offsets = offsets;
+        m.rows = 400000;
+        compare_with_host(context, pattern ? take_values(context, &m) : &m, 2);
+        sp_csr_free(context, &m);
+        ck_ok(context, generate_matrix(context, "rmat:13,12", 3, SP_F32, &m));
+        compare_with_host(context, pattern ? take_values(context, &m) : &m, 3);
+        sp_csr_free(context, &m);
+    }
+}
+
+/* ---- properties ------------------------------------------------------------------------------------------ */
+
+CONTEXT_TEST(a_symmetric_matrix_scaled_alike_stays_so, _i, 0)
+{
+    test_random random = test_seed(5);
+    sp_csr m = test_communities(context, &random, 5, 20, 0.5, 0.1), a, turned;
+    double factors[100];
+    for (int i = 0; i < 100; i++) factors[i] = 1 / sqrt(1 + 50 * test_unit(&random));
+    ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+    ck_ok(context, sp_csr_scale(context, &a, factors, factors, SP_HOST));
+    test_to_host(context, &a);
+    ck_ok(context, sp_csr_transpose(context, &a, &turned));
+    test_same(&a, &turned, 5);
+    sp_csr *all[] = {&m, &a, &turned};
+    for (int i = 0; i < 3; i++) sp_csr_free(context, all[i]);
+}
+
+CONTEXT_TEST(a_permutation_taken_twice_is_that_of_csr_permute, _i, 0)
+{
+    sp_csr m, a, found, expected;
+    int32_t order[4096], place[4096];
+    ck_ok(context, generate_matrix(context, "rmat:12,8", 7, SP_F64, &m));
+    ck_assert_int_eq(m.rows, 4096);
+    ck_ok(context, sp_csr_degree_order(context, &m, order, SP_HOST));
+    for (int i = 0; i < 4096; i++) place[order[i]] = i;
+    ck_ok(context, sp_csr_copy(context, &m, space_of(context), &a));
+    ck_ok(context, sp_csr_extract(context, &a, order, 4096, order, 4096, SP_HOST, &found));
+    ck_ok(context, sp_csr_permute(context, &m, order, place, &expected));
+    test_to_host(context, &found);
+    test_same(&found, &expected, 7);
+    sp_csr *all[] = {&m, &a, &found, &expected};
+    for (int i = 0; i < 4; i++) sp_csr_free(context, all[i]);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------------- */
+
+CONTEXT_TEST(what_does_not_fit_is_refused, _i, 1)
+{
+    test_random random = test_seed(1);
+    sp_csr a = test_matrix(context, &random, 6, 8, 0.5, SP_F32, TEST_SIGNED);
+    sp_csr doubles = test_matrix(context, &random, 6, 8, 0.5, SP_F64, TEST_SIGNED);
+    sp_csr wide = test_matrix(context, &random, 6, 9, 0.5, SP_F32, TEST_SIGNED), c;
+    const int32_t good[] = {5, 0, 5}, high[] = {1, 2, 6}, low[] = {1, -1, 3}, high_column[] = {7, 8};
+    double result[6];
+    sp_csr device = a;
+    for (int space = 0; space <= (space_of(context) == SP_DEVICE); space++) {
+        if (space) ck_ok(context, sp_csr_copy(context, &a, SP_DEVICE, &device));
+#define REFUSED(call, status, words)                                                                        \
+    do {                                                                                                    \
+        test_mark(&c, sizeof c);                                                                           \
+        ck_assert_int_eq((call), status);                                                                   \
+        test_expect(strstr(sp_last_error(context), words), "%s: %s", #call, sp_last_error(context));        \
+        test_expect(test_is_marked(&c, sizeof c), "%s: the output was touched", #call);                     \
+    } while (0)
+        REFUSED(sp_csr_add(context, 1, &device, 1, &wide, &c), SP_ERROR_ARGUMENT, "6 x 9");
+        REFUSED(sp_csr_add(context, 1, &device, 1, &doubles, &c), SP_ERROR_ARGUMENT, "same type");
+        REFUSED(sp_csr_extract(context, &device, high, 3, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT,
+                "row 6, number 2 (from 0) of the list");
+        REFUSED(sp_csr_extract(context, &device, low, 3, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT,
+                "row -1, number 1 (from 0) of the list");
+        REFUSED(sp_csr_extract(context, &device, good, 3, high_column, 2, SP_HOST, &c), SP_ERROR_ARGUMENT,
+                "column 8, number 1 (from 0) of the list");
+        REFUSED(sp_csr_extract(context, &device, good, -1, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT, "-1 rows");
+        REFUSED(sp_csr_extract(context, &device, NULL, 0, good, (int64_t)1 << 31, SP_HOST, &c), SP_ERROR_ARGUMENT,
+                "2147483648 columns");
+        REFUSED(sp_csr_hadamard(context, &device, &wide, &c), SP_ERROR_ARGUMENT, "6 x 9");
+        REFUSED(sp_csr_hadamard(context, &doubles, &device, &c), SP_ERROR_ARGUMENT, "same type");
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_LOWER, 0.5, &c), SP_ERROR_ARGUMENT, "diagonal 0.5");
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_OFF_DIAGONAL, NAN, &c), SP_ERROR_ARGUMENT, "diagonal nan");
+        REFUSED(sp_csr_select(context, &device, (sp_select)(SP_SELECT_ABS_GE + 1), 0, &c), SP_ERROR_ARGUMENT, "11");
+        REFUSED(sp_csr_select(context, &device, (sp_select)-1, 0, &c), SP_ERROR_ARGUMENT, "-1");
+        REFUSED(sp_csr_top_k(context, &device, -1, &c), SP_ERROR_ARGUMENT, "-1 entries");
+        REFUSED(sp_spgemm_top_k(context, &device, &device, -1, NULL, &c, NULL), SP_ERROR_ARGUMENT, "-1 entries");
+        REFUSED(sp_spgemm_top_k(context, &device, &wide, 1, NULL, &c, NULL), SP_ERROR_ARGUMENT, "6 x 9");
+        REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)6, result, SP_HOST), SP_ERROR_ARGUMENT, "6");
+        REFUSED(sp_csr_reduce_rows(context, &device, (sp_combine)-1, result, SP_HOST), SP_ERROR_ARGUMENT, "-1");
+    }
+    if (device.space == SP_DEVICE) sp_csr_free(context, &device);
+    if (space_of(context) == SP_HOST) { /* what another context has on a device */
+        device.space = SP_DEVICE;
+        const double *factors = result;
+        REFUSED(sp_csr_add(context, 1, &device, 1, &a, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_extract(context, &device, good, 3, NULL, 0, SP_HOST, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_extract(context, &a, good, 3, NULL, 0, SP_DEVICE, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_hadamard(context, &a, &device, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_select(context, &device, SP_SELECT_GT, 0, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_top_k(context, &device, 1, &c), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_scale(context, &device, factors, NULL, SP_HOST), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_scale(context, &a, factors, NULL, SP_DEVICE), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_reduce_rows(context, &device, SP_COMBINE_SUM, result, SP_HOST), SP_ERROR_ARGUMENT, "device");
+        REFUSED(sp_csr_reduce_rows(context, &a, SP_COMBINE_SUM, result, SP_DEVICE), SP_ERROR_ARGUMENT, "device");
+    }
+    sp_csr *all[] = {&a, &doubles, &wide};
+    for (int i = 0; i < 3; i++) sp_csr_free(context, all[i]);
+}
+
+/* Device memory that runs out at every point of every call: a status that says so, no output, nothing kept. */
+TEST(too_little_device_memory_leaves_nothing)
+{
+    enum { BUDGET = 1 << 20, STEP = 1 << 14 };
+    const sp_context_options options = {.device = "cuda", .memory_budget = BUDGET};
+    const int32_t down[] = {900, 900, 5}, up[] = {5, 900};
+    double factors[5000] = {0};
+    sp_context *context;
+    sp_csr host, a, made, pattern;
+    void *rest;
+    int64_t room = BUDGET;
+    ck_assert_int_eq(sp_context_create(&options, &context), SP_OK);
+    host = spread_matrix(context, 1000, 5000, 8, 7, SP_F32, 1);
+    ck_ok(context, sp_csr_copy(context, &host, SP_DEVICE, &a));
+    while (sp_array_create(context, room, 1, SP_DEVICE, &rest) != SP_OK) room -= 4096;
+    sp_array_free(context, SP_DEVICE, rest);
+    for (int call = 0; call < 9; call++) {
+        sp_status status = SP_ERROR_DEVICE_MEMORY;
+        int failures = 0;
+        for (int64_t held = room; held >= 0 && status != SP_OK; held -= STEP, failures++) {
+            memset(&made, 0, sizeof made);
+            pattern = a;
+            pattern.values = NULL;
+            ck_ok(context, sp_array_create(context, held, 1, SP_DEVICE, &rest));
+            switch (call) {
+            case 0: status = sp_csr_add(context, 1, &a, 2, &a, &made); break;
+            case 1: status = sp_csr_top_k(context, &a, 2, &made); break;
+            case 2: status = sp_csr_extract(context, &a, down, 3, down, 3, SP_HOST, &made); break;
+            case 3: status = sp_csr_extract(context, &a, NULL, 0, up, 2, SP_HOST, &made); break;
+            case 4: status = sp_csr_reduce_rows(context, &a, SP_COMBINE_SUM, factors, SP_HOST); break;
+            case 5: status = sp_csr_degree_order(context, &a, (int32_t *)factors, SP_HOST); break;
+            case 6: status = sp_csr_hadamard(context, &a, &pattern, &made); break;
+            case 7: status = sp_csr_select(context, &a, SP_SELECT_UPPER, 0, &made); break;
+            default: status = sp_csr_scale(context, &pattern, factors, factors, SP_HOST);
+            }
+            sp_array_free(context, SP_DEVICE, rest);
+            if (status != SP_OK) {
+                test_expect(status == SP_ERROR_DEVICE_MEMORY, "call %d: %s", call, sp_last_error(context));
+                ck_assert(!made.row_offsets && !made.col_indices && !made.values && !pattern.values);
+            }
+            sp_csr_free(context, &made);
+            sp_array_free(context, SP_DEVICE, pattern.values);
+        }
+        test_expect(status == SP_OK && failures > 0, "call %d: %s after %d failures", call, sp_last_error(context),
+                    failures);
+        ck_ok(context, sp_array_create(context, room, 1, SP_DEVICE, &rest));
+        sp_array_free(context, SP_DEVICE, rest);
+    }
+    test_free(context, &a, &host);
+    sp_context_destroy(context);
+}
+
+const test_entry shapes_tests[] = {
+    CASE("random", 120),
+    ON_DEVICES(what_does_not_fit_is_refused),
+    CASE("shapes", 120),
+    ON_DEVICES(shapes_at_the_edge),
+    ON_DEVICES(skewed_rows),
+    ON_DEVICES(a_symmetric_matrix_scaled_alike_stays_so),
+    ON_DEVICES(a_permutation_taken_twice_is_that_of_csr_permute),
+    ON_CUDA(too_little_device_memory_leaves_nothing),
+    {0},
+};
