@@ -1,0 +1,116 @@
+/* Dense sums: a sum a column, a bit a touched column and a bit a touched word of these. The columns come out in order
+ * by counting trailing zeros. */
+#include "spgemm/cpu/kernels.h"
+
+KERNEL void put_dense(accumulator *w, int op, int type, int32_t column, double value)
+{
+    if (type != NO_VALUES) w->sums[column] = add(op, w->sums[column], value);
+    w->bits[column >> 6] |= (uint64_t)1 << (column & 63);
+}
+
+KERNEL void put_dense_sparse(accumulator *w, int op, int type, int32_t column, double value)
+{
+    put_dense(w, op, type, column, value);
+    w->summary[column >> 12] |= (uint64_t)1 << (column >> 6 & 63);
+}
+
+/* C's pattern is known: nothing is marked. */
+KERNEL void put_known_dense(accumulator *w, int op, int type, int32_t column, double value)
+{
+    (void)type;
+    w->sums[column] = add(op, w->sums[column], value);
+}
+
+KERNEL int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t count)
+{
+    for (; word; word &= word - 1) columns[count++] = (int32_t)(base + __builtin_ctzll(word));
+    return count;
+}
+
+/* Lists the columns that a row touched, by ascending number, and unmarks them. */
+int64_t sp_take_columns(accumulator *w, range columns_of_row, int32_t *columns)
+{
+    int64_t count = 0;
+    for (int64_t i = columns_of_row.low / 64; i <= columns_of_row.high / 64; i++) {
+        if (!w->bits[i]) continue;
+        count = take_word(w->bits[i], i * 64, columns, count);
+        w->bits[i] = 0;
+    }
+    return count;
+}
+
+/* The same for a row of few products against the columns, by way of the summary. */
+static int64_t take_sparse_columns(accumulator *w, int32_t *columns)
+{
+    const int64_t cols = w->job->b->cols;
+    int64_t count = 0;
+    for (int64_t s = 0; s < (cols + 4095) / 4096; s++) {
+        if (!w->summary[s]) continue;
+        for (uint64_t words = w->summary[s]; words; words &= words - 1) {
+            const int64_t i = s * 64 + __builtin_ctzll(words);
+            count = take_word(w->bits[i], i * 64, columns, count);
+            w->bits[i] = 0;
+        }
+        w->summary[s] = 0;
+    }
+    return count;
+}
+
+/* The same where only the columns of `wanted` can have been touched. */
+static int64_t take_wanted(accumulator *w, const int32_t *wanted, int64_t wanted_count, int32_t *columns)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < wanted_count; i++) {
+        columns[count] = wanted[i];
+        count += bit_at(w->bits, wanted[i]);
+    }
+    for (int64_t i = 0; i < count; i++) w->bits[columns[i] >> 6] = 0;
+    return count;
+}
+
+/* Moves the sums of the listed columns out. */
+KERNEL void take_sums(accumulator *w, const int32_t *columns, int64_t count, int op, int type, void *values,
+                      int64_t to)
+{
+    double *sums = w->sums;
+    for (int64_t i = 0; i < count; i++) {
+        store(values, type, to + i, sums[columns[i]]);
+        sums[columns[i]] = identity(op);
+    }
+}
+
+void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *mask, int64_t mask_count,
+                  row_buffer *out)
+{
+    const row_product *job = w->job;
+    const bool excluded = job->complement, wanted = job->mask && !excluded;
+    const bool sparse = !wanted && products < job->b->cols / 64;
+    int32_t *columns = out->columns + out->count;
+#define WALK(op, type, filtered)                                                                    \
+    do {                                                                                            \
+        if (sparse) walk(w, row, op, type, filtered, excluded, mask, mask_count, put_dense_sparse); \
+        else walk(w, row, op, type, filtered, excluded, mask, mask_count, put_dense);               \
+    } while (0)
+    EACH_KIND(job->kind, WALK)
+#undef WALK
+    const int64_t count = wanted ? take_wanted(w, mask, mask_count, columns)
+                        : sparse ? take_sparse_columns(w, columns)
+                                 : sp_take_columns(w, row_range(job, row), columns);
+#define TAKE(op, type, filtered) \
+    if (type != NO_VALUES) take_sums(w, columns, count, op, type, out->values, out->count)
+    EACH_KIND(job->kind, TAKE)
+#undef TAKE
+    out->count += count;
+}
+
+void sp_values_dense(accumulator *w, int64_t row, int kind, const int32_t *columns, int64_t count, void *values,
+                     int64_t to)
+{
+#define WALK(op, type, filtered)                                                  \
+    do {                                                                          \
+        walk(w, row, op, type, filtered, false, columns, count, put_known_dense); \
+        take_sums(w, columns, count, op, type, values, to);                       \
+    } while (0)
+    EACH_KIND(kind, WALK)
+#undef WALK
+}

@@ -1,0 +1,201 @@
+/* What the accumulators share (accumulator.h): arithmetic, the walk over the products of a row, the kernels that are
+ * compiled once a semiring, value type and filter, and what each of them offers. */
+#ifndef SPARSE_CPU_KERNELS_H
+#define SPARSE_CPU_KERNELS_H
+
+#include <math.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "core/table.h"
+#include "spgemm/cpu/accumulator.h"
+
+/* Shorter rows than one product per so many columns are hashed: dense ones look through a word per 4,096 columns. */
+enum { SCAN_COLUMNS = 1 << 14 };
+/* The mask's columns are looked up in rows of B that are so many times as long. */
+enum { FOUND_SHARE = 16 };
+/* Rows in a block: a register of AVX2. */
+enum { BLOCK = 4 };
+
+enum { F32 = SP_F32, F64 = SP_F64, NO_VALUES };
+
+#define KERNEL static inline __attribute__((always_inline))
+
+/* ---- arithmetic ---------------------------------------------------------------------------------------- */
+
+KERNEL double identity(int op) { return op == SP_PLUS_TIMES ? -0.0 : op == SP_MIN_PLUS ? INFINITY : -INFINITY; }
+
+KERNEL double multiply(int op, double x, double y) { return op == SP_MIN_PLUS ? x + y : x * y; }
+
+KERNEL double add(int op, double sum, double next)
+{
+    if (op == SP_PLUS_TIMES) return sum + next;
+    if (op == SP_MIN_PLUS) return next < sum ? next : sum;
+    return next > sum ? next : sum;
+}
+
+KERNEL double load(const void *values, int type, int64_t i)
+{
+    return type == SP_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
+}
+
+KERNEL void store(void *values, int type, int64_t i, double value)
+{
+    if (type == SP_F32) ((float *)values)[i] = (float)value;
+    else ((double *)values)[i] = value;
+}
+
+/* ---- the products of a row ----------------------------------------------------------------------------- */
+
+KERNEL bool bit_at(const uint64_t *bits, int32_t column) { return bits[column >> 6] >> (column & 63) & 1; }
+
+/* Where a product goes. */
+typedef void put_product(accumulator *w, int op, int type, int32_t column, double value);
+
+/* B's rows are reached through A's columns: their offsets are asked for 16 entries ahead, their first entries 6. On
+ * rows drawn at random this halves the time, on others it costs a few percent. */
+KERNEL void prefetch_rows(const row_product *job, int64_t k, int type)
+{
+    const sp_csr *a = job->a, *b = job->b;
+    if (k + 16 >= a->nnz) return;
+    __builtin_prefetch(&b->row_offsets[a->col_indices[k + 16]]);
+    const int64_t start = b->row_offsets[a->col_indices[k + 6]];
+    __builtin_prefetch(b->col_indices + start);
+    if (type == NO_VALUES) return;
+    const size_t size = type == SP_F32 ? sizeof(float) : sizeof(double);
+    __builtin_prefetch((const char *)job->b_values + (size_t)(start & job->b_select) * size);
+    __builtin_prefetch((const char *)job->b_values + (size_t)((start + 8) & job->b_select) * size);
+}
+
+/* Puts the products of B's row at the mask's columns, found by bisection. */
+KERNEL void walk_found(accumulator *w, int32_t j, double weight, const int32_t *wanted, int64_t count, int op,
+                       int type, put_product *put)
+{
+    const row_product *job = w->job;
+    const int32_t *columns = job->b->col_indices;
+    int64_t low = job->b->row_offsets[j];
+    const int64_t end = job->b->row_offsets[j + 1];
+    for (int64_t i = 0; i < count && low < end; i++) {
+        low = lower_bound_i32(columns, low, end, wanted[i]);
+        if (low == end || columns[low] != wanted[i]) continue;
+        const double value = type == NO_VALUES ? 0 : load(job->b_values, type, low & job->b_select);
+        put(w, op, type, wanted[i], multiply(op, weight, value));
+    }
+}
+
+/* Puts the products of A's row. With `filtered` only columns whose filter bit is not `excluded`; where these are the
+ * columns of a short row of `wanted`, they are looked up in long rows of B. */
+KERNEL void walk(accumulator *w, int64_t row, int op, int type, bool filtered, bool excluded, const int32_t *wanted,
+                 int64_t wanted_count, put_product *put)
+{
+    const row_product *job = w->job;
+    const int64_t *offsets = job->b->row_offsets;
+    const int32_t *columns = job->b->col_indices;
+    const void *values = job->b_values;
+    const int64_t select = job->b_select;
+    for (int64_t k = job->a->row_offsets[row]; k < job->a->row_offsets[row + 1]; k++) {
+        const int32_t j = job->a->col_indices[k];
+        const double weight = type == NO_VALUES ? 0 : load(job->a_values, type, k & job->a_select);
+        const int64_t end = offsets[j + 1];
+        prefetch_rows(job, k, type);
+        if (filtered && !excluded && wanted_count * FOUND_SHARE < end - offsets[j]) {
+            walk_found(w, j, weight, wanted, wanted_count, op, type, put);
+            continue;
+        }
+        for (int64_t q = offsets[j]; q < end; q++) {
+            if (filtered && bit_at(w->filter, columns[q]) == excluded) continue;
+            put(w, op, type, columns[q],
+                type == NO_VALUES ? 0 : multiply(op, weight, load(values, type, q & select)));
+        }
+    }
+}
+
+/* One case for each compiled kernel; KERNEL_OF(op, type, filtered). */
+#define EACH_KIND(kind, KERNEL_OF)                              \
+    switch (kind) {                                             \
+    case 0: KERNEL_OF(SP_PLUS_TIMES, F32, false); break;        \
+    case 1: KERNEL_OF(SP_PLUS_TIMES, F32, true); break;         \
+    case 2: KERNEL_OF(SP_PLUS_TIMES, F64, false); break;        \
+    case 3: KERNEL_OF(SP_PLUS_TIMES, F64, true); break;         \
+    case 4: KERNEL_OF(SP_MIN_PLUS, F32, false); break;          \
+    case 5: KERNEL_OF(SP_MIN_PLUS, F32, true); break;           \
+    case 6: KERNEL_OF(SP_MIN_PLUS, F64, false); break;          \
+    case 7: KERNEL_OF(SP_MIN_PLUS, F64, true); break;           \
+    case 8: KERNEL_OF(SP_MAX_TIMES, F32, false); break;         \
+    case 9: KERNEL_OF(SP_MAX_TIMES, F32, true); break;          \
+    case 10: KERNEL_OF(SP_MAX_TIMES, F64, false); break;        \
+    case 11: KERNEL_OF(SP_MAX_TIMES, F64, true); break;         \
+    case 12: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, false); break; \
+    default: KERNEL_OF(SP_PLUS_TIMES, NO_VALUES, true); break;  \
+    }
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+typedef struct range {
+    int32_t low, high; /* low > high: empty */
+} range;
+
+/* The first and the last column that the row's products have. */
+static inline range row_range(const row_product *job, int64_t row)
+{
+    const sp_csr *a = job->a, *b = job->b;
+    int32_t low = INT32_MAX, high = 0;
+    for (int64_t k = a->row_offsets[row]; k < a->row_offsets[row + 1]; k++) {
+        const int64_t start = b->row_offsets[a->col_indices[k]], end = b->row_offsets[a->col_indices[k] + 1];
+        if (start == end) continue;
+        if (b->col_indices[start] < low) low = b->col_indices[start];
+        if (b->col_indices[end - 1] > high) high = b->col_indices[end - 1];
+    }
+    return (range){low, high};
+}
+
+static inline bool single_entry(const row_product *job, int64_t row)
+{
+    return job->a->row_offsets[row + 1] - job->a->row_offsets[row] == 1;
+}
+
+static inline bool same_columns(const sp_csr *a, int64_t row, int64_t other)
+{
+    const int64_t start = a->row_offsets[row], count = a->row_offsets[row + 1] - start;
+    const int64_t at = a->row_offsets[other];
+    return a->row_offsets[other + 1] - at == count && count > 0 && a->col_indices[start] == a->col_indices[at] &&
+           memcmp(a->col_indices + start, a->col_indices + at, (size_t)count * sizeof(int32_t)) == 0;
+}
+
+/* ---- accumulators -------------------------------------------------------------------------------------- */
+
+/* Each makes one row of C, or `rows` of them, at the end of `out`, or the values of a known row from `to` on. `mask`:
+ * the columns that the mask lists in this row. */
+
+/* copy.c: A's row has one entry, k. */
+void sp_row_copy(accumulator *w, int64_t row, int64_t count, row_buffer *out);
+void sp_values_copy(const row_product *job, int64_t k, void *values, int64_t to);
+
+/* short.c */
+void sp_row_short(accumulator *w, int64_t row, const int32_t *mask, int64_t mask_count, row_buffer *out);
+
+/* dense.c */
+void sp_row_dense(accumulator *w, int64_t row, int64_t products, const int32_t *mask, int64_t mask_count,
+                  row_buffer *out);
+void sp_values_dense(accumulator *w, int64_t row, int kind, const int32_t *columns, int64_t count, void *values,
+                     int64_t to);
+/* Lists the columns that a row touched, by ascending number, and unmarks them. */
+int64_t sp_take_columns(accumulator *w, range columns_of_row, int32_t *columns);
+
+/* block.c */
+bool sp_fits_ring(const row_product *job, range columns, int64_t products);
+bool sp_worth_block(const row_product *job, int64_t row, int64_t products, int64_t most);
+int sp_block_rows(const row_product *job, int64_t row, int64_t end);
+void sp_rows_block(accumulator *w, int64_t row, int rows, range columns_of_row, int64_t *lengths, row_buffer *out);
+void sp_rows_block_masked(accumulator *w, int64_t row, int rows, range columns_of_row, int64_t most, int64_t *lengths,
+                          row_buffer *out);
+void sp_values_block(accumulator *w, int64_t row, int rows, const int32_t *columns, int64_t count, void *values,
+                     int64_t to);
+
+/* hash.c */
+void sp_row_hash(accumulator *w, int64_t row, int64_t entries, const int32_t *mask, int64_t mask_count,
+                 row_buffer *out);
+void sp_values_hash(accumulator *w, int64_t row, int kind, const int32_t *columns, int64_t count, void *values,
+                    int64_t to);
+
+#endif
