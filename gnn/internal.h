@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/search.h"
 #include "base/try.h"
 #include "base/value.h"
 #include "gnn.h"
@@ -141,6 +142,12 @@ struct gnn_engine {
     bool takes_tiles;   /* has multiply_tiles, and hardware for it */
     gnn_tiles *tiles;   /* the last that were cut, as long as a block has them */
 };
+
+/* ---- numbers ------------------------------------------------------------------------------------------- */
+
+/* Bytes of a number of a model, f32 or f64; and the same type for values of sparse matrices. */
+static inline size_t number_size(sp_dense_type type) { return type == SP_DENSE_F64 ? sizeof(double) : sizeof(float); }
+static inline sp_value_type value_type(sp_dense_type type) { return type == SP_DENSE_F64 ? SP_F64 : SP_F32; }
 
 /* ---- matrices ----------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ static sp_dense head_of(const sp_dense *all, int64_t width, int head)
 {
     sp_dense one = *all;
     one.cols = width;
-    one.values = (char *)all->values + head * width * (all->type == SP_DENSE_F64 ? 8 : 4);
+    one.values = (char *)all->values + head * width * (int64_t)number_size(all->type);
     return one;
 }
 
@@ -20,7 +20,7 @@ static sp_dense head_of(const sp_dense *all, int64_t width, int head)
 static void *attention_of(const gnn_layer_state *layer, int head)
 {
     const sp_dense *all = &layer->attention.now;
-    return (char *)all->values + head * all->cols * (all->type == SP_DENSE_F64 ? 8 : 4);
+    return (char *)all->values + head * all->cols * (int64_t)number_size(all->type);
 }
 
 /* What neighbours are weighted with: the softmax, or with dropout its values in layer->edges. Masks differ by layer

@@ -30,8 +30,6 @@ struct gnn_model {
     const void *entries;       /* and their values in this pass */
 };
 
-static size_t number_size(const gnn_model *model) { return model->options.type == SP_DENSE_F64 ? 8 : 4; }
-
 /* ---- options ------------------------------------------------------------------------------------------ */
 
 static void fill_defaults(gnn_model_options *o)
@@ -164,8 +162,7 @@ static void draw_parameters(const gnn_model *model, void *numbers)
         for (int64_t k = 0; k < p->rows * p->cols; k++) {
             const float unit = gnn_unit(gnn_random(model->engine->seed, -1, (uint64_t)i, k));
             const double value = limit * (2 * (double)unit - 1);
-            if (model->options.type == SP_DENSE_F64) ((double *)numbers)[p->offset + k] = value;
-            else ((float *)numbers)[p->offset + k] = (float)value;
+            store_value(numbers, value_type(model->options.type), p->offset + k, value);
         }
     }
 }
@@ -173,7 +170,7 @@ static void draw_parameters(const gnn_model *model, void *numbers)
 static sp_status make_parameters(gnn_model *model)
 {
     gnn_engine *engine = model->engine;
-    const size_t size = number_size(model);
+    const size_t size = number_size(model->options.type);
     void *numbers = NULL;
     sp_status status;
     TRY(sp_array_create(engine->context, model->size, size, engine->space, &model->weights));
@@ -316,7 +313,7 @@ static sp_status check_pass(const char *call, const gnn_model *model, gnn_block 
 static sp_status check_blocks(const gnn_model *model, gnn_block *const *block)
 {
     sp_context *context = model->engine->context;
-    const sp_value_type type = model->options.type == SP_DENSE_F64 ? SP_F64 : SP_F32;
+    const sp_value_type type = value_type(model->options.type);
     for (int i = 0; i < model->options.layers; i++) {
         if (block[i]->layer != model->options.layer || block[i]->a.value_type != type ||
             block[i]->engine != model->engine)

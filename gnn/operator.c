@@ -17,13 +17,7 @@ enum { ENTRIES_FOR_THREADS = 100000 };
 /* The first entry of row i in a column >= col. */
 static int64_t first_from(const sp_csr *a, int64_t i, int64_t col)
 {
-    int64_t low = a->row_offsets[i], high = a->row_offsets[i + 1];
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (a->col_indices[middle] < col) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return lower_bound_i32(a->col_indices, a->row_offsets[i], a->row_offsets[i + 1], (int32_t)col);
 }
 
 static int64_t diagonal_place(const sp_csr *a, int64_t i) { return first_from(a, i, i); }
@@ -33,19 +27,13 @@ static bool has_diagonal(const sp_csr *a, int64_t i, int64_t place)
     return place < a->row_offsets[i + 1] && a->col_indices[place] == i;
 }
 
-static double weight(const sp_csr *a, int64_t k)
-{
-    if (!a->values) return 1;
-    return a->value_type == SP_F32 ? (double)((const float *)a->values)[k] : ((const double *)a->values)[k];
-}
-
 /* √d_i of every node. */
 static sp_status row_roots(sp_context *context, const sp_csr *a, double *roots)
 {
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(context)) if (a->nnz > ENTRIES_FOR_THREADS)
     for (int64_t i = 0; i < a->rows; i++) {
         double sum = 1;
-        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) sum += weight(a, k);
+        for (int64_t k = a->row_offsets[i]; k < a->row_offsets[i + 1]; k++) sum += entry_value(a, k);
         roots[i] = sqrt(sum);
     }
     for (int64_t i = 0; i < a->rows; i++)
@@ -91,10 +79,9 @@ static void scale(sp_context *context, const sp_csr *a, const double *roots, sp_
         for (int64_t k = made->row_offsets[i]; k < made->row_offsets[i + 1]; k++) {
             const int32_t j = made->col_indices[k];
             double value = j == i ? 1 : 0;
-            if (from < a->row_offsets[i + 1] && a->col_indices[from] == j) value += weight(a, from++);
+            if (from < a->row_offsets[i + 1] && a->col_indices[from] == j) value += entry_value(a, from++);
             value /= roots[i] * roots[j];
-            if (made->value_type == SP_F32) ((float *)made->values)[k] = (float)value;
-            else ((double *)made->values)[k] = value;
+            store_value(made->values, made->value_type, k, value);
         }
     }
 }
@@ -131,13 +118,6 @@ done:
 
 /* ---- symmetry ----------------------------------------------------------------------------------------- */
 
-static bool same_value(const sp_csr *a, int64_t e, int64_t f)
-{
-    if (!a->values) return true;
-    if (a->value_type == SP_F64) return ((const double *)a->values)[e] == ((const double *)a->values)[f];
-    return ((const float *)a->values)[e] == ((const float *)a->values)[f];
-}
-
 /* Entries of the columns from `begin` to `end` have their mirror images. Columns ascend within a row, and so do the
  * images of the entries (i, j) in row j as i does: each is found where row j was left. */
 static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *next)
@@ -147,7 +127,7 @@ static bool is_mirrored(const sp_csr *a, int64_t begin, int64_t end, int64_t *ne
         for (int64_t e = first_from(a, i, begin); e < a->row_offsets[i + 1] && a->col_indices[e] < end; e++) {
             const int32_t j = a->col_indices[e];
             const int64_t mirror = next[j]++;
-            if (mirror >= a->row_offsets[j + 1] || a->col_indices[mirror] != i || !same_value(a, e, mirror))
+            if (mirror >= a->row_offsets[j + 1] || a->col_indices[mirror] != i || entry_value(a, e) != entry_value(a, mirror))
                 return false;
         }
     return true;

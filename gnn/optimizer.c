@@ -69,7 +69,7 @@ static sp_status make_state(gnn_optimizer *made)
     sp_status status;
     for (int i = 0; i < moments_of(&made->options); i++) {
         sp_dense zeros = {1, count, count, NULL, type, engine->space};
-        TRY(sp_array_create(engine->context, count, type == SP_DENSE_F64 ? 8 : 4, engine->space, &zeros.values));
+        TRY(sp_array_create(engine->context, count, number_size(type), engine->space, &zeros.values));
         made->moments[i] = zeros.values;
         TRY(engine->backend->fill(engine, 0, &zeros));
     }

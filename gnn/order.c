@@ -38,7 +38,7 @@ static bool has_positive_weights(const sp_csr *a)
 {
     bool all = true;
     for (int64_t k = 0; a->values && all && k < a->nnz; k++)
-        all = a->value_type == SP_F32 ? ((const float *)a->values)[k] > 0 : ((const double *)a->values)[k] > 0;
+        all = entry_value(a, k) > 0;
     return all;
 }
 

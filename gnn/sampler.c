@@ -11,24 +11,13 @@ static const int64_t MARK_BYTES = (int64_t)4 << 30;
 
 /* ---- what is known beforehand ------------------------------------------------------------------------- */
 
-static double value_of(const sp_csr *matrix, int64_t k)
-{
-    if (!matrix->values) return 1;
-    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
-                                        : ((const double *)matrix->values)[k];
-}
-
 /* Where column `row` stands in the row, or -1. */
 static int32_t own_entry(const sp_csr *matrix, int64_t row)
 {
-    int64_t low = matrix->row_offsets[row], high = matrix->row_offsets[row + 1];
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (matrix->col_indices[middle] < row) low = middle + 1;
-        else high = middle;
-    }
-    const bool found = low < matrix->row_offsets[row + 1] && matrix->col_indices[low] == row;
-    return found ? (int32_t)(low - matrix->row_offsets[row]) : -1;
+    const int64_t end = matrix->row_offsets[row + 1];
+    const int64_t place = lower_bound_i32(matrix->col_indices, matrix->row_offsets[row], end, (int32_t)row);
+    const bool found = place < end && matrix->col_indices[place] == row;
+    return found ? (int32_t)(place - matrix->row_offsets[row]) : -1;
 }
 
 static sp_status find_own(gnn_sampler *s, const sp_csr *host)
@@ -50,7 +39,7 @@ static sp_status sum_rows(gnn_sampler *s, const sp_csr *host)
     if (status != SP_OK) return status;
     for (int64_t i = 0; i < host->rows; i++) {
         sums[i] = 0;
-        for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++) sums[i] += fabs(value_of(host, k));
+        for (int64_t k = host->row_offsets[i]; k < host->row_offsets[i + 1]; k++) sums[i] += fabs(entry_value(host, k));
     }
     status = gnn_sample_array_take(s, host->rows, sizeof *sums, sums, &s->sums);
     sp_free(s->engine->context, sums);
@@ -62,7 +51,7 @@ static sp_status weigh_columns(gnn_sampler *s, const sp_csr *host)
     double *weights;
     sp_status status = sp_calloc(s->engine->context, host->cols, sizeof *weights, (void **)&weights);
     if (status != SP_OK) return status;
-    for (int64_t k = 0; k < host->nnz; k++) weights[host->col_indices[k]] += value_of(host, k) * value_of(host, k);
+    for (int64_t k = 0; k < host->nnz; k++) weights[host->col_indices[k]] += entry_value(host, k) * entry_value(host, k);
     status = gnn_sample_array_take(s, host->cols, sizeof *weights, weights, &s->weights);
     sp_free(s->engine->context, weights);
     return status;
@@ -76,11 +65,8 @@ static sp_status square_values(gnn_sampler *s, const sp_csr *host)
     const size_t size = host->value_type == SP_F32 ? sizeof(float) : sizeof(double);
     sp_status status = sp_alloc(s->engine->context, host->nnz, size, &squares);
     if (status == SP_OK) {
-        for (int64_t k = 0; k < host->nnz; k++) {
-            const double square = value_of(host, k) * value_of(host, k);
-            if (host->value_type == SP_F32) ((float *)squares)[k] = (float)square;
-            else ((double *)squares)[k] = square;
-        }
+        for (int64_t k = 0; k < host->nnz; k++)
+            store_value(squares, host->value_type, k, entry_value(host, k) * entry_value(host, k));
         s->squares.values = NULL;
         status = gnn_sample_array_take(s, host->nnz, size, squares, &s->squares.values);
     }

@@ -59,8 +59,6 @@ static size_t head_size(uint64_t version)
 
 /* ---- saving -------------------------------------------------------------------------------------------- */
 
-static size_t number_size(int64_t type) { return type == SP_DENSE_F64 ? sizeof(double) : sizeof(float); }
-
 /* Bytes of `count` names in the first `room` of them; -1: they end before. */
 static int64_t names_size(const char *names, int64_t count, int64_t room)
 {
@@ -106,9 +104,9 @@ static bool all_finite(const void *numbers, int64_t count, int64_t type)
     const uint64_t wide = UINT64_C(0x7ff) << 52;
     const uint32_t narrow = UINT32_C(0xff) << 23;
     for (int64_t i = 0; i < count; i++) {
-        const char *at = (const char *)numbers + (size_t)i * number_size(type);
+        const char *at = (const char *)numbers + (size_t)i * number_size((sp_dense_type)type);
         uint64_t bits = 0;
-        memcpy(&bits, at, number_size(type));
+        memcpy(&bits, at, number_size((sp_dense_type)type));
         if (type == SP_DENSE_F64 ? (bits & wide) == wide : ((uint32_t)bits & narrow) == narrow) return false;
     }
     return true;
@@ -134,13 +132,13 @@ sp_status gnn_trainer_save(gnn_trainer *t, bool best, void **bytes, int64_t *siz
         head.has_best = head.moments = 0;
         parts = 1;
     }
-    const size_t one = (size_t)head.parameters * number_size(head.type);
+    const size_t one = (size_t)head.parameters * number_size((sp_dense_type)head.type);
     head.bytes = (int64_t)(sizeof head + (size_t)parts * one) + head.names;
     status = sp_alloc(t->context, head.bytes, 1, (void **)&made);
     if (status != SP_OK) return status;
     TRY(sp_array_copy(t->context, 1, sizeof head.steps, &head.steps, SP_HOST, steps, there));
     for (int i = 0; i < parts; i++)
-        TRY(sp_array_copy(t->context, head.parameters, number_size(head.type),
+        TRY(sp_array_copy(t->context, head.parameters, number_size((sp_dense_type)head.type),
                           made + sizeof head + (size_t)i * one, SP_HOST, part[i], there));
     if (!all_finite(made + sizeof head, parts * head.parameters, head.type)) {
         status = sp_fail(t->context, SP_ERROR_NOT_FINITE, "epoch %lld: the model has numbers that are not finite; a "
@@ -221,7 +219,7 @@ static gnn_trainer_options options_of(const saved_head *h)
 static sp_status check_content(sp_context *context, const void *bytes, const saved_head *head)
 {
     const gnn_trainer_options options = options_of(head);
-    const int64_t one = head->parameters, part = one * (int64_t)number_size(head->type);
+    const int64_t one = head->parameters, part = one * (int64_t)number_size((sp_dense_type)head->type);
     const char *at = (const char *)bytes + head_size(head->version), *moments = at + (1 + head->has_best) * part;
     char why[256];
     sp_status status = gnn_model_check(context, &options.model);
@@ -257,7 +255,7 @@ static sp_status read_head(sp_context *context, const void *bytes, int64_t size,
     if (!is_plausible(head) || !in_range(head->names, 0, size - begin))
         return damaged(context, "its options are out of range");
     const int64_t one = head->parameters, parts = 1 + head->has_best + head->moments;
-    const int64_t number = (int64_t)number_size(head->type), left = size - begin - head->names;
+    const int64_t number = (int64_t)number_size((sp_dense_type)head->type), left = size - begin - head->names;
     if (one > left / number || one * parts * number != left)
         return damaged(context, "its parts do not add up to its size");
     if (head->names && names_size(names_of(bytes, head), head->outputs, head->names) != head->names)
@@ -295,7 +293,7 @@ static sp_status match_shape(gnn_trainer *t, const saved_head *saved)
                    {"heads", attention ? saved->heads : 0, attention ? own.heads : 0},
                    {"heads in the last layer", attention ? saved->output_heads : 0, attention ? own.output_heads : 0},
                    {"columns kept by MaxK", saved->maxk, own.maxk},
-                   {"bytes a number", (int64_t)number_size(saved->type), (int64_t)number_size(own.type)},
+                   {"bytes a number", (int64_t)number_size((sp_dense_type)saved->type), (int64_t)number_size(own.type)},
                    {"parameters", saved->parameters, own.parameters}};
     if (saved->layer != own.layer)
         return sp_fail(t->context, SP_ERROR_ARGUMENT, "the saved model is %s, not %s", layer_names[saved->layer],
@@ -328,10 +326,10 @@ sp_status gnn_trainer_restore(gnn_trainer *t, const void *bytes, int64_t size)
     if (head.moments && head.moments != kept)
         return damaged(t->context, "its moments are not those of its optimizer");
     const int parts = list_parts(t, &head, part, &steps);
-    const size_t one = (size_t)head.parameters * number_size(head.type);
+    const size_t one = (size_t)head.parameters * number_size((sp_dense_type)head.type);
     gnn_trainer_forget(t);
     for (int i = 0; i < parts; i++)
-        TRY(sp_array_copy(t->context, head.parameters, number_size(head.type), part[i], there,
+        TRY(sp_array_copy(t->context, head.parameters, number_size((sp_dense_type)head.type), part[i], there,
                           (const char *)bytes + head_size(head.version) + (size_t)i * one, SP_HOST));
     if (head.moments || !kept)
         TRY(sp_array_copy(t->context, 1, sizeof head.steps, steps, there, &head.steps, SP_HOST));

@@ -11,11 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static size_t number_size(const gnn_trainer *t)
-{
-    return t->options.model.type == SP_DENSE_F64 ? sizeof(double) : sizeof(float);
-}
-
 /* ---- what is trained with ------------------------------------------------------------------------------ */
 
 static sp_status check_options(sp_context *context, const gnn_data *data, const gnn_trainer_options *o)
@@ -74,7 +69,7 @@ static sp_status build(gnn_trainer *t)
     TRY(gnn_trainer_place_split(t));
     TRY(sp_array_create(t->context, MOST_SCORES * GNN_SPLITS, sizeof *t->score, t->engine->space,
                         (void **)&t->score));
-    TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t), t->engine->space, &t->best));
+    TRY(sp_array_create(t->context, gnn_model_size(t->model), number_size(t->options.model.type), t->engine->space, &t->best));
 done:
     return status;
 }
@@ -353,7 +348,7 @@ static sp_status evaluate(gnn_trainer *t, gnn_epoch *epoch)
 static sp_status copy_parameters(gnn_trainer *t, void *to, const void *from)
 {
     const sp_space space = t->engine->space;
-    return sp_array_copy(t->context, gnn_model_size(t->model), number_size(t), to, space, from, space);
+    return sp_array_copy(t->context, gnn_model_size(t->model), number_size(t->options.model.type), to, space, from, space);
 }
 
 static sp_status not_finite(gnn_trainer *t, const char *which, double loss)

@@ -9,7 +9,7 @@
 static sp_status make_matrix(gnn_trainer *t)
 {
     const gnn_model_options *m = &t->options.model;
-    const sp_value_type type = m->type == SP_DENSE_F64 ? SP_F64 : SP_F32;
+    const sp_value_type type = value_type(m->type);
     sp_csr made;
     sp_status status = gnn_operator(t->context, &t->data->graph, m->layer, type, &made);
     if (status != SP_OK || t->engine->space == SP_HOST) {
@@ -59,12 +59,6 @@ static sp_status make_full_blocks(gnn_trainer *t)
 
 /* ---- features and labels in the engine's space --------------------------------------------------------- */
 
-static void put_number(void *values, sp_dense_type type, int64_t i, float number)
-{
-    if (type == SP_DENSE_F64) ((double *)values)[i] = (double)number;
-    else ((float *)values)[i] = number;
-}
-
 /* Features as dense rows of the model's type, on the host. */
 static sp_status make_dense(gnn_trainer *t, sp_dense *x)
 {
@@ -77,12 +71,12 @@ static sp_status make_dense(gnn_trainer *t, sp_dense *x)
 #pragma omp parallel for schedule(static) num_threads(sp_context_threads(t->context))
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < cols; j++)
-            put_number(x->values, m->type, i * cols + j,
-                       given->dense.values ? ((const float *)given->dense.values)[i * given->dense.stride + j] : 0);
+            store_value(x->values, value_type(m->type), i * cols + j,
+                        given->dense.values
+                            ? (double)((const float *)given->dense.values)[i * given->dense.stride + j] : 0);
         if (given->dense.values) continue;
         for (int64_t e = sparse->row_offsets[i]; e < sparse->row_offsets[i + 1]; e++)
-            put_number(x->values, m->type, i * cols + sparse->col_indices[e],
-                       sparse->values ? ((const float *)sparse->values)[e] : 1);
+            store_value(x->values, value_type(m->type), i * cols + sparse->col_indices[e], entry_value(sparse, e));
     }
     return SP_OK;
 }
@@ -93,12 +87,12 @@ static sp_status make_sparse(gnn_trainer *t, sp_csr *x)
     const sp_csr *given = &t->data->features.sparse;
     const sp_dense_type type = t->options.model.type;
     sp_status status = sp_csr_create(t->context, given->rows, given->cols, given->nnz,
-                                     type == SP_DENSE_F64 ? SP_F64 : SP_F32, SP_HOST, x);
+                                     value_type(type), SP_HOST, x);
     if (status != SP_OK) return status;
     memcpy(x->row_offsets, given->row_offsets, (size_t)(given->rows + 1) * sizeof *given->row_offsets);
     memcpy(x->col_indices, given->col_indices, (size_t)given->nnz * sizeof *given->col_indices);
     for (int64_t e = 0; e < given->nnz; e++)
-        put_number(x->values, type, e, given->values ? ((const float *)given->values)[e] : 1);
+        store_value(x->values, x->value_type, e, entry_value(given, e));
     return SP_OK;
 }
 

@@ -31,11 +31,9 @@ static inline int cpu_threads(const gnn_engine *engine, int64_t steps)
     return (int)(useful < most ? useful : most);
 }
 
-static inline size_t cpu_size(sp_dense_type type) { return type == SP_DENSE_F32 ? sizeof(float) : sizeof(double); }
-
 static inline void *cpu_row(const sp_dense *matrix, int64_t i)
 {
-    return (char *)matrix->values + (size_t)(i * matrix->stride) * cpu_size(matrix->type);
+    return (char *)matrix->values + (size_t)(i * matrix->stride) * number_size(matrix->type);
 }
 
 /* The columns j .. j + cols - 1 of the rows i .. i + rows - 1. */
@@ -44,7 +42,7 @@ static inline sp_dense cpu_part(const sp_dense *matrix, int64_t i, int64_t rows,
     sp_dense part = *matrix;
     part.rows = rows;
     part.cols = cols;
-    part.values = (char *)cpu_row(matrix, i) + (size_t)j * cpu_size(matrix->type);
+    part.values = (char *)cpu_row(matrix, i) + (size_t)j * number_size(matrix->type);
     return part;
 }
 

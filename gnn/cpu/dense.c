@@ -62,7 +62,7 @@ typedef struct way_back {
 /* Rows i .. i + rows - 1 of [G_1 G_2]; those that the second does not have are 0. */
 static sp_dense tile_of_gradients(const way_back *job, int64_t i, int64_t rows)
 {
-    const size_t size = cpu_size(job->x->type);
+    const size_t size = number_size(job->x->type);
     if (job->count == 1) return cpu_part(job->product->g, i, rows, 0, job->product->g->cols);
     const sp_dense tile = cpu_part(&job->beside, omp_get_thread_num() * job->tile_rows, rows, 0, job->beside.cols);
     for (int64_t r = 0; r < rows; r++) {
@@ -134,7 +134,7 @@ static sp_status prepare(gnn_engine *engine, way_back *job, int threads)
 {
     const int64_t in = job->x->cols, out = job->w_gradient.cols;
     const int64_t beside = job->count > 1 ? threads * job->tile_rows * out + in * out : 0;
-    const size_t size = cpu_size(job->x->type);
+    const size_t size = number_size(job->x->type);
     const sp_status status =
         gnn_cpu_scratch(engine, job->parts * in * (out + 1) + beside, sizeof(double), (void **)&job->sums);
     if (status != SP_OK) return status;

@@ -28,7 +28,7 @@ sp_status gnn_cpu_multiply_kept(gnn_engine *engine, const sp_dense *s, const sp_
     for (int64_t i = 0; i < kept->rows; i++) {
         const uint8_t *narrow = (const uint8_t *)kept->columns + i * k;
         const uint16_t *wide = (const uint16_t *)kept->columns + i * k;
-        void *values = (char *)kept->values + (size_t)(i * k) * cpu_size(kept->type);
+        void *values = (char *)kept->values + (size_t)(i * k) * number_size(kept->type);
         const void *row = cpu_row(s, i);
         if (single && bytes) fill_float_uint8_t(row, w, narrow, k, values);
         else if (single) fill_float_uint16_t(row, w, wide, k, values);

@@ -86,7 +86,7 @@ static void score_row(const loss_job *job, int64_t i, gnn_score *score)
     const void *x = cpu_row(job->logits, i);
     gnn_score one = {0};
     if (gradient && (!counts || split != (int)job->of || label < 0 || label >= cols)) {
-        memset(gradient, 0, (size_t)cols * cpu_size(job->gradient->type));
+        memset(gradient, 0, (size_t)cols * number_size(job->gradient->type));
         gradient = NULL;
     }
     if (!counts || label < 0 || label >= cols) return;

@@ -23,7 +23,7 @@ sp_status gnn_cpu_maximum_backward(gnn_engine *engine, const sp_csr *transpose, 
 #pragma omp parallel for schedule(dynamic, 64) num_threads(threads)
     for (int64_t j = 0; j < transpose->rows; j++) {
         void *dx = cpu_row(x_gradient, j);
-        memset(dx, 0, (size_t)cols * cpu_size(x_gradient->type));
+        memset(dx, 0, (size_t)cols * number_size(x_gradient->type));
         for (int64_t t = transpose->row_offsets[j]; t < transpose->row_offsets[j + 1]; t++) {
             const int64_t i = transpose->col_indices[t];
             if (x_gradient->type == SP_DENSE_F32)

@@ -62,7 +62,7 @@ static void multiply_tile(const product *p, int64_t task)
     sp_dense c = *p->c;
     if (part > 0) {
         c.stride = c.cols;
-        c.values = (char *)p->partial + (size_t)((part - 1) * c.rows * c.cols) * cpu_size(c.type);
+        c.values = (char *)p->partial + (size_t)((part - 1) * c.rows * c.cols) * number_size(c.type);
     }
     c = cpu_part(&c, i, m, j, n);
     gnn_cpu_gemm(p->transpose_a, p->transpose_b, p->alpha, &a, &b, part > 0 ? 0 : p->beta, &c);
@@ -113,7 +113,7 @@ sp_status gnn_cpu_multiply(gnn_engine *engine, bool transpose_a, bool transpose_
     cut(&p);
     if (p.parts > 1) {
         const sp_status status =
-            gnn_cpu_scratch(engine, (p.parts - 1) * c->rows * c->cols, cpu_size(c->type), &p.partial);
+            gnn_cpu_scratch(engine, (p.parts - 1) * c->rows * c->cols, number_size(c->type), &p.partial);
         if (status != SP_OK) return status;
     }
     const int64_t tasks = p.row_tiles * p.col_tiles * p.parts;

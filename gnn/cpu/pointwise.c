@@ -162,7 +162,7 @@ sp_status gnn_cpu_drop(gnn_engine *engine, double rate, uint64_t site, int64_t c
 
 sp_status gnn_cpu_copy(gnn_engine *engine, const sp_dense *from, sp_dense *to)
 {
-    const size_t bytes = (size_t)from->cols * cpu_size(from->type);
+    const size_t bytes = (size_t)from->cols * number_size(from->type);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, from->rows * from->cols / 2))
     for (int64_t i = 0; i < from->rows; i++) memcpy(cpu_row(to, i), cpu_row(from, i), bytes);
     return SP_OK;
@@ -219,7 +219,7 @@ sp_status gnn_cpu_column_sums(gnn_engine *engine, const sp_dense *x, void *sums)
 
 sp_status gnn_cpu_gather_rows(gnn_engine *engine, const sp_dense *x, const int32_t *rows, sp_dense *y)
 {
-    const size_t bytes = (size_t)x->cols * cpu_size(x->type);
+    const size_t bytes = (size_t)x->cols * number_size(x->type);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads(engine, y->rows * (y->cols / 2 + 8)))
     for (int64_t i = 0; i < y->rows; i++) memcpy(cpu_row(y, i), cpu_row(x, rows[i]), bytes);
     return SP_OK;

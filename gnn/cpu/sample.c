@@ -351,13 +351,7 @@ done:
 /* Where column `node` stands in P's row; it is there. */
 static int64_t find_column(const sp_csr *p, int64_t row, int32_t node)
 {
-    int64_t low = p->row_offsets[row], high = p->row_offsets[row + 1] - 1;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (p->col_indices[middle] < node) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return lower_bound_i32(p->col_indices, p->row_offsets[row], p->row_offsets[row + 1], node);
 }
 
 static sp_status weigh(const gnn_sampler *sampler, const sp_csr *p, const double *thresholds, const gnn_lists *lists,
@@ -398,18 +392,6 @@ static void sort_keys(uint64_t *keys, int64_t count)
     }
 }
 
-static double value_at(const sp_csr *matrix, int64_t k)
-{
-    return matrix->value_type == SP_F32 ? (double)((const float *)matrix->values)[k]
-                                        : ((const double *)matrix->values)[k];
-}
-
-static void set_value(const sp_csr *matrix, void *values, int64_t k, double value)
-{
-    if (matrix->value_type == SP_F32) ((float *)values)[k] = (float)value;
-    else ((double *)values)[k] = value;
-}
-
 /* Values of one row; keys are place << 32 | entry, ascending. Sums run in 32 strands, as the lanes of a warp have
  * them. */
 static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_drawn *drawn, int64_t begin,
@@ -422,10 +404,10 @@ static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_dra
     double sums[32] = {0};
     for (int64_t t = 0; t < count; t++) {
         const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
-        double value = value_at(&sampler->a, row.begin + at) * (at == row.own ? 1 : factor);
+        double value = entry_value(&sampler->a, row.begin + at) * (at == row.own ? 1 : factor);
         if (scale) value *= scale[keys[t] >> 32];
         sums[t % 32] += fabs(value);
-        if (!sampler->sums) set_value(&sampler->a, values, to + t, value);
+        if (!sampler->sums) store_value(values, sampler->a.value_type, to + t, value);
     }
     if (!sampler->sums) return;
     for (int step = 16; step > 0; step /= 2)
@@ -433,8 +415,8 @@ static void write_values(const gnn_sampler *sampler, int32_t node, const gnn_dra
     const double ratio = sums[0] > 0 ? sampler->sums[node] / sums[0] : 1;
     for (int64_t t = 0; t < count; t++) {
         const int64_t at = drawn->at[begin + (int64_t)(keys[t] & UINT32_MAX)];
-        const double value = value_at(&sampler->a, row.begin + at) * (scale ? scale[keys[t] >> 32] : 1);
-        set_value(&sampler->a, values, to + t, value * ratio);
+        const double value = entry_value(&sampler->a, row.begin + at) * (scale ? scale[keys[t] >> 32] : 1);
+        store_value(values, sampler->a.value_type, to + t, value * ratio);
     }
 }
 

@@ -86,8 +86,6 @@ static inline sp_status launch_early(gnn_engine *engine, void (*kernel)(P...), i
     return launch_blocks(engine, true, kernel, blocks, threads, shared, arguments...);
 }
 
-static inline size_t size_of(sp_dense_type type) { return type == SP_DENSE_F32 ? sizeof(float) : sizeof(double); }
-
 #define GNN_OPERATION(name, ...) sp_status gnn_cuda_##name(gnn_engine *engine, __VA_ARGS__);
 #include "operations.inc"
 
@@ -137,7 +135,7 @@ template <typename T> static inline dense_view<T> view_of(const sp_dense *matrix
 /* Whether rows may be read 16 bytes at a time. */
 static inline bool is_aligned(const sp_dense *matrix)
 {
-    const size_t size = size_of(matrix->type);
+    const size_t size = number_size(matrix->type);
     return (size_t)matrix->cols * size % 16 == 0 && (size_t)matrix->stride * size % 16 == 0 &&
            (uintptr_t)matrix->values % 16 == 0;
 }

@@ -287,7 +287,7 @@ static sp_status finish_multiply(gnn_engine *engine, const mask &how, const void
 sp_status gnn_cuda_finish_multiply(gnn_engine *engine, const gnn_pointwise *how, const void *bias, sp_dense *y,
                                    int count, const gnn_product_with *product)
 {
-    const size_t most = (size_t)AFTER_LANES * 16 / size_of(y->type);
+    const size_t most = (size_t)AFTER_LANES * 16 / number_size(y->type);
     int64_t cols = 0;
     for (int k = 0; k < count; k++) cols += product[k].b->cols;
     if (cols > FEW || (size_t)y->cols > most || y->rows == 0 || !is_aligned(y) || (uintptr_t)bias % 16 != 0)
