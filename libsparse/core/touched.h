@@ -1,18 +1,18 @@
-/* The columns that a row touches: a bit each, and where a row touches few of many, a bit for each word of these that has
- * any. They are read back by ascending number, and none is touched then. */
+/* The set of columns that a row touches: a bit for each column, and, for rows that touch few of many columns, a summary
+ * with a bit for each word that is not empty. The columns are read back in ascending order, which clears the set. */
 #ifndef SPARSE_CPU_TOUCHED_H
 #define SPARSE_CPU_TOUCHED_H
 
 #include <stdint.h>
 
-/* Columns that a list must have room for beyond those that are touched. */
+/* A list must have room for this many columns beyond the touched ones. */
 enum { TAKEN_AHEAD = 2 };
 
-/* Lists the bits of a word that has some. Three places are written at a time and counted by what was there: most
- * words have one to three bits, in no order that a branch could be predicted from. */
+/* Lists the bits of a word that is not empty. Three places are written at a time, and their number is the number of
+ * bits that were found, because most words have one to three bits and a branch could not be predicted. */
 static inline int64_t take_word(uint64_t word, int64_t base, int32_t *columns, int64_t count)
 {
-    const uint64_t last = (uint64_t)1 << 63; /* of an empty word the number does not matter, but there must be one */
+    const uint64_t last = (uint64_t)1 << 63; /* the result for an empty word does not matter, but must be defined */
     do {
         columns[count++] = (int32_t)(base + __builtin_ctzll(word));
         word &= word - 1;
@@ -26,7 +26,7 @@ static inline int64_t take_word(uint64_t word, int64_t base, int32_t *columns, i
     return count;
 }
 
-/* Lists the columns of words first to end - 1; returns how many there are. */
+/* Lists the columns of words first to end - 1. Returns their number. */
 static inline int64_t take_touched(uint64_t *bits, int64_t first, int64_t end, int32_t *columns)
 {
     int64_t count = 0;
@@ -38,7 +38,7 @@ static inline int64_t take_touched(uint64_t *bits, int64_t first, int64_t end, i
     return count;
 }
 
-/* The same for the columns below `cols`, by way of the words that the summary has. */
+/* The same for the columns below `cols`, using the summary. */
 static inline int64_t take_touched_words(uint64_t *bits, uint64_t *summary, int64_t cols, int32_t *columns)
 {
     int64_t count = 0;
