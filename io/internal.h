@@ -109,22 +109,6 @@ size_t io_npy_header(const io_array *array, char header[IO_NPY_WRITTEN]);
 /* io_read_npy and io_npz_open on an open file (the archive closes it). */
 sp_status io_read_npy_file(const io_file *file, io_array *array);
 sp_status io_npz_open_file(io_file *file, io_npz **npz);
-sp_context *io_npz_context(const io_npz *npz);
-/* All bytes of a member, checksum compared; they belong to the caller. */
-sp_status io_npz_bytes(io_npz *npz, const char *name, unsigned char **bytes, int64_t *size);
-/* Whether the bytes are an array of Python's objects, and where their pickle begins. */
-bool io_npy_objects(const unsigned char *bytes, int64_t size, int64_t *begin);
-/* io_pickle_open on an open file. */
-sp_status io_pickle_open_file(const io_file *file, io_pickle **pickle);
-
-/* What scipy's CSR consists of; indices and offsets of any type. */
-typedef struct io_csr_parts {
-    io_array data, indices, offsets, shape;
-} io_csr_parts;
-/* The matrix that they make, checked, sorted, repeated entries summed; arrays may be taken over. */
-sp_status io_make_csr(sp_context *context, const char *name, io_csr_parts *parts, sp_csr *matrix);
-void io_csr_parts_free(sp_context *context, io_csr_parts *parts);
-
 /* ---- numbers ------------------------------------------------------------------------------------------------ */
 
 /* Those that are exact in f64. */

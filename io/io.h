@@ -320,17 +320,6 @@ sp_status io_array_to_i64(sp_context *context, const char *name, io_array *array
  * entries summed. scipy's save_npz has the prefix "". */
 sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix);
 
-/* A pickle of Python's, of which nothing is executed: arrays of NumPy, CSR of scipy, and dictionaries of lists are
- * recognised by the names in it, anything else is refused. Takes up to 64 times the file + 64 KB. */
-typedef struct io_pickle io_pickle;
-sp_status io_pickle_open(sp_context *context, const char *path, const volatile int *interrupt, io_pickle **pickle);
-sp_status io_npz_pickle(io_npz *npz, const char *name, io_pickle **pickle); /* a member that holds one object */
-sp_status io_pickle_array(const io_pickle *pickle, io_array *array);
-sp_status io_pickle_matrix(const io_pickle *pickle, sp_csr *matrix); /* as io_npz_matrix */
-/* {node: [node, ...], ...} as a symmetric pattern without loops. */
-sp_status io_pickle_lists(const io_pickle *pickle, int64_t nodes, sp_csr *matrix);
-void io_pickle_close(io_pickle *pickle);
-
 void io_put_npy(io_output *output, const io_array *array);
 /* A host matrix as scipy's save_npz writes CSR, without compression; a pattern as the bool true. Arrays of 4 GB and
  * more are fine. */

@@ -195,14 +195,6 @@ sp_status io_npy_parse(sp_context *context, const char *name, const unsigned cha
     return SP_OK;
 }
 
-bool io_npy_objects(const unsigned char *bytes, int64_t size, int64_t *begin)
-{
-    if (size < PREFIX_1 || memcmp(bytes, "\x93NUMPY\x01", MAGIC + 1) != 0) return false;
-    const int64_t length = bytes[8] | bytes[9] << 8;
-    *begin = PREFIX_1 + length;
-    return *begin <= size && memmem(bytes, (size_t)*begin, "'|O'", 4);
-}
-
 /* ---- values -------------------------------------------------------------------------------------------- */
 
 static void swap_bytes(sp_context *context, void *values, int64_t items, size_t size)

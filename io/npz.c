@@ -206,8 +206,6 @@ void io_npz_close(io_npz *npz)
 
 const char *io_npz_path(const io_npz *npz) { return npz->file.name; }
 
-sp_context *io_npz_context(const io_npz *npz) { return npz->context; }
-
 /* ---- members ------------------------------------------------------------------------------------------- */
 
 /* NAME or NAME.npy; of several the last, as Python has it. */
@@ -385,21 +383,14 @@ sp_status io_npz_read(io_npz *npz, const char *name, io_array *array)
                                : read_deflated(npz, m, called, begin, array);
 }
 
-sp_status io_npz_bytes(io_npz *npz, const char *name, unsigned char **bytes, int64_t *size)
-{
-    const member *m;
-    int64_t begin;
-    *bytes = NULL;
-    *size = 0;
-    sp_status status = open_member(npz, name, &m, &begin);
-    if (status == SP_OK) status = read_whole(npz, m, begin, bytes);
-    if (status == SP_OK) *size = m->size;
-    return status;
-}
-
 /* ---- matrices ------------------------------------------------------------------------------------------ */
 
-void io_csr_parts_free(sp_context *context, io_csr_parts *parts)
+/* What scipy's CSR consists of; indices and offsets of any type. */
+typedef struct csr_parts {
+    io_array data, indices, offsets, shape;
+} csr_parts;
+
+static void free_parts(sp_context *context, csr_parts *parts)
 {
     io_array_free(context, &parts->data);
     io_array_free(context, &parts->indices);
@@ -429,7 +420,7 @@ static sp_status check_format(io_npz *npz, const char *prefix)
     return status;
 }
 
-static sp_status read_parts(io_npz *npz, const char *prefix, io_csr_parts *parts)
+static sp_status read_parts(io_npz *npz, const char *prefix, csr_parts *parts)
 {
     sp_status status;
     TRY(check_format(npz, prefix));
@@ -441,7 +432,7 @@ done:
     return status;
 }
 
-static sp_status convert_parts(sp_context *context, const char *name, io_csr_parts *parts)
+static sp_status convert_parts(sp_context *context, const char *name, csr_parts *parts)
 {
     sp_status status;
     TRY(io_array_to_i64(context, name, &parts->shape));
@@ -453,7 +444,7 @@ done:
 }
 
 /* Offsets and columns, all that is not the order of columns. */
-static const char *parts_wrong(sp_context *context, const io_csr_parts *parts)
+static const char *parts_wrong(sp_context *context, const csr_parts *parts)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
     const int32_t *columns = parts->indices.values;
@@ -475,7 +466,7 @@ static const char *parts_wrong(sp_context *context, const io_csr_parts *parts)
 }
 
 /* Unsorted or repeated columns: by way of triples. */
-static sp_status sort_entries(sp_context *context, const io_csr_parts *parts, sp_csr *matrix)
+static sp_status sort_entries(sp_context *context, const csr_parts *parts, sp_csr *matrix)
 {
     const int64_t *shape = parts->shape.values, *offsets = parts->offsets.values;
     int32_t *rows;
@@ -490,7 +481,7 @@ static sp_status sort_entries(sp_context *context, const io_csr_parts *parts, sp
     return status;
 }
 
-static bool ascends(sp_context *context, const io_csr_parts *parts)
+static bool ascends(sp_context *context, const csr_parts *parts)
 {
     const int64_t *offsets = parts->offsets.values, rows = parts->offsets.count - 1;
     const int32_t *columns = parts->indices.values;
@@ -501,7 +492,8 @@ static bool ascends(sp_context *context, const io_csr_parts *parts)
     return wrong == 0;
 }
 
-sp_status io_make_csr(sp_context *context, const char *name, io_csr_parts *parts, sp_csr *matrix)
+/* The matrix that they make, checked, sorted, repeated entries summed; arrays may be taken over. */
+static sp_status make_csr(sp_context *context, const char *name, csr_parts *parts, sp_csr *matrix)
 {
     memset(matrix, 0, sizeof *matrix);
     sp_status status = convert_parts(context, name, parts);
@@ -520,11 +512,11 @@ sp_status io_make_csr(sp_context *context, const char *name, io_csr_parts *parts
 
 sp_status io_npz_matrix(io_npz *npz, const char *prefix, sp_csr *matrix)
 {
-    io_csr_parts parts = {0};
+    csr_parts parts = {0};
     memset(matrix, 0, sizeof *matrix);
     sp_status status = read_parts(npz, prefix, &parts);
-    if (status == SP_OK) status = io_make_csr(npz->context, npz->file.name, &parts, matrix);
-    io_csr_parts_free(npz->context, &parts);
+    if (status == SP_OK) status = make_csr(npz->context, npz->file.name, &parts, matrix);
+    free_parts(npz->context, &parts);
     return status;
 }
 

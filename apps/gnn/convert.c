@@ -27,7 +27,7 @@ static void usage(FILE *stream)
           "       gnn convert --edges FILE --features FILE --labels FILE DIR [options]\n"
           "\n"
           "  SOURCE              a folder that gnn reads; one of GraphSAINT (adj_full.npz, feats.npy,\n"
-          "                      class_map.json, role.json); planetoid's FOLDER/ind.NAME; a .npz of gnn-benchmark\n"
+          "                      class_map.json, role.json); a .npz of gnn-benchmark\n"
           "                      (adj_data, ..., labels); generate:SPEC, see below\n"
           "  --edges FILE        SOURCE TARGET [WEIGHT] a line, numbers from 0; or a matrix\n"
           "  --features FILE     a row of numbers a node: text, .mtx, .npy, .npz\n"
@@ -172,6 +172,24 @@ done:
     return status;
 }
 
+/* ---- pickles ------------------------------------------------------------------------------------------- */
+
+static sp_status refuse_pickles(sp_context *context, const char *source)
+{
+    return sp_fail(context, SP_ERROR_ARGUMENT,
+                   "%s: data in Python pickles, which gnn does not read; run scripts/convert-pickles %s DIR", source,
+                   source);
+}
+
+/* Whether a file begins as pickles of protocol 2 and later do. */
+static bool is_pickle(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    const int first = file ? getc(file) : EOF, protocol = file ? getc(file) : EOF;
+    if (file) fclose(file);
+    return first == 0x80 && protocol >= 2 && protocol <= 5;
+}
+
 /* ---- archives of gnn-benchmark ------------------------------------------------------------------------- */
 
 /* A member by one of two names. */
@@ -185,23 +203,13 @@ static sp_status read_array(sp_context *context, io_npz *npz, const char *name, 
                    io_npz_path(npz), name);
 }
 
-static sp_status read_matrix_object(io_npz *npz, const char *name, sp_csr *matrix)
-{
-    io_pickle *pickle;
-    sp_status status = io_npz_pickle(npz, name, &pickle);
-    if (status == SP_OK) status = io_pickle_matrix(pickle, matrix);
-    io_pickle_close(pickle);
-    return status;
-}
-
 static sp_status read_attributes(sp_context *context, io_npz *npz, gnn_features *features)
 {
     io_array array;
     const bool parts = io_npz_has(npz, "attr_data");
     sp_status status;
-    if (parts || io_npz_has(npz, "node_attr")) {
-        status = parts ? io_npz_matrix(npz, "attr_", &features->sparse)
-                       : read_matrix_object(npz, "node_attr", &features->sparse);
+    if (parts) {
+        status = io_npz_matrix(npz, "attr_", &features->sparse);
         return status == SP_OK ? io_check_features(context, io_npz_path(npz), &features->sparse) : status;
     }
     status = read_array(context, npz, "attr_matrix", "attr_matrix", &array);
@@ -216,9 +224,9 @@ static sp_status take_archive(sp_context *context, io_npz *npz, bool undirected,
     io_array labels = {0};
     io_classes classes;
     sp_status status;
+    if (io_npz_has(npz, "adj_matrix") || io_npz_has(npz, "node_attr")) TRY(refuse_pickles(context, io_npz_path(npz)));
     TRY(read_attributes(context, npz, &data->features));
-    TRY(io_npz_has(npz, "adj_matrix") ? read_matrix_object(npz, "adj_matrix", &data->graph)
-                                      : io_npz_matrix(npz, "adj_", &data->graph));
+    TRY(io_npz_matrix(npz, "adj_", &data->graph));
     TRY(io_make_adjacency(context, io_npz_path(npz), undirected, &data->graph));
     TRY(read_array(context, npz, "labels", "node_label", &labels));
     TRY(io_make_classes(context, io_npz_path(npz), &labels, &classes));
@@ -260,8 +268,8 @@ static sp_status refuse_source(sp_context *context)
     char why[PATH_MAX + 256];
     snprintf(why, sizeof why, "%s", sp_last_error(context));
     return sp_fail(context, SP_ERROR_ARGUMENT,
-                   "%s; the source is a folder, an .npz, planetoid's FOLDER/ind.NAME or generate:SPEC; tables are "
-                   "named by --edges, --features and --labels", why);
+                   "%s; the source is a folder, an .npz or generate:SPEC; tables are named by"
+                   " --edges, --features and --labels", why);
 }
 
 static sp_status read_archive(sp_context *context, const char *path, const gnn_input_options *reading,
@@ -282,13 +290,14 @@ static sp_status read_source(sp_context *context, const convert_options *o, gnn_
     struct stat about;
     if (o->recipe.spec) return gnn_generate(context, &o->recipe, input);
     if (!o->source) return read_files(context, o, &reading, input);
-    if (is_there(o->source, '.', "test.index")) return gnn_input_planetoid(context, o->source, &reading, input);
+    if (is_there(o->source, '.', "test.index")) return refuse_pickles(context, o->source);
     if (is_there(o->source, '/', "adj_full.npz")) return read_saint(context, o->source, &reading, input);
     if (stat(o->source, &about) != 0) {
         sp_fail(context, SP_ERROR_ARGUMENT, "%s: %s", o->source, strerror(errno));
         return refuse_source(context);
     }
     if (S_ISDIR(about.st_mode)) return gnn_input_load(context, o->source, &reading, input);
+    if (S_ISREG(about.st_mode) && is_pickle(o->source)) return refuse_pickles(context, o->source);
     return read_archive(context, o->source, &reading, input);
 }
 

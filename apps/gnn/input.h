@@ -54,10 +54,6 @@ sp_status gnn_input_check(sp_context *context, const char *folder);
 bool gnn_input_written(const char *folder, int index, char path[PATH_MAX]);
 sp_status gnn_input_save(sp_context *context, const char *folder, const gnn_input *input);
 
-/* planetoid's files: `name` is FOLDER/ind.NAME. */
-sp_status gnn_input_planetoid(sp_context *context, const char *name, const gnn_input_options *options,
-                              gnn_input *input);
-
 /* A graph made up, with dense features and a split. */
 typedef struct gnn_recipe {
     const char *spec; /* of generate_matrix; its edges are taken in both directions, those to the node itself left out */

@@ -1,4 +1,4 @@
-/* Arrays and archives of NumPy, and pickles. Checksums of an archive are made right first, or nothing but them would
+/* Arrays and archives of NumPy. Checksums of an archive are made right first, or nothing but them would
  * be tested. What is accepted has the sizes that it claims, and finite features, labels and columns within their
  * ranges. */
 #include <zlib.h>
@@ -71,25 +71,6 @@ static void read_archive(sp_context *context, const unsigned char *bytes, size_t
     io_npz_close(npz);
 }
 
-static void read_pickle(sp_context *context, const io_file *file)
-{
-    io_pickle *pickle;
-    io_array array;
-    sp_csr matrix;
-    if (io_pickle_open_file(file, &pickle) != SP_OK) return;
-    if (io_pickle_array(pickle, &array) == SP_OK) check_array(context, &array);
-    if (io_pickle_matrix(pickle, &matrix) == SP_OK) {
-        const sp_status status = sp_csr_check(context, &matrix);
-        fuzz_require(status == SP_OK || status == SP_ERROR_NOT_FINITE);
-        sp_csr_free(context, &matrix);
-    }
-    if (io_pickle_lists(pickle, 50, &matrix) == SP_OK) {
-        fuzz_require(sp_csr_check(context, &matrix) == SP_OK);
-        sp_csr_free(context, &matrix);
-    }
-    io_pickle_close(pickle);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static unsigned char bytes[MOST];
@@ -101,7 +82,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 128) repair(bytes + 1, size - 1);
     io_file_memory(context, "in", bytes + 1, size - 1, &file);
     if (io_read_npy_file(&file, &array) == SP_OK) check_array(context, &array);
-    read_pickle(context, &file);
     read_archive(context, bytes + 1, size - 1);
     sp_context_destroy(context);
     fuzz_require(fuzz_live == 0);

@@ -1,4 +1,4 @@
-/* Arrays, archives, pickles, features, classes, numbers and graphs of numbered nodes: bytes made here by hand and by
+/* Arrays, archives, features, classes, numbers and graphs of numbered nodes: bytes made here by hand and by
  * zlib, every refusal with its sentence, files cut and damaged at every byte, failing allocations. That NumPy and
  * scipy write and read the same is seen in test_gnn_data.sh. */
 #include <math.h>
@@ -658,155 +658,6 @@ CONTEXT_TEST(matrices_survive_writing_and_reading, 0, 2)
     }
 }
 
-/* ---- pickles ----------------------------------------------------------------------------------------- */
-
-static void add_text(bytes *to, const char *text) { add(to, text, strlen(text)); }
-
-/* An array of one dimension, of one-byte values, as Python 2 pickles it. */
-static void pickle_array(bytes *to, const char *type, const char *values, size_t count)
-{
-    add_text(to, "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n");
-    add(to, "K\0\x85U\1b\x87R(K\1K", 12);
-    add_number(to, count, 1);
-    add_text(to, "\x85""cnumpy\ndtype\nU\2");
-    add_text(to, type);
-    add(to, "K\0K\1\x87R(K\3U\1|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89U", 31);
-    add_number(to, count, 1);
-    add(to, values, count);
-    add_text(to, "tb");
-}
-
-/* 2 x 3 of three entries. */
-static bytes pickled_matrix(const char *class)
-{
-    bytes made = {.count = 0};
-    add_text(&made, "\x80\2ccopy_reg\n_reconstructor\n(cscipy.sparse.csr\n");
-    add_text(&made, class);
-    add_text(&made, "\nc__builtin__\nobject\nNtRq\1}q\2(U\6_shapeK\2K\3\x86U\4data");
-    pickle_array(&made, "u1", "\5\6\7", 3);
-    add_text(&made, "U\7indices");
-    pickle_array(&made, "i1", "\0\2\1", 3);
-    add_text(&made, "U\6indptr");
-    pickle_array(&made, "i1", "\0\2\3", 3);
-    add_text(&made, "ub.");
-    return made;
-}
-
-static sp_status open_pickle(sp_context *context, const void *from, size_t count, io_pickle **pickle)
-{
-    io_file file;
-    io_file_memory(context, "p", from, count, &file);
-    return io_pickle_open_file(&file, pickle);
-}
-
-static sp_status unpickle_matrix(sp_context *context, const bytes *from, sp_csr *matrix)
-{
-    io_pickle *pickle;
-    memset(matrix, 0, sizeof *matrix);
-    sp_status status = open_pickle(context, from->at, from->count, &pickle);
-    if (status == SP_OK) status = io_pickle_matrix(pickle, matrix);
-    io_pickle_close(pickle);
-    return status;
-}
-
-CONTEXT_TEST(pickled_matrices_are_read, 0, 1)
-{
-    const bytes good = pickled_matrix("csr_matrix"), other = pickled_matrix("csc_matrix");
-    sp_csr m;
-    ck_ok(context, unpickle_matrix(context, &good, &m));
-    ck_ok(context, sp_csr_check(context, &m));
-    ck_assert(m.rows == 2 && m.cols == 3 && m.nnz == 3 && m.row_offsets[1] == 2 && m.col_indices[1] == 2);
-    ck_assert(test_value(&m, 0) == 5 && test_value(&m, 2) == 7);
-    sp_csr_free(context, &m);
-    failed(context, unpickle_matrix(context, &other, &m), "p: ", "no CSR matrix of scipy");
-}
-
-CONTEXT_TEST(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused, 0, 1)
-{
-    bytes file = pickled_matrix("csr_matrix");
-    const size_t all = file.count;
-    sp_csr m;
-    for (file.count = 0; file.count < all; file.count++)
-        ck_assert_int_ne(unpickle_matrix(context, &file, &m), SP_OK);
-    for (size_t at = 0; at < all; at++)
-        for (int change = 1; change < 256; change *= 2) {
-            file.at[at] ^= (unsigned char)change;
-            if (unpickle_matrix(context, &file, &m) == SP_OK) ck_ok(context, sp_csr_check(context, &m));
-            sp_csr_free(context, &m);
-            file.at[at] ^= (unsigned char)change;
-        }
-}
-
-CONTEXT_TEST(dictionaries_of_lists_become_graphs, 0, 1)
-{
-    /* {0: [1, 2], 1: [0, 1, 0], 2: []} */
-    static const char text[] = "\x80\2}(K\0](K\1K\2eK\1](K\0K\1K\0eK\2]u.";
-    io_pickle *pickle;
-    sp_csr m;
-    ck_ok(context, open_pickle(context, text, sizeof text - 1, &pickle));
-    ck_ok(context, io_pickle_lists(pickle, 3, &m));
-    ck_assert(m.nnz == 4 && !m.values && m.row_offsets[1] == 2 && m.col_indices[0] == 1 && m.col_indices[1] == 2);
-    sp_csr_free(context, &m);
-    failed(context, io_pickle_lists(pickle, 2, &m), "p: ", "byte 29 of the pickle: a list with what is no node");
-    io_pickle_close(pickle);
-}
-
-CONTEXT_TEST(pickles_that_are_not_of_arrays_are_refused, 0, 1)
-{
-    static const struct {
-        const char *text, *sentence;
-    } cases[] = {
-        {"", "byte 0 of the pickle: the pickle ends too soon"},
-        {".", "byte 1 of the pickle: a value is missing"},
-        {"(.", "byte 2 of the pickle: a value is missing"},
-        {"K\1b.", "byte 3 of the pickle: a value is missing"},
-        {"K\1K\2b.", "byte 5 of the pickle: a state of what is no object"},
-        {"K\1t.", "byte 3 of the pickle: a mark is missing"},
-        {"]K\1s.", "byte 4 of the pickle: elements without a container"},
-        {"K\1(K\1e.", "byte 6 of the pickle: elements without a container"},
-        {"}(K\1u.", "byte 5 of the pickle: elements without a container"},
-        {"h\1.", "byte 2 of the pickle: a value is missing"},
-        {"Nr\xff\xff\xff\x7f.", "byte 6 of the pickle: a value is missing"},
-        {"B\xff\xff\xff\xff.", "byte 5 of the pickle: the pickle ends too soon"},
-        {"\x8a\x9\1\1\1\1\1\1\1\1\1.", "byte 11 of the pickle: a number of more than 64 bits"},
-        {"cos", "byte 1 of the pickle: the pickle ends too soon"},
-        {"N\x91.", "byte 2 of the pickle: an operation that arrays do not need"},
-    };
-    for (size_t c = 0; c < COUNT(cases); c++) {
-        io_pickle *pickle;
-        const sp_status status = open_pickle(context, cases[c].text, strlen(cases[c].text), &pickle);
-        failed(context, status, "p: ", cases[c].sentence);
-        ck_assert_ptr_null(pickle);
-    }
-}
-
-/* Lists of small numbers, and what takes no bytes beside its name. */
-TEST(pickles_take_no_more_memory_than_promised)
-{
-    enum { COUNT = 2 << 20 };
-    static const char *const values[] = {"K\1", "N"};
-    char *text = malloc(COUNT * 2 + 4);
-    for (int v = 0; v < 2; v++) {
-        test_heap heap = {.fail_at = -1};
-        const sp_allocator allocator = test_allocator(&heap);
-        const sp_context_options settings = {.device = "cpu", .threads = 1, .allocator = &allocator};
-        const size_t length = strlen(values[v]);
-        sp_context *context;
-        io_pickle *pickle;
-        ck_assert_int_eq(sp_context_create(&settings, &context), SP_OK);
-        memcpy(text, "](", 2);
-        for (int64_t i = 0; i < COUNT; i++) memcpy(text + 2 + (size_t)i * length, values[v], length);
-        memcpy(text + 2 + COUNT * length, "e.", 2);
-        const sp_status status = open_pickle(context, text, COUNT * length + 4, &pickle);
-        ck_assert((status == SP_OK) == (v == 0));
-        test_expect(heap.peak_bytes <= 64 * (int64_t)(COUNT * length), "%.1f times the file",
-                    (double)heap.peak_bytes / (double)(COUNT * length));
-        io_pickle_close(pickle);
-        sp_context_destroy(context);
-    }
-    free(text);
-}
-
 /* ---- features ---------------------------------------------------------------------------------------- */
 
 /* The numbers of dense features as text. */
@@ -1387,28 +1238,6 @@ static sp_status take_map(sp_context *context, const char *path)
     return status;
 }
 
-static sp_status take_pickle(sp_context *context, const char *path)
-{
-    io_pickle *pickle;
-    sp_csr m = {0};
-    sp_status status = io_pickle_open(context, path, NULL, &pickle);
-    if (status == SP_OK) status = io_pickle_matrix(pickle, &m);
-    io_pickle_close(pickle);
-    sp_csr_free(context, &m);
-    return status;
-}
-
-static sp_status take_lists(sp_context *context, const char *path)
-{
-    io_pickle *pickle;
-    sp_csr m = {0};
-    sp_status status = io_pickle_open(context, path, NULL, &pickle);
-    if (status == SP_OK) status = io_pickle_lists(pickle, 3, &m);
-    io_pickle_close(pickle);
-    sp_csr_free(context, &m);
-    return status;
-}
-
 /* Again and again, one allocation later failing each time, until all is well; nothing may stay behind. */
 static void exhaust(reading read, const char *path)
 {
@@ -1445,9 +1274,6 @@ TEST(readers_survive_every_failed_allocation)
     exhaust(take_features, file_of("f.npy", file.at, file.count));
     file = array_of("|i1", "False", "(3,)", "\1\2\0", 3);
     exhaust(take_labels, file_of("l.npy", file.at, file.count));
-    file = pickled_matrix("csr_matrix");
-    exhaust(take_pickle, file_of("p", file.at, file.count));
-    exhaust(take_lists, file_of("p", "}(K\0](K\1K\2eu.", 13));
     exhaust(take_features, text_of("f.csv", "a,b\n1,2\n3,4\n"));
     exhaust(take_features, text_of("f.mtx", "%%MatrixMarket matrix array real general\n1 2\n1\n2\n"));
     exhaust(take_graph, text_of("g.tsv", "0 1 2\n1 2 3\n"));
@@ -1478,12 +1304,6 @@ static const test_entry tests[] = {
     ONCE(matrices_are_read_sorted_and_without_repeated_entries),
     ONCE(matrices_that_contradict_themselves_are_refused),
     ONCE(matrices_survive_writing_and_reading),
-    CASE("pickles", 120),
-    ONCE(pickled_matrices_are_read),
-    ONCE(a_pickle_that_is_cut_or_changed_anywhere_is_read_or_refused),
-    ONCE(dictionaries_of_lists_become_graphs),
-    ONCE(pickles_that_are_not_of_arrays_are_refused),
-    ONCE(pickles_take_no_more_memory_than_promised),
     CASE_WITH("nodes", 120, make_folder, remove_folder),
     ONCE(features_are_read_from_text),
     ONCE(features_of_long_and_many_lines_are_read),

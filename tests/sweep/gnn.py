@@ -24,6 +24,9 @@ from gnn_data import Data, one_of
 from gnn_model import accuracy, loss
 
 
+CONVERT_PICKLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "convert-pickles")
+
+
 class Failure(Exception):
     """The tool is wrong."""
 
@@ -174,6 +177,10 @@ def other_layouts(t, rng):
         d.sparse, source = True, t.path("in", "ind.tiny")
         np.fill_diagonal(d.adjacency, 0)
         d.adjacency = np.minimum(np.maximum(d.adjacency, d.adjacency.T), 1)
+    if kind == "planetoid":
+        subprocess.run([sys.executable, "-B", CONVERT_PICKLES, source, t.path("folder")], check=True,
+                       capture_output=True)
+        source = t.path("folder")
     t.run("convert", source, t.path("out"))
     check_folder(t, d, t.path("out"), split=kind != "benchmark")
 
