@@ -1,0 +1,342 @@
+/* test_io: output files, from the first byte to the commit. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "io_shared.h"
+
+/* ---- output files --------------------------------------------------------------------------------------- */
+
+static io_output *open_output(sp_context *context, const char *path)
+{
+    io_output *output;
+    ck_ok(context, io_output_open(context, path, &output));
+    return output;
+}
+
+CONTEXT_TEST(output_appears_at_commit_and_not_before, 0, 1)
+{
+    write_file(path_of("out"), "old", 3);
+    ck_assert_int_eq(chmod(path_of("out"), 0640), 0);
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "new ");
+    io_output_int(output, INT64_MIN);
+    io_output_format(output, " %d %s", 42, "x");
+    ck_assert_str_eq(contents(path_of("out")), "old");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("out")), "new -9223372036854775808 42 x");
+    struct stat about;
+    stat(path_of("out"), &about);
+    ck_assert_int_eq(about.st_mode & 0777, 0640);
+    ck_assert_int_eq(files_in_folder(), 1);
+
+    output = open_output(context, path_of("out"));
+    io_output_string(output, "never");
+    io_output_discard(output);
+    ck_assert_str_eq(contents(path_of("out")), "new -9223372036854775808 42 x");
+    ck_assert_int_eq(files_in_folder(), 1);
+    io_output_discard(NULL);
+}
+
+CONTEXT_TEST(output_longer_than_its_buffer_is_complete, 0, 1)
+{
+    size_t length = 200000;
+    char *text = malloc(length + 1);
+    for (size_t i = 0; i < length; i++) text[i] = (char)('a' + i % 26);
+    text[length] = '\0';
+    io_output *output = open_output(context, path_of("out"));
+    io_output_format(output, "%.40000s", text);
+    io_output_format(output, "%.40000s", text + 40000);
+    io_output_bytes(output, text + 80000, 20000);
+    io_output_format(output, "%s", text + 100000);
+    io_output_bytes(output, text, length);
+    ck_ok(context, io_output_commit(output));
+    FILE *file = fopen(path_of("out"), "rb");
+    for (size_t i = 0; i < 2 * length; i++) {
+        int c = fgetc(file);
+        test_expect(c == text[i % length], "byte %zu", i);
+    }
+    ck_assert_int_eq(fgetc(file), EOF);
+    fclose(file);
+    free(text);
+}
+
+CONTEXT_TEST(output_in_shared_memory_replaces_a_longer_file, 0, 1)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/dev/shm/test_io.%ld", (long)getpid());
+    FILE *old = fopen(path, "wb");
+    if (old) {
+        fputs("a longer file", old);
+        fclose(old);
+        io_output *output = open_output(context, path);
+        io_output_string(output, "new");
+        ck_assert_str_eq(contents(path), "a longer file");
+        ck_ok(context, io_output_commit(output));
+        ck_assert_str_eq(contents(path), "new");
+        unlink(path);
+    }
+}
+
+CONTEXT_TEST(outputs_that_cannot_be_are_refused_before_the_work, 0, 1)
+{
+    io_output *output;
+    ck_assert_int_ne(io_output_check(context, path_of("none/out")), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "none"));
+    ck_assert_int_ne(io_output_open(context, path_of("none/out"), &output), SP_OK);
+    ck_assert_ptr_null(output);
+    ck_assert_int_ne(io_output_check(context, folder), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "this is a folder"));
+    ck_assert_int_ne(io_output_check(context, ""), SP_OK);
+    char longest[5000];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    ck_assert_int_ne(io_output_check(context, longest), SP_OK);
+    ck_ok(context, io_output_check(context, path_of("out")));
+    ck_ok(context, io_output_check(context, "/dev/null"));
+    ck_ok(context, io_output_check(context, "-"));
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+
+CONTEXT_TEST(write_errors_are_reported_at_commit, 0, 1)
+{
+    if (access("/dev/full", W_OK) == 0) {
+        io_output *full = open_output(context, "/dev/full");
+        for (int i = 0; i < 30000; i++) io_output_string(full, "0123456789");
+        ck_assert_int_ne(io_output_commit(full), SP_OK);
+        ck_assert_ptr_nonnull(strstr(sp_last_error(context), "/dev/full: No space left"));
+    }
+    /* The target becomes a folder behind our back: the rename fails, and no temporary file stays. */
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "x");
+    ck_assert_int_eq(mkdir(path_of("out"), 0700), 0);
+    ck_assert_int_ne(io_output_commit(output), SP_OK);
+    ck_assert_int_eq(files_in_folder(), 1);
+    ck_assert_int_eq(rmdir(path_of("out")), 0);
+}
+
+CONTEXT_TEST(a_pipe_is_written_directly, 0, 1)
+{
+    ck_assert_int_eq(mkfifo(path_of("pipe"), 0600), 0);
+    int reader = open(path_of("pipe"), O_RDONLY | O_NONBLOCK);
+    io_output *output = open_output(context, path_of("pipe"));
+    io_output_string(output, "through");
+    ck_ok(context, io_output_commit(output));
+    char text[20] = {0};
+    ck_assert_int_eq(read(reader, text, sizeof text - 1), 7);
+    ck_assert_str_eq(text, "through");
+    close(reader);
+    struct stat about;
+    stat(path_of("pipe"), &about);
+    ck_assert(S_ISFIFO(about.st_mode));
+}
+
+CONTEXT_TEST(a_symbolic_link_keeps_pointing_to_its_file, 0, 1)
+{
+    write_file(path_of("real"), "old", 3);
+    ck_assert_int_eq(symlink("real", path_of("link")), 0);
+    io_output *output = open_output(context, path_of("link"));
+    io_output_string(output, "new");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("real")), "new");
+    struct stat about;
+    lstat(path_of("link"), &about);
+    ck_assert(S_ISLNK(about.st_mode));
+}
+
+TEST(an_output_that_is_the_input_is_known_by_any_name)
+{
+    const char *pipe_name = "/dev/null";
+    char real[128], other[128], linked[128], hard[128], none[128];
+    snprintf(real, sizeof real, "%s", path_of("real"));
+    snprintf(other, sizeof other, "%s", path_of("other"));
+    snprintf(linked, sizeof linked, "%s", path_of("./link"));
+    snprintf(hard, sizeof hard, "%s", path_of("hard"));
+    snprintf(none, sizeof none, "%s", path_of("none"));
+    write_file(real, "a b\n", 4);
+    write_file(other, "a b\n", 4);
+    ck_assert_int_eq(symlink("real", linked), 0);
+    ck_assert_int_eq(link(real, hard), 0);
+    ck_assert(io_output_is_input(real, real) && io_output_is_input(linked, real) && io_output_is_input(real, linked));
+    ck_assert(io_output_is_input(hard, linked));
+    ck_assert(!io_output_is_input(other, real) && !io_output_is_input(none, real) && !io_output_is_input(none, none));
+    ck_assert(!io_output_is_input(pipe_name, pipe_name) && !io_output_is_input(folder, folder));
+}
+
+static bool is_one_place(const char *one, const char *other)
+{
+    char first[420];
+    io_place a, b;
+    snprintf(first, sizeof first, "%s", one);
+    io_output_place(first, &a);
+    io_output_place(other, &b);
+    ck_assert_int_eq(io_output_same_place(&a, &b), io_output_same_place(&b, &a));
+    return io_output_same_place(&a, &b);
+}
+
+TEST(outputs_of_one_place_are_known_by_any_name)
+{
+    char one[128], longest[5000];
+    snprintf(one, sizeof one, "%s", path_of("one"));
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    for (int there = 0; there < 2; there++) {
+        if (there) write_file(one, "x", 1);
+        ck_assert(is_one_place(one, path_of("one")) && is_one_place(one, path_of("./one")));
+        ck_assert(!is_one_place(one, path_of("other")) && !is_one_place(one, path_of("none/one")));
+        ck_assert(!is_one_place(one, folder) && !is_one_place(one, longest) && !is_one_place(one, ""));
+    }
+    ck_assert(!is_one_place(path_of("none/one"), path_of("neither/one")));
+    ck_assert_int_eq(symlink("one", path_of("link")), 0);
+    ck_assert_int_eq(link(one, path_of("hard")), 0);
+    ck_assert(is_one_place(one, path_of("link")) && !is_one_place(one, path_of("hard")));
+    ck_assert(is_one_place("-", "-") && !is_one_place("/dev/null", "/dev/null") && !is_one_place("-", one));
+}
+
+CONTEXT_TEST(an_account_names_what_was_written, 0, 1)
+{
+    char account[600], name[420];
+    const bool fresh = !io_output_account(account, sizeof account); /* not where other tests ran in this process */
+    if (fresh) ck_assert_str_eq(account, "no file was written");
+    io_output_discard(open_output(context, path_of("never")));
+    for (int i = 0; i < 12; i++) {
+        snprintf(name, sizeof name, "%s%d", path_of("f"), i);
+        for (int again = 0; again < 2; again++) {
+            io_output *output = open_output(context, name);
+            io_output_string(output, "x");
+            ck_ok(context, io_output_commit(output));
+        }
+        ck_assert(io_output_account(account, sizeof account));
+        if (!fresh) continue;
+        const char *end = i == 0   ? "/f0 was written, no other file"
+                          : i == 1 ? "/f0 and "
+                                   : "were written, no other file";
+        ck_assert_ptr_nonnull(strstr(account, end));
+    }
+    char cut[20];
+    io_output_account(cut, sizeof cut);
+    ck_assert_uint_lt(strlen(cut), sizeof cut);
+}
+
+CONTEXT_TEST(outputs_of_one_result_appear_together, 0, 1)
+{
+    io_output *outputs[3];
+    static const char *const names[] = {"one", "two", "three"};
+    for (int attempt = 0; attempt < 2; attempt++) {
+        for (int i = 0; i < 3; i++) {
+            outputs[i] = open_output(context, i == 1 && attempt == 0 ? "/dev/full" : path_of(names[i]));
+            io_output_string(outputs[i], names[i]);
+        }
+        ck_assert_int_eq(io_output_commit_all(outputs, 3) == SP_OK, attempt == 1);
+        ck_assert_int_eq(files_in_folder(), attempt == 0 ? 0 : 3);
+    }
+    ck_ok(context, io_output_commit_all(outputs, 0));
+}
+
+CONTEXT_TEST(signal_handlers_can_remove_what_is_unfinished, 0, 1)
+{
+    io_output *one = open_output(context, path_of("one")), *two = open_output(context, path_of("two")), *same;
+    ck_assert_int_ne(io_output_open(context, path_of("one"), &same), SP_OK);
+    ck_assert_ptr_nonnull(strstr(sp_last_error(context), "already being written"));
+    io_output_string(one, "x");
+    ck_assert_int_eq(files_in_folder(), 2);
+    io_output_unlink_all();
+    ck_assert_int_eq(files_in_folder(), 0);
+    ck_assert_int_ne(io_output_commit(one), SP_OK);
+    io_output_discard(two);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+
+/* In a container another process can have our number. */
+CONTEXT_TEST(a_temporary_file_of_another_process_stays, 0, 1)
+{
+    char others[420];
+    snprintf(others, sizeof others, "%s.tmp.%ld", path_of("out"), (long)getpid());
+    write_file(others, "half", 4);
+    io_output *output = open_output(context, path_of("out"));
+    io_output_string(output, "new");
+    ck_ok(context, io_output_commit(output));
+    ck_assert_str_eq(contents(path_of("out")), "new");
+    ck_assert_str_eq(contents(others), "half");
+    ck_assert_int_eq(files_in_folder(), 2);
+}
+
+/* The only temporary file in the folder. */
+static void find_temporary(char path[420])
+{
+    DIR *entries = opendir(folder);
+    path[0] = '\0';
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        if (strstr(entry->d_name, ".tmp.")) snprintf(path, 420, "%s", path_of(entry->d_name));
+    closedir(entries);
+    ck_assert_str_ne(path, "");
+}
+
+CONTEXT_TEST(a_temporary_file_that_was_replaced_is_neither_published_nor_removed, 0, 1)
+{
+    char path[420];
+    write_file(path_of("out"), "old", 3);
+    for (int end = 0; end < 4; end++) {
+        io_output *output = open_output(context, path_of("out"));
+        io_output_string(output, "new");
+        find_temporary(path);
+        if (end == 3) ck_assert_int_eq(unlink(path), 0);
+        else {
+            ck_assert_int_eq(rename(path, path_of("away")), 0);
+            write_file(path, "half", 4);
+        }
+        if (end == 0) io_output_unlink_all();
+        if (end == 1) io_output_discard(output);
+        else {
+            ck_assert_int_ne(io_output_commit(output), SP_OK);
+            ck_assert_ptr_nonnull(strstr(sp_last_error(context), "out: another process removed or replaced its "
+                                                                 "temporary file; nothing was written there"));
+        }
+        ck_assert_str_eq(contents(path_of("out")), "old");
+        if (end < 3) {
+            ck_assert_str_eq(contents(path), "half");
+            ck_assert_int_eq(unlink(path), 0);
+            ck_assert_int_eq(unlink(path_of("away")), 0);
+        }
+        ck_assert_int_eq(files_in_folder(), 1);
+    }
+}
+
+CONTEXT_TEST(names_of_temporary_files_are_not_confused, 0, 1)
+{
+    char path[420];
+    io_output *one = open_output(context, path_of("one")), *same;
+    find_temporary(path);
+    io_output *two = open_output(context, path); /* opens, since `one` is not written there */
+    io_output_discard(two);
+    ck_assert_int_ne(io_output_open(context, path_of("./one"), &same), SP_OK);
+    io_output_discard(one);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+
+const test_entry output_tests[] = {
+    CASE_WITH("files", 120, make_folder, remove_folder),
+    ONCE(output_appears_at_commit_and_not_before),
+    ONCE(output_longer_than_its_buffer_is_complete),
+    ONCE(output_in_shared_memory_replaces_a_longer_file),
+    ONCE(outputs_that_cannot_be_are_refused_before_the_work),
+    ONCE(write_errors_are_reported_at_commit),
+    ONCE(a_pipe_is_written_directly),
+    ONCE(a_symbolic_link_keeps_pointing_to_its_file),
+    ONCE(an_output_that_is_the_input_is_known_by_any_name),
+    ONCE(signal_handlers_can_remove_what_is_unfinished),
+    ONCE(a_temporary_file_of_another_process_stays),
+    ONCE(a_temporary_file_that_was_replaced_is_neither_published_nor_removed),
+    ONCE(names_of_temporary_files_are_not_confused),
+    ONCE(outputs_of_one_place_are_known_by_any_name),
+    ONCE(an_account_names_what_was_written),
+    ONCE(outputs_of_one_result_appear_together),
+    {0},
+};
